@@ -1,0 +1,105 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+// Every target is Swift 6, hides its imports unless it says otherwise, and treats warnings as errors.
+let strict: [SwiftSetting] = [
+    .swiftLanguageMode(.v6),
+    .enableUpcomingFeature("InternalImportsByDefault"),
+    .enableUpcomingFeature("MemberImportVisibility"),
+    .enableUpcomingFeature("ExistentialAny"),
+    .treatAllWarnings(as: .error),
+]
+
+let nio: [Target.Dependency] = [
+    .product(name: "NIOCore", package: "swift-nio"),
+    .product(name: "NIOPosix", package: "swift-nio"),
+    .product(name: "NIOHTTP1", package: "swift-nio"),
+    .product(name: "NIOWebSocket", package: "swift-nio"),
+]
+let log: Target.Dependency = .product(name: "Logging", package: "swift-log")
+
+/// One C library as a module map of our own; nothing outside GStreamerKit and PeerIO imports these.
+func library(_ name: String, pkgConfig: String) -> Target {
+    .systemLibrary(name: name, path: "Sources/System/\(name)", pkgConfig: pkgConfig)
+}
+
+/// A target that lives on a floor of the house; see docs/architecture.md.
+func target(
+    _ name: String, on floor: String, _ dependencies: [Target.Dependency] = [], exclude: [String] = []
+) -> Target {
+    .target(
+        name: name, dependencies: dependencies, path: "Sources/\(floor)/\(name)", exclude: exclude,
+        swiftSettings: strict)
+}
+
+func tests(of name: String, with dependencies: [Target.Dependency] = [], resources: [Resource] = []) -> Target {
+    .testTarget(
+        name: "\(name)Tests", dependencies: [.byName(name: name)] + dependencies, path: "Tests/\(name)Tests",
+        resources: resources, swiftSettings: strict)
+}
+
+let package = Package(
+    name: "connectlive",
+    products: [
+        .library(name: "ConnectLiveSDK", targets: ["ConnectLiveSDK"]),
+        .library(name: "MediaGraph", targets: ["MediaGraph"]),
+        .executable(name: "connectlive", targets: ["connectlive"]),
+    ],
+    dependencies: [
+        .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
+        .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
+        .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
+    ],
+    targets: [
+        // System
+        library("CGLib", pkgConfig: "glib-2.0 gobject-2.0"),
+        library(
+            "CGStreamer",
+            pkgConfig: "gstreamer-1.0 gstreamer-app-1.0 gstreamer-video-1.0 gstreamer-audio-1.0 gstreamer-rtp-1.0"),
+        library("CNice", pkgConfig: "nice"),
+        library("CSRTP", pkgConfig: "libsrtp2"),
+        library("COpenSSL", pkgConfig: "openssl"),
+        .target(name: "CEmbeddedFiles", path: "Sources/System/CEmbeddedFiles"),
+        // Media
+        target("MediaGraph", on: "Media"),
+        target("GStreamerKit", on: "Media", ["MediaGraph", "CGLib", "CGStreamer"]),
+        target("MediaNodes", on: "Media", ["MediaGraph", "GStreamerKit"]),
+        // Transport
+        target("RTP", on: "Transport"),
+        target("PeerSession", on: "Transport", ["RTP"]),
+        target("PeerIO", on: "Transport", ["RTP", "PeerSession", "CGLib", "CNice", "CSRTP", "COpenSSL"]),
+        // Room
+        target("RoomProtocol", on: "Room", ["RTP"]),
+        target("EmbeddedFiles", on: "Room", ["CEmbeddedFiles"]),
+        target(
+            "RoomServer", on: "Room", ["EmbeddedFiles", "RoomProtocol", "RTP", "PeerSession", "PeerIO", log] + nio,
+            exclude: ["Web"]),
+        target(
+            "RoomClient", on: "Room",
+            ["RoomProtocol", "RTP", "PeerSession", "PeerIO", "MediaGraph", "MediaNodes", log] + nio),
+        // SDK
+        target("ConnectLiveSDK", on: "SDK", ["RoomClient", "RoomProtocol", "MediaGraph", "MediaNodes"]),
+        // CLI
+        .executableTarget(
+            name: "connectlive",
+            dependencies: [
+                "ConnectLiveSDK", "EmbeddedFiles", "RoomServer", "RoomClient", "RoomProtocol", "MediaGraph", "MediaNodes",
+                log,
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+            ],
+            path: "Sources/CLI/connectlive", swiftSettings: strict),
+        // Tests
+        tests(of: "MediaGraph"),
+        tests(of: "GStreamerKit", with: ["MediaGraph"]),
+        tests(of: "MediaNodes", with: ["MediaGraph", "GStreamerKit"]),
+        tests(of: "RTP"),
+        tests(of: "PeerSession", with: ["RTP"]),
+        tests(of: "PeerIO", with: ["RTP", "PeerSession"]),
+        tests(of: "RoomProtocol", with: ["RTP"]),
+        tests(of: "EmbeddedFiles"),
+        tests(of: "RoomServer", with: ["RoomProtocol", "RTP", "PeerSession", "PeerIO", log] + nio),
+        tests(of: "RoomClient", with: ["RoomProtocol", "RoomServer"]),
+        tests(of: "ConnectLiveSDK", with: ["RoomServer", "MediaGraph", "MediaNodes"]),
+        tests(of: "connectlive"),
+    ]
+)

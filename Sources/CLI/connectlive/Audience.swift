@@ -1,0 +1,98 @@
+internal import ConnectLiveSDK
+internal import MediaGraph
+internal import MediaNodes
+internal import RoomClient
+internal import Synchronization
+
+/// Shows videos: tiled in one window where there is a display, and keeps each one's newest picture.
+final class Screen: Sendable {
+    private let window: TiledWindow?
+    private let newest = Mutex<[Int: VideoFrame]>([:])
+
+    init(title: String, hasWindow: Bool) throws {
+        window = hasWindow && TiledWindow.isPossible ? try TiledWindow(title: title) : nil
+    }
+
+    func add(_ stream: Int) { window?.addTile(String(stream)) }
+
+    func remove(_ stream: Int) { window?.removeTile(String(stream)) }
+
+    func show(_ frame: VideoFrame, of stream: Int) {
+        newest.withLock { $0[stream] = frame }
+        window?.show(frame, in: String(stream))
+    }
+
+    func frame(of stream: Int?) -> VideoFrame? { stream.flatMap { stream in newest.withLock { $0[stream] } } }
+
+    func close() async { await window?.close() }
+}
+
+/// Subscribes every video of a room, or one participant's, and shows them.
+final class Audience: Sendable {
+    private struct State {
+        var room: (any Room)?
+        var lastStatistics = RoomStatistics()
+    }
+
+    private let screen: Screen
+    private let only: String?
+    private let state = Mutex(State())
+    private let guestBox = Mutex<Guest?>(nil)
+
+    init(screen: Screen, only: String?) {
+        self.screen = screen
+        self.only = only
+    }
+
+    /// The delegate for `createRoom`.
+    var guest: Guest {
+        guestBox.withLock { guest in
+            if let guest { return guest }
+            let made = Guest(
+                onConnected: { [unowned self] in watchThoseWhoAreThere() },
+                onVideo: { [unowned self] participant, video in watch(video, of: participant) },
+                onLeft: { [unowned self] participant in forget(participant) })
+            guest = made
+            return made
+        }
+    }
+
+    /// What was measured when the room was left.
+    var lastStatistics: RoomStatistics { state.withLock { $0.lastStatistics } }
+
+    func enter(_ room: any Room, named name: String) {
+        state.withLock { $0.room = room }
+        room.connect(roomId: name)
+    }
+
+    /// Until Ctrl-C, the end of the time given, the room's end, or the end of the other guest's room.
+    func stay(until interruption: Interruption, seconds: Double?, alsoWatching other: Guest? = nil) async throws {
+        guard let room = state.withLock({ $0.room }) else { return }
+        try await Attendance.until(interruption, seconds: seconds, [guest] + (other.map { [$0] } ?? []), leaving: room) { [self] in
+            let statistics = await room.statistics()
+            state.withLock { $0.lastStatistics = statistics }
+        }
+    }
+
+    private func watchThoseWhoAreThere() {
+        guard let room = state.withLock({ $0.room }) else { return }
+        for participant in room.remoteParticipants.values {
+            for video in participant.videos.values.sorted(by: { $0.id < $1.id }) { watch(video, of: participant) }
+        }
+    }
+
+    private func watch(_ video: RemoteVideo, of participant: RemoteParticipant) {
+        guard only == nil || participant.id == only else { return }
+        // The video keeps the view until it is detached.
+        let view = UIRenderView()
+        let id = video.id
+        view.onFrame = { [screen] frame in screen.show(frame, of: id) }
+        video.attach(view)
+        screen.add(id)
+        state.withLock { $0.room }?.subscribe(videoIds: [id])
+    }
+
+    private func forget(_ participant: RemoteParticipant) {
+        for id in participant.videos.keys { screen.remove(id) }
+    }
+}

@@ -1,0 +1,147 @@
+internal import ArgumentParser
+internal import ConnectLiveSDK
+internal import EmbeddedFiles
+internal import Foundation
+internal import MediaGraph
+internal import MediaNodes
+internal import RoomClient
+internal import RoomServer
+
+struct DemoCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "demo",
+        abstract: "Show a call: a server, one who publishes, one who watches, and a page for your browser.",
+        discussion: "Publishes the first camera and microphone, or without a camera the bundled clip. Nothing needs to be "
+            + "configured: the server's key is made for this run.")
+
+    @Option(help: "Address and port of the server; 0.0.0.0 lets browsers elsewhere in.")
+    var listen = ListenAddress(host: "127.0.0.1", port: ListenAddress.defaultPort)
+
+    @Option(help: "End after so many seconds, with 0 only if video was seen and sound was heard.") var seconds: Double?
+
+    @Option(help: "Video codec: vp8 or h264.") var codec = CodecFlag.vp8
+
+    @Option(help: "Publish this file instead of the camera or the bundled clip.") var file: String?
+
+    @Option(help: "Room to meet in.") var roomName = "demo"
+
+    @Option(help: "Folder for report.json and frame.png.") var out = "out/demo"
+
+    @Flag(help: "Open no window.") var noWindow = false
+
+    func run() async throws {
+        let interruption = Interruption()
+        try FileManager.default.createDirectory(atPath: out, withIntermediateDirectories: true)
+        let server = try await startServer()
+        defer { Demo.removeClip() }
+        do {
+            try await call(on: server, interruption)
+        } catch {
+            await server.stop()
+            throw error
+        }
+        await server.stop()
+    }
+
+    private func startServer() async throws -> RoomServer {
+        // Whoever asks for an address beyond loopback wants browsers elsewhere to come in.
+        let isOpen = !listen.isLoopback
+        var configuration = Serving.configuration(listen, service: .development(), isOpen: isOpen, isVerbose: false)
+        configuration.portsTried = 50
+        let server = try await RoomServer.start(configuration)
+        if server.port != listen.port, listen.port != 0 {
+            Console.say("Port \(listen.port) is taken; the server listens on \(server.port).")
+        }
+        let query = "?room=\(roomName)&join=1"
+        for line in Serving.pageLines(listen.host, port: server.port, isOpen: isOpen, query: query) { Console.say(line) }
+        return server
+    }
+
+    private func call(on server: RoomServer, _ interruption: Interruption) async throws {
+        let key = server.configuration.service
+        let (code, message) = await ConnectLive.signIn(
+            serviceId: key.id, serviceSecret: key.secret, endpoint: server.url)
+        guard code == 0 else { throw Failure(message) }
+        var config = Config()
+        config.mediaOptions.videoCodec = codec.codec
+        let source = try Demo.chooseSource(file: file, &config.mediaOptions)
+        let media = try await LocalSource.start(config)
+        Console.say("Publishing \(source).")
+        let result = await Result { try await meet(media, config, interruption) }
+        await media.stop()
+        try result.get()
+    }
+
+    private func meet(_ media: any LocalMedia, _ config: Config, _ interruption: Interruption) async throws {
+        let guest = Guest(endsOnProblem: true)
+        let stage = ConnectLive.createRoom(config: config, delegate: guest)
+        stage.connect(roomId: roomName)
+        try stage.publish(media)
+        let screen = try Screen(title: "connectlive demo", hasWindow: !noWindow)
+        let audience = Audience(screen: screen, only: nil)
+        let seat = ConnectLive.createRoom(config: Config(), delegate: audience.guest)
+        audience.enter(seat, named: roomName)
+        let status = Task {
+            await StatusLine.run { StatusLine.demo(viewer: await seat.statistics(), publisher: await stage.statistics()) }
+        }
+        let ended = await Result {
+            try await audience.stay(until: interruption, seconds: seconds, alsoWatching: guest)
+        }
+        status.cancel()
+        await status.value
+        let published = await stage.statistics()
+        stage.disconnect()
+        try? await guest.untilEnded()
+        await screen.close()
+        try ended.get()
+        let report = Report(viewer: audience.lastStatistics, publisher: published)
+        try Demo.conclude(
+            report, frame: screen.frame(of: report.streams.first { $0.media == "video" }?.stream), folder: out,
+            mustHear: seconds != nil && published.published.contains { !$0.isVideo }, mustSee: seconds != nil)
+    }
+}
+
+/// The demo's source and its end.
+private enum Demo {
+    /// Sets the source; returns it in words.
+    static func chooseSource(file: String?, _ options: inout LocalMediaOptions) throws -> String {
+        if let file {
+            options.source = .file
+            options.fileName = file
+            return file
+        }
+        if let camera = Devices.firstCamera() {
+            options.source = .camera
+            options.cameraDevice = camera.path
+            let microphone = Devices.firstMicrophone()
+            return "\(camera.name)" + (microphone.map { " and \($0.name)" } ?? ", without sound: no microphone was found")
+        }
+        options.source = .file
+        options.fileName = try writeClip()
+        return "the bundled clip, over and over (no camera was found): Big Buck Bunny, (c) 2008 Blender Foundation, CC BY 3.0"
+    }
+
+    /// GStreamer reads files, so the clip inside the binary becomes one for as long as the demo runs.
+    private static func writeClip() throws -> String {
+        let path = clipPath
+        try Data(EmbeddedFiles.demoClip).write(to: URL(fileURLWithPath: path))
+        return path
+    }
+
+    static func removeClip() { try? FileManager.default.removeItem(atPath: clipPath) }
+
+    private static let clipPath =
+        FileManager.default.temporaryDirectory.appendingPathComponent("connectlive-demo-\(getpid()).mp4").path
+
+    static func conclude(_ report: Report, frame: VideoFrame?, folder: String, mustHear: Bool, mustSee: Bool) throws {
+        try report.write(to: folder + "/report.json")
+        if let frame { try FrameImage.writePNG(frame, to: folder + "/frame.png") }
+        Console.say("Rendered \(report.framesRendered) frames and \(Int(report.audioSecondsRendered)) s of sound; see \(folder).")
+        guard report.framesRendered > 0 || !mustSee else {
+            throw CommandFailure(code: "view.nothing-rendered", "No frame was rendered; \(folder)/report.json has the counters.")
+        }
+        guard report.audioSecondsRendered > 0 || !mustHear else {
+            throw CommandFailure(code: "view.nothing-heard", "No sound was heard; \(folder)/report.json has the counters.")
+        }
+    }
+}

@@ -1,0 +1,82 @@
+internal import ConnectLiveSDK
+internal import RoomProtocol
+internal import Synchronization
+
+/// A command's part in a room: waits for what it must wait for, and remembers why the room ended.
+final class Guest: RoomDelegate, Sendable {
+    private struct State {
+        var hasEnded = false
+        var error: String?
+        var waiters: [CheckedContinuation<Void, Never>] = []
+    }
+
+    private let state = Mutex(State())
+    private let onConnected: @Sendable () -> Void
+    /// Called for each video that somebody publishes after one is connected.
+    private let onVideo: @Sendable (RemoteParticipant, RemoteVideo) -> Void
+    private let onLeft: @Sendable (RemoteParticipant) -> Void
+    /// Whether any problem ends the command: who publishes has nothing left to do without a camera.
+    private let endsOnProblem: Bool
+
+    init(
+        endsOnProblem: Bool = false, onConnected: @escaping @Sendable () -> Void = {},
+        onVideo: @escaping @Sendable (RemoteParticipant, RemoteVideo) -> Void = { _, _ in },
+        onLeft: @escaping @Sendable (RemoteParticipant) -> Void = { _ in }
+    ) {
+        self.endsOnProblem = endsOnProblem
+        self.onConnected = onConnected
+        self.onVideo = onVideo
+        self.onLeft = onLeft
+    }
+
+    /// Returns when the room is over; throws what ended it if it was an error.
+    func untilEnded() async throws {
+        await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                let isOver = state.withLock { state in
+                    if !state.hasEnded { state.waiters.append(continuation) }
+                    return state.hasEnded
+                }
+                if isOver { continuation.resume() }
+            }
+        } onCancel: {
+            release()
+        }
+        if let error = state.withLock({ $0.error }) { throw Failure(error) }
+    }
+
+    private func release() {
+        let waiters = state.withLock { state in
+            defer { state.waiters = [] }
+            return state.waiters
+        }
+        for waiter in waiters { waiter.resume() }
+    }
+
+    func onConnected(participantIds: [String]) { onConnected() }
+
+    func onDisconnected(reason: DisconnectReason) {
+        state.withLock { state in
+            state.hasEnded = true
+            if state.error == nil, reason == .kicked { state.error = "An administrator removed this participant." }
+        }
+        release()
+    }
+
+    func onError(code: Int, message: String, isCritical: Bool) {
+        guard isCritical || endsOnProblem else { return Console.error(message) }
+        state.withLock { state in
+            state.error = state.error ?? message
+            if endsOnProblem { state.hasEnded = true }
+        }
+        if endsOnProblem { release() }
+    }
+
+    func onParticipantEntered(remoteParticipant: RemoteParticipant) {}
+
+    func onParticipantLeft(remoteParticipant: RemoteParticipant) { onLeft(remoteParticipant) }
+
+    func onRemoteVideoPublished(remoteParticipant: RemoteParticipant, remoteVideo: RemoteVideo) {
+        onVideo(remoteParticipant, remoteVideo)
+    }
+}

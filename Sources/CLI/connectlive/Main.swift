@@ -1,0 +1,51 @@
+internal import ArgumentParser
+internal import Foundation
+
+/// Runs the command line. Exit codes: 0 done, 1 something failed, 2 the command line itself is wrong.
+@main
+enum Main {
+    static func main() async {
+        var command: any ParsableCommand
+        do {
+            command = try ConnectLiveCommand.parseAsRoot()
+        } catch {
+            exit(reporting: error)
+        }
+        do {
+            if var asynchronous = command as? any AsyncParsableCommand {
+                try await asynchronous.run()
+            } else {
+                try command.run()
+            }
+        } catch let error as ExitCode {
+            Foundation.exit(error.rawValue)
+        } catch let error where error is CleanExit {
+            exit(reporting: error)
+        } catch {
+            Console.error("\(error)")
+            Foundation.exit(1)
+        }
+    }
+
+    /// Help and version go to standard output with 0; the parser's own 64 becomes 2.
+    private static func exit(reporting error: any Error) -> Never {
+        let code = ConnectLiveCommand.exitCode(for: error)
+        let text = ConnectLiveCommand.fullMessage(for: error)
+        if code == .success {
+            print(text)
+            Foundation.exit(0)
+        }
+        Console.error(text.hasPrefix("Error: ") ? String(text.dropFirst(7)) : text)
+        Foundation.exit(code == .validationFailure ? 2 : code.rawValue)
+    }
+}
+
+struct ConnectLiveCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "connectlive",
+        abstract: "Publish cameras and files into real-time rooms, and watch them.",
+        version: Version.text,
+        subcommands: [
+            DemoCommand.self, ServeCommand.self, PublishCommand.self, ViewCommand.self, DevicesCommand.self,
+        ])
+}

@@ -1,0 +1,89 @@
+internal import ArgumentParser
+internal import ConnectLiveSDK
+
+struct PublishCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "publish", abstract: "Publish a file, a camera or the test pattern into a room.")
+
+    @OptionGroup var room: RoomFlag
+    @OptionGroup var source: SourceFlags
+    @OptionGroup var encoding: EncodingFlags
+    @OptionGroup var server: ServerFlags
+
+    @Option(help: "End after so many seconds.") var seconds: Double?
+
+    func run() async throws {
+        var config = Config()
+        source.apply(to: &config.mediaOptions)
+        encoding.apply(to: &config.mediaOptions)
+        let interruption = Interruption()
+        // The file or the camera is looked at before anybody is bothered.
+        let media = try await LocalSource.start(config)
+        do {
+            try await server.signIn()
+            try await publish(media, config, interruption)
+        } catch {
+            await media.stop()
+            throw error
+        }
+        await media.stop()
+    }
+
+    private func publish(_ media: any LocalMedia, _ config: Config, _ interruption: Interruption) async throws {
+        let guest = Guest(endsOnProblem: true)
+        let room = ConnectLive.createRoom(config: config, delegate: guest)
+        room.connect(roomId: self.room.room)
+        try room.publish(media)
+        let status = Task { await StatusLine.run { StatusLine.publishing(await room.statistics()) } }
+        defer { status.cancel() }
+        try await Attendance.until(interruption, seconds: seconds, [guest], leaving: room)
+    }
+}
+
+/// Local media that is known to work.
+enum LocalSource {
+    static func start(_ config: Config) async throws -> any LocalMedia {
+        guard let media = ConnectLive.createLocalMedia(config: config) else {
+            throw CommandFailure(code: "setting.invalid", "There is neither video nor sound to publish.")
+        }
+        do {
+            try await media.start()
+        } catch let error as ConnectLiveError {
+            throw Failure(error.errorDescription ?? "\(error)")
+        }
+        return media
+    }
+}
+
+/// How long a command stays in its room.
+enum Attendance {
+    /// Until Ctrl-C, the end of the time given, or the end of a guest's room; leaves the room, which is the first
+    /// guest's. Throws what ended it.
+    static func until(
+        _ interruption: Interruption, seconds: Double?, _ guests: [Guest], leaving room: any Room,
+        beforeLeaving: @Sendable () async -> Void = {}
+    ) async throws {
+        let result = await withTaskGroup(of: Result<Void, any Error>.self) { group in
+            for guest in guests { group.addTask { await Result { try await guest.untilEnded() } } }
+            group.addTask {
+                await interruption.wait(seconds: seconds)
+                return .success(())
+            }
+            let first = await group.next() ?? .success(())
+            group.cancelAll()
+            return first
+        }
+        await beforeLeaving()
+        if room.status != .disconnected {
+            room.disconnect()
+            try? await guests[0].untilEnded()
+        }
+        try result.get()
+    }
+}
+
+extension Result where Failure == any Error {
+    init(catching body: () async throws -> Success) async {
+        do { self = .success(try await body()) } catch { self = .failure(error) }
+    }
+}

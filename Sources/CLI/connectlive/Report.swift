@@ -1,0 +1,116 @@
+internal import Foundation
+internal import RoomClient
+
+/// What `--report` writes. Times are in milliseconds; the top fields are of the video that came first.
+struct Report: Encodable {
+    struct Stream: Encodable {
+        var stream: Int
+        var participant: String
+        var media: String
+        var codec: String
+        var framesRendered: Int
+        var width: Int
+        var height: Int
+        var firstFrameMs: Double?
+        var latencyMsP50: Double?
+        var latencyMsP95: Double?
+        var latencyMethod: String?
+        var longestGapMs: Double
+        var packetsReceived: Int
+        var packetsLost: Int
+        var packetsRecovered: Int
+        var audioSecondsRendered: Double
+
+        init(_ received: RoomStatistics.Received) {
+            stream = received.streamId
+            participant = received.participantId
+            media = received.isVideo ? "video" : "audio"
+            codec = received.codec
+            framesRendered = received.framesRendered
+            width = received.width
+            height = received.height
+            firstFrameMs = received.firstFrameMilliseconds
+            latencyMsP50 = received.latency?.medianMilliseconds
+            latencyMsP95 = received.latency?.p95Milliseconds
+            latencyMethod = received.latency?.method.rawValue
+            longestGapMs = received.longestGapMilliseconds
+            packetsReceived = received.packetsReceived
+            packetsLost = received.packetsLost
+            packetsRecovered = received.packetsRecovered
+            audioSecondsRendered = received.audioSecondsAboveSilence
+        }
+    }
+
+    /// Video frames encoded by this process; absent where it published none.
+    var framesPublished: Int?
+    var framesDroppedBeforeEncoder: Int?
+    var encoderKeepsUp: Bool?
+    var framesRendered: Int
+    /// Decoded sound above -60 dBFS, of all streams.
+    var audioSecondsRendered: Double
+    var width: Int
+    var height: Int
+    var connectMs: Double?
+    /// From connect to the first rendered frame.
+    var firstFrameMs: Double?
+    var latencyMsP50: Double?
+    var latencyMsP95: Double?
+    var latencyMethod: String?
+    var packetsLost: Int
+    var packetsRecovered: Int
+    var roundTripMs: Double?
+    var srtpProfile: String?
+    var streams: [Stream]
+
+    init(viewer: RoomStatistics, publisher: RoomStatistics? = nil) {
+        let videos = viewer.received.filter(\.isVideo)
+        let first = videos.filter { $0.firstFrameMilliseconds != nil }
+            .min { ($0.firstFrameMilliseconds ?? 0) < ($1.firstFrameMilliseconds ?? 0) } ?? videos.first
+        let published = publisher?.published.first(where: \.isVideo)
+        framesPublished = published?.framesEncoded
+        framesDroppedBeforeEncoder = published?.framesDroppedBeforeEncoder
+        encoderKeepsUp = published?.encoderKeepsUp
+        framesRendered = first?.framesRendered ?? 0
+        audioSecondsRendered = viewer.received.map(\.audioSecondsAboveSilence).reduce(0, +)
+        width = first?.width ?? 0
+        height = first?.height ?? 0
+        connectMs = viewer.connectMilliseconds
+        firstFrameMs = first?.firstFrameMilliseconds
+        latencyMsP50 = first?.latency?.medianMilliseconds
+        latencyMsP95 = first?.latency?.p95Milliseconds
+        latencyMethod = first?.latency?.method.rawValue
+        packetsLost = first?.packetsLost ?? 0
+        packetsRecovered = first?.packetsRecovered ?? 0
+        roundTripMs = viewer.roundTripMilliseconds
+        srtpProfile = viewer.srtpProfile
+        streams = viewer.received.map(Stream.init)
+    }
+
+    func write(to path: String) throws {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
+        var data = try encoder.encode(self)
+        data.append(UInt8(ascii: "\n"))
+        do {
+            try data.write(to: URL(fileURLWithPath: path))
+        } catch {
+            throw CommandFailure(
+                code: "file.unwritable",
+                "The report \(path) cannot be written: \(error.localizedDescription) Name a file in a folder that you may "
+                    + "write to.")
+        }
+    }
+}
+
+/// Why a command ends with 1: one sentence and a stable code.
+struct CommandFailure: Error, CustomStringConvertible {
+    var code: String
+    var message: String
+
+    init(code: String, _ message: String) {
+        self.code = code
+        self.message = message
+    }
+
+    var description: String { "\(message) [\(code)]" }
+}

@@ -1,0 +1,59 @@
+internal import ArgumentParser
+internal import Foundation
+internal import Logging
+internal import RoomProtocol
+internal import RoomServer
+
+struct ServeCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "serve", abstract: "Run the room server and its web page.",
+        discussion: "Without a service key it makes one for this run. The address and the key are left in a file that "
+            + "only you can read, where the other commands find them.")
+
+    @Option(help: "Address and port; 0.0.0.0 takes all addresses of this machine.")
+    var listen = ListenAddress(host: "127.0.0.1", port: ListenAddress.defaultPort)
+
+    @Flag(help: "Let browsers on other machines join by the web page without a key.")
+    var open = false
+
+    @Option(help: "Service id (else CONNECTLIVE_SERVICE_ID, else one made for this run).") var serviceId: String?
+
+    @Option(help: "Service secret (else CONNECTLIVE_SERVICE_SECRET, else one made for this run).")
+    var serviceSecret: String?
+
+    @Flag(help: "Log who joins, publishes and leaves.") var verbose = false
+
+    func run() async throws {
+        let interruption = Interruption()
+        let server = try await RoomServer.start(
+            Serving.configuration(listen, service: try service(), isOpen: open, isVerbose: verbose))
+        let file = ServerFile(
+            server: server.url, serviceId: server.configuration.service.id,
+            serviceSecret: server.configuration.service.secret)
+        let path = ServerFile.defaultPath()
+        do throws(RoomError) {
+            try file.write(to: path)
+        } catch {
+            await server.stop()
+            throw error
+        }
+        Console.say("Serving rooms at \(server.url)")
+        Console.say("The other commands of this user find it by \(path)")
+        for line in Serving.pageLines(listen.host, port: server.port, isOpen: open, query: "") { Console.say(line) }
+        await interruption.wait(seconds: nil)
+        file.remove(from: path)
+        await server.stop()
+    }
+
+    private func service() throws(RoomError) -> ServiceKey {
+        let environment = ProcessInfo.processInfo.environment
+        let id = serviceId ?? environment["CONNECTLIVE_SERVICE_ID"]
+        let secret = serviceSecret ?? environment["CONNECTLIVE_SERVICE_SECRET"]
+        guard id != nil || secret != nil else { return .development() }
+        guard let id, let secret, !id.isEmpty, !secret.isEmpty else {
+            throw RoomError(
+                .serviceMissing, "A service key is an id and a secret: give both --service-id and --service-secret.")
+        }
+        return ServiceKey(id: id, secret: secret)
+    }
+}

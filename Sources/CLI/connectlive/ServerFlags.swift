@@ -1,0 +1,28 @@
+internal import ArgumentParser
+internal import ConnectLiveSDK
+
+/// How a command finds its server: by flag, else by environment, else by the file that `serve` leaves.
+struct ServerFlags: ParsableArguments {
+    @Option(help: "Server address, ws://HOST:PORT (else CONNECTLIVE_SERVER, else the one that 'serve' left).")
+    var server: String?
+
+    @Option(help: "Service id (else CONNECTLIVE_SERVICE_ID, else the one that 'serve' left).") var serviceId: String?
+
+    @Option(help: "Service secret (else CONNECTLIVE_SERVICE_SECRET, else the one that 'serve' left).")
+    var serviceSecret: String?
+
+    /// Signs in; the SDK searches for what is not given.
+    func signIn() async throws {
+        let (code, message) = await ConnectLive.signIn(
+            serviceId: serviceId ?? "", serviceSecret: serviceSecret ?? "", endpoint: server ?? "")
+        // The SDK's message ends with its code in brackets.
+        guard code == 0 else { throw Failure(message) }
+    }
+}
+
+/// A failure whose sentence carries its code already.
+struct Failure: Error, CustomStringConvertible {
+    let description: String
+
+    init(_ description: String) { self.description = description }
+}

@@ -1,0 +1,74 @@
+internal import Foundation
+internal import RoomClient
+
+/// Shows how the room goes: on a terminal in place, twice a second; else one plain line every 5 s.
+struct StatusLine {
+    private static let terminalInterval = Duration.milliseconds(500)
+    private static let plainInterval = Duration.seconds(5)
+
+    /// Prints until it is cancelled.
+    static func run(_ text: @escaping @Sendable () async -> String) async {
+        let isTerminal = Console.isTerminal
+        while true {
+            do {
+                try await Task.sleep(for: isTerminal ? terminalInterval : plainInterval)
+            } catch {
+                return Console.endStatus()
+            }
+            isTerminal ? Console.status(await text()) : Console.line(await text())
+        }
+    }
+
+    /// What goes out: size, rate, loss, and how the encoder does.
+    static func publishing(_ statistics: RoomStatistics) -> String {
+        guard let video = statistics.published.first(where: \.isVideo) else {
+            return statistics.published.isEmpty ? "nothing published yet" : "publishing sound"
+        }
+        let dropped = video.framesDroppedBeforeEncoder
+        return [
+            "publishing \(video.codec) \(video.width)x\(video.height)",
+            bitrate(video.bitsPerSecond),
+            "\(video.framesEncoded) frames encoded, \(dropped) dropped before the encoder",
+            video.encoderKeepsUp ? "encoder keeps up" : "encoder does not keep up: a smaller --size or --fps helps",
+            "loss \(percent(video.packetsLost, of: video.packetsSent))",
+            roundTrip(statistics),
+        ].joined(separator: " | ")
+    }
+
+    /// What comes in; of several videos the first, and how many there are.
+    static func viewing(_ statistics: RoomStatistics) -> String {
+        let videos = statistics.received.filter(\.isVideo)
+        guard let video = videos.first else { return "nobody publishes a video yet; waiting" }
+        guard video.framesRendered > 0 else { return "a video is published; its first frame is on the way" }
+        var parts = [
+            "\(video.codec) \(video.width)x\(video.height) \(number(video.framesPerSecond, 1)) frames/s",
+            bitrate(video.bitsPerSecond),
+            "loss \(percent(video.packetsLost, of: video.packetsReceived + video.packetsLost))",
+            roundTrip(statistics),
+        ]
+        if let latency = video.latency {
+            parts.append("capture to render \(number(latency.medianMilliseconds, 0)) ms")
+        }
+        if videos.count > 1 { parts.append("and \(videos.count - 1) more") }
+        return parts.joined(separator: " | ")
+    }
+
+    /// What comes in, and how the encoder of what goes out does.
+    static func demo(viewer: RoomStatistics, publisher: RoomStatistics) -> String {
+        guard let video = publisher.published.first(where: \.isVideo) else { return viewing(viewer) }
+        return viewing(viewer) + " | \(video.framesDroppedBeforeEncoder) dropped before the encoder, which "
+            + (video.encoderKeepsUp ? "keeps up" : "does not keep up")
+    }
+
+    private static func roundTrip(_ statistics: RoomStatistics) -> String {
+        statistics.roundTripMilliseconds.map { "round trip \(number($0, 1)) ms" } ?? "round trip not measured yet"
+    }
+
+    private static func bitrate(_ bitsPerSecond: Double) -> String { "\(number(bitsPerSecond / 1000, 0)) kbit/s" }
+
+    private static func percent(_ part: Int, of whole: Int) -> String {
+        whole > 0 ? "\(number(100 * Double(part) / Double(whole), 1)) %" : "0 %"
+    }
+
+    private static func number(_ value: Double, _ digits: Int) -> String { String(format: "%.\(digits)f", value) }
+}

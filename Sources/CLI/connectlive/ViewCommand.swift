@@ -1,0 +1,64 @@
+internal import ArgumentParser
+internal import ConnectLiveSDK
+internal import Foundation
+internal import MediaNodes
+
+struct ViewCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "view", abstract: "Watch the videos of a room, tiled in a window where there is a display.")
+
+    @OptionGroup var room: RoomFlag
+
+    @Option(help: "Watch this participant only.") var participant: String?
+
+    @Option(help: "Write a picture of the video that came first to this PNG file at the end.") var snapshot: String?
+
+    @Option(help: "Write what was measured to this JSON file at the end.") var report: String?
+
+    @Option(help: "End after so many seconds, with 1 if nothing was rendered.") var seconds: Double?
+
+    @Flag(help: "Open no window.") var noWindow = false
+
+    @OptionGroup var server: ServerFlags
+
+    func run() async throws {
+        for path in [snapshot, report].compactMap({ $0 }) { try OutputFile.check(path) }
+        let interruption = Interruption()
+        try await server.signIn()
+        let screen = try Screen(title: "Room \(room.room)", hasWindow: !noWindow)
+        let audience = Audience(screen: screen, only: participant)
+        let room = ConnectLive.createRoom(config: Config(), delegate: audience.guest)
+        audience.enter(room, named: self.room.room)
+        let status = Task { await StatusLine.run { StatusLine.viewing(await room.statistics()) } }
+        let ended = await Result {
+            try await audience.stay(until: interruption, seconds: seconds)
+        }
+        status.cancel()
+        await status.value
+        await screen.close()
+        let measured = Report(viewer: audience.lastStatistics)
+        if let report { try measured.write(to: report) }
+        if let snapshot, let frame = screen.frame(of: measured.streams.first { $0.media == "video" }?.stream) {
+            try FrameImage.writePNG(frame, to: snapshot)
+        }
+        try ended.get()
+        if let seconds, measured.framesRendered == 0 {
+            throw CommandFailure(
+                code: "view.nothing-rendered",
+                "Nothing was rendered in the room '\(self.room.room)' within \(seconds.formatted()) s: "
+                    + "is somebody publishing video there?")
+        }
+    }
+}
+
+/// A file that will be written at the end is checked at the beginning.
+enum OutputFile {
+    static func check(_ path: String) throws {
+        let folder = URL(fileURLWithPath: path).deletingLastPathComponent().path
+        guard FileManager.default.isWritableFile(atPath: folder) else {
+            throw CommandFailure(
+                code: "file.unwritable",
+                "\(path) cannot be written: \(folder) is no folder that you may write to.")
+        }
+    }
+}

@@ -1,0 +1,108 @@
+internal import CGLib
+internal import CGStreamer
+
+/// A set of formats. The corresponding C type is `GstCaps`.
+// @unchecked: caps are never changed after they were made, and their reference count is atomic.
+package final class Caps: @unchecked Sendable {
+    let pointer: UnsafeMutablePointer<GstCaps>
+
+    init(takingOwnership pointer: UnsafeMutablePointer<GstCaps>) {
+        self.pointer = pointer
+    }
+
+    /// Traps when the text does not describe caps.
+    package init(_ text: String) {
+        GStreamer.load()
+        guard let made = gst_caps_from_string(text) else { preconditionFailure("not caps: \(text)") }
+        pointer = made
+    }
+
+    deinit {
+        gst_caps_unref(pointer)
+    }
+
+    package var count: Int { Int(gst_caps_get_size(pointer)) }
+
+    package var structures: [FormatStructure] {
+        (0..<gst_caps_get_size(pointer)).compactMap { index in
+            gst_caps_get_structure(pointer, index).map { FormatStructure($0, keeping: self) }
+        }
+    }
+
+    package var description: String {
+        takeString(gst_caps_to_string(pointer)) ?? ""
+    }
+}
+
+/// One format of a set. The corresponding C type is `GstStructure`.
+package struct FormatStructure {
+    let pointer: UnsafeMutablePointer<GstStructure>
+    private let owner: Caps
+
+    init(_ pointer: UnsafeMutablePointer<GstStructure>, keeping owner: Caps) {
+        self.pointer = pointer
+        self.owner = owner
+    }
+
+    /// Media type, such as `video/x-raw`.
+    package var name: String { gst_structure_get_name(pointer).map { String(cString: $0) } ?? "" }
+
+    package func integer(_ field: String) -> Int? {
+        var value: Int32 = 0
+        return gst_structure_get_int(pointer, field, &value) != 0 ? Int(value) : nil
+    }
+
+    package func text(_ field: String) -> String? {
+        gst_structure_get_string(pointer, field).map { String(cString: $0) }
+    }
+
+    /// A fraction, or every fraction of a list, as a number; the ends of a range.
+    package func fractions(_ field: String) -> [Double] {
+        guard let value = gst_structure_get_value(pointer, field) else { return [] }
+        return Self.fractions(in: value)
+    }
+
+    private static func fractions(in value: UnsafePointer<GValue>) -> [Double] {
+        let type = value.pointee.g_type
+        if type == gst_fraction_get_type() {
+            let below = gst_value_get_fraction_denominator(value)
+            return below == 0 ? [] : [Double(gst_value_get_fraction_numerator(value)) / Double(below)]
+        }
+        if type == gst_value_list_get_type() {
+            return (0..<gst_value_list_get_size(value)).flatMap { index in
+                gst_value_list_get_value(value, index).map(fractions(in:)) ?? []
+            }
+        }
+        if type == gst_fraction_range_get_type() {
+            return [gst_value_get_fraction_range_min(value), gst_value_get_fraction_range_max(value)]
+                .compactMap { $0 }.flatMap(fractions(in:))
+        }
+        return []
+    }
+
+    /// An integer, every integer of a list, or the ends of a range.
+    package func integers(_ field: String) -> [Int] {
+        guard let value = gst_structure_get_value(pointer, field) else { return [] }
+        if let one = integer(field) { return [one] }
+        let type = value.pointee.g_type
+        if type == gst_value_list_get_type() {
+            return (0..<gst_value_list_get_size(value)).compactMap { index in
+                gst_value_list_get_value(value, index).map { Int(g_value_get_int($0)) }
+            }
+        }
+        if type == gst_int_range_get_type() {
+            return [Int(gst_value_get_int_range_min(value)), Int(gst_value_get_int_range_max(value))]
+        }
+        return []
+    }
+
+    /// Text, or every text of a list.
+    package func texts(_ field: String) -> [String] {
+        if let one = text(field) { return [one] }
+        guard let value = gst_structure_get_value(pointer, field), value.pointee.g_type == gst_value_list_get_type()
+        else { return [] }
+        return (0..<gst_value_list_get_size(value)).compactMap { index in
+            gst_value_list_get_value(value, index).flatMap { g_value_get_string($0) }.map { String(cString: $0) }
+        }
+    }
+}

@@ -1,0 +1,160 @@
+internal import CGLib
+internal import CGStreamer
+internal import Glibc
+
+/// What devices this machine has, asked once and without watching.
+package enum DeviceProbe {
+    package struct Format: Sendable {
+        package let pixelFormat: String
+        package let width: Int
+        package let height: Int
+        package let framesPerSecond: [Double]
+    }
+
+    package struct SoundDevice: Sendable {
+        package let identifier: String
+        package let name: String
+        package let isDefault: Bool
+    }
+
+    // MARK: Cameras
+
+    /// `/dev/video0` and its like, in the order of their numbers.
+    package static func videoDevicePaths() -> [String] {
+        entries(of: "/dev")
+            .filter { $0.hasPrefix("video") }
+            .compactMap { name in Int(name.dropFirst(5)).map { (number: $0, path: "/dev/" + name) } }
+            .sorted { $0.number < $1.number }
+            .map(\.path)
+    }
+
+    /// The formats of a device that captures video; none for one that does not (an encoder, a metadata node).
+    package static func formats(of path: String) -> [Format] {
+        // Asked of the kernel's own list first: GStreamer takes long to refuse what does not capture.
+        guard openingProblem(of: path) == nil, GStreamer.has("v4l2src"),
+            let source = try? Element("v4l2src", ["device": .text(path)])
+        else { return [] }
+        defer { source.close() }
+        guard source.open(), let caps = source.source.queriedCaps else { return [] }
+        return caps.structures.flatMap(formats(in:))
+    }
+
+    private static func formats(in structure: FormatStructure) -> [Format] {
+        let names: [String]
+        switch structure.name {
+        case "video/x-raw": names = structure.texts("format")
+        case "image/jpeg": names = ["MJPG"]
+        default: return []
+        }
+        guard let width = structure.integers("width").last, let height = structure.integers("height").last else {
+            return []
+        }
+        // A device that answers with a range can do anything up to its end; what nobody would film with is left out.
+        let rates = structure.fractions("framerate").filter { $0 >= 1 && $0 <= 240 }
+        return names.map {
+            Format(pixelFormat: $0, width: width, height: height, framesPerSecond: Array(Set(rates)).sorted())
+        }
+    }
+
+    /// Why a device cannot be opened; nil when it can.
+    package static func openingProblem(of path: String) -> String? {
+        let descriptor = open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC)
+        guard descriptor >= 0 else { return String(cString: strerror(errno)) }
+        close(descriptor)
+        return nil
+    }
+
+    package static func exists(_ path: String) -> Bool {
+        access(path, F_OK) == 0
+    }
+
+    package static func name(of path: String) -> String {
+        let file = "/sys/class/video4linux/" + (path.split(separator: "/").last ?? "") + "/name"
+        guard let stream = fopen(file, "r") else { return path }
+        defer { fclose(stream) }
+        var line = [UInt8](repeating: 0, count: 256)
+        let count = fread(&line, 1, line.count, stream)
+        let text = String(decoding: line.prefix(count).prefix { $0 != 10 }, as: UTF8.self)
+        return text.isEmpty ? path : text
+    }
+
+    package static func stablePath(of path: String) -> String? {
+        let folder = "/dev/v4l/by-id"
+        return entries(of: folder).sorted().map { folder + "/" + $0 }.first { link in
+            guard let target = realpath(link, nil) else { return false }
+            defer { free(target) }
+            return String(cString: target) == path
+        }
+    }
+
+    private static func entries(of folder: String) -> [String] {
+        guard let directory = opendir(folder) else { return [] }
+        defer { closedir(directory) }
+        var names: [String] = []
+        while let entry = readdir(directory) {
+            let name = withUnsafePointer(to: entry.pointee.d_name) {
+                $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
+            }
+            if !name.hasPrefix(".") { names.append(name) }
+        }
+        return names
+    }
+
+    // MARK: Sound
+
+    /// Microphones and speakers of the first sound system that answers. Monitors of speakers are left out.
+    package static func soundDevices() -> (sources: [SoundDevice], sinks: [SoundDevice]) {
+        GStreamer.load()
+        for name in ["pulsedeviceprovider", "alsadeviceprovider"] {
+            guard let provider = gst_device_provider_factory_get_by_name(name) else { continue }
+            defer { gst_object_unref(provider) }
+            var sources: [SoundDevice] = []
+            var sinks: [SoundDevice] = []
+            let devices = gst_device_provider_get_devices(provider)
+            var entry = devices
+            while let current = entry {
+                if let data = current.pointee.data {
+                    let device = data.assumingMemoryBound(to: GstDevice.self)
+                    if gst_device_has_classes(device, "Audio/Source") != 0 {
+                        if let found = soundDevice(device), !isMonitor(device) { sources.append(found) }
+                    } else if gst_device_has_classes(device, "Audio/Sink") != 0, let found = soundDevice(device) {
+                        sinks.append(found)
+                    }
+                    gst_object_unref(data)
+                }
+                entry = current.pointee.next
+            }
+            g_list_free(devices)
+            if !sources.isEmpty || !sinks.isEmpty { return (sources, sinks) }
+        }
+        return ([], [])
+    }
+
+    private static func soundDevice(_ device: UnsafeMutablePointer<GstDevice>) -> SoundDevice? {
+        guard let element = gst_device_create_element(device, nil) else { return nil }
+        gst_object_ref_sink(element)
+        defer { gst_object_unref(element) }
+        var holder = GValue()
+        // 16 << 2 is G_TYPE_STRING.
+        g_value_init(&holder, 16 << 2)
+        defer { g_value_unset(&holder) }
+        g_object_get_property(
+            UnsafeMutableRawPointer(element).assumingMemoryBound(to: GObject.self), "device", &holder)
+        guard let identifier = g_value_get_string(&holder) else { return nil }
+        var isDefault: gboolean = 0
+        if let properties = gst_device_get_properties(device) {
+            gst_structure_get_boolean(properties, "is-default", &isDefault)
+            gst_structure_free(properties)
+        }
+        return SoundDevice(
+            identifier: String(cString: identifier), name: takeString(gst_device_get_display_name(device)) ?? "",
+            isDefault: isDefault != 0)
+    }
+
+    private static func isMonitor(_ device: UnsafeMutablePointer<GstDevice>) -> Bool {
+        guard let properties = gst_device_get_properties(device) else { return false }
+        defer { gst_structure_free(properties) }
+        let kind = gst_structure_get_string(properties, "device.class").map { String(cString: $0) }
+        return kind == "monitor"
+    }
+}

@@ -1,0 +1,104 @@
+internal import CGLib
+internal import CGStreamer
+internal import Glibc
+
+/// What looking into a file gave.
+package enum DiscoveredFile: Sendable {
+    package struct Video: Sendable {
+        package let width: Int
+        package let height: Int
+        package let framesPerSecond: Double
+    }
+
+    package struct Contents: Sendable {
+        package let video: Video?
+        package let hasAudio: Bool
+        /// In seconds.
+        package let duration: Double
+    }
+
+    case found(Contents)
+    case notFound
+    case unreadable(String)
+    /// What nothing installed can decode, in words.
+    case missingPlugin(String)
+}
+
+/// Looks into media files. The corresponding C type is `GstDiscoverer`.
+package enum FileDiscovery {
+    private static let limit = 5 * UInt(1_000_000_000)
+
+    /// Blocks for some tens of milliseconds, 5 s at most.
+    package static func discover(_ path: String) -> DiscoveredFile {
+        GStreamer.load()
+        var status = stat()
+        guard stat(path, &status) == 0 else {
+            return errno == ENOENT || errno == ENOTDIR ? .notFound : .unreadable(String(cString: strerror(errno)))
+        }
+        guard status.st_mode & S_IFMT == S_IFREG else { return .unreadable("it is not a file") }
+        guard access(path, R_OK) == 0 else { return .unreadable(String(cString: strerror(errno))) }
+        var error: UnsafeMutablePointer<GError>?
+        guard let address = takeString(gst_filename_to_uri(path, nil)),
+            let discoverer = gst_discoverer_new(limit, nil)
+        else { return .unreadable("no way to look into it") }
+        defer { gst_object_unref(discoverer) }
+        guard let info = gst_discoverer_discover_uri(discoverer, address, &error) else {
+            defer { g_clear_error(&error) }
+            return .unreadable(error.map { String(cString: $0.pointee.message) } ?? "unknown reason")
+        }
+        defer {
+            g_clear_error(&error)
+            gst_object_unref(UnsafeMutableRawPointer(info))
+        }
+        switch gst_discoverer_info_get_result(info) {
+        case GST_DISCOVERER_OK:
+            return .found(contents(of: info))
+        case GST_DISCOVERER_MISSING_PLUGINS:
+            let contents = contents(of: info)
+            if contents.video?.width ?? 0 > 0, !lacksVideoDecoder(info) { return .found(contents) }
+            return .missingPlugin(missing(in: info) ?? "a decoder")
+        case GST_DISCOVERER_TIMEOUT:
+            return .unreadable("it took longer than 5 s")
+        default:
+            return .unreadable(error.map { String(cString: $0.pointee.message) } ?? "unknown reason")
+        }
+    }
+
+    private static func contents(of info: OpaquePointer) -> DiscoveredFile.Contents {
+        var video: DiscoveredFile.Video?
+        let videos = gst_discoverer_info_get_video_streams(info)
+        if let first = videos?.pointee.data {
+            let stream = OpaquePointer(first)
+            let below = gst_discoverer_video_info_get_framerate_denom(stream)
+            let above = gst_discoverer_video_info_get_framerate_num(stream)
+            video = DiscoveredFile.Video(
+                width: Int(gst_discoverer_video_info_get_width(stream)),
+                height: Int(gst_discoverer_video_info_get_height(stream)),
+                framesPerSecond: below == 0 ? 0 : Double(above) / Double(below))
+        }
+        gst_discoverer_stream_info_list_free(videos)
+        let sounds = gst_discoverer_info_get_audio_streams(info)
+        defer { gst_discoverer_stream_info_list_free(sounds) }
+        let duration = gst_discoverer_info_get_duration(info)
+        return DiscoveredFile.Contents(
+            video: video, hasAudio: sounds != nil, duration: duration == UInt.max ? 0 : Double(duration) / 1e9)
+    }
+
+    private static func missing(in info: OpaquePointer) -> String? {
+        guard let details = gst_discoverer_info_get_missing_elements_installer_details(info), let first = details[0]
+        else { return nil }
+        // The fourth part is for people: gstreamer|1.0|program|H.265 decoder|...
+        let parts = String(cString: first).split(separator: "|")
+        return parts.count > 3 ? "a " + parts[3] : nil
+    }
+
+    private static func lacksVideoDecoder(_ info: OpaquePointer) -> Bool {
+        guard let details = gst_discoverer_info_get_missing_elements_installer_details(info) else { return false }
+        var index = 0
+        while let entry = details[index] {
+            if String(cString: entry).contains("decoder-video/") { return true }
+            index += 1
+        }
+        return false
+    }
+}

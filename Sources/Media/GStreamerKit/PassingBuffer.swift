@@ -1,0 +1,204 @@
+internal import CGLib
+internal import CGStreamer
+package import MediaGraph
+
+/// A buffer as a probe sees it pass. Valid during the probe only.
+package struct PassingBuffer: ~Copyable {
+    let buffer: UnsafeMutablePointer<GstBuffer>
+    /// Where the probe's buffer can be replaced by a writable one; nil inside a list.
+    let slot: UnsafeMutablePointer<GstPadProbeInfo>?
+    let pad: UnsafeMutablePointer<GstPad>
+
+    /// Presentation timestamp in the pad's segment, in nanoseconds.
+    package var timestamp: UInt64? {
+        let time = current.pointee.pts
+        return time == UInt.max ? nil : UInt64(time)
+    }
+
+    /// The timestamp in nanoseconds since the pipeline's start.
+    package var runningTime: UInt64? {
+        let time = current.pointee.pts
+        return time == UInt.max ? nil : GStreamerKit.runningTime(of: time, at: pad)
+    }
+
+    /// The timestamp on the monotonic clock; now when the buffer has none.
+    package var time: MediaTime {
+        guard let running = runningTime, let element = gst_pad_get_parent_element(pad) else { return GStreamer.now }
+        defer { gst_object_unref(element) }
+        return MediaTime(nanoseconds: UInt64(gst_element_get_base_time(element)) + running)
+    }
+
+    /// The format of raw pictures that was settled for the pad.
+    package var videoFormat: VideoFormat? {
+        gst_pad_get_current_caps(pad).map(Caps.init(takingOwnership:)).flatMap(VideoFormat.init(caps:))
+    }
+
+    /// Sends a title ahead of the buffer; a window at the end of the branch takes it as its own.
+    package func pushTitle(_ title: String) {
+        GStreamerKit.pushTitle(title, at: pad)
+    }
+
+    package var duration: UInt64? {
+        let time = current.pointee.duration
+        return time == UInt.max ? nil : UInt64(time)
+    }
+
+    package var byteCount: Int { Int(gst_buffer_get_size(current)) }
+
+    /// Whether a decoder can start with this buffer.
+    package var isKeyframe: Bool {
+        current.pointee.mini_object.flags & GST_BUFFER_FLAG_DELTA_UNIT.rawValue == 0
+    }
+
+    private var current: UnsafeMutablePointer<GstBuffer> {
+        slot?.pointee.data.assumingMemoryBound(to: GstBuffer.self) ?? buffer
+    }
+
+    /// Calls `body` with the bytes; nil when they cannot be mapped.
+    package func read<Result>(_ body: (RawSpan) -> Result) -> Result? {
+        var map = GstMapInfo()
+        guard gst_buffer_map(current, &map, GST_MAP_READ) != 0 else { return nil }
+        defer { gst_buffer_unmap(current, &map) }
+        return body(UnsafeRawBufferPointer(start: map.data, count: Int(map.size)).bytes)
+    }
+
+    /// Appends the bytes to `bytes`.
+    package func append(to bytes: inout [UInt8]) {
+        GStreamerKit.append(current, to: &bytes)
+    }
+
+    /// Calls `body` with the bytes for changing them in place. Does nothing inside a list.
+    package func write(_ body: (inout MutableRawSpan) -> Void) {
+        guard let buffer = makeWritable() else { return }
+        var map = GstMapInfo()
+        let access = GstMapFlags(rawValue: GST_MAP_READ.rawValue | GST_MAP_WRITE.rawValue)
+        guard gst_buffer_map(buffer, &map, access) != 0 else { return }
+        defer { gst_buffer_unmap(buffer, &map) }
+        var span = UnsafeMutableRawBufferPointer(start: map.data, count: Int(map.size)).mutableBytes
+        body(&span)
+    }
+
+    /// Calls `body` with the luma plane of an I420 picture for changing it in place.
+    package func writeLuma(
+        width: Int, height: Int, _ body: (_ luma: inout MutableRawSpan, _ stride: Int) -> Void
+    ) {
+        guard let buffer = makeWritable(), let format = VideoFormat(width: width, height: height) else { return }
+        var frame = GstVideoFrame()
+        let access = GstMapFlags(rawValue: GST_MAP_READ.rawValue | GST_MAP_WRITE.rawValue)
+        guard gst_video_frame_map(&frame, &format.info, buffer, access) != 0 else { return }
+        defer { gst_video_frame_unmap(&frame) }
+        let stride = Int(frame.info.stride.0)
+        var luma = UnsafeMutableRawBufferPointer(start: frame.data.0, count: stride * height).mutableBytes
+        body(&luma, stride)
+    }
+
+    /// Gives the buffer another timestamp; the samples are shared, not copied.
+    package func retime(to timestamp: UInt64) {
+        guard let buffer = makeWritable() else { return }
+        buffer.pointee.pts = UInt(timestamp)
+        buffer.pointee.dts = UInt.max
+    }
+
+    private func makeWritable() -> UnsafeMutablePointer<GstBuffer>? {
+        guard let slot else { return nil }
+        let object = slot.pointee.data.assumingMemoryBound(to: GstMiniObject.self)
+        guard let writable = gst_mini_object_make_writable(object) else { return nil }
+        slot.pointee.data = UnsafeMutableRawPointer(writable)
+        return UnsafeMutableRawPointer(writable).assumingMemoryBound(to: GstBuffer.self)
+    }
+
+    /// Keeps the buffer beyond the probe, as a picture of the given format.
+    package func keep(as format: VideoFormat) -> VideoBuffer {
+        VideoBuffer(retaining: current, format)
+    }
+}
+
+/// How I420 pictures of one size lie in memory.
+// @unchecked: `info` is written in the initialiser only; C wants it mutable and does not change it.
+package final class VideoFormat: @unchecked Sendable {
+    var info: GstVideoInfo
+    package let width: Int
+    package let height: Int
+
+    init?(caps: Caps) {
+        info = GstVideoInfo()
+        guard gst_video_info_from_caps(&info, caps.pointer) != 0 else { return nil }
+        width = Int(info.width)
+        height = Int(info.height)
+    }
+
+    init?(width: Int, height: Int) {
+        info = GstVideoInfo()
+        guard gst_video_info_set_format(&info, GST_VIDEO_FORMAT_I420, UInt32(width), UInt32(height)) != 0 else {
+            return nil
+        }
+        self.width = width
+        self.height = height
+    }
+}
+
+/// A picture in the memory that GStreamer wrote it to.
+// @unchecked: the buffer is only read from here on, and its reference count is atomic.
+package final class VideoBuffer: VideoFrameStorage, @unchecked Sendable {
+    let buffer: UnsafeMutablePointer<GstBuffer>
+    let format: VideoFormat
+
+    init(retaining buffer: UnsafeMutablePointer<GstBuffer>, _ format: VideoFormat) {
+        self.buffer = gst_buffer_ref(buffer)
+        self.format = format
+    }
+
+    /// A picture made from bytes in memory, which are copied. Traps when the planes are too short.
+    package init(width: Int, height: Int, luma: [UInt8], chromaBlue: [UInt8], chromaRed: [UInt8]) {
+        GStreamer.load()
+        guard let format = VideoFormat(width: width, height: height),
+            let buffer = gst_buffer_new_allocate(nil, format.info.size, nil)
+        else { preconditionFailure("no picture of \(width)x\(height)") }
+        self.format = format
+        self.buffer = buffer
+        var frame = GstVideoFrame()
+        precondition(gst_video_frame_map(&frame, &format.info, buffer, GST_MAP_WRITE) != 0)
+        defer { gst_video_frame_unmap(&frame) }
+        let targets = [frame.data.0, frame.data.1, frame.data.2]
+        let strides = [frame.info.stride.0, frame.info.stride.1, frame.info.stride.2].map(Int.init)
+        for (plane, bytes) in [luma, chromaBlue, chromaRed].enumerated() {
+            let columns = plane == 0 ? width : (width + 1) / 2
+            let rows = plane == 0 ? height : (height + 1) / 2
+            precondition(bytes.count >= columns * rows)
+            bytes.withUnsafeBytes { source in
+                for row in 0..<rows {
+                    guard let target = targets[plane], let from = source.baseAddress else { continue }
+                    target.advanced(by: row * strides[plane]).copyMemory(
+                        from: from.advanced(by: row * columns), byteCount: columns)
+                }
+            }
+        }
+    }
+
+    deinit {
+        gst_buffer_unref(buffer)
+    }
+
+    package func withPlane<Result>(_ plane: VideoPlane, _ body: (RawSpan, Int) throws -> Result) rethrows -> Result {
+        var frame = GstVideoFrame()
+        guard gst_video_frame_map(&frame, &format.info, buffer, GST_MAP_READ) != 0 else {
+            return try body(UnsafeRawBufferPointer(start: nil, count: 0).bytes, 0)
+        }
+        defer { gst_video_frame_unmap(&frame) }
+        let (start, stride) =
+            switch plane {
+            case .luma: (frame.data.0, Int(frame.info.stride.0))
+            case .chromaBlue: (frame.data.1, Int(frame.info.stride.1))
+            case .chromaRed: (frame.data.2, Int(frame.info.stride.2))
+            }
+        let rows = plane == .luma ? format.height : (format.height + 1) / 2
+        return try body(UnsafeRawBufferPointer(start: start, count: stride * rows).bytes, stride)
+    }
+}
+
+func append(_ buffer: UnsafeMutablePointer<GstBuffer>, to bytes: inout [UInt8]) {
+    var map = GstMapInfo()
+    guard gst_buffer_map(buffer, &map, GST_MAP_READ) != 0 else { return }
+    bytes.append(contentsOf: UnsafeBufferPointer(start: map.data, count: Int(map.size)))
+    gst_buffer_unmap(buffer, &map)
+}

@@ -1,0 +1,62 @@
+internal import CGLib
+internal import CGStreamer
+package import MediaGraph
+
+/// A live source that the program pushes into. The corresponding C type is `GstAppSrc`.
+package struct PushSource: Sendable {
+    package let element: Element
+    private let caps: Caps
+
+    package init(name: String? = nil, caps: Caps) throws(MediaError) {
+        element = try Element(
+            "appsrc", name: name,
+            [
+                "is-live": true, "format": "time", "block": false, "do-timestamp": false, "max-bytes": 0,
+                "max-buffers": 0, "max-time": 0, "emit-signals": false,
+            ])
+        self.caps = caps
+        gst_app_src_set_caps(source, caps.pointer)
+    }
+
+    private var source: UnsafeMutablePointer<GstAppSrc> {
+        UnsafeMutableRawPointer(element.pointer).assumingMemoryBound(to: GstAppSrc.self)
+    }
+
+    /// Buffers that wait to be taken on.
+    package var waiting: Int { Int(gst_app_src_get_current_level_buffers(source)) }
+
+    /// Copies bytes into a new buffer and queues it. False when the element does not run.
+    package func push(_ bytes: RawSpan, timestamp: UInt64) -> Bool {
+        guard let buffer = gst_buffer_new_allocate(nil, gsize(bytes.byteCount), nil) else { return false }
+        bytes.withUnsafeBytes { source in
+            _ = gst_buffer_fill(buffer, 0, source.baseAddress, gsize(source.count))
+        }
+        buffer.pointee.pts = UInt(timestamp)
+        buffer.pointee.dts = UInt(timestamp)
+        return gst_app_src_push_buffer(source, buffer) == GST_FLOW_OK
+    }
+
+    /// Queues a picture without copying it.
+    package func push(_ picture: VideoBuffer, timestamp: UInt64) -> Bool {
+        // A shallow copy: the samples are shared, the timestamp is its own.
+        guard let buffer = gst_buffer_copy_region(picture.buffer, copyAll, 0, gsize.max) else { return false }
+        buffer.pointee.pts = UInt(timestamp)
+        buffer.pointee.dts = UInt.max
+        return gst_app_src_push_buffer(source, buffer) == GST_FLOW_OK
+    }
+
+    /// Says what the following pictures are like.
+    package func setFormat(of picture: VideoBuffer) {
+        guard let caps = gst_video_info_to_caps(&picture.format.info) else { return }
+        gst_app_src_set_caps(source, caps)
+        gst_caps_unref(caps)
+    }
+
+    package func endOfStream() {
+        gst_app_src_end_of_stream(source)
+    }
+}
+
+private let copyAll = GstBufferCopyFlags(
+    rawValue: GST_BUFFER_COPY_FLAGS.rawValue | GST_BUFFER_COPY_TIMESTAMPS.rawValue | GST_BUFFER_COPY_META.rawValue
+        | GST_BUFFER_COPY_MEMORY.rawValue)

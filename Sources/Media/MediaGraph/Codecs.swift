@@ -1,0 +1,45 @@
+/// A video codec that the built-in nodes encode and decode.
+public enum VideoCodec: String, Sendable, Hashable, Codable, CaseIterable {
+    /// RFC 6386, carried as RFC 7741.
+    case vp8
+    /// Constrained baseline, carried as RFC 6184 with packetization-mode 1.
+    case h264
+}
+
+/// An audio codec that the built-in nodes encode and decode.
+public enum AudioCodec: String, Sendable, Hashable, Codable, CaseIterable {
+    /// RFC 6716, carried as RFC 7587.
+    case opus
+}
+
+/// The constant bitrate that a video encoder is given when nobody chose one.
+///
+/// The figures are for 30 frames/s; other rates scale by the square root of the rate, because frames that lie closer
+/// together differ less. H.264 (x264, superfast) gets the same figures as VP8 (realtime).
+///
+/// | up to     | 30 frames/s | 25        | 20        |
+/// |-----------|-------------|-----------|-----------|
+/// | 320x240   | 300 kbit/s  | 274       | 245       |
+/// | 480x360   | 600         | 548       | 490       |
+/// | 640x480   | 1000        | 913       | 816       |
+/// | 960x540   | 1500        | 1369      | 1225      |
+/// | 1280x720  | 2200        | 2008      | 1796      |
+/// | 1920x1080 | 4000        | 3651      | 3266      |
+/// | 2560x1440 | 7000        | 6390      | 5715      |
+/// | larger    | 12000       | 10954     | 9798      |
+public enum VideoBitrate {
+    /// Kilobits per second at 30 frames/s by the largest number of pixels that the row is meant for.
+    private static let table: [(pixels: Int, kilobits: Double)] = [
+        (320 * 240, 300), (480 * 360, 600), (640 * 480, 1000), (960 * 540, 1500), (1280 * 720, 2200),
+        (1920 * 1080, 4000), (2560 * 1440, 7000),
+    ]
+    private static let kilobitsBeyondTable = 12000.0
+
+    public static func `default`(
+        width: Int, height: Int, framesPerSecond: Double, codec: VideoCodec = .vp8
+    ) -> Bitrate {
+        let row = table.first { width * height <= $0.pixels }
+        let rate = min(max(framesPerSecond, 1), 120)
+        return .kilobitsPerSecond(Int((row?.kilobits ?? kilobitsBeyondTable) * (rate / 30).squareRoot()))
+    }
+}

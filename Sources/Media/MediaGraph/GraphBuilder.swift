@@ -1,0 +1,154 @@
+/// Part of a graph under construction: nodes, and links whose ports may still be open.
+public struct GraphFragment: Sendable {
+    struct OpenLink: Sendable {
+        var from: String
+        var fromPort: String?
+        var to: String
+        var toPort: String?
+    }
+
+    var nodes: [Node] = []
+    var links: [OpenLink] = []
+
+    mutating func append(_ other: GraphFragment) {
+        nodes += other.nodes
+        links += other.links
+    }
+}
+
+/// What may stand inside `MediaGraph { }`.
+public protocol GraphPart {
+    var fragment: GraphFragment { get }
+}
+
+/// What may stand inside `Chain { }` and `Tee { }`.
+public enum ChainItem: Sendable {
+    /// The next step.
+    case node(Node)
+    /// A side branch that gets the same media as the next step.
+    case tee([ChainItem])
+    /// The end of a chain: a port of a node that stands elsewhere in the graph.
+    case join(node: String, port: String?)
+}
+
+extension Node: GraphPart {
+    public var fragment: GraphFragment { GraphFragment(nodes: [self]) }
+}
+
+/// Nodes one after the other: each feeds the next.
+///
+/// Media leaves a node by its first output that fits and enters by its first input; `from:port:` starts at another
+/// output of a node that stands elsewhere in the graph.
+public struct Chain: GraphPart {
+    let start: (node: String, port: String?)?
+    let items: [ChainItem]
+
+    public init(@ChainBuilder _ build: () -> [ChainItem]) {
+        start = nil
+        items = build()
+    }
+
+    public init(from node: String, port: String? = nil, @ChainBuilder _ build: () -> [ChainItem]) {
+        start = (node, port)
+        items = build()
+    }
+
+    public var fragment: GraphFragment {
+        var fragment = GraphFragment()
+        Self.append(items, after: start, to: &fragment)
+        return fragment
+    }
+
+    private static func append(
+        _ items: [ChainItem], after start: (node: String, port: String?)?, to fragment: inout GraphFragment
+    ) {
+        var previous = start
+        for item in items {
+            switch item {
+            case .node(let node):
+                fragment.nodes.append(node)
+                if let previous {
+                    fragment.links.append(.init(from: previous.node, fromPort: previous.port, to: node.name))
+                }
+                previous = (node.name, nil)
+            case .tee(let branch):
+                append(branch, after: previous, to: &fragment)
+            case .join(let node, let port):
+                if let previous {
+                    fragment.links.append(
+                        .init(from: previous.node, fromPort: previous.port, to: node, toPort: port))
+                }
+                previous = nil
+            }
+        }
+    }
+}
+
+/// A side branch of a chain: what stands inside gets the same media as the chain's next step.
+public struct Tee: Sendable {
+    let items: [ChainItem]
+
+    public init(@ChainBuilder _ build: () -> [ChainItem]) {
+        items = build()
+    }
+}
+
+/// The end of a chain that feeds a node which stands elsewhere in the graph.
+public struct Join: Sendable {
+    let node: String
+    let port: String?
+
+    public init(_ node: String, port: String? = nil) {
+        self.node = node
+        self.port = port
+    }
+}
+
+@resultBuilder
+public enum ChainBuilder {
+    public static func buildExpression(_ node: Node) -> [ChainItem] { [.node(node)] }
+    public static func buildExpression(_ tee: Tee) -> [ChainItem] { [.tee(tee.items)] }
+    public static func buildExpression(_ join: Join) -> [ChainItem] { [.join(node: join.node, port: join.port)] }
+    public static func buildBlock(_ parts: [ChainItem]...) -> [ChainItem] { parts.flatMap { $0 } }
+    public static func buildOptional(_ part: [ChainItem]?) -> [ChainItem] { part ?? [] }
+    public static func buildEither(first part: [ChainItem]) -> [ChainItem] { part }
+    public static func buildEither(second part: [ChainItem]) -> [ChainItem] { part }
+    public static func buildArray(_ parts: [[ChainItem]]) -> [ChainItem] { parts.flatMap { $0 } }
+}
+
+@resultBuilder
+public enum GraphBuilder {
+    public static func buildExpression(_ part: some GraphPart) -> GraphFragment { part.fragment }
+    public static func buildBlock(_ parts: GraphFragment...) -> GraphFragment { buildArray(parts) }
+    public static func buildOptional(_ part: GraphFragment?) -> GraphFragment { part ?? GraphFragment() }
+    public static func buildEither(first part: GraphFragment) -> GraphFragment { part }
+    public static func buildEither(second part: GraphFragment) -> GraphFragment { part }
+
+    public static func buildArray(_ parts: [GraphFragment]) -> GraphFragment {
+        var whole = GraphFragment()
+        for part in parts { whole.append(part) }
+        return whole
+    }
+}
+
+extension MediaGraph {
+    /// Settles the ports that the builder left open. What cannot be settled gets a name that `validate()` reports.
+    init(_ fragment: GraphFragment) {
+        let kinds = NodeKind.builtIn
+        func kind(of name: String) -> NodeKind? {
+            fragment.nodes.first { $0.name == name }.flatMap { kinds.named($0.kind) }
+        }
+        let links = fragment.links.map { open in
+            let outputs = kind(of: open.from)?.outputs ?? []
+            let inputs = kind(of: open.to)?.inputs ?? []
+            let input = open.toPort.map { name in inputs.first { $0.name == name } } ?? inputs.first
+            let wanted = input?.kinds ?? []
+            let fitting = outputs.first { !$0.kinds.isDisjoint(with: wanted) }
+            return Link(
+                from: PortReference(
+                    node: open.from, port: open.fromPort ?? (fitting ?? outputs.first)?.name ?? "out"),
+                to: PortReference(node: open.to, port: open.toPort ?? input?.name ?? "in"))
+        }
+        self.init(nodes: fragment.nodes, links: links)
+    }
+}

@@ -1,0 +1,44 @@
+/// What went wrong on the media floor: bad input, a device, a missing element. Bugs trap instead.
+///
+/// `code` is stable and listed in docs/errors.md; `message` is one sentence for people.
+public struct MediaError: Error, Sendable, CustomStringConvertible {
+    /// A short dotted name such as `file.no-video`.
+    public let code: String
+    /// One sentence that names the thing, what was tried and what would help.
+    public let message: String
+    /// What was reported underneath, if anything was.
+    public let cause: String?
+
+    public init(code: String, message: String, cause: String? = nil) {
+        self.code = code
+        self.message = message
+        self.cause = cause
+    }
+
+    public var description: String { "\(message) [\(code)]" }
+}
+
+/// The codes of `MediaError`, as they stand in docs/errors.md.
+extension MediaError {
+    public enum Code {
+        public static let graphInvalid = "graph.invalid"
+        public static let elementMissing = "element.missing"
+        public static let elementFailed = "element.failed"
+        public static let fileNotFound = "file.not-found"
+        public static let fileNoVideo = "file.no-video"
+        public static let fileUnreadable = "file.unreadable"
+        public static let fileUnwritable = "file.unwritable"
+        public static let cameraAbsent = "camera.absent"
+        public static let cameraBusy = "camera.busy"
+        public static let cameraLost = "camera.lost"
+        public static let cameraSilent = "camera.silent"
+        public static let cameraNoMode = "camera.no-mode"
+        public static let microphoneAbsent = "microphone.absent"
+        public static let microphoneBusy = "microphone.busy"
+        public static let microphoneLost = "microphone.lost"
+        public static let windowUnavailable = "window.unavailable"
+        public static let windowClosed = "window.closed"
+        public static let pipelineStalled = "pipeline.stalled"
+        public static let pipelineStopped = "pipeline.stopped"
+    }
+}

@@ -1,0 +1,12 @@
+/// What a running pipeline reports. Events are rare: a few for each node, never one for each frame.
+public enum MediaEvent: Sendable {
+    /// Every source has come to its end and all of it has been rendered or handed over.
+    case ended
+    /// The pipeline cannot go on. Stop it; it will not start again by itself.
+    case failed(MediaError)
+    /// A decoder cannot go on without a keyframe: `node` is the RTP input whose sender should be asked for one.
+    /// Repeated, at most every 100 ms, for as long as it holds.
+    case keyframeNeeded(node: String)
+    /// The node (a renderer, or an RTP output) got its first frame.
+    case firstFrame(node: String)
+}

@@ -1,0 +1,100 @@
+/// What travels along a link.
+public enum MediaKind: String, Sendable, Hashable, Codable {
+    /// I420 pictures.
+    case rawVideo
+    /// Interleaved signed 16-bit stereo sound at 48 kHz.
+    case rawAudio
+    case encodedVideo
+    case encodedAudio
+    case rtp
+}
+
+/// The value of a node's setting.
+public enum SettingValue: Sendable, Hashable {
+    case flag(Bool)
+    case integer(Int)
+    case number(Double)
+    case text(String)
+}
+
+extension SettingValue: ExpressibleByBooleanLiteral, ExpressibleByIntegerLiteral, ExpressibleByFloatLiteral,
+    ExpressibleByStringLiteral, CustomStringConvertible
+{
+    public init(booleanLiteral value: Bool) { self = .flag(value) }
+    public init(integerLiteral value: Int) { self = .integer(value) }
+    public init(floatLiteral value: Double) { self = .number(value) }
+    public init(stringLiteral value: String) { self = .text(value) }
+
+    public var description: String {
+        switch self {
+        case .flag(let value): "\(value)"
+        case .integer(let value): "\(value)"
+        case .number(let value): "\(value)"
+        case .text(let value): "\"\(value)\""
+        }
+    }
+}
+
+extension SettingValue: Codable {
+    public init(from decoder: any Decoder) throws {
+        let container = try decoder.singleValueContainer()
+        if let value = try? container.decode(Bool.self) {
+            self = .flag(value)
+        } else if let value = try? container.decode(Int.self) {
+            self = .integer(value)
+        } else if let value = try? container.decode(Double.self) {
+            self = .number(value)
+        } else {
+            self = .text(try container.decode(String.self))
+        }
+    }
+
+    public func encode(to encoder: any Encoder) throws {
+        var container = encoder.singleValueContainer()
+        switch self {
+        case .flag(let value): try container.encode(value)
+        case .integer(let value): try container.encode(value)
+        case .number(let value): try container.encode(value)
+        case .text(let value): try container.encode(value)
+        }
+    }
+}
+
+/// One step of a graph: a kind, a name that is unique in the graph, and settings.
+public struct Node: Sendable, Hashable, Codable {
+    public var name: String
+    /// The name of the node's kind, such as `vp8-encoder`; see `NodeKind.builtIn`.
+    public var kind: String
+    /// Settings that differ from the kind's defaults.
+    public var settings: [String: SettingValue]
+
+    public init(_ kind: String, name: String? = nil, settings: [String: SettingValue] = [:]) {
+        self.name = name ?? kind
+        self.kind = kind
+        self.settings = settings
+    }
+}
+
+/// One port of one node of a graph.
+public struct PortReference: Sendable, Hashable, Codable, CustomStringConvertible {
+    public var node: String
+    public var port: String
+
+    public init(node: String, port: String) {
+        self.node = node
+        self.port = port
+    }
+
+    public var description: String { "\(node).\(port)" }
+}
+
+/// A connection from an output to an input. An output may feed several inputs (a tee); an input has one source.
+public struct Link: Sendable, Hashable, Codable {
+    public var from: PortReference
+    public var to: PortReference
+
+    public init(from: PortReference, to: PortReference) {
+        self.from = from
+        self.to = to
+    }
+}

@@ -1,0 +1,142 @@
+import GStreamerKit
+import MediaGraph
+
+/// A V4L2 camera in the mode that fits best, brought to the size and rate that were asked for.
+final class CameraNode: RunningNode {
+    /// A camera that was pulled out is noticed within 2 s: this and the watchdog's own interval.
+    private static let silenceLimit = 1.5
+
+    let name: String
+    private let device: String
+    private let watchdog: Watchdog
+
+    private init(_ name: String, device: String, watchdog: Watchdog) {
+        self.name = name
+        self.device = device
+        self.watchdog = watchdog
+    }
+
+    static func build(_ node: ResolvedNode, in assembly: Assembly) throws(MediaError) {
+        guard let width = node.integer("width"), let height = node.integer("height"), let fps = node.number("fps")
+        else { preconditionFailure("the camera's settings have defaults") }
+        let camera = try Devices.camera(node.text("device"))
+        guard let mode = CameraMode.best(of: camera.formats, width: width, height: height, framesPerSecond: fps)
+        else {
+            throw MediaError(
+                code: MediaError.Code.cameraNoMode,
+                message: "The camera \(camera.path) (\(camera.name)) offers no picture format that can be read; "
+                    + "choose another camera.")
+        }
+        let source = try assembly.element("v4l2src", of: node, ["device": .text(camera.path)])
+        let modeFilter = try assembly.filter(mode.caps, of: node)
+        try source.link(modeFilter)
+        var last = modeFilter
+        func append(_ element: Element) throws(MediaError) {
+            try last.link(element)
+            last = element
+        }
+        if mode.isJPEG { try append(try assembly.element("jpegdec", of: node)) }
+        let rate = min(fps, mode.framesPerSecond)
+        if mode.framesPerSecond > fps { try append(try assembly.element("videorate", of: node, ["drop-only": true])) }
+        try append(try assembly.element("videoscale", of: node))
+        try append(try assembly.element("videoconvert", of: node))
+        if node.flag("mirror") {
+            try append(try assembly.element("videoflip", of: node, ["video-direction": "horiz"]))
+        }
+        try append(
+            try assembly.filter(
+                "\(Assembly.rawVideo),width=\(width),height=\(height),framerate=\(fraction(rate))", of: node))
+
+        let reporter = assembly.reporter
+        let name = node.name
+        let watchdog = Watchdog(limit: silenceLimit, control: assembly.control) {
+            reporter.fail(lost(camera.path))
+        }
+        source.source.onBuffer { _ in
+            watchdog.feed()
+            reporter.isReady(name)
+            return .pass
+        }
+        reporter.await(name)
+        assembly.provide("video", of: node, from: last)
+        assembly.register(CameraNode(name, device: camera.path, watchdog: watchdog))
+    }
+
+    func finish() {
+        watchdog.stop()
+    }
+
+    func stopped() {
+        watchdog.stop()
+    }
+
+    func explain(_ failure: PipelineFailure) -> MediaError? {
+        switch failure.kind {
+        case .busy: Self.busy(device)
+        case .notFound: Devices.absent(device)
+        case .cannotOpen where Devices.exists(device): Self.busy(device)
+        case .cannotOpen: Devices.absent(device)
+        default: Devices.exists(device) ? nil : Self.lost(device)
+        }
+    }
+
+    private static func busy(_ device: String) -> MediaError {
+        MediaError(
+            code: MediaError.Code.cameraBusy,
+            message: "The camera \(device) is in use by another program or may not be opened; close the other program "
+                + "or join the group video.")
+    }
+
+    private static func lost(_ device: String) -> MediaError {
+        MediaError(
+            code: MediaError.Code.cameraLost,
+            message: "The camera \(device) gives no more pictures; check that it is still plugged in.")
+    }
+}
+
+/// A way to read a camera.
+struct CameraMode: Equatable {
+    let format: String
+    let width: Int
+    let height: Int
+    let framesPerSecond: Double
+
+    static let jpeg = "MJPG"
+
+    var isJPEG: Bool { format == Self.jpeg }
+
+    var caps: String {
+        let type = isJPEG ? "image/jpeg" : "video/x-raw,format=\(format)"
+        return "\(type),width=\(width),height=\(height),framerate=\(fraction(framesPerSecond))"
+    }
+
+    /// Pixel formats that videoconvert reads, the cheapest to convert first; JPEG needs a decoder and comes last.
+    private static let preference = ["I420", "YV12", "NV12", "YUY2", "UYVY", "RGB", "BGR", "BGRx", "RGBx", jpeg]
+
+    /// The mode that loses least: the size asked for or the nearest larger one, a rate no lower than asked, and among
+    /// those the cheapest format.
+    static func best(
+        of formats: [CameraFormat], width: Int, height: Int, framesPerSecond: Double
+    ) -> CameraMode? {
+        var best: (mode: CameraMode, cost: [Double])?
+        for format in formats {
+            guard let rank = preference.firstIndex(of: format.pixelFormat) else { continue }
+            let rates = format.framesPerSecond.sorted()
+            guard let rate = rates.first(where: { $0 >= framesPerSecond * 0.99 }) ?? rates.last else { continue }
+            let isTooSmall = format.width < width || format.height < height
+            let distance = abs(format.width * format.height - width * height)
+            let isTooSlow = rate < framesPerSecond * 0.99
+            let cost = [
+                isTooSlow ? framesPerSecond / max(rate, 0.1) : 0, isTooSmall ? 1 : 0, Double(distance), Double(rank), rate,
+            ]
+            if best.map({ cost.lexicographicallyPrecedes($0.cost) }) ?? true {
+                best = (
+                    CameraMode(
+                        format: format.pixelFormat, width: format.width, height: format.height,
+                        framesPerSecond: rate), cost
+                )
+            }
+        }
+        return best?.mode
+    }
+}

@@ -1,0 +1,197 @@
+import Dispatch
+import GStreamerKit
+import MediaGraph
+import Synchronization
+
+/// A media file: whatever GStreamer decodes, paced in real time at its own size and rate.
+final class FileNode: RunningNode {
+    let name: String
+    private let path: String
+    private let timeline: FileTimeline
+
+    private init(_ name: String, path: String, timeline: FileTimeline) {
+        self.name = name
+        self.path = path
+        self.timeline = timeline
+    }
+
+    static func build(_ node: ResolvedNode, in assembly: Assembly) throws(MediaError) {
+        let path = node.text("path")
+        let source = try assembly.element("filesrc", of: node, ["location": .text(path)])
+        let decoder = try assembly.element("decodebin", of: node)
+        try source.link(decoder)
+        let video = try buildVideo(node, in: assembly)
+        let audio = assembly.isUsed("audio", of: node) ? try buildAudio(node, in: assembly) : nil
+
+        let timeline = FileTimeline(
+            doesLoop: node.flag("loop"), pipeline: assembly.pipeline, control: assembly.control)
+        let reporter = assembly.reporter
+        let name = node.name
+        decoder.onPadAdded { [weak timeline] pad in
+            guard let timeline else { return }
+            let kind = pad.caps?.structures.first?.name ?? ""
+            if kind.hasPrefix("video/"), !video.sink.isLinked {
+                timeline.follow(pad, isVideo: true) { reporter.isReady(name) }
+                _ = pad.link(video.sink)
+            } else if kind.hasPrefix("audio/"), let audio, !audio.sink.isLinked {
+                timeline.follow(pad, isVideo: false) {}
+                _ = pad.link(audio.sink)
+            }
+        }
+        decoder.onNoMorePads {
+            if !video.sink.isLinked {
+                reporter.fail(MediaFile.noVideo(path))
+            }
+            // A file without sound: the branch that waits for sound ends at once.
+            if let audio, !audio.sink.isLinked { audio.sink.sendEndOfStream() }
+        }
+        reporter.await(name)
+        assembly.register(FileNode(name, path: path, timeline: timeline))
+    }
+
+    /// Gives the first element of the branch; its last one is the node's output.
+    private static func buildVideo(_ node: ResolvedNode, in assembly: Assembly) throws(MediaError) -> Element {
+        let convert = try assembly.element("videoconvert", of: node)
+        let filter = try assembly.filter(Assembly.rawVideo, of: node)
+        // What is decoded ahead covers the moment in which a file starts again.
+        let queue = try assembly.element(
+            "queue", of: node,
+            ["max-size-buffers": 8, "max-size-bytes": 0, "max-size-time": 0, "silent": true])
+        let pace = try assembly.element("clocksync", of: node)
+        try assembly.link(convert, filter, queue, pace)
+        assembly.provide("video", of: node, from: pace)
+        return convert
+    }
+
+    private static func buildAudio(_ node: ResolvedNode, in assembly: Assembly) throws(MediaError) -> Element {
+        let convert = try assembly.element("audioconvert", of: node)
+        let resample = try assembly.element("audioresample", of: node)
+        let filter = try assembly.filter(Assembly.rawAudio, of: node)
+        // Sound and picture of a file seldom end together: this fills or cuts where the file starts again.
+        let rate = try assembly.element("audiorate", of: node, ["tolerance": 1_000_000])
+        let queue = try assembly.element(
+            "queue", of: node,
+            ["max-size-buffers": 0, "max-size-bytes": 0, "max-size-time": 400_000_000, "silent": true])
+        let pace = try assembly.element("clocksync", of: node)
+        try assembly.link(convert, resample, filter, rate, queue, pace)
+        assembly.provide("audio", of: node, from: pace)
+        return convert
+    }
+
+    func explain(_ failure: PipelineFailure) -> MediaError? {
+        switch failure.kind {
+        case .notFound: MediaFile.notFound(path)
+        case .noSuchCodec: nil
+        default: MediaFile.unreadable(path, failure.message)
+        }
+    }
+}
+
+/// Puts the streams of a file on the pipeline's time line, again and again when the file loops.
+///
+/// The decoders' own segments end here: downstream sees one segment and timestamps that are running times, so that
+/// the start of each round follows the end of the last without a gap.
+final class FileTimeline: Sendable {
+    /// How long a last frame is taken to last when neither it nor the one before tells.
+    private static let frameWithoutDuration: UInt64 = 40_000_000
+
+    private struct State {
+        /// Running time at which the current round began; nil before the first buffer.
+        var roundStart: UInt64?
+        /// Where the pictures of this round end, counted from the round's start.
+        var videoEnd: UInt64 = 0
+        var lastVideo: UInt64?
+        var streams = 0
+        var ended = 0
+        var pads: [Pad] = []
+        var isFirstVideo = true
+    }
+
+    private let state = Mutex(State())
+    private let doesLoop: Bool
+    private let pipeline: WeakPipeline
+    private let control: DispatchQueue
+
+    init(doesLoop: Bool, pipeline: Pipeline, control: DispatchQueue) {
+        self.doesLoop = doesLoop
+        self.pipeline = WeakPipeline(pipeline)
+        self.control = control
+    }
+
+    /// Must be called before the pad is linked. `onFirst` is called with the first buffer.
+    func follow(_ pad: Pad, isVideo: Bool, onFirst: @escaping @Sendable () -> Void) {
+        state.withLock {
+            $0.streams += 1
+            $0.pads.append(pad)
+        }
+        let hasSegment = Flag()
+        pad.onEvent { [weak self, weak pad] event in
+            guard let self, let pad else { return .pass }
+            switch event {
+            case .segment:
+                if !hasSegment.exchange(true) { pad.sendPlainSegmentToPeer() }
+                return .drop
+            case .flushStart, .flushStop:
+                return doesLoop ? .drop : .pass
+            case .endOfStream:
+                return endOfStream()
+            default:
+                return .pass
+            }
+        }
+        pad.onBuffer { [weak self] buffer in
+            guard let self, let time = buffer.runningTime else { return .drop }
+            let (start, isFirst) = begin(isVideo: isVideo)
+            if isVideo { advance(to: time, duration: buffer.duration) }
+            buffer.retime(to: start + time)
+            if isFirst { onFirst() }
+            return .pass
+        }
+    }
+
+    private func begin(isVideo: Bool) -> (start: UInt64, isFirst: Bool) {
+        state.withLock { state in
+            let start = state.roundStart ?? pipeline.pipeline?.runningTime ?? 0
+            state.roundStart = start
+            defer { if isVideo { state.isFirstVideo = false } }
+            return (start, isVideo && state.isFirstVideo)
+        }
+    }
+
+    private func advance(to time: UInt64, duration: UInt64?) {
+        state.withLock { state in
+            let sinceLast = state.lastVideo.flatMap { $0 < time ? time - $0 : nil }
+            let length = duration ?? sinceLast ?? Self.frameWithoutDuration
+            state.videoEnd = max(state.videoEnd, time + length)
+            state.lastVideo = time
+        }
+    }
+
+    private func endOfStream() -> ProbeAnswer {
+        guard doesLoop else { return .pass }
+        let isRoundOver = state.withLock { state in
+            state.ended += 1
+            return state.ended == state.streams
+        }
+        if isRoundOver {
+            // Starting again flushes the decoders, which waits for this very thread.
+            control.async { [weak self] in self?.startAgain() }
+        }
+        return .drop
+    }
+
+    private func startAgain() {
+        let pads = state.withLock { state in
+            state.ended = 0
+            state.roundStart = (state.roundStart ?? 0) + state.videoEnd
+            state.videoEnd = 0
+            state.lastVideo = nil
+            return state.pads
+        }
+        guard pipeline.pipeline != nil, let first = pads.first else { return }
+        if !first.seekToStart() {
+            // It cannot be read again: what was a loop ends here.
+            for pad in pads { pad.sendEndOfStreamToPeer() }
+        }
+    }
+}

@@ -1,0 +1,122 @@
+internal import GStreamerKit
+import MediaGraph
+
+/// A picture format that a camera offers, in one size.
+public struct CameraFormat: Sendable, Codable, Hashable {
+    /// GStreamer's name of the pixel format, such as `YUY2`; `MJPG` for JPEG pictures.
+    public let pixelFormat: String
+    public let width: Int
+    public let height: Int
+    /// The rates on offer, in frames per second.
+    public let framesPerSecond: [Double]
+}
+
+/// A device that captures video and lists a format.
+public struct CameraDevice: Sendable, Codable, Hashable {
+    /// Path of the device, such as `/dev/video0`.
+    public let path: String
+    public let name: String
+    /// A path that stays the same when other cameras come and go, if there is one (`/dev/v4l/by-id/...`).
+    public let stablePath: String?
+    public let formats: [CameraFormat]
+}
+
+/// A microphone or a speaker.
+public struct AudioDevice: Sendable, Codable, Hashable {
+    /// What a microphone node takes as its device.
+    public let identifier: String
+    public let name: String
+    public let isDefault: Bool
+}
+
+public struct DeviceList: Sendable, Codable, Hashable {
+    public let cameras: [CameraDevice]
+    public let microphones: [AudioDevice]
+    public let speakers: [AudioDevice]
+}
+
+/// What is plugged in now. All of it blocks for some milliseconds, longer when a camera is slow to answer.
+public enum Devices {
+    public static func list() -> DeviceList {
+        let sound = DeviceProbe.soundDevices()
+        return DeviceList(
+            cameras: cameras(), microphones: sound.sources.map(AudioDevice.init),
+            speakers: sound.sinks.map(AudioDevice.init))
+    }
+
+    public static func cameras() -> [CameraDevice] {
+        DeviceProbe.videoDevicePaths().compactMap { path in
+            let formats = DeviceProbe.formats(of: path).map(CameraFormat.init)
+            guard !formats.isEmpty else { return nil }
+            return CameraDevice(
+                path: path, name: DeviceProbe.name(of: path), stablePath: DeviceProbe.stablePath(of: path),
+                formats: formats)
+        }
+    }
+
+    public static func firstCamera() -> CameraDevice? {
+        for path in DeviceProbe.videoDevicePaths() {
+            if let camera = camera(at: path) { return camera }
+        }
+        return nil
+    }
+
+    public static func firstMicrophone() -> AudioDevice? {
+        let microphones = DeviceProbe.soundDevices().sources.map(AudioDevice.init)
+        return microphones.first { $0.isDefault } ?? microphones.first
+    }
+
+    private static func camera(at path: String) -> CameraDevice? {
+        let formats = DeviceProbe.formats(of: path).map(CameraFormat.init)
+        guard !formats.isEmpty else { return nil }
+        return CameraDevice(
+            path: path, name: DeviceProbe.name(of: path), stablePath: DeviceProbe.stablePath(of: path),
+            formats: formats)
+    }
+
+    /// The camera of this path, or the first when it is `auto`.
+    ///
+    /// Throws `camera.absent`, or `camera.busy` when the device is there and may not be opened.
+    static func camera(_ device: String) throws(MediaError) -> CameraDevice {
+        if device == "auto" {
+            guard let first = firstCamera() else { throw absent(device) }
+            return first
+        }
+        guard exists(device) else { throw absent(device) }
+        if let found = camera(at: device) { return found }
+        if let reason = DeviceProbe.openingProblem(of: device) {
+            throw MediaError(
+                code: MediaError.Code.cameraBusy,
+                message: "The camera \(device) cannot be opened (\(reason)); close the program that uses it, or join "
+                    + "the group video.")
+        }
+        throw MediaError(
+            code: MediaError.Code.cameraNoMode,
+            message: "\(device) is not a camera: it captures no video; choose one that is listed.")
+    }
+
+    static func exists(_ device: String) -> Bool {
+        device == "auto" || DeviceProbe.exists(device)
+    }
+
+    static func absent(_ device: String) -> MediaError {
+        let what = device == "auto" ? "No camera was found" : "There is no camera \(device)"
+        return MediaError(
+            code: MediaError.Code.cameraAbsent,
+            message: "\(what); plug one in, or publish a file or the test pattern.")
+    }
+}
+
+extension CameraFormat {
+    init(_ format: DeviceProbe.Format) {
+        self.init(
+            pixelFormat: format.pixelFormat, width: format.width, height: format.height,
+            framesPerSecond: format.framesPerSecond)
+    }
+}
+
+extension AudioDevice {
+    init(_ device: DeviceProbe.SoundDevice) {
+        self.init(identifier: device.identifier, name: device.name, isDefault: device.isDefault)
+    }
+}

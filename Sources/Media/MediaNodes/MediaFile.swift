@@ -1,0 +1,62 @@
+internal import GStreamerKit
+public import MediaGraph
+
+/// What a media file holds.
+public struct MediaFileInfo: Sendable, Codable, Hashable {
+    public let path: String
+    /// Size of the first stream of pictures, in pixels.
+    public let width: Int
+    public let height: Int
+    /// 0 when the file does not tell.
+    public let framesPerSecond: Double
+    public let hasAudio: Bool
+    /// In seconds; 0 when the file does not tell.
+    public let duration: Double
+}
+
+public enum MediaFile {
+    /// Looks into a file. Blocks for some tens of milliseconds, 5 s at most.
+    ///
+    /// Throws `file.not-found`, `file.no-video`, `file.unreadable`, or `element.missing` when it holds a format that
+    /// nothing installed decodes.
+    public static func inspect(_ path: String) throws(MediaError) -> MediaFileInfo {
+        switch FileDiscovery.discover(path) {
+        case .notFound: throw notFound(path)
+        case .unreadable(let reason): throw unreadable(path, reason)
+        case .missingPlugin(let name):
+            throw MediaError(
+                code: MediaError.Code.elementMissing,
+                message: "The file \(path) needs \(name), which is not installed; on Debian look in "
+                    + "gstreamer1.0-libav and gstreamer1.0-plugins-bad.")
+        case .found(let contents):
+            guard let video = contents.video else { throw noVideo(path) }
+            return MediaFileInfo(
+                path: path, width: video.width, height: video.height, framesPerSecond: video.framesPerSecond,
+                hasAudio: contents.hasAudio, duration: contents.duration)
+        }
+    }
+
+    static func notFound(_ path: String) -> MediaError {
+        MediaError(
+            code: MediaError.Code.fileNotFound,
+            message: "The file \(path) does not exist; check the path and the folder it is relative to.")
+    }
+
+    static func noVideo(_ path: String) -> MediaError {
+        MediaError(
+            code: MediaError.Code.fileNoVideo,
+            message: "The file \(path) holds no video that can be decoded; choose a file with pictures.")
+    }
+
+    static func unreadable(_ path: String, _ reason: String) -> MediaError {
+        MediaError(
+            code: MediaError.Code.fileUnreadable,
+            message: "The file \(path) cannot be read as media (\(reason.trimmedSentence)); check that it is a media "
+                + "file and may be read.")
+    }
+}
+
+extension String {
+    /// Without the full stop at its end, to stand inside another sentence.
+    var trimmedSentence: String { hasSuffix(".") ? String(dropLast()) : self }
+}

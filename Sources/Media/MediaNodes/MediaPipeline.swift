@@ -1,0 +1,201 @@
+import Dispatch
+internal import GStreamerKit
+public import MediaGraph
+import Synchronization
+
+/// Runs a graph.
+///
+/// Made once, started once, stopped once. All calls may come from any thread; what blocks inside is done on a queue of
+/// the pipeline's own, never on Swift's pool.
+public final class MediaPipeline: Sendable {
+    private enum Phase {
+        case idle
+        case running
+        case stopped
+    }
+
+    /// The longest wait for a capturer's first frame.
+    private static let startLimit = DispatchTimeInterval.seconds(8)
+
+    public let graph: MediaGraph
+    private let pipeline: Pipeline
+    private let reporter: Reporter
+    private let control: DispatchQueue
+    private let nodes: [any RunningNode]
+    private let phase = Mutex(Phase.idle)
+
+    /// Validates the graph and makes its elements; nothing runs yet.
+    ///
+    /// Throws `graph.invalid` with every problem of the graph, or `element.missing` naming the Debian package of a
+    /// GStreamer element that is not installed, or what a node says about its device (`camera.absent`).
+    public init(_ graph: MediaGraph, bindings: NodeBindings = NodeBindings()) throws(MediaError) {
+        let problems = graph.validate(bound: bindings.names)
+        guard problems.isEmpty else {
+            throw MediaError(
+                code: MediaError.Code.graphInvalid, message: problems.map(\.message).joined(separator: " "))
+        }
+        self.graph = graph
+        let reporter = Reporter(events: bindings.events)
+        let control = DispatchQueue(label: "media.pipeline")
+        let explainer = Explainer(reporter)
+        // The closure lives inside the pipeline's bus: it may not hold the pipeline.
+        let latency = LatencyReaction(control)
+        let pipeline = Pipeline { message in
+            switch message {
+            case .endOfStream: reporter.ended()
+            case .error(let failure): explainer.report(failure)
+            case .missingPlugin(let name): explainer.note(missing: name)
+            case .latencyChanged: latency.react()
+            }
+        }
+        latency.set(pipeline)
+        let assembly = Assembly(
+            graph: graph, bindings: bindings, reporter: reporter, pipeline: pipeline, control: control)
+        try assembly.assemble()
+        explainer.set(owners: assembly.ownersByElement, nodes: assembly.running)
+        nodes = assembly.running
+        self.pipeline = pipeline
+        self.reporter = reporter
+        self.control = control
+    }
+
+    deinit {
+        let isRunning = phase.withLock { phase in
+            defer { phase = .stopped }
+            return phase == .running
+        }
+        reporter.close()
+        guard isRunning else { return }
+        // Joining streaming threads may block, and this may be one of them.
+        control.async { [pipeline, nodes] in
+            Self.halt(pipeline, nodes)
+        }
+    }
+
+    /// Starts everything and returns once every capturer has given its first frame.
+    ///
+    /// Throws what keeps a node from running, such as `file.not-found`, `file.no-video`, `camera.busy`; the pipeline is
+    /// then stopped. A pipeline is started once: later calls throw `pipeline.stopped`.
+    public func start() async throws(MediaError) {
+        let isFirst = phase.withLock { phase in
+            guard phase == .idle else { return false }
+            phase = .running
+            return true
+        }
+        guard isFirst else {
+            throw MediaError(
+                code: MediaError.Code.pipelineStopped, message: "A media pipeline runs once; make another one.")
+        }
+        let failure = await withCheckedContinuation { (continuation: CheckedContinuation<MediaError?, Never>) in
+            control.async { self.begin { continuation.resume(returning: $0) } }
+        }
+        if let failure {
+            await stop()
+            throw failure
+        }
+    }
+
+    private func begin(_ done: @escaping @Sendable (MediaError?) -> Void) {
+        do throws(MediaError) {
+            for node in nodes { try node.prepare() }
+        } catch {
+            return done(error)
+        }
+        if !pipeline.play() {
+            reporter.fail(
+                MediaError(
+                    code: MediaError.Code.elementFailed, message: "The media pipeline refused to start."))
+        }
+        reporter.whenSettled(done)
+        control.asyncAfter(deadline: .now() + Self.startLimit) { [weak reporter] in
+            guard let reporter, let late = reporter.awaited.sorted().first else { return }
+            reporter.fail(
+                MediaError(
+                    code: MediaError.Code.pipelineStalled,
+                    message: "\"\(late)\" gave no media within 8 s; check that the device or file can be read."))
+        }
+    }
+
+    /// Stops everything: frames that are being encoded are still handed over, then all threads end.
+    ///
+    /// May be called often. When it returns, no function of the bindings is called any more.
+    public func stop() async {
+        let wasRunning = phase.withLock { phase in
+            defer { phase = .stopped }
+            return phase == .running
+        }
+        await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
+            // A second caller waits here until the first has stopped everything.
+            control.async {
+                if wasRunning { Self.halt(self.pipeline, self.nodes) }
+                self.reporter.close()
+                continuation.resume()
+            }
+        }
+    }
+
+    private static func halt(_ pipeline: Pipeline, _ nodes: [any RunningNode]) {
+        for node in nodes { node.finish() }
+        pipeline.stop()
+        for node in nodes { node.stopped() }
+    }
+
+    /// Asks a video encoder for a keyframe. Does nothing when there is no encoder of this name.
+    public func requestKeyframe(_ node: String) {
+        find(VideoEncoderNode.self, node)?.requestKeyframe()
+    }
+
+    /// Changes the bitrate of a video or Opus encoder. Does nothing when there is no encoder of this name.
+    public func setBitrate(_ bitrate: Bitrate, _ node: String) {
+        find(VideoEncoderNode.self, node)?.setBitrate(bitrate)
+        find(OpusEncoderNode.self, node)?.setBitrate(bitrate)
+    }
+
+    /// Where to push RTP packets of a node; nil when there is no RTP input of this name.
+    public func rtpInput(_ node: String) -> RTPInput? {
+        find(RTPInputNode.self, node).map(RTPInput.init)
+    }
+
+    /// Pushes RTP packets that lie back to back in `bytes`; see `RTPInput`.
+    public func push(_ bytes: [UInt8], ends: [Int], into node: String) {
+        rtpInput(node)?.push(bytes, ends: ends)
+    }
+
+    /// Pushes the packets of one frame; see `RTPInput`.
+    public func push(_ batch: RTPBatch, into node: String) {
+        rtpInput(node)?.push(batch.bytes, ends: batch.ends)
+    }
+
+    /// What has been counted since the start.
+    public var statistics: MediaStatistics {
+        var statistics = MediaStatistics()
+        for node in nodes { node.report(into: &statistics) }
+        return statistics
+    }
+
+    private func find<Kind: RunningNode>(_ type: Kind.Type, _ name: String) -> Kind? {
+        nodes.lazy.compactMap { $0 as? Kind }.first { $0.name == name }
+    }
+}
+
+/// Spreads a changed latency over the pipeline, on the control queue: not allowed on the thread that announces it.
+private final class LatencyReaction: Sendable {
+    private struct Target: Sendable {
+        weak var pipeline: Pipeline?
+    }
+
+    private let target = Mutex(Target())
+    private let control: DispatchQueue
+
+    init(_ control: DispatchQueue) {
+        self.control = control
+    }
+
+    func set(_ pipeline: Pipeline) {
+        target.withLock { $0.pipeline = pipeline }
+    }
+
+    func react() {
+        control.async { self.target.withLock { $0.pipeline }?.distributeLatency() }
+    }
+}

@@ -1,0 +1,210 @@
+import Dispatch
+internal import GStreamerKit
+public import MediaGraph
+import Synchronization
+
+/// A window that shows several streams side by side; tiles come and go while it is open.
+///
+/// All calls may come from any thread. Pictures are shown without being copied by us; when more come than can be
+/// drawn, the newest wins.
+public final class TiledWindow: Sendable {
+    private struct Tile {
+        let source: PushSource
+        let queue: Element
+        let scale: Element
+        let filter: Element
+        let pad: Pad
+        var format: (width: Int, height: Int) = (0, 0)
+    }
+
+    private struct State {
+        var tiles: [String: Tile] = [:]
+        /// Identifiers in the order in which they came: that is the order on the screen.
+        var order: [String] = []
+        var isClosed = false
+    }
+
+    /// Pictures of a tile that may wait to be drawn.
+    private static let waiting = 2
+
+    private let pipeline: Pipeline
+    private let mixer: Element
+    private let control: DispatchQueue
+    private let width: Int
+    private let height: Int
+    private let state = Mutex(State())
+    private let counter: Counter
+
+    /// Whether there is a display to open a window on. Blocks for some milliseconds.
+    public static var isPossible: Bool { DisplaySystem.windowSink != nil }
+
+    /// Opens an empty window. `onClose` is called once, on a thread of GStreamer's, when somebody closes it.
+    ///
+    /// Throws `window.unavailable` or `element.missing`. Blocks for some tens of milliseconds.
+    public init(
+        title: String, width: Int = 1280, height: Int = 720, onClose: (@Sendable () -> Void)? = nil
+    ) throws(MediaError) {
+        let sinkFactory = try WindowNode.windowFactory()
+        let isClosed = Flag()
+        pipeline = Pipeline { message in
+            guard case .error = message, !isClosed.exchange(true) else { return }
+            onClose?()
+        }
+        control = DispatchQueue(label: "media.tiled-window")
+        self.width = width
+        self.height = height
+        counter = Counter()
+        mixer = try Element("compositor", ["background": "black", "ignore-inactive-pads": true])
+        // Keeps the window alive and its clock running while there is no tile.
+        let background = try Element("videotestsrc", ["is-live": true, "pattern": "black"])
+        let size = try Element.filter("video/x-raw,format=I420,width=\(width),height=\(height),framerate=30/1")
+        let convert = try Element("videoconvert")
+        let sink = try Element(sinkFactory, ["sync": false, "async": false, "qos": false])
+        for element in [background, size, mixer, convert, sink] { pipeline.add(element) }
+        try background.link(size)
+        guard let pad = mixer.requestPad("sink_%u"), size.source.link(pad) else {
+            preconditionFailure("the compositor takes no picture")
+        }
+        let shown = try Element.filter("video/x-raw,width=\(width),height=\(height),framerate=30/1")
+        pipeline.add(shown)
+        try mixer.link(shown)
+        try shown.link(convert)
+        try convert.link(sink)
+        WindowNode.setTitle(title, after: convert)
+        let counter = counter
+        convert.source.onBuffer { _ in
+            _ = counter.next()
+            return .pass
+        }
+        if !pipeline.play() {
+            throw MediaError(
+                code: MediaError.Code.windowUnavailable,
+                message: "The window cannot be opened; run it in a desktop session, or without a window.")
+        }
+    }
+
+    deinit {
+        let isClosed = state.withLock { $0.isClosed }
+        guard !isClosed else { return }
+        control.async { [pipeline] in pipeline.stop() }
+    }
+
+    /// How often the window has been drawn.
+    package var picturesDrawn: Int { counter.count }
+
+    /// Adds an empty tile after the others. Does nothing when there is one of this name.
+    public func addTile(_ id: String) {
+        control.async { [weak self] in self?.makeTile(id) }
+    }
+
+    /// Removes a tile; the others close the gap. Does nothing when there is none of this name.
+    public func removeTile(_ id: String) {
+        control.async { [weak self] in self?.dropTile(id) }
+    }
+
+    /// Shows a picture in a tile. Never blocks; does nothing when there is no tile of this name.
+    public func show(_ frame: VideoFrame, in id: String) {
+        let target = state.withLock { state -> (source: PushSource, isNew: Bool)? in
+            guard !state.isClosed, let tile = state.tiles[id] else { return nil }
+            let isNew = tile.format.width != frame.width || tile.format.height != frame.height
+            if isNew { state.tiles[id]?.format = (frame.width, frame.height) }
+            return (tile.source, isNew)
+        }
+        guard let target, target.source.waiting < Self.waiting else { return }
+        let buffer = frame.buffer
+        if target.isNew { target.source.setFormat(of: buffer) }
+        _ = target.source.push(buffer, timestamp: pipeline.runningTime)
+    }
+
+    /// Closes the window. May be called often.
+    public func close() async {
+        await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
+            control.async {
+                let isFirst = self.state.withLock { state in
+                    defer {
+                        state.isClosed = true
+                        state.tiles = [:]
+                    }
+                    return !state.isClosed
+                }
+                if isFirst { self.pipeline.stop() }
+                continuation.resume()
+            }
+        }
+    }
+
+    // MARK: On the control queue
+
+    private func makeTile(_ id: String) {
+        let isTaken = state.withLock { $0.isClosed || $0.tiles[id] != nil }
+        guard !isTaken, let pad = mixer.requestPad("sink_%u"),
+            let source = try? PushSource(caps: Caps("video/x-raw,format=I420")),
+            let queue = try? Element("queue", ["leaky": "downstream", "max-size-buffers": 2, "silent": true]),
+            let scale = try? Element("videoscale", ["add-borders": true]),
+            let filter = try? Element.filter("video/x-raw,pixel-aspect-ratio=1/1")
+        else { return }
+        for element in [source.element, queue, scale, filter] { pipeline.add(element) }
+        guard (try? source.element.link(queue)) != nil, (try? queue.link(scale)) != nil,
+            (try? scale.link(filter)) != nil, filter.source.link(pad)
+        else { preconditionFailure("elements that take any picture do not fit together") }
+        pad.set("zorder", 1)
+        state.withLock { state in
+            state.tiles[id] = Tile(source: source, queue: queue, scale: scale, filter: filter, pad: pad)
+            state.order.append(id)
+        }
+        arrange()
+        for element in [filter, scale, queue, source.element] { element.followPipeline() }
+    }
+
+    private func dropTile(_ id: String) {
+        let removed = state.withLock { state -> Tile? in
+            state.order.removeAll { $0 == id }
+            return state.tiles.removeValue(forKey: id)
+        }
+        guard let removed else { return }
+        for element in [removed.source.element, removed.queue, removed.scale, removed.filter] { element.close() }
+        removed.filter.source.unlink(removed.pad)
+        mixer.release(removed.pad)
+        for element in [removed.source.element, removed.queue, removed.scale, removed.filter] {
+            pipeline.remove(element)
+        }
+        arrange()
+    }
+
+    /// Lays the tiles out in a grid that is as square as their number allows.
+    private func arrange() {
+        let tiles = state.withLock { state in state.order.compactMap { state.tiles[$0] } }
+        for (tile, place) in zip(tiles, TileLayout.places(tiles.count, width: width, height: height)) {
+            tile.filter.set(
+                "caps",
+                .text("video/x-raw,width=\(place.width),height=\(place.height),pixel-aspect-ratio=1/1"))
+            tile.pad.set("xpos", place.x)
+            tile.pad.set("ypos", place.y)
+        }
+    }
+}
+
+/// Where tiles lie in a window.
+enum TileLayout {
+    struct Place: Equatable {
+        let x: Int
+        let y: Int
+        let width: Int
+        let height: Int
+    }
+
+    /// Equal tiles, row by row, in a grid that is as square as possible; sizes are even, as I420 wants them.
+    static func places(_ count: Int, width: Int, height: Int) -> [Place] {
+        guard count > 0 else { return [] }
+        var columns = 1
+        while columns * columns < count { columns += 1 }
+        let rows = (count + columns - 1) / columns
+        let tileWidth = width / columns / 2 * 2
+        let tileHeight = height / rows / 2 * 2
+        return (0..<count).map { index in
+            Place(
+                x: index % columns * tileWidth, y: index / columns * tileHeight, width: tileWidth,
+                height: tileHeight)
+        }
+    }
+}

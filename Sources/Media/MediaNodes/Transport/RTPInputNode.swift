@@ -1,0 +1,242 @@
+import Dispatch
+import GStreamerKit
+import MediaGraph
+import Synchronization
+
+/// Takes RTP packets from the program, waits for those that are late, and puts frames together.
+final class RTPInputNode: RunningNode {
+    private struct Counts {
+        var framesReceived = 0
+        var framesDecoded = 0
+        var keyframesNeeded = 0
+        /// Since the last wish for a keyframe no frame has left the depayloader.
+        var isWaiting = false
+    }
+
+    /// Depayloaders and decoders repeat their wish for every packet or not at all; senders are told this often.
+    private static let requestInterval = DispatchTimeInterval.milliseconds(100)
+    /// The first packet of a stream counts as a loss of what came before: time for it to prove a keyframe's.
+    private static let patience = DispatchTimeInterval.milliseconds(30)
+
+    let name: String
+    private let source: PushSource
+    private let jitterBuffer: Element
+    private let pipeline: WeakPipeline
+    private let capacity: Int
+    private let packetsReceived = Atomic<Int>(0)
+    private let packetsDropped = Atomic<Int>(0)
+    private let isRunning = Atomic<Bool>(false)
+    private let counts = Mutex(Counts())
+    private let reporter: Reporter
+    private let control: DispatchQueue
+    let timestamps = TimestampMap()
+
+    private init(
+        _ node: ResolvedNode, source: PushSource, jitterBuffer: Element, in assembly: Assembly
+    ) {
+        name = node.name
+        self.source = source
+        self.jitterBuffer = jitterBuffer
+        pipeline = WeakPipeline(assembly.pipeline)
+        reporter = assembly.reporter
+        control = assembly.control
+        capacity = node.integer("capacity") ?? 2048
+    }
+
+    static func build(_ node: ResolvedNode, in assembly: Assembly) throws(MediaError) {
+        let payloadType = node.integer("payload-type") ?? 96
+        let (format, factory) =
+            switch node.text("codec") {
+            case "h264": ("media=video,clock-rate=90000,encoding-name=H264", "rtph264depay")
+            case "opus": ("media=audio,clock-rate=48000,encoding-name=OPUS", "rtpopusdepay")
+            default: ("media=video,clock-rate=90000,encoding-name=VP8", "rtpvp8depay")
+            }
+        let source = try PushSource(caps: Caps("application/x-rtp,\(format),payload=(int)\(payloadType)"))
+        assembly.pipeline.add(source.element)
+        // In-order packets leave at once; `latency` is how long a gap is waited for. Nothing is thrown away because
+        // it came in a burst.
+        let jitterBuffer = try assembly.element(
+            "rtpjitterbuffer", of: node,
+            [
+                "latency": .integer(node.integer("latency") ?? 200), "do-lost": true, "drop-on-latency": false,
+                "faststart-min-packets": 1, "do-retransmission": false,
+            ])
+        let depayloader = try assembly.element(factory, of: node)
+        try assembly.link(source.element, jitterBuffer, depayloader)
+        if factory != "rtpopusdepay" {
+            depayloader.set("wait-for-keyframe", true)
+            depayloader.set("request-keyframe", true)
+        }
+        let running = RTPInputNode(node, source: source, jitterBuffer: jitterBuffer, in: assembly)
+        running.watch(depayloader)
+        if factory == "rtph264depay" {
+            // Whole frames: only then does the depayloader wait for keyframes.
+            let filter = try assembly.filter("video/x-h264,stream-format=byte-stream,alignment=au", of: node)
+            try depayloader.link(filter)
+            assembly.provide("out", of: node, from: filter)
+        } else {
+            assembly.provide("out", of: node, from: depayloader)
+        }
+        assembly.register(running)
+    }
+
+    private func watch(_ depayloader: Element) {
+        jitterBuffer.source.onBuffer { [timestamps] buffer in
+            guard let time = buffer.timestamp else { return .pass }
+            let rtp = buffer.read { packet -> UInt32? in
+                guard packet.byteCount >= 12 else { return nil }
+                return UInt32(bigEndian: packet.unsafeLoadUnaligned(fromByteOffset: 4, as: UInt32.self))
+            }
+            if let rtp = rtp ?? nil { timestamps.remember(rtp, at: time) }
+            return .pass
+        }
+        depayloader.source.onBuffer { [weak self] _ in
+            self?.counts.withLock { counts in
+                counts.framesReceived += 1
+                counts.isWaiting = false
+            }
+            return .pass
+        }
+        // Whatever wants a keyframe says so upstream: decoder and depayloader alike.
+        source.element.source.onUpstreamEvent { [weak self] event in
+            guard case .forceKeyUnit = event else { return .pass }
+            self?.keyframeNeeded()
+            return .drop
+        }
+    }
+
+    private func keyframeNeeded() {
+        let (isNews, isFirst) = counts.withLock { counts in
+            defer { counts.isWaiting = true }
+            return (!counts.isWaiting, counts.framesReceived == 0)
+        }
+        guard isNews else { return }
+        if isFirst {
+            control.asyncAfter(deadline: .now() + Self.patience) { [weak self] in self?.ask() }
+        } else {
+            control.async { [weak self] in self?.ask() }
+        }
+    }
+
+    /// Asks for a keyframe, again and again until a frame comes: a request may be lost on its way.
+    private func ask() {
+        let isDue = counts.withLock { counts in
+            counts.keyframesNeeded += counts.isWaiting ? 1 : 0
+            return counts.isWaiting
+        }
+        guard isDue, isRunning.load(ordering: .acquiring) else { return }
+        reporter.keyframeNeeded(name)
+        control.asyncAfter(deadline: .now() + Self.requestInterval) { [weak self] in self?.ask() }
+    }
+
+    func frameDecoded() {
+        counts.withLock { $0.framesDecoded += 1 }
+    }
+
+    func prepare() {
+        isRunning.store(true, ordering: .releasing)
+    }
+
+    func finish() {
+        isRunning.store(false, ordering: .releasing)
+    }
+
+    func push(_ packet: RawSpan) {
+        packetsReceived.wrappingAdd(1, ordering: .relaxed)
+        guard isRunning.load(ordering: .acquiring), source.waiting < capacity, let pipeline = pipeline.pipeline,
+            source.push(packet, timestamp: pipeline.runningTime)
+        else {
+            packetsDropped.wrappingAdd(1, ordering: .relaxed)
+            return
+        }
+    }
+
+    func report(into statistics: inout MediaStatistics) {
+        let counts = counts.withLock { $0 }
+        var report = MediaStatistics.RTPInput()
+        report.packetsReceived = packetsReceived.load(ordering: .relaxed)
+        report.packetsDropped = packetsDropped.load(ordering: .relaxed)
+        report.packetsLost = jitterBuffer.integer("num-lost", ofStructure: "stats")
+        report.packetsLate = jitterBuffer.integer("num-late", ofStructure: "stats")
+        report.packetsDuplicate = jitterBuffer.integer("num-duplicates", ofStructure: "stats")
+        report.framesReceived = counts.framesReceived
+        report.framesDecoded = counts.framesDecoded
+        report.keyframesNeeded = counts.keyframesNeeded
+        statistics.rtpInputs[name] = report
+    }
+}
+
+/// Where a program pushes the RTP packets of one stream: decrypted, in any order, duplicates are fine.
+///
+/// Pushing never blocks and may be done from any thread, one at a time or many at once. When more packets wait than
+/// the input's capacity, or the pipeline does not run, packets are dropped and counted.
+public struct RTPInput: Sendable {
+    private let node: RTPInputNode
+
+    init(_ node: RTPInputNode) {
+        self.node = node
+    }
+
+    /// Pushes one packet, which is copied.
+    public func push(_ packet: RawSpan) {
+        node.push(packet)
+    }
+
+    /// Pushes packets that lie back to back in `bytes`; each ends where `ends` says. Traps when `ends` overruns.
+    public func push(_ bytes: [UInt8], ends: [Int]) {
+        let span = bytes.span.bytes
+        var start = 0
+        for end in ends {
+            node.push(span.extracting(start..<end))
+            start = end
+        }
+    }
+}
+
+/// The RTP timestamps of the frames that lately left a jitter buffer, by their time in the pipeline.
+final class TimestampMap: Sendable {
+    private static let capacity = 256
+
+    private struct Entry {
+        var time: UInt64
+        var rtp: UInt32
+    }
+
+    private struct State {
+        var entries: [Entry] = []
+        var next = 0
+    }
+
+    private let state = Mutex(State())
+
+    func remember(_ rtp: UInt32, at time: UInt64) {
+        state.withLock { state in
+            let last = state.next == 0 ? state.entries.last : state.entries[state.next - 1]
+            if let last, last.time == time, last.rtp == rtp { return }
+            let entry = Entry(time: time, rtp: rtp)
+            if state.entries.count < Self.capacity {
+                state.entries.append(entry)
+            } else {
+                state.entries[state.next] = entry
+                state.next = (state.next + 1) % Self.capacity
+            }
+        }
+    }
+
+    /// The timestamp of the frame with this time; nil when it has left the memory.
+    func rtpTimestamp(at time: UInt64) -> UInt32? {
+        state.withLock { state in
+            state.entries.last { $0.time == time }?.rtp
+        }
+    }
+}
+
+/// A pipeline that is not kept alive.
+// @unchecked: a weak reference is loaded and cleared atomically, and this one is never set again.
+final class WeakPipeline: @unchecked Sendable {
+    private(set) weak var pipeline: Pipeline?
+
+    init(_ pipeline: Pipeline) {
+        self.pipeline = pipeline
+    }
+}

@@ -1,0 +1,244 @@
+internal import MediaGraph
+internal import MediaNodes
+internal import PeerIO
+internal import PeerSession
+internal import RTP
+internal import RoomProtocol
+
+/// The session that receives: the server offers a pool of receivers and assigns streams to them. On the loop only.
+final class DownSession {
+    enum Event: Sendable {
+        case candidate(String)
+        case candidatesEnded
+        case secured(SRTPProfile)
+        case ended(TransportError?)
+    }
+
+    private let loop: EventLoop
+    private let sessionID: UInt64
+    private let peer: Peer
+    private var slots: [String: ReceiverSlot] = [:]
+    private var slotOfReceiver: [ReceiverID: ReceiverSlot] = [:]
+    private var isAnswered = false
+    private(set) var revision = 0
+    private(set) var profile: SRTPProfile?
+    private(set) var roundTrip: TimeInterval?
+    /// Called on the loop.
+    var onEvent: ((Event) -> Void)?
+
+    init(loop: EventLoop, configuration: PeerConfiguration) throws(TransportError) {
+        self.loop = loop
+        sessionID = UInt64.random(in: 1...UInt64(Int64.max))
+        peer = try Peer(loop: loop, configuration: configuration)
+        peer.onEvent = { [unowned self] event in handle(event) }
+        peer.onMedia = { [unowned self] id, header, packet in slotOfReceiver[id]?.receive(packet, header: header) }
+        do throws(TransportError) {
+            try peer.start()
+        } catch {
+            peer.close()
+            throw error
+        }
+    }
+
+    /// Takes an offer, the first or one with more receivers, and returns the answer; nil for one that is out of date.
+    func answer(_ description: Description) throws(RoomError) -> Description? {
+        guard description.revision > revision else { return nil }
+        do throws(TransportError) {
+            let offer = try SessionDescription(parsing: description.sdp)
+            try addReceivers(of: offer)
+            var transport = peer.local
+            transport.setup = .active
+            if !isAnswered {
+                guard let remote = offer.transport else {
+                    throw TransportError(code: "sdp.no-media", message: "It offers no receiver.")
+                }
+                isAnswered = true
+                try peer.setRemote(remote, dtlsRole: .client)
+            }
+            revision = description.revision
+            let answer = DownDescription.answer(to: offer, sessionID: sessionID, transport: transport)
+            return Description(session: .down, sdp: answer.serialized(), revision: revision)
+        } catch {
+            throw RoomError(.offerRefused, "The server's offer of the down session cannot be used: \(error.message)")
+        }
+    }
+
+    private func addReceivers(of offer: SessionDescription) throws(TransportError) {
+        let receivers: [Receiver]
+        do throws(RoomError) {
+            receivers = try DownDescription.receivers(in: offer)
+        } catch {
+            throw TransportError(code: "sdp.no-ssrc", message: error.message, cause: error)
+        }
+        for receiver in receivers where slots[receiver.mid] == nil {
+            let codecs = offer[mid: receiver.mid].map { NegotiatedCodec.all(in: $0) } ?? []
+            let retransmissions = codecs.compactMap { codec in
+                codec.retransmissionPayloadType.map { (codec.payloadType, $0) }
+            }
+            let id = peer.addReceiver(
+                ReceiverConfiguration(
+                    kind: receiver.media == .video ? .video : .audio, ssrc: receiver.ssrc,
+                    retransmissionSSRC: receiver.retransmissionSSRC, mid: receiver.mid,
+                    clockRate: receiver.media == .video ? Codec.vp8.clockRate : Codec.opus.clockRate,
+                    payloadTypes: Set(codecs.map(\.payloadType)),
+                    retransmissionPayloadTypes: Dictionary(retransmissions) { first, _ in first },
+                    nack: receiver.media == .video))
+            let slot = ReceiverSlot(receiver: receiver, id: id, codecs: codecs)
+            slots[receiver.mid] = slot
+            slotOfReceiver[id] = slot
+        }
+    }
+
+    func addRemoteCandidate(_ candidate: String) {
+        if candidate.isEmpty { peer.remoteCandidatesEnded() } else { peer.addRemoteCandidate(candidate) }
+    }
+
+    // MARK: - Assignments
+
+    /// The receiver carries this stream from now on; whatever it carried before is over. False when there is no such
+    /// receiver, or it cannot carry the codec.
+    func assign(_ stream: AssignedStream, to mid: String, post: @escaping @Sendable (ReceiverNotice) -> Void) -> Bool {
+        guard let slot = slots[mid], let codec = slot.codecs.first(where: { $0.codec == stream.codec }) else {
+            return false
+        }
+        guard slot.assignment?.stream.id != stream.id else { return true }
+        // A stream is in one receiver at a time.
+        release(stream: stream.id)
+        slot.release()
+        slot.assignment = Assignment(
+            stream, mid: mid, codec: codec, before: peer.statistics(of: slot.id), post: post)
+        return true
+    }
+
+    func release(mid: String) -> AssignedStream? {
+        let stream = slots[mid]?.assignment?.stream
+        slots[mid]?.release()
+        return stream
+    }
+
+    @discardableResult
+    func release(stream: Int) -> AssignedStream? {
+        guard let slot = slots.values.first(where: { $0.assignment?.stream.id == stream }) else { return nil }
+        return release(mid: slot.receiver.mid)
+    }
+
+    func assignment(of stream: Int) -> Assignment? {
+        slots.values.lazy.compactMap(\.assignment).first { $0.stream.id == stream }
+    }
+
+    /// What a receiver's pipeline has to say; notices of earlier assignments are ignored.
+    func handle(_ notice: ReceiverNotice) -> RoomError? {
+        guard let slot = slots[notice.mid], let assignment = slot.assignment, assignment.serial == notice.serial else {
+            return nil
+        }
+        switch notice.kind {
+        case .running(let input): assignment.start(input)
+        case .keyframeNeeded: peer.requestKeyframe(slot.id)
+        case .failed(let error):
+            slot.release()
+            return RoomError(error)
+        }
+        return nil
+    }
+
+    // MARK: - Numbers
+
+    /// Called about twice a second.
+    func sample(now: MonotonicTime) {
+        for slot in slots.values {
+            guard let assignment = slot.assignment, let statistics = peer.statistics(of: slot.id) else { continue }
+            assignment.monitor.sample(bytes: statistics.bytes, now: now)
+        }
+    }
+
+    func received(connectStarted: MonotonicTime) -> [RoomStatistics.Received] {
+        slots.values.compactMap { slot in
+            guard let assignment = slot.assignment else { return nil }
+            var entry = assignment.statistics(connectStarted: connectStarted)
+            if let now = peer.statistics(of: slot.id), let before = assignment.before {
+                entry.packetsReceived = now.packets - before.packets
+                entry.packetsLost = now.lost - before.lost
+                entry.packetsRecovered = now.recovered - before.recovered
+                entry.keyframesRequested = now.keyframeRequests - before.keyframeRequests
+            }
+            return entry
+        }.sorted { $0.streamId < $1.streamId }
+    }
+
+    /// Ends everything; the pipelines have stopped when the returned runners have.
+    func close() -> [PipelineRunner] {
+        onEvent = nil
+        let runners = slots.values.compactMap { $0.assignment?.runner }
+        for slot in slots.values { slot.assignment = nil }
+        peer.close()
+        return runners
+    }
+
+    private func handle(_ event: PeerEvent) {
+        switch event {
+        case .localCandidate(let candidate): onEvent?(.candidate(candidate))
+        case .gatheringDone: onEvent?(.candidatesEnded)
+        case .secured(let profile):
+            self.profile = profile
+            onEvent?(.secured(profile))
+        case .lossBeyondRepair(let id): peer.requestKeyframe(id)
+        case .senderReport(let id, let ntp, let rtp, _):
+            slotOfReceiver[id]?.assignment?.monitor.senderReport(ntp: ntp, rtp: rtp)
+        case .roundTrip(let time): roundTrip = time
+        case .closed: onEvent?(.ended(nil))
+        case .failed(let error): onEvent?(.ended(error))
+        case .connected, .disconnected, .keyframeRequested, .bye: break
+        }
+    }
+}
+
+/// A stream as a receiver carries it.
+struct AssignedStream: Sendable {
+    var id: Int
+    var participant: String
+    var codec: Codec
+    var key: CaptureLedger.Key
+    /// Where its pictures go; nil for sound.
+    var fanout: FrameFanout?
+    /// Whether sound goes to the speaker.
+    var isAudible = true
+}
+
+/// What a receiver's pipeline reports to the loop.
+struct ReceiverNotice: Sendable {
+    enum Kind: Sendable {
+        case running(RTPInput)
+        case keyframeNeeded
+        case failed(MediaError)
+    }
+
+    var mid: String
+    var serial: Int
+    var kind: Kind
+}
+
+/// One receiver of the pool. On the loop only.
+final class ReceiverSlot {
+    let receiver: Receiver
+    let id: ReceiverID
+    let codecs: [NegotiatedCodec]
+    var assignment: Assignment?
+
+    init(receiver: Receiver, id: ReceiverID, codecs: [NegotiatedCodec]) {
+        self.receiver = receiver
+        self.id = id
+        self.codecs = codecs
+    }
+
+    func receive(_ packet: borrowing PacketBuffer, header: RTPHeader) {
+        // A packet with another type belongs to the stream before or after this one.
+        guard let assignment, assignment.payloadType == header.payloadType else { return }
+        assignment.receive(packet)
+    }
+
+    func release() {
+        guard let runner = assignment?.runner else { return }
+        assignment = nil
+        Task.detached { await runner.stop() }
+    }
+}

@@ -1,0 +1,317 @@
+package import MediaGraph
+internal import MediaNodes
+internal import RTP
+package import RoomProtocol
+internal import Synchronization
+
+/// The capturing and encoding side of a participant: one pipeline that hands out RTP, whether a room takes it or not.
+package final class LocalCapture: Sendable {
+    /// What the source turned out to have.
+    package struct Contents: Sendable, Equatable {
+        package var hasVideo: Bool
+        package var hasAudio: Bool
+    }
+
+    package let options: CaptureOptions
+    /// The captured pictures, before they are encoded.
+    package let preview = FrameFanout()
+
+    private enum Phase {
+        case idle
+        /// Everybody who asks meanwhile waits for the same task.
+        case starting(Task<Result<MediaPipeline, RoomError>, Never>)
+        case running(MediaPipeline)
+        case stopped(MediaStatistics)
+    }
+
+    private struct Outputs {
+        var video: (@Sendable (RTPBatch) -> Void)?
+        var audio: (@Sendable (RTPBatch) -> Void)?
+        var failed: (@Sendable (RoomError) -> Void)?
+        var ended: (@Sendable () -> Void)?
+        /// What happened while nobody listened yet.
+        var failure: RoomError?
+        var hasEnded = false
+    }
+
+    private let phase = Mutex(Phase.idle)
+    private let outputs = Mutex(Outputs())
+
+    private static let encoder = "encoder"
+
+    package init(_ options: CaptureOptions) { self.options = options }
+
+    // MARK: - Before connecting
+
+    /// Looks whether file, camera and microphone are there, without taking them.
+    package func inspect() async throws(RoomError) -> Contents {
+        let options = options
+        let task = Task.detached(priority: .userInitiated) { () -> Result<Contents, RoomError> in
+            do throws(MediaError) {
+                return .success(try Self.inspect(options))
+            } catch {
+                return .failure(RoomError(error))
+            }
+        }
+        let contents = try await task.value.get()
+        guard contents.hasVideo || contents.hasAudio else {
+            throw RoomError(
+                .settingInvalid, "There is nothing to publish: neither video nor audio is asked for and there.")
+        }
+        return contents
+    }
+
+    private static func inspect(_ options: CaptureOptions) throws(MediaError) -> Contents {
+        switch options.source {
+        case .file(let path, _):
+            let info = try MediaFile.inspect(path)
+            return Contents(hasVideo: options.hasVideo, hasAudio: options.hasAudio && info.hasAudio)
+        case .testPattern:
+            return Contents(hasVideo: options.hasVideo, hasAudio: options.hasAudio)
+        case .camera(let device):
+            if options.hasVideo { try requireCamera(device) }
+            return Contents(hasVideo: options.hasVideo, hasAudio: options.hasAudio && hasMicrophone(options))
+        }
+    }
+
+    private static func requireCamera(_ device: String?) throws(MediaError) {
+        let cameras = Devices.list().cameras
+        if let device {
+            guard !cameras.contains(where: { $0.path == device || $0.stablePath == device }) else { return }
+            let known = cameras.map(\.path).joined(separator: ", ")
+            throw MediaError(
+                code: MediaError.Code.cameraAbsent,
+                message: "There is no camera \(device)" + (known.isEmpty ? "" : "; there is \(known)")
+                    + ": 'connectlive devices' lists what this machine has.")
+        }
+        guard cameras.isEmpty else { return }
+        throw MediaError(
+            code: MediaError.Code.cameraAbsent,
+            message: "This machine has no camera that was found (no video device that captures and lists a format): "
+                + "plug one in, or publish a file or the test pattern.")
+    }
+
+    private static func hasMicrophone(_ options: CaptureOptions) -> Bool {
+        switch options.microphone {
+        case .none: false
+        case .device: true
+        case .automatic: Devices.firstMicrophone() != nil
+        }
+    }
+
+    // MARK: - Running
+
+    /// Starts capturing and encoding; returns when the first frame is there. Started already, it returns at once.
+    package func start() async throws(RoomError) {
+        let task = phase.withLock { phase -> Task<Result<MediaPipeline, RoomError>, Never>? in
+            switch phase {
+            case .idle:
+                let task = Task.detached(priority: .userInitiated) { await self.launch() }
+                phase = .starting(task)
+                return task
+            case .starting(let task): return task
+            case .running: return nil
+            case .stopped: return Task { .failure(Self.stopped) }
+            }
+        }
+        guard let task else { return }
+        _ = try await task.value.get()
+    }
+
+    private static let stopped = RoomError(
+        .outOfOrder, "This local media has been stopped: create another one to publish again.")
+
+    private func launch() async -> Result<MediaPipeline, RoomError> {
+        do throws(RoomError) {
+            let contents = try await inspect()
+            let pipeline: MediaPipeline
+            do throws(MediaError) {
+                pipeline = try MediaPipeline(graph(contents), bindings: bindings())
+                try await pipeline.start()
+            } catch {
+                throw RoomError(error)
+            }
+            let isWanted = phase.withLock { phase in
+                guard case .starting = phase else { return false }
+                phase = .running(pipeline)
+                return true
+            }
+            guard isWanted else {
+                await pipeline.stop()
+                throw Self.stopped
+            }
+            return .success(pipeline)
+        } catch {
+            // A failed start may be tried again: the camera may have been plugged in.
+            phase.withLock { if case .starting = $0 { $0 = .idle } }
+            return .failure(error)
+        }
+    }
+
+    /// Ends capturing; the devices are free when it returns. There is no way back.
+    package func stop() async {
+        let pipeline = phase.withLock { phase -> MediaPipeline? in
+            defer { phase = .stopped(MediaStatistics()) }
+            switch phase {
+            case .running(let pipeline): return pipeline
+            case .stopped(let statistics):
+                phase = .stopped(statistics)
+                return nil
+            case .idle, .starting: return nil
+            }
+        }
+        guard let pipeline else { return }
+        await pipeline.stop()
+        phase.withLock { $0 = .stopped(pipeline.statistics) }
+    }
+
+    package var isRunning: Bool {
+        phase.withLock {
+            if case .running = $0 { return true }
+            return false
+        }
+    }
+
+    func requestKeyframe() { pipeline?.requestKeyframe(Self.encoder) }
+
+    package var statistics: MediaStatistics {
+        switch phase.withLock({ $0 }) {
+        case .running(let pipeline): pipeline.statistics
+        case .stopped(let statistics): statistics
+        case .idle, .starting: MediaStatistics()
+        }
+    }
+
+    /// Counters of the video encoder, zero where there is none.
+    package var encoderStatistics: MediaStatistics.VideoEncoder {
+        statistics.encoders[Self.encoder] ?? MediaStatistics.VideoEncoder()
+    }
+
+    private var pipeline: MediaPipeline? {
+        phase.withLock {
+            if case .running(let pipeline) = $0 { return pipeline }
+            return nil
+        }
+    }
+
+    // MARK: - What comes out
+
+    /// Sends the encoded frames there from now on; nil lets them fall. Called on a GStreamer thread.
+    func connect(
+        video: (@Sendable (RTPBatch) -> Void)?, audio: (@Sendable (RTPBatch) -> Void)?
+    ) {
+        outputs.withLock { outputs in
+            outputs.video = video
+            outputs.audio = audio
+        }
+    }
+
+    /// Tells of a failure (a camera that was pulled out) and of the source's end, also when it happened before.
+    package func observe(
+        failed: @escaping @Sendable (RoomError) -> Void, ended: @escaping @Sendable () -> Void
+    ) {
+        let (failure, hasEnded) = outputs.withLock { outputs in
+            outputs.failed = failed
+            outputs.ended = ended
+            return (outputs.failure, outputs.hasEnded)
+        }
+        if let failure { failed(failure) }
+        if hasEnded { ended() }
+    }
+
+    private func bindings() -> NodeBindings {
+        var bindings = NodeBindings()
+        bindings.rtpOutputs["video"] = { [weak self] batch in self?.outputs.withLock { $0.video }?(batch) }
+        bindings.rtpOutputs["audio"] = { [weak self] batch in self?.outputs.withLock { $0.audio }?(batch) }
+        bindings.frames["preview"] = { [preview] frame in preview.deliver(frame) }
+        bindings.events = { [weak self] event in self?.handle(event) }
+        return bindings
+    }
+
+    private func handle(_ event: MediaEvent) {
+        switch event {
+        case .failed(let error):
+            let failure = RoomError(error)
+            let failed = outputs.withLock { outputs in
+                outputs.failure = failure
+                return outputs.failed
+            }
+            failed?(failure)
+        case .ended:
+            let ended = outputs.withLock { outputs in
+                outputs.hasEnded = true
+                return outputs.ended
+            }
+            ended?()
+        case .keyframeNeeded, .firstFrame: break
+        }
+    }
+
+    private func graph(_ contents: Contents) -> MediaGraph {
+        let codec: Codec = options.codec == .vp8 ? .vp8 : .h264
+        let source = source
+        return MediaGraph {
+            if contents.hasVideo {
+                Chain {
+                    source
+                    Tee { Node.frames("preview") }
+                    Node.videoEncoder(Self.encoder, codec: options.codec, bitrate: options.bitrate)
+                    Node.rtpOutput("video", payloadType: codec.payloadType)
+                }
+            } else if hasSoundOfItsOwn {
+                Chain {
+                    source
+                    Node.null("unseen")
+                }
+            }
+            if contents.hasAudio { soundChain }
+        }
+    }
+
+    /// Whether the sound comes from the node that the pictures come from.
+    private var hasSoundOfItsOwn: Bool {
+        if case .camera = options.source { return false }
+        return true
+    }
+
+    private var source: Node {
+        switch options.source {
+        case .camera(let device):
+            .camera(
+                "source", device: device ?? "auto", width: options.width, height: options.height,
+                framesPerSecond: options.framesPerSecond, mirror: options.isMirror)
+        case .file(let path, let isLooping): .file("source", path: path, loop: isLooping)
+        case .testPattern(let frames):
+            .testPattern(
+                "source", width: options.width, height: options.height, framesPerSecond: options.framesPerSecond,
+                frames: frames)
+        }
+    }
+
+    private var soundChain: Chain {
+        let output = Node.rtpOutput("audio", payloadType: Codec.opus.payloadType)
+        if hasSoundOfItsOwn {
+            return Chain(from: "source", port: "audio") {
+                Node.opusEncoder()
+                output
+            }
+        }
+        return Chain {
+            switch options.microphone {
+            case .device(let device): Node.microphone(device: device)
+            case .automatic, .none: Node.microphone()
+            }
+            Node.opusEncoder()
+            output
+        }
+    }
+}
+
+extension RoomError {
+    /// A failure of the media floor with its own code; the number is the original's where it has one.
+    package init(_ error: MediaError) {
+        let isCamera = error.code.hasPrefix("camera.")
+        self.init(
+            Code(name: error.code, number: isCamera ? Code.cameraUnavailable.number : Code.media.number), error.message)
+    }
+}

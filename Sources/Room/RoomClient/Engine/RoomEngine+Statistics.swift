@@ -1,0 +1,30 @@
+internal import PeerIO
+internal import PeerSession
+internal import RTP
+
+extension RoomEngine {
+    func sample() {
+        guard state == .connected else { return }
+        let now = loop.now
+        down?.sample(now: now)
+        up?.sample(now: now)
+        sampling = loop.schedule(after: .milliseconds(500)) { [weak self] in self?.assumeIsolated { $0.sample() } }
+    }
+
+    /// As of now, or of the end.
+    package var statistics: RoomStatistics { finalStatistics ?? makeStatistics() }
+
+    func makeStatistics() -> RoomStatistics {
+        var statistics = RoomStatistics()
+        statistics.received = down?.received(connectStarted: connectStarted) ?? []
+        statistics.published = up?.published() ?? []
+        statistics.roundTripMilliseconds = (up?.roundTrip ?? down?.roundTrip)?.milliseconds
+        statistics.srtpProfile = (down?.profile ?? up?.profile)?.rawValue
+        statistics.connectMilliseconds = connectedAt.map { ($0 - connectStarted).milliseconds }
+        if let first = statistics.received.compactMap(\.firstFrameMilliseconds).min() {
+            firstFrame = min(first, firstFrame ?? first)
+        }
+        statistics.firstFrameMilliseconds = firstFrame
+        return statistics
+    }
+}

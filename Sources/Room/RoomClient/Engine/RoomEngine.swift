@@ -1,0 +1,401 @@
+internal import PeerIO
+internal import RTP
+package import RoomProtocol
+
+/// One participant's connection to one room: signalling, the down session with its receivers, and the up session.
+///
+/// It lives on the process's one loop thread, as an actor that is pinned there. Everything it has to tell comes as
+/// `RoomEvent`s, in order, on that thread: the listener hands them on and returns at once. An engine connects once.
+package actor RoomEngine {
+    enum State {
+        case idle
+        case connecting
+        case connected
+        case leaving
+        case ended
+    }
+
+    struct Remote {
+        var streams: [StreamInfo]
+    }
+
+    let loop: EventLoop
+    let options: RoomOptions
+    let onEvent: @Sendable (RoomEvent) -> Void
+
+    var state = State.idle
+    var address: ServerAddress?
+    var pipe: SignallingPipe?
+    var signalling: SignallingSession?
+    var timer: LoopTimer?
+    var sampling: LoopTimer?
+    var waiting: [Int: (Result<ServerMessage, RoomError>) -> Void] = [:]
+    var down: DownSession?
+    var up: UpSession?
+    var publishQueue: [CheckedContinuation<Void, Never>] = []
+    var isPublishing = false
+
+    var participant = ""
+    /// In the order they came.
+    var others: [ParticipantInfo] = []
+    var heard: [String: AssignedStream] = [:]
+    var subscriptions: [Int: FrameFanout] = [:]
+    var connectStarted = MonotonicTime.zero
+    var connectedAt: MonotonicTime?
+    var firstFrame: Double?
+
+    package nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+
+    /// - Parameter onEvent: called on the loop, in order.
+    package init(options: RoomOptions = RoomOptions(), onEvent: @escaping @Sendable (RoomEvent) -> Void) {
+        loop = RoomLoop.shared
+        self.options = options
+        self.onEvent = onEvent
+    }
+
+    /// Runs on the loop, from wherever; false when the loop refuses.
+    @discardableResult
+    nonisolated func post(_ action: @escaping @Sendable (isolated RoomEngine) -> Void) -> Bool {
+        loop.execute { self.assumeIsolated(action) }
+    }
+
+    // MARK: - Connecting
+
+    /// Joins the room; `.connected` or `.ended` tells how it went, within about 10 s. Once; nothing happens in an engine
+    /// that has ended.
+    package nonisolated func connect(to room: RoomName, with token: AccessToken) {
+        post { engine in
+            guard engine.state == .idle else { return }
+            engine.state = .connecting
+            Task { await engine.join(room, token) }
+        }
+    }
+
+    func join(_ room: RoomName, _ token: AccessToken) async {
+        guard state == .connecting else { return }
+        connectStarted = loop.now
+        address = token.address
+        signalling = SignallingSession(server: token.address.description, now: loop.now)
+        timer = loop.makeTimer { [weak self] in self?.assumeIsolated { $0.signallingTimeout() } }
+        do throws(RoomError) {
+            let pipe = try await SignallingPipe.open(to: token.address) { [weak self] event in
+                self?.post { $0.handle(event) } ?? false
+            }
+            guard state == .connecting else { return pipe.close() }
+            self.pipe = pipe
+            signalling?.heard(now: loop.now)
+            loop.schedule(after: Self.connectDeadline) { [weak self] in self?.assumeIsolated { $0.connectTimeout() } }
+            let join = Join(token: token.token, room: room.text, receivers: options.receivers)
+            let answer = try await request(.join(join))
+            guard case .joined = answer else {
+                throw RoomError(.enterResponseInvalid, "The server \(token.address) answered 'join' with something else.")
+            }
+        } catch {
+            end(.disconnected, error)
+        }
+    }
+
+    /// From the open WebSocket to the secured down session.
+    private static let connectDeadline = TimeInterval.seconds(9)
+
+    func connectTimeout() {
+        guard state == .connecting else { return }
+        end(
+            .disconnected,
+            RoomError(
+                .mediaConnectionFailed,
+                "The server \(address.map(\.description) ?? "") let us into the room, and no media connection came about "
+                    + "within 9 s: is UDP between here and there let through?"))
+    }
+
+    func joined(_ joined: Joined) {
+        participant = joined.participant
+        others = joined.participants
+        onEvent(.connecting(percent: 33))
+    }
+
+    func secured() {
+        guard state == .connecting else { return }
+        state = .connected
+        connectedAt = loop.now
+        onEvent(.connecting(percent: 100))
+        onEvent(.connected(participant: participant, others: others))
+        for stream in heard.values { onEvent(.audioHeard(participant: stream.participant, stream: stream.id)) }
+        sample()
+    }
+
+    // MARK: - Leaving
+
+    /// Leaves the room; `.ended` tells when the server knows, or a second later. Harmless after the end.
+    package nonisolated func disconnect() {
+        post { $0.leave() }
+    }
+
+    func leave() {
+        switch state {
+        case .idle: end(.disconnected, nil)
+        case .connecting, .connected:
+            guard pipe != nil else { return end(.disconnected, nil) }
+            state = .leaving
+            loop.schedule(after: SignallingDeadlines.leave) { [weak self] in
+                self?.assumeIsolated { $0.end(.disconnected, nil) }
+            }
+            request(.leave) { [weak self] _ in self?.assumeIsolated { $0.end(.disconnected, nil) } }
+        case .leaving, .ended: break
+        }
+    }
+
+    func end(_ reason: Closing.Reason, _ error: RoomError?) {
+        guard state != .ended else { return }
+        state = .ended
+        timer?.disarm()
+        sampling?.disarm()
+        // Whoever waits for an answer hears why there is none.
+        let verdict = error ?? RoomError(.roomReleased, "The room has been left.")
+        _ = signalling?.end(verdict)
+        let unanswered = waiting.sorted { $0.key < $1.key }
+        waiting = [:]
+        for request in unanswered { request.value(.failure(verdict)) }
+        finalStatistics = makeStatistics()
+        up?.close()
+        let runners = down?.close() ?? []
+        up = nil
+        down = nil
+        pipe?.close()
+        pipe = nil
+        Task.detached {
+            for runner in runners { await runner.stop() }
+        }
+        onEvent(.ended(reason, error))
+    }
+
+    var finalStatistics: RoomStatistics?
+
+    // MARK: - Signalling
+
+    func request(_ message: ClientMessage) async throws(RoomError) -> ServerMessage {
+        let result = await withCheckedContinuation { continuation in
+            request(message) { continuation.resume(returning: $0) }
+        }
+        return try result.get()
+    }
+
+    /// The answer's effects on the engine's state come about before anything that the server says after it.
+    func request(_ message: ClientMessage, then: @escaping (Result<ServerMessage, RoomError>) -> Void) {
+        do throws(RoomError) {
+            guard signalling != nil, let pipe else {
+                throw RoomError(.roomReleased, "There is no connection to a room.")
+            }
+            guard let (id, text) = try signalling?.request(message, now: loop.now) else { return }
+            waiting[id] = then
+            pipe.send(text)
+            armTimer()
+        } catch {
+            then(.failure(error))
+        }
+    }
+
+    func send(_ message: ClientMessage) {
+        pipe?.send(Envelope(message).json())
+    }
+
+    func handle(_ event: SignallingPipe.Event) {
+        switch event {
+        case .text(let text): perform(signalling?.receive(text, now: loop.now) ?? [])
+        case .heard: signalling?.heard(now: loop.now)
+        case .closed(let error): perform(signalling?.closed(error) ?? [])
+        }
+        armTimer()
+    }
+
+    func signallingTimeout() {
+        perform(signalling?.handleTimeout(now: loop.now) ?? [])
+        armTimer()
+    }
+
+    func armTimer() {
+        guard pipe != nil, let time = signalling?.nextTimeout else { return }
+        timer?.arm(at: time)
+    }
+
+    func perform(_ outputs: [SignallingSession.Output]) {
+        for output in outputs {
+            switch output {
+            case .send(let text): pipe?.send(text)
+            case .answer(let id, let result):
+                if case .success(.joined(let body)) = result { joined(body) }
+                waiting.removeValue(forKey: id)?(result)
+            case .message(let message): handle(message)
+            case .notUnderstood(let error): onEvent(.problem(error))
+            case .ended(let error):
+                // A server that closes after `leave` did what it was asked to.
+                if state == .leaving { end(.disconnected, nil) } else { end(.disconnected, error) }
+            }
+        }
+    }
+
+    func handle(_ message: ServerMessage) {
+        switch message {
+        case .offer(let description): answer(description)
+        case .candidate(let candidate):
+            switch candidate.session {
+            case .up: up?.addRemoteCandidate(candidate.candidate)
+            case .down: down?.addRemoteCandidate(candidate.candidate)
+            }
+        case .participantEntered(let body): entered(body.participant)
+        case .participantLeft(let body): left(body.participant)
+        case .streamPublished(let body): published(body)
+        case .receiverAssigned(let body): assigned(body)
+        case .closed(let closing):
+            end(closing.reason, RoomError(.init(wireName: closing.code), closing.message))
+        case .joined, .published, .subscribed, .unsubscribed, .pong, .left, .error: break
+        }
+    }
+
+    // MARK: - The room
+
+    func entered(_ info: ParticipantInfo) {
+        guard info.id != participant, !others.contains(where: { $0.id == info.id }) else { return }
+        others.append(info)
+        if state == .connected { onEvent(.participantEntered(info)) }
+    }
+
+    func left(_ id: String) {
+        guard let index = others.firstIndex(where: { $0.id == id }) else { return }
+        let info = others.remove(at: index)
+        for stream in info.streams {
+            subscriptions[stream.id] = nil
+            down?.release(stream: stream.id)
+        }
+        for (mid, stream) in heard where stream.participant == id { unheard(mid) }
+        if state == .connected { onEvent(.participantLeft(info)) }
+    }
+
+    func published(_ body: StreamPublished) {
+        guard let index = others.firstIndex(where: { $0.id == body.participant }),
+            !others[index].streams.contains(where: { $0.id == body.stream.id })
+        else { return }
+        others[index].streams.append(body.stream)
+        if state == .connected { onEvent(.streamPublished(participant: body.participant, body.stream)) }
+    }
+
+    func stream(_ id: Int) -> (participant: String, info: StreamInfo)? {
+        for other in others {
+            if let info = other.streams.first(where: { $0.id == id }) { return (other.id, info) }
+        }
+        return nil
+    }
+
+    func assigned(_ body: ReceiverAssigned) {
+        guard body.media == .audio else { return assignedVideo(body) }
+        guard let id = body.stream, let participant = body.participant, let address else { return unheard(body.mid) }
+        guard heard[body.mid]?.id != id else { return }
+        unheard(body.mid)
+        let stream = AssignedStream(
+            id: id, participant: participant, codec: .opus, key: .init(server: address, stream: id),
+            isAudible: options.playsSound)
+        guard assign(stream, to: body.mid) else { return }
+        heard[body.mid] = stream
+        if state == .connected { onEvent(.audioHeard(participant: participant, stream: id)) }
+    }
+
+    func unheard(_ mid: String) {
+        guard let stream = heard.removeValue(forKey: mid) else { return }
+        _ = down?.release(mid: mid)
+        if state == .connected { onEvent(.audioUnheard(participant: stream.participant, stream: stream.id)) }
+    }
+
+    /// The server moves or ends a subscription.
+    func assignedVideo(_ body: ReceiverAssigned) {
+        guard let id = body.stream else {
+            _ = down?.release(mid: body.mid)
+            return
+        }
+        guard subscriptions[id] != nil else { return }
+        _ = assignVideo(id, to: body.mid)
+    }
+
+    func assignVideo(_ id: Int, to mid: String) -> Bool {
+        guard let address, let (participant, info) = stream(id), let codec = Codec(rawValue: info.codec),
+            let fanout = subscriptions[id]
+        else { return false }
+        let stream = AssignedStream(
+            id: id, participant: participant, codec: codec, key: .init(server: address, stream: id), fanout: fanout)
+        return assign(stream, to: mid)
+    }
+
+    func assign(_ stream: AssignedStream, to mid: String) -> Bool {
+        down?.assign(stream, to: mid) { [weak self] notice in self?.post { $0.handle(notice) } } ?? false
+    }
+
+    func handle(_ notice: ReceiverNotice) {
+        if let error = down?.handle(notice) { onEvent(.problem(error)) }
+    }
+
+    // MARK: - Sessions
+
+    func peerConfiguration(
+        _ role: ICERole, salt: UInt64
+    ) throws(TransportError) -> PeerConfiguration {
+        // A server on loopback is reached over loopback; any other over whatever address there is.
+        let scope: ListeningScope = address?.isLoopback == true ? .loopback : .any
+        let impairment = options.impairment.map {
+            Impairment(seed: $0.seed &+ salt, outgoingLoss: $0.outgoingLoss, incomingLoss: $0.incomingLoss)
+        }
+        return try RoomLoop.peerConfiguration(
+            role: role, cname: participant.isEmpty ? "client" : participant, scope: scope, impairment: impairment)
+    }
+
+    func answer(_ description: Description) {
+        guard description.session == .down else { return }
+        do throws(RoomError) {
+            if down == nil {
+                do throws(TransportError) {
+                    down = try makeDownSession()
+                } catch {
+                    throw RoomError(error, session: .down)
+                }
+            }
+            guard let answer = try down?.answer(description) else { return }
+            send(.answer(answer))
+            if answer.revision == 1 { onEvent(.connecting(percent: 66)) }
+        } catch {
+            end(.disconnected, error)
+        }
+    }
+
+    func makeDownSession() throws(TransportError) -> DownSession {
+        let session = try DownSession(loop: loop, configuration: peerConfiguration(.controlled, salt: 1))
+        session.onEvent = { [weak self] event in self?.assumeIsolated { $0.handle(event) } }
+        return session
+    }
+
+    func handle(_ event: DownSession.Event) {
+        switch event {
+        case .candidate(let text): send(.candidate(Candidate(session: .down, candidate: text)))
+        case .candidatesEnded: send(.candidate(Candidate(session: .down, candidate: "")))
+        case .secured: secured()
+        case .ended(let error): sessionEnded(.down, error)
+        }
+    }
+
+    func handle(_ event: UpSession.Event) {
+        switch event {
+        case .candidate(let text): send(.candidate(Candidate(session: .up, candidate: text)))
+        case .candidatesEnded: send(.candidate(Candidate(session: .up, candidate: "")))
+        case .secured: break
+        case .ended(let error): sessionEnded(.up, error)
+        }
+    }
+
+    /// Losing either session ends the room: half a connection helps nobody, and a new one is a second away.
+    func sessionEnded(_ direction: SessionDirection, _ error: TransportError?) {
+        guard state != .leaving else { return }
+        end(
+            .disconnected,
+            error.map { RoomError($0, session: direction) }
+                ?? RoomError(
+                    .connectionLost,
+                    "The server ended the \(direction.rawValue) session: it was stopped; connect again when it is back."))
+    }
+}

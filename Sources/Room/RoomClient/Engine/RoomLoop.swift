@@ -1,0 +1,32 @@
+internal import PeerIO
+internal import RTP
+internal import RoomProtocol
+
+/// What all rooms of this process share: one loop thread for transport, and one certificate.
+enum RoomLoop {
+    /// Lives as long as the process.
+    static let shared = EventLoop(name: "connectlive")
+    private static let certificate = Result { () throws(TransportError) in try Certificate() }
+
+    static func peerConfiguration(
+        role: ICERole, cname: String, scope: ListeningScope, impairment: Impairment?
+    ) throws(TransportError) -> PeerConfiguration {
+        var configuration = PeerConfiguration(
+            iceRole: role, certificate: try certificate.get(), cname: cname, scope: scope, impairment: impairment)
+        configuration.connectTimeout = mediaConnectTimeout
+        return configuration
+    }
+
+    /// From the descriptions to a secured session; nothing hangs longer than 10 s.
+    private static let mediaConnectTimeout = TimeInterval.seconds(8)
+}
+
+extension RoomError {
+    /// Why media cannot flow to or from the server.
+    init(_ error: TransportError, session: SessionDirection) {
+        self.init(
+            .mediaConnectionFailed,
+            "The \(session.rawValue) session with the server failed: "
+                + error.message.prefix(1).lowercased() + error.message.dropFirst())
+    }
+}

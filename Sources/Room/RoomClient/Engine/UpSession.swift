@@ -1,0 +1,274 @@
+internal import MediaGraph
+internal import PeerIO
+internal import PeerSession
+internal import RTP
+internal import RoomProtocol
+
+/// The session that publishes: the client offers, one m-line for each stream. On the loop only.
+final class UpSession {
+    enum Event: Sendable {
+        case candidate(String)
+        case candidatesEnded
+        case secured(SRTPProfile)
+        case ended(TransportError?)
+    }
+
+    /// One published stream.
+    final class Track {
+        let sender: Sender
+        let senderID: SenderID
+        let capture: LocalCapture
+        let extraValue: String
+        /// The server's id, once it has one.
+        var stream: Int?
+        var framesSent = 0
+        var framesNotSent = 0
+        var bitRate = RateWindow()
+        fileprivate var keyframe = KeyframeRequests()
+
+        var isVideo: Bool { sender.codec.media == .video }
+
+        fileprivate init(sender: Sender, senderID: SenderID, capture: LocalCapture, extraValue: String) {
+            self.sender = sender
+            self.senderID = senderID
+            self.capture = capture
+            self.extraValue = extraValue
+        }
+    }
+
+    private let loop: EventLoop
+    private let server: ServerAddress
+    private let cname: String
+    private let sessionID: UInt64
+    private var version: UInt64 = 0
+    private var nextMid = 0
+    private var isAnswered = false
+    let peer: Peer
+    private(set) var tracks: [Track] = []
+    private(set) var profile: SRTPProfile?
+    private(set) var roundTrip: TimeInterval?
+    /// Called on the loop.
+    var onEvent: ((Event) -> Void)?
+    private var packet = PacketBuffer()
+
+    init(
+        loop: EventLoop, server: ServerAddress, configuration: PeerConfiguration
+    ) throws(TransportError) {
+        self.loop = loop
+        self.server = server
+        cname = configuration.cname
+        sessionID = UInt64.random(in: 1...UInt64(Int64.max))
+        peer = try Peer(loop: loop, configuration: configuration)
+        peer.onEvent = { [unowned self] event in handle(event) }
+        do throws(TransportError) {
+            try peer.start()
+        } catch {
+            peer.close()
+            throw error
+        }
+    }
+
+    // MARK: - Negotiation
+
+    /// A track that the next offer will hold.
+    func addTrack(_ codec: Codec, of capture: LocalCapture, extraValue: String) -> Track {
+        let mid = String(nextMid)
+        nextMid += 1
+        let retransmission = codec.retransmissionPayloadType.map { _ in newSSRC() }
+        let sender = Sender(mid: mid, codec: codec, ssrc: newSSRC(), retransmissionSSRC: retransmission)
+        let id = peer.addSender(
+            SenderConfiguration(
+                kind: codec.media == .video ? .video : .audio, ssrc: sender.ssrc,
+                retransmissionSSRC: sender.retransmissionSSRC, clockRate: codec.clockRate,
+                retransmissionPayloadTypes: codec.retransmissionPayloadType.map { [codec.payloadType: $0] } ?? [:],
+                cacheCapacity: codec.media == .video ? 1024 : 0, cacheBytes: 1024 * 1024))
+        let track = Track(sender: sender, senderID: id, capture: capture, extraValue: extraValue)
+        tracks.append(track)
+        return track
+    }
+
+    private func newSSRC() -> SSRC {
+        while true {
+            // 0 and 1 have meanings of their own for some stacks.
+            let ssrc = SSRC(UInt32.random(in: 2 ... .max))
+            if !tracks.contains(where: { $0.sender.ssrc == ssrc || $0.sender.retransmissionSSRC == ssrc }) { return ssrc }
+        }
+    }
+
+    func removeTracks(of capture: LocalCapture) {
+        for track in tracks where track.capture === capture {
+            peer.removeSender(track.senderID)
+            if let stream = track.stream { CaptureLedger.shared.remove(.init(server: server, stream: stream)) }
+        }
+        tracks.removeAll { $0.capture === capture }
+    }
+
+    func offer() -> String {
+        version += 1
+        return UpDescription.offer(
+            sessionID: sessionID, version: version, senders: tracks.map(\.sender), transport: peer.local, cname: cname
+        ).serialized()
+    }
+
+    /// Takes the server's answer and the ids that it gave to the new streams.
+    func accept(_ published: Published) throws(RoomError) {
+        do throws(TransportError) {
+            let answer = try SessionDescription(parsing: published.sdp)
+            for stream in published.streams {
+                guard let track = tracks.first(where: { $0.sender.mid == stream.mid }),
+                    let media = answer[mid: stream.mid], !media.isRejected
+                else { continue }
+                track.stream = stream.stream
+            }
+            guard !isAnswered else { return }
+            guard let transport = answer.transport else {
+                throw TransportError(code: "sdp.no-media", message: "Every stream was refused.")
+            }
+            isAnswered = true
+            try peer.setRemote(transport, dtlsRole: transport.setup == .active ? .server : .client)
+        } catch {
+            throw RoomError(
+                .answerRefused, "The server's answer to the up session cannot be used: \(error.message)")
+        }
+    }
+
+    func addRemoteCandidate(_ candidate: String) {
+        if candidate.isEmpty { peer.remoteCandidatesEnded() } else { peer.addRemoteCandidate(candidate) }
+    }
+
+    // MARK: - Media
+
+    /// Sends the packets of one encoded frame.
+    func send(_ batch: RTPBatch, on track: Track) {
+        guard profile != nil, let stream = track.stream else {
+            track.framesNotSent += 1
+            return
+        }
+        track.framesSent += 1
+        let captured = MonotonicTime(nanoseconds: batch.captureTime.nanoseconds)
+        peer.setClock(
+            track.senderID, ntp: WallClock.time(at: captured), rtp: RTPTimestamp(batch.rtpTimestamp), at: captured)
+        if track.isVideo {
+            CaptureLedger.shared.record(
+                .init(server: server, stream: stream), rtpTimestamp: batch.rtpTimestamp, captured: batch.captureTime)
+        }
+        for index in 0..<batch.count {
+            let range = batch.range(index)
+            guard range.count <= PacketBuffer.capacity else { continue }
+            packet.bytes.copyBytes(from: batch.bytes, range, to: 0)
+            packet.count = range.count
+            guard let header = RTPHeader(parsing: packet) else { continue }
+            peer.send(packet, header: header, rewrite: Rewrite(keeping: header), via: track.senderID)
+        }
+    }
+
+    /// Called about twice a second.
+    func sample(now: MonotonicTime) {
+        for track in tracks {
+            track.bitRate.sample((peer.statistics(of: track.senderID)?.bytes ?? 0) * 8, now: now)
+        }
+    }
+
+    func published() -> [RoomStatistics.Published] {
+        tracks.compactMap { track in
+            guard let stream = track.stream else { return nil }
+            var entry = RoomStatistics.Published(streamId: stream, isVideo: track.isVideo)
+            entry.codec = track.sender.codec.rawValue
+            entry.framesSent = track.framesSent
+            entry.framesNotSent = track.framesNotSent
+            entry.bitsPerSecond = track.bitRate.rate
+            entry.keyframesRequested = track.keyframe.count
+            if track.isVideo {
+                let encoder = track.capture.encoderStatistics
+                entry.framesCaptured = encoder.captured
+                entry.framesDroppedBeforeEncoder = encoder.droppedBeforeEncoder
+                entry.framesInFlight = encoder.inFlight
+                entry.framesEncoded = encoder.encoded
+                entry.width = encoder.width
+                entry.height = encoder.height
+                entry.encoderKeepsUp = encoder.encoderKeepsUp
+            }
+            if let sender = peer.statistics(of: track.senderID) {
+                entry.packetsSent = sender.packets
+                entry.packetsRetransmitted = sender.retransmittedPackets
+                entry.packetsLost = sender.remoteLost
+            }
+            return entry
+        }
+    }
+
+    func close() {
+        onEvent = nil
+        for track in tracks {
+            track.capture.connect(video: nil, audio: nil)
+            if let stream = track.stream { CaptureLedger.shared.remove(.init(server: server, stream: stream)) }
+        }
+        peer.close()
+    }
+
+    private func handle(_ event: PeerEvent) {
+        switch event {
+        case .localCandidate(let candidate): onEvent?(.candidate(candidate))
+        case .gatheringDone: onEvent?(.candidatesEnded)
+        case .secured(let profile):
+            // No keyframe is made for it: the server asks for one when somebody subscribes.
+            self.profile = profile
+            onEvent?(.secured(profile))
+        case .keyframeRequested(let id):
+            guard let track = tracks.first(where: { $0.senderID == id }) else { return }
+            requestKeyframe(of: track)
+        case .roundTrip(let time): roundTrip = time
+        case .closed: onEvent?(.ended(nil))
+        case .failed(let error): onEvent?(.ended(error))
+        case .connected, .disconnected, .lossBeyondRepair, .senderReport, .bye: break
+        }
+    }
+
+    private func requestKeyframe(of track: Track) {
+        guard track.isVideo else { return }
+        switch track.keyframe.asked(at: loop.now) {
+        case .now: track.capture.requestKeyframe()
+        case .at(let time):
+            loop.schedule(at: time) { [weak self, weak track] in
+                guard self != nil, let track else { return }
+                track.keyframe.delivered(at: time)
+                track.capture.requestKeyframe()
+            }
+        case .pending: break
+        }
+    }
+}
+
+/// Spaces keyframes: one that is asked for too soon after the last comes when the time is over, and asking again
+/// meanwhile changes nothing.
+struct KeyframeRequests {
+    enum Verdict: Equatable {
+        case now
+        case at(MonotonicTime)
+        case pending
+    }
+
+    /// A keyframe is some ten times as long as another frame, so that a burst of them would starve the picture; the
+    /// server spaces what it asks for by more than this.
+    static let spacing = TimeInterval.milliseconds(100)
+
+    private var last: MonotonicTime?
+    private var isPending = false
+    private(set) var count = 0
+
+    mutating func asked(at now: MonotonicTime) -> Verdict {
+        count += 1
+        if isPending { return .pending }
+        guard let last, now < last + Self.spacing else {
+            last = now
+            return .now
+        }
+        isPending = true
+        return .at(last + Self.spacing)
+    }
+
+    mutating func delivered(at time: MonotonicTime) {
+        isPending = false
+        last = time
+    }
+}

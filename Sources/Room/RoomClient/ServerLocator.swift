@@ -1,0 +1,129 @@
+internal import Foundation
+package import RoomProtocol
+
+/// A room server's address, read from `ws://host:port` (or `http://host:port`, or `host:port`).
+package struct ServerAddress: Sendable, Hashable, CustomStringConvertible {
+    /// A name or a numeric address, without brackets.
+    package let host: String
+    package let port: Int
+
+    /// The port that `serve` listens on unless told otherwise.
+    package static let defaultPort = 7880
+
+    package init(_ text: String) throws(RoomError) {
+        var rest = Substring(text)
+        if let mark = text.range(of: "://") {
+            let scheme = text[..<mark.lowerBound].lowercased()
+            guard scheme == "ws" || scheme == "http" else {
+                throw Self.refusal(
+                    text, scheme == "wss" || scheme == "https" ? "asks for TLS, which is not built" : "is no ws:// URL")
+            }
+            rest = text[mark.upperBound...]
+        }
+        let path = rest.firstIndex(of: "/").map { rest[$0...] } ?? ""
+        guard path.isEmpty || path == "/" else { throw Self.refusal(text, "has a path after the port") }
+        rest = rest.dropLast(path.count)
+        let (host, port) = Self.split(rest)
+        guard !host.isEmpty, host.utf8.count <= 253, !host.contains(where: { $0.isWhitespace || "@?#[]".contains($0) })
+        else { throw Self.refusal(text, "names no host") }
+        guard let port = port.isEmpty ? Self.defaultPort : Int(port), (1...65535).contains(port) else {
+            throw Self.refusal(text, "has no port between 1 and 65535")
+        }
+        self.host = String(host)
+        self.port = port
+    }
+
+    private static func split(_ text: Substring) -> (host: Substring, port: Substring) {
+        if text.hasPrefix("["), let end = text.firstIndex(of: "]") {
+            let after = text[text.index(after: end)...]
+            return (text[text.index(after: text.startIndex)..<end], after.hasPrefix(":") ? after.dropFirst() : after)
+        }
+        guard let colon = text.lastIndex(of: ":") else { return (text, "") }
+        return (text[..<colon], text[text.index(after: colon)...])
+    }
+
+    private static func refusal(_ text: String, _ problem: String) -> RoomError {
+        RoomError(
+            .serverUnreachable,
+            "The server address '\(text)' \(problem): give one like ws://127.0.0.1:\(defaultPort).")
+    }
+
+    /// Whether media to this server stays inside the machine.
+    package var isLoopback: Bool {
+        host == "localhost" || host == "::1" || host.hasPrefix("127.") && host.allSatisfy { $0.isNumber || $0 == "." }
+    }
+
+    /// `host:port` as an HTTP Host field carries it.
+    package var authority: String { host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)" }
+
+    package var description: String { "ws://\(authority)" }
+}
+
+/// A server and the service to sign in to, found where the user left them.
+package struct ServerLocation: Sendable, Equatable {
+    package var address: ServerAddress
+    package var serviceId: String
+    /// Nil when it was not asked for.
+    package var serviceSecret: String?
+}
+
+/// Finds the server and its service: what was given first, then the environment (`CONNECTLIVE_SERVER`,
+/// `CONNECTLIVE_SERVICE_ID`, `CONNECTLIVE_SERVICE_SECRET`), then the file that `serve` wrote for this user. Each of
+/// the three comes from the first place that has it, so that with a server given the file still supplies the key.
+package struct ServerLocator: Sendable {
+    package var server: String?
+    package var serviceId: String?
+    package var serviceSecret: String?
+    package var environment: [String: String]
+    package var filePath: String
+
+    /// An empty text is the same as nil: not given.
+    package init(
+        server: String? = nil, serviceId: String? = nil, serviceSecret: String? = nil,
+        environment: [String: String] = ProcessInfo.processInfo.environment, filePath: String? = nil
+    ) {
+        self.server = server
+        self.serviceId = serviceId
+        self.serviceSecret = serviceSecret
+        self.environment = environment
+        self.filePath = filePath ?? ServerFile.defaultPath(environment: environment)
+    }
+
+    /// - Parameter needsSecret: false for who signs in with a token of their own.
+    package func locate(needsSecret: Bool = true) throws(RoomError) -> ServerLocation {
+        let given = (
+            server: first(server, "CONNECTLIVE_SERVER"), id: first(serviceId, "CONNECTLIVE_SERVICE_ID"),
+            secret: first(serviceSecret, "CONNECTLIVE_SERVICE_SECRET")
+        )
+        // The file is looked at only for what is missing: a broken one does no harm to who gives everything.
+        let isComplete = given.server != nil && given.id != nil && (given.secret != nil || !needsSecret)
+        let file = isComplete ? nil : try ServerFile.read(from: filePath)
+        guard let server = given.server ?? file?.server else {
+            throw RoomError(
+                .serviceMissing,
+                "No server is named: give --server, set CONNECTLIVE_SERVER, or start 'connectlive serve', which leaves "
+                    + "its address in \(filePath).")
+        }
+        guard let id = given.id ?? file?.serviceId else { throw missing("service id", "SERVICE_ID", server) }
+        guard let secret = given.secret ?? file?.serviceSecret else {
+            guard needsSecret else { return ServerLocation(address: try ServerAddress(server), serviceId: id) }
+            throw missing("service secret", "SERVICE_SECRET", server)
+        }
+        return ServerLocation(
+            address: try ServerAddress(server), serviceId: id, serviceSecret: needsSecret ? secret : nil)
+    }
+
+    private func first(_ given: String?, _ variable: String) -> String? {
+        if let given, !given.isEmpty { return given }
+        if let value = environment[variable], !value.isEmpty { return value }
+        return nil
+    }
+
+    private func missing(_ what: String, _ variable: String, _ server: String) -> RoomError {
+        let flag = variable.lowercased().replacing("_", with: "-")
+        return RoomError(
+            .serviceMissing,
+            "No \(what) is known for the server \(server): give --\(flag), set CONNECTLIVE_\(variable), or run as the "
+                + "user who started 'connectlive serve' on this machine (it leaves its key in \(filePath)).")
+    }
+}

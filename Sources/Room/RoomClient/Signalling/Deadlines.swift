@@ -1,0 +1,17 @@
+package import RTP
+
+/// How long signalling waits; nothing in it waits longer than 10 s.
+package enum SignallingDeadlines {
+    /// Opening a TCP connection.
+    package static let connect = TimeInterval.seconds(5)
+    /// One HTTP exchange, or the WebSocket's handshake, connecting included.
+    package static let exchange = TimeInterval.seconds(8)
+    /// From a request to its answer. Longer than `silence`, so that a server that vanished is called that.
+    package static let answer = TimeInterval.seconds(10)
+    /// Between pings.
+    package static let ping = TimeInterval.seconds(2)
+    /// Without a byte from the server for this long it is gone; a cut of 5 s and the ping after it fit in.
+    package static let silence = TimeInterval(nanoseconds: 8_500_000_000)
+    /// For the answer to `leave`, after which the connection is closed all the same.
+    package static let leave = TimeInterval.seconds(1)
+}

@@ -1,0 +1,153 @@
+internal import Foundation
+internal import NIOCore
+internal import NIOHTTP1
+internal import NIOPosix
+internal import RTP
+package import RoomProtocol
+
+/// One HTTP/1.1 request and its answer on a connection of its own; small JSON bodies only.
+package struct HTTPExchange: Sendable {
+    package enum Method: Sendable { case get, post }
+
+    package struct Answer: Sendable, Equatable {
+        package var status: Int
+        package var body: String
+    }
+
+    package var method: Method
+    package var path: String
+    package var bearer: String?
+    package var body: String?
+
+    package init(_ method: Method, _ path: String, bearer: String? = nil, body: String? = nil) {
+        self.method = method
+        self.path = path
+        self.bearer = bearer
+        self.body = body
+    }
+
+    /// Longest answer taken, in bytes.
+    static let maximumAnswerLength = 64 * 1024
+
+    /// Sends the request and waits for the answer, 8 s in all. A server that cannot be reached or does not answer is
+    /// error 1305.
+    package func run(at address: ServerAddress) async throws(RoomError) -> Answer {
+        do {
+            let group = MultiThreadedEventLoopGroup.singleton
+            let promise = group.any().makePromise(of: Answer.self)
+            let request = self
+            let channel: any Channel
+            do {
+                channel = try await ClientBootstrap(group: group)
+                    .connectTimeout(SignallingDeadlines.connect.amount)
+                    .channelInitializer { channel in
+                        channel.eventLoop.makeCompletedFuture {
+                            try channel.pipeline.syncOperations.addHTTPClientHandlers()
+                            try channel.pipeline.syncOperations.addHandler(
+                                HTTPExchangeHandler(request: request, authority: address.authority, promise: promise))
+                        }
+                    }
+                    .connect(host: address.host, port: address.port).get()
+            } catch {
+                promise.fail(error)
+                throw error
+            }
+            let timer = channel.eventLoop.scheduleTask(in: SignallingDeadlines.exchange.amount) {
+                promise.fail(ChannelError.connectTimeout(SignallingDeadlines.exchange.amount))
+            }
+            defer {
+                timer.cancel()
+                channel.close(promise: nil)
+            }
+            return try await promise.futureResult.get()
+        } catch {
+            throw unreachable(address, error)
+        }
+    }
+}
+
+/// What a failed connection means to the user.
+func unreachable(_ address: ServerAddress, _ error: any Error) -> RoomError {
+    if let error = error as? RoomError { return error }
+    return RoomError(
+        .serverUnreachable,
+        "The server \(address) does not answer (\(explain(error))): start one with 'connectlive serve', or name "
+            + "another with --server or CONNECTLIVE_SERVER.")
+}
+
+private func explain(_ error: any Error) -> String {
+    switch error {
+    case let error as NIOConnectionError:
+        if error.dnsAError != nil || error.dnsAAAAError != nil { return "no machine of that name is known" }
+        if let reason = error.connectionErrors.compactMap({ $0.error as? IOError }).last { return explain(reason) }
+        return error.connectionErrors.isEmpty ? "no machine of that name is known" : "no connection"
+    case ChannelError.connectTimeout: return "nothing came in time"
+    case let error as IOError: return String(cString: strerror(error.errnoCode)).lowercased()
+    case is HTTPParserError, is ConnectionClosedEarly: return "what listens there is no room server"
+    default: return "\(error)"
+    }
+}
+
+struct ConnectionClosedEarly: Error {}
+
+extension RTP.TimeInterval {
+    var amount: TimeAmount { .nanoseconds(nanoseconds) }
+}
+
+private final class HTTPExchangeHandler: ChannelInboundHandler {
+    typealias InboundIn = HTTPClientResponsePart
+    typealias OutboundOut = HTTPClientRequestPart
+
+    private let request: HTTPExchange
+    private let authority: String
+    private let promise: EventLoopPromise<HTTPExchange.Answer>
+    private var status = 0
+    private var body = ""
+    private var isAnswered = false
+
+    init(request: HTTPExchange, authority: String, promise: EventLoopPromise<HTTPExchange.Answer>) {
+        self.request = request
+        self.authority = authority
+        self.promise = promise
+    }
+
+    func channelActive(context: ChannelHandlerContext) {
+        var fields = HTTPHeaders([("Host", authority), ("Connection", "close")])
+        if let bearer = request.bearer { fields.add(name: "Authorization", value: "Bearer \(bearer)") }
+        let body = request.body.map { context.channel.allocator.buffer(string: $0) }
+        if body != nil { fields.add(name: "Content-Type", value: "application/json") }
+        if body != nil || request.method == .post {
+            fields.add(name: "Content-Length", value: String(body?.readableBytes ?? 0))
+        }
+        let head = HTTPRequestHead(
+            version: .http1_1, method: request.method == .get ? .GET : .POST, uri: request.path, headers: fields)
+        context.write(wrapOutboundOut(.head(head)), promise: nil)
+        if let body { context.write(wrapOutboundOut(.body(.byteBuffer(body))), promise: nil) }
+        context.writeAndFlush(wrapOutboundOut(.end(nil)), promise: nil)
+    }
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        switch unwrapInboundIn(data) {
+        case .head(let head): status = Int(head.status.code)
+        case .body(let part):
+            guard body.utf8.count + part.readableBytes <= HTTPExchange.maximumAnswerLength else {
+                return fail(ConnectionClosedEarly(), context)
+            }
+            body += String(buffer: part)
+        case .end:
+            isAnswered = true
+            promise.succeed(HTTPExchange.Answer(status: status, body: body))
+        }
+    }
+
+    func errorCaught(context: ChannelHandlerContext, error: any Error) { fail(error, context) }
+
+    func channelInactive(context: ChannelHandlerContext) { fail(ConnectionClosedEarly(), context) }
+
+    private func fail(_ error: any Error, _ context: ChannelHandlerContext) {
+        guard !isAnswered else { return }
+        isAnswered = true
+        promise.fail(error)
+        context.close(promise: nil)
+    }
+}

@@ -1,0 +1,189 @@
+internal import NIOCore
+internal import NIOHTTP1
+internal import NIOPosix
+internal import NIOWebSocket
+internal import RTP
+internal import RoomProtocol
+
+/// The WebSocket to a room server as a pipe of texts. What the texts mean is `SignallingSession`'s business.
+struct SignallingPipe: Sendable {
+    enum Event: Sendable {
+        case text(String)
+        /// A ping or pong came: the server lives.
+        case heard
+        /// Nothing comes after this.
+        case closed(RoomError?)
+    }
+
+    private let channel: any Channel
+
+    /// Connects and upgrades, 8 s in all. `onEvent` is called on a NIO thread, in order, from before `open` returns;
+    /// when it answers false, nobody can take the message and the connection is closed.
+    static func open(
+        to address: ServerAddress, onEvent: @escaping @Sendable (Event) -> Bool
+    ) async throws(RoomError) -> SignallingPipe {
+        do {
+            let group = MultiThreadedEventLoopGroup.singleton
+            let upgraded = group.any().makePromise(of: Void.self)
+            let channel: any Channel
+            do {
+                channel = try await ClientBootstrap(group: group)
+                    .connectTimeout(SignallingDeadlines.connect.amount)
+                    .channelOption(.socketOption(.tcp_nodelay), value: 1)
+                    .channelInitializer { channel in
+                        channel.eventLoop.makeCompletedFuture {
+                            try addHandlers(to: channel, address: address, upgraded: upgraded, onEvent: onEvent)
+                        }
+                    }
+                    .connect(host: address.host, port: address.port).get()
+            } catch {
+                upgraded.fail(error)
+                throw error
+            }
+            let timer = channel.eventLoop.scheduleTask(in: SignallingDeadlines.exchange.amount) {
+                upgraded.fail(ChannelError.connectTimeout(SignallingDeadlines.exchange.amount))
+            }
+            defer { timer.cancel() }
+            do {
+                try await upgraded.futureResult.get()
+            } catch {
+                channel.close(promise: nil)
+                throw error
+            }
+            return SignallingPipe(channel: channel)
+        } catch {
+            throw unreachable(address, error)
+        }
+    }
+
+    private static func addHandlers(
+        to channel: any Channel, address: ServerAddress, upgraded: EventLoopPromise<Void>,
+        onEvent: @escaping @Sendable (Event) -> Bool
+    ) throws {
+        let upgrader = NIOWebSocketClientUpgrader(maxFrameSize: Signalling.maximumMessageLength) { channel, _ in
+            channel.eventLoop.makeCompletedFuture {
+                try channel.pipeline.syncOperations.addHandler(
+                    NIOWebSocketFrameAggregator(
+                        minNonFinalFragmentSize: 0, maxAccumulatedFrameCount: 64,
+                        maxAccumulatedFrameSize: Signalling.maximumMessageLength))
+                try channel.pipeline.syncOperations.addHandler(
+                    SignallingHandler(server: address.description, onEvent: onEvent))
+                upgraded.succeed()
+            }
+        }
+        let handshake = HandshakeHandler(address: address, upgraded: upgraded)
+        // `handshake` stays on the channel's event loop: this runs there, and the completion handler does too.
+        let bound = NIOLoopBound(handshake, eventLoop: channel.eventLoop)
+        try channel.pipeline.syncOperations.addHTTPClientHandlers(
+            withClientUpgrade: (
+                upgraders: [upgrader],
+                completionHandler: { context in context.pipeline.syncOperations.removeHandler(bound.value, promise: nil) }
+            ))
+        try channel.pipeline.syncOperations.addHandler(handshake)
+    }
+
+    func send(_ text: String) {
+        let buffer = channel.allocator.buffer(string: text)
+        channel.writeAndFlush(
+            WebSocketFrame(fin: true, opcode: .text, maskKey: .random(), data: buffer), promise: nil)
+    }
+
+    /// Says goodbye to the WebSocket and closes.
+    func close() {
+        let channel = channel
+        var code = channel.allocator.buffer(capacity: 2)
+        code.write(webSocketErrorCode: .normalClosure)
+        channel.writeAndFlush(WebSocketFrame(fin: true, opcode: .connectionClose, maskKey: .random(), data: code))
+            .whenComplete { _ in channel.close(promise: nil) }
+    }
+}
+
+/// Sends the upgrade request and turns a refusal into an error.
+private final class HandshakeHandler: ChannelInboundHandler, RemovableChannelHandler {
+    typealias InboundIn = HTTPClientResponsePart
+    typealias OutboundOut = HTTPClientRequestPart
+
+    private let address: ServerAddress
+    private let upgraded: EventLoopPromise<Void>
+
+    init(address: ServerAddress, upgraded: EventLoopPromise<Void>) {
+        self.address = address
+        self.upgraded = upgraded
+    }
+
+    func channelActive(context: ChannelHandlerContext) {
+        let fields = HTTPHeaders([("Host", address.authority), ("Content-Length", "0")])
+        let head = HTTPRequestHead(
+            version: .http1_1, method: .GET, uri: Signalling.webSocketPath, headers: fields)
+        context.write(wrapOutboundOut(.head(head)), promise: nil)
+        context.writeAndFlush(wrapOutboundOut(.end(nil)), promise: nil)
+    }
+
+    /// Only an answer that is no upgrade comes here.
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        guard case .head(let head) = unwrapInboundIn(data) else { return }
+        upgraded.fail(
+            RoomError(
+                .serverUnreachable,
+                "The server \(address) refused the connection with HTTP status \(head.status.code): is it a room "
+                    + "server?"))
+        context.close(promise: nil)
+    }
+
+    func errorCaught(context: ChannelHandlerContext, error: any Error) {
+        upgraded.fail(error)
+        context.close(promise: nil)
+    }
+
+    func channelInactive(context: ChannelHandlerContext) {
+        upgraded.fail(ConnectionClosedEarly())
+    }
+}
+
+/// Texts out of WebSocket frames; answers pings.
+private final class SignallingHandler: ChannelInboundHandler {
+    typealias InboundIn = WebSocketFrame
+    typealias OutboundOut = WebSocketFrame
+
+    private let server: String
+    private let onEvent: @Sendable (SignallingPipe.Event) -> Bool
+    private var isClosed = false
+
+    init(server: String, onEvent: @escaping @Sendable (SignallingPipe.Event) -> Bool) {
+        self.server = server
+        self.onEvent = onEvent
+    }
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        let frame = unwrapInboundIn(data)
+        switch frame.opcode {
+        case .text: hand(.text(String(buffer: frame.unmaskedData)), context)
+        case .ping:
+            let pong = WebSocketFrame(fin: true, opcode: .pong, maskKey: .random(), data: frame.unmaskedData)
+            context.writeAndFlush(wrapOutboundOut(pong), promise: nil)
+            hand(.heard, context)
+        case .connectionClose: context.close(promise: nil)
+        default: hand(.heard, context)
+        }
+    }
+
+    /// A message that cannot be handed on must not vanish: the connection ends instead.
+    private func hand(_ event: SignallingPipe.Event, _ context: ChannelHandlerContext) {
+        if !onEvent(event) { context.close(promise: nil) }
+    }
+
+    func errorCaught(context: ChannelHandlerContext, error: any Error) {
+        finish(
+            RoomError(
+                .connectionLost, "The connection to the server \(server) broke (\(error)); connect again when it is back."))
+        context.close(promise: nil)
+    }
+
+    func channelInactive(context: ChannelHandlerContext) { finish(nil) }
+
+    private func finish(_ error: RoomError?) {
+        guard !isClosed else { return }
+        isClosed = true
+        _ = onEvent(.closed(error))
+    }
+}

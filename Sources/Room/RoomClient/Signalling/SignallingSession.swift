@@ -1,0 +1,150 @@
+internal import Foundation
+internal import RTP
+internal import RoomProtocol
+
+/// The client's side of one signalling connection as a state machine that is told the time: it numbers requests, ties
+/// answers to them, pings, and notices a server that vanished. It holds no socket, clock or task.
+struct SignallingSession {
+    enum Output: Equatable {
+        case send(String)
+        /// The answer to request `id`, or why there will be none.
+        case answer(id: Int, Result<ServerMessage, RoomError>)
+        /// Something that the server says by itself.
+        case message(ServerMessage)
+        /// A message that this version does not understand; the connection goes on.
+        case notUnderstood(RoomError)
+        /// The connection is over. Every request has been answered before.
+        case ended(RoomError)
+    }
+
+    /// Requests without an answer yet, at most; the next one is refused.
+    static let maximumPendingRequests = 256
+
+    private let server: String
+    private var lastRequest = 0
+    private var deadlines: [Int: (kind: String, time: MonotonicTime)] = [:]
+    private var pings: Set<Int> = []
+    private var lastHeard: MonotonicTime
+    private var nextPing: MonotonicTime
+    private(set) var hasEnded = false
+
+    init(server: String, now: MonotonicTime) {
+        self.server = server
+        lastHeard = now
+        nextPing = now + SignallingDeadlines.ping
+    }
+
+    /// When `handleTimeout` wants to be called.
+    var nextTimeout: MonotonicTime {
+        guard !hasEnded else { return .never }
+        let deadline = deadlines.values.map(\.time).min() ?? .never
+        return min(nextPing, lastHeard + SignallingDeadlines.silence, deadline)
+    }
+
+    /// Numbers a request; the answer comes as `.answer` with the same number.
+    mutating func request(_ message: ClientMessage, now: MonotonicTime) throws(RoomError) -> (id: Int, text: String) {
+        guard !hasEnded else { throw RoomError(.roomReleased, "The connection to \(server) has ended.") }
+        guard deadlines.count < Self.maximumPendingRequests else {
+            throw RoomError(
+                .outOfOrder,
+                "\(Self.maximumPendingRequests) requests to \(server) wait for their answers already: send fewer at "
+                    + "a time.")
+        }
+        lastRequest += 1
+        deadlines[lastRequest] = (message.kind, now + SignallingDeadlines.answer)
+        return (lastRequest, Envelope(id: lastRequest, message).json())
+    }
+
+    /// Bytes came that are no message, such as a WebSocket ping.
+    mutating func heard(now: MonotonicTime) { lastHeard = max(lastHeard, now) }
+
+    mutating func receive(_ text: String, now: MonotonicTime) -> [Output] {
+        guard !hasEnded else { return [] }
+        heard(now: now)
+        do throws(MessageRefused) {
+            let envelope = try Envelope<ServerMessage>(json: Data(text.utf8))
+            if let id = envelope.id, pings.remove(id) != nil { return [] }
+            guard let id = envelope.id, deadlines.removeValue(forKey: id) != nil else {
+                return unsolicited(envelope)
+            }
+            if case .error(let problem) = envelope.message { return [.answer(id: id, .failure(problem.error))] }
+            return [.answer(id: id, .success(envelope.message))]
+        } catch {
+            guard let id = error.id, deadlines.removeValue(forKey: id) != nil else {
+                return [.notUnderstood(error.error)]
+            }
+            return [.answer(id: id, .failure(error.error))]
+        }
+    }
+
+    private func unsolicited(_ envelope: Envelope<ServerMessage>) -> [Output] {
+        switch envelope.message {
+        case .error(let problem): [.notUnderstood(problem.error)]
+        // An answer that comes after its deadline has been reported as missing already.
+        case .joined, .published, .subscribed, .unsubscribed, .pong, .left: []
+        default: [.message(envelope.message)]
+        }
+    }
+
+    mutating func handleTimeout(now: MonotonicTime) -> [Output] {
+        guard !hasEnded else { return [] }
+        if now >= lastHeard + SignallingDeadlines.silence {
+            return end(
+                RoomError(
+                    .connectionLost,
+                    "The server \(server) has not been heard for \(SignallingDeadlines.silence.nanoseconds / 1_000_000_000)"
+                        + " s: it was stopped, or the network between was cut; connect again when it is back."))
+        }
+        var outputs: [Output] = []
+        for (id, deadline) in deadlines.sorted(by: { $0.key < $1.key }) where now >= deadline.time {
+            deadlines[id] = nil
+            let seconds = SignallingDeadlines.answer.nanoseconds / 1_000_000_000
+            let error = RoomError(
+                .connectionLost, "The server \(server) did not answer '\(deadline.kind)' within \(seconds) s.")
+            outputs.append(.answer(id: id, .failure(error)))
+        }
+        if now >= nextPing {
+            lastRequest += 1
+            pings.insert(lastRequest)
+            outputs.append(.send(Envelope<ClientMessage>(id: lastRequest, .ping).json()))
+            nextPing = now + SignallingDeadlines.ping
+        }
+        return outputs
+    }
+
+    /// The socket has closed; `error` says why where that is known.
+    mutating func closed(_ error: RoomError? = nil) -> [Output] {
+        guard !hasEnded else { return [] }
+        return end(
+            error
+                ?? RoomError(
+                    .connectionLost,
+                    "The server \(server) closed the connection without a word: it was stopped or has crashed; connect "
+                        + "again when it is back."))
+    }
+
+    /// Ends the session: whatever waits is answered with the error.
+    mutating func end(_ error: RoomError) -> [Output] {
+        guard !hasEnded else { return [] }
+        hasEnded = true
+        let waiting = deadlines.keys.sorted()
+        deadlines = [:]
+        return waiting.map { .answer(id: $0, .failure(error)) } + [.ended(error)]
+    }
+}
+
+extension ClientMessage {
+    /// The message's name on the wire.
+    var kind: String {
+        switch self {
+        case .join: "join"
+        case .publish: "publish"
+        case .answer: "answer"
+        case .candidate: "candidate"
+        case .subscribe: "subscribe"
+        case .unsubscribe: "unsubscribe"
+        case .ping: "ping"
+        case .leave: "leave"
+        }
+    }
+}

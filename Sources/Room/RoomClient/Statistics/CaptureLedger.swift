@@ -1,0 +1,64 @@
+internal import MediaGraph
+internal import Synchronization
+
+/// When the frames that this process publishes were captured, by RTP timestamp: a receiver in the same process looks
+/// there to know how old the frame is that it renders.
+///
+/// It works where the server leaves RTP timestamps alone, as ours does for the first stream that a receiver carries;
+/// a timestamp that is not found says so.
+final class CaptureLedger: Sendable {
+    static let shared = CaptureLedger()
+
+    struct Key: Hashable {
+        /// Stream ids are unique within a server only.
+        var server: ServerAddress
+        var stream: Int
+    }
+
+    /// Frames kept for each stream: 8 s at 60 frames/s.
+    private static let capacity = 512
+
+    private struct Track {
+        var entries: [(rtpTimestamp: UInt32, captured: MediaTime)] = []
+        var next = 0
+    }
+
+    private let tracks = Mutex<[Key: Track]>([:])
+
+    func record(_ key: Key, rtpTimestamp: UInt32, captured: MediaTime) {
+        tracks.withLock { tracks in
+            var track = tracks.removeValue(forKey: key) ?? Track()
+            if track.entries.count < Self.capacity {
+                track.entries.append((rtpTimestamp, captured))
+            } else {
+                track.entries[track.next] = (rtpTimestamp, captured)
+            }
+            track.next = (track.next + 1) % Self.capacity
+            tracks[key] = track
+        }
+    }
+
+    func captureTime(_ key: Key, rtpTimestamp: UInt32) -> MediaTime? {
+        tracks.withLock { tracks in
+            guard let track = tracks[key] else { return nil }
+            // The newest first: a frame is looked up some ten milliseconds after it was captured.
+            for age in 1...max(track.entries.count, 1) {
+                let index = (track.next - age + Self.capacity) % Self.capacity
+                guard index < track.entries.count else { continue }
+                if track.entries[index].rtpTimestamp == rtpTimestamp { return track.entries[index].captured }
+            }
+            return nil
+        }
+    }
+
+    /// Of the frames in memory, the oldest first.
+    func timestamps(_ key: Key) -> [UInt32] {
+        tracks.withLock { tracks in
+            guard let track = tracks[key] else { return [] }
+            let start = track.entries.count < Self.capacity ? 0 : track.next
+            return (track.entries[start...] + track.entries[..<start]).map(\.rtpTimestamp)
+        }
+    }
+
+    func remove(_ key: Key) { tracks.withLock { $0[key] = nil } }
+}

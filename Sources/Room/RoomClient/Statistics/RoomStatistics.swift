@@ -1,0 +1,95 @@
+/// What a room connection has carried so far, for a status line or a report. Counters only grow while it lasts; rates
+/// are means over about the last two seconds.
+public struct RoomStatistics: Sendable {
+    /// How the time from capture to rendering was found.
+    public enum LatencyMethod: String, Sendable {
+        /// The publisher is in this process: its capture time was looked up by the frame's RTP timestamp, on one
+        /// monotonic clock.
+        case rtpTimestamp = "rtp-timestamp"
+        /// The publisher's RTCP sender reports tie its RTP timestamps to its wall clock, which is compared with ours:
+        /// between machines as true as their clocks agree.
+        case senderReport = "rtcp-sender-report"
+    }
+
+    /// Time from a frame's capture to the moment it was handed to the renderers, over the last 4096 frames at most.
+    public struct Latency: Sendable {
+        public var method: LatencyMethod
+        public var samples: Int
+        public var medianMilliseconds: Double
+        /// 95 of 100 frames were as fast as this or faster.
+        public var p95Milliseconds: Double
+        public var maximumMilliseconds: Double
+    }
+
+    /// One stream that comes in.
+    public struct Received: Sendable {
+        public var streamId: Int
+        public var participantId: String
+        public var isVideo: Bool
+        /// `VP8`, `H264` or `opus`.
+        public var codec = ""
+        /// Frames handed to the renderers.
+        public var framesRendered = 0
+        public var framesPerSecond = 0.0
+        /// Longest time between two frames that were handed to the renderers, in milliseconds.
+        public var longestGapMilliseconds = 0.0
+        /// Size of the newest frame; 0 before the first.
+        public var width = 0
+        public var height = 0
+        /// Bits of RTP per second.
+        public var bitsPerSecond = 0.0
+        public var packetsReceived = 0
+        /// Lost on the way from the server, before repair.
+        public var packetsLost = 0
+        /// Of those, the ones that came after all.
+        public var packetsRecovered = 0
+        public var keyframesRequested = 0
+        public var latency: Latency?
+        /// From `connect` to the stream's first rendered frame.
+        public var firstFrameMilliseconds: Double?
+        /// Of sound: seconds decoded, and seconds of them above -60 dBFS.
+        public var audioSecondsRendered = 0.0
+        public var audioSecondsAboveSilence = 0.0
+        /// Of sound: whether it goes to a device.
+        public var isAudible = false
+    }
+
+    /// One stream that goes out.
+    public struct Published: Sendable {
+        public var streamId: Int
+        public var isVideo: Bool
+        public var codec = ""
+        /// captured = encoded + droppedBeforeEncoder + inFlight
+        public var framesCaptured = 0
+        public var framesDroppedBeforeEncoder = 0
+        public var framesInFlight = 0
+        public var framesEncoded = 0
+        /// Encoded frames (of sound: packets) given to the up session.
+        public var framesSent = 0
+        /// Encoded frames thrown away because the up session was not secured.
+        public var framesNotSent = 0
+        public var width = 0
+        public var height = 0
+        public var bitsPerSecond = 0.0
+        public var packetsSent = 0
+        public var packetsRetransmitted = 0
+        /// Lost on the way to the server, as it reports.
+        public var packetsLost = 0
+        public var keyframesRequested = 0
+        /// Whether no frame had to be dropped before the encoder in the last seconds.
+        public var encoderKeepsUp = true
+    }
+
+    public var received: [Received] = []
+    public var published: [Published] = []
+    /// Round trip to the server in milliseconds, once measured; of the up session where there is one.
+    public var roundTripMilliseconds: Double?
+    /// `AEAD_AES_128_GCM` or `AES128_CM_SHA1_80`, once the down session is secured.
+    public var srtpProfile: String?
+    /// From `connect` to being in the room with a secured down session.
+    public var connectMilliseconds: Double?
+    /// From `connect` to the first frame rendered of any stream.
+    public var firstFrameMilliseconds: Double?
+
+    public init() {}
+}

@@ -1,0 +1,124 @@
+internal import Glibc
+internal import MediaGraph
+internal import RTP
+internal import Synchronization
+
+/// Watches one received stream as it is rendered: how many frames, how fast, how late.
+///
+/// `rendered` is called on a GStreamer thread, the rest on the loop.
+final class StreamMonitor: Sendable {
+    private static let latencyCapacity = 4096
+
+    private struct State {
+        var frames = 0
+        var width = 0
+        var height = 0
+        var firstFrame: MediaTime?
+        var lastFrame: MediaTime?
+        var longestGap = 0.0
+        var frameRate = RateWindow()
+        var bitRate = RateWindow()
+        var latencies: [Double] = []
+        var nextLatency = 0
+        var method = RoomStatistics.LatencyMethod.rtpTimestamp
+        var clock: (ntp: NTPTime, rtp: RTPTimestamp)?
+    }
+
+    private let key: CaptureLedger.Key
+    private let state = Mutex(State())
+
+    init(key: CaptureLedger.Key) { self.key = key }
+
+    /// A frame was handed over.
+    func rendered(_ frame: VideoFrame) {
+        let captured = frame.rtpTimestamp.flatMap { CaptureLedger.shared.captureTime(key, rtpTimestamp: $0) }
+        state.withLock { state in
+            state.frames += 1
+            (state.width, state.height) = (frame.width, frame.height)
+            if state.firstFrame == nil { state.firstFrame = frame.handedOver }
+            if let last = state.lastFrame {
+                state.longestGap = max(state.longestGap, frame.handedOver.milliseconds(since: last))
+            }
+            state.lastFrame = frame.handedOver
+            if let captured {
+                add(frame.handedOver.milliseconds(since: captured), by: .rtpTimestamp, to: &state)
+            } else if let timestamp = frame.rtpTimestamp, let clock = state.clock {
+                add(age(of: timestamp, by: clock, at: frame.handedOver), by: .senderReport, to: &state)
+            }
+        }
+    }
+
+    /// The stream was at `rtp` when its publisher's wall clock showed `ntp`.
+    func senderReport(ntp: NTPTime, rtp: RTPTimestamp) {
+        state.withLock { $0.clock = (ntp, rtp) }
+    }
+
+    /// Called about twice a second.
+    func sample(bytes: Int, now: MonotonicTime) {
+        state.withLock { state in
+            state.frameRate.sample(state.frames, now: now)
+            state.bitRate.sample(bytes * 8, now: now)
+        }
+    }
+
+    func fill(_ statistics: inout RoomStatistics.Received, connectStarted: MonotonicTime) {
+        state.withLock { state in
+            statistics.framesRendered = state.frames
+            statistics.framesPerSecond = state.frameRate.rate
+            statistics.bitsPerSecond = state.bitRate.rate
+            statistics.longestGapMilliseconds = state.longestGap
+            statistics.width = state.width
+            statistics.height = state.height
+            statistics.firstFrameMilliseconds = state.firstFrame.map {
+                $0.milliseconds(since: MediaTime(nanoseconds: connectStarted.nanoseconds))
+            }
+            statistics.latency = latency(of: state)
+        }
+    }
+
+    private func add(_ milliseconds: Double, by method: RoomStatistics.LatencyMethod, to state: inout State) {
+        if method != state.method {
+            // Figures of two methods are not mixed.
+            state.latencies = []
+            state.nextLatency = 0
+            state.method = method
+        }
+        if state.latencies.count < Self.latencyCapacity {
+            state.latencies.append(milliseconds)
+        } else {
+            state.latencies[state.nextLatency] = milliseconds
+            state.nextLatency = (state.nextLatency + 1) % Self.latencyCapacity
+        }
+    }
+
+    private func age(of timestamp: UInt32, by clock: (ntp: NTPTime, rtp: RTPTimestamp), at time: MediaTime) -> Double {
+        let ticks = Int64(RTPTimestamp(timestamp).distance(from: clock.rtp))
+        let captured = clock.ntp.advanced(by: .microseconds(ticks * 1000 / 90))
+        let shown = WallClock.time(at: MonotonicTime(nanoseconds: time.nanoseconds))
+        return (Double(shown.unixNanoseconds) - Double(captured.unixNanoseconds)) / 1e6
+    }
+
+    private func latency(of state: State) -> RoomStatistics.Latency? {
+        guard !state.latencies.isEmpty else { return nil }
+        let sorted = state.latencies.sorted()
+        return RoomStatistics.Latency(
+            method: state.method, samples: sorted.count, medianMilliseconds: sorted[sorted.count / 2],
+            p95Milliseconds: sorted[min(sorted.count - 1, sorted.count * 95 / 100)],
+            maximumMilliseconds: sorted[sorted.count - 1])
+    }
+}
+
+/// The wall clock, for RTCP's sake.
+enum WallClock {
+    /// What the wall clock shows (showed, will show) at a point of the monotonic clock.
+    static func time(at point: MonotonicTime) -> NTPTime {
+        var wall = timespec()
+        var monotonic = timespec()
+        clock_gettime(CLOCK_REALTIME, &wall)
+        clock_gettime(CLOCK_MONOTONIC, &monotonic)
+        let offset = nanoseconds(wall) - nanoseconds(monotonic)
+        return NTPTime(unixNanoseconds: UInt64(max(0, Int64(clamping: point.nanoseconds) + offset)))
+    }
+
+    private static func nanoseconds(_ time: timespec) -> Int64 { Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec) }
+}

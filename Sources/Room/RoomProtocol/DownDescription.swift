@@ -1,0 +1,82 @@
+package import RTP
+
+/// One receiver of a down session: an m-line that the server sends on.
+package struct Receiver: Sendable, Equatable {
+    package var mid: String
+    package var media: StreamMedia
+    package var ssrc: SSRC
+    package var retransmissionSSRC: SSRC?
+
+    package init(mid: String, media: StreamMedia, ssrc: SSRC, retransmissionSSRC: SSRC?) {
+        self.mid = mid
+        self.media = media
+        self.ssrc = ssrc
+        self.retransmissionSSRC = retransmissionSSRC
+    }
+}
+
+/// The descriptions of a down session: the server offers its receivers, the client answers which codecs it decodes.
+package enum DownDescription {
+    /// Audio slots of every down session.
+    package static let audioSlots = 4
+
+    package static func offer(
+        sessionID: UInt64, revision: Int, receivers: [Receiver], transport: TransportDescription, cname: String
+    ) -> SessionDescription {
+        SessionDescription(
+            sessionID: sessionID, version: UInt64(revision),
+            media: receivers.map { receiver in
+                MediaDescription(
+                    kind: receiver.media == .audio ? .audio : .video, mid: receiver.mid, direction: .sendonly,
+                    formats: Codec.formats(Codec.of(receiver.media)), ssrcs: [receiver.ssrc],
+                    retransmissionSSRC: receiver.retransmissionSSRC, cname: cname,
+                    // One media stream for each receiver: whose audio and video belong together changes with what is
+                    // assigned, so the description must not tie them.
+                    msid: "receiver-\(receiver.mid) track-\(receiver.mid)", transport: transport)
+            })
+    }
+
+    /// The receivers of a server's offer.
+    package static func receivers(in offer: SessionDescription) throws(RoomError) -> [Receiver] {
+        var receivers: [Receiver] = []
+        for media in offer.media where media.kind != .application && !media.isRejected {
+            guard let ssrc = media.ssrcs.first else {
+                throw RoomError(.offerRefused, "The server's offer names no SSRC for its receiver '\(media.mid)'.")
+            }
+            receivers.append(
+                Receiver(
+                    mid: media.mid, media: media.kind == .audio ? .audio : .video, ssrc: ssrc,
+                    retransmissionSSRC: media.retransmissionSSRC))
+        }
+        return receivers
+    }
+
+    /// An answer that takes every receiver with every codec that we know.
+    package static func answer(
+        to offer: SessionDescription, sessionID: UInt64, transport: TransportDescription
+    ) -> SessionDescription {
+        SessionDescription(
+            sessionID: sessionID, version: offer.version,
+            media: offer.media.map { media in
+                guard media.kind != .application, !NegotiatedCodec.all(in: media).isEmpty else {
+                    return media.rejected(transport)
+                }
+                return MediaDescription(
+                    kind: media.kind, mid: media.mid, direction: .recvonly,
+                    formats: media.formats.filter { format in
+                        Codec(format) != nil
+                            || format.retransmits.flatMap { media.format(payloadType: $0) }.flatMap(Codec.init) != nil
+                    },
+                    transport: transport)
+            })
+    }
+}
+
+extension MediaDescription {
+    /// How an answer refuses this m-line.
+    func rejected(_ transport: TransportDescription) -> MediaDescription {
+        MediaDescription(
+            kind: kind, mid: mid, direction: .inactive, formats: formats, transport: transport, isRejected: true,
+            applicationLine: applicationLine)
+    }
+}

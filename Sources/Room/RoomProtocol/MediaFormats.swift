@@ -1,0 +1,95 @@
+package import RTP
+
+/// The codecs that rooms carry, and the payload types that our own descriptions give them.
+package enum Codec: String, Sendable, CaseIterable {
+    case vp8 = "VP8"
+    case h264 = "H264"
+    case opus = "opus"
+
+    package var media: StreamMedia { self == .opus ? .audio : .video }
+    package var clockRate: UInt32 { self == .opus ? 48000 : 90000 }
+
+    package var payloadType: UInt8 {
+        switch self {
+        case .vp8: 96
+        case .h264: 98
+        case .opus: 111
+        }
+    }
+
+    /// The payload type of its RTX (RFC 4588); audio is repaired by Opus's own in-band FEC instead.
+    package var retransmissionPayloadType: UInt8? { self == .opus ? nil : payloadType + 1 }
+
+    package static func of(_ media: StreamMedia) -> [Codec] { allCases.filter { $0.media == media } }
+
+    package init?(payloadType: UInt8) {
+        guard let codec = Self.allCases.first(where: { $0.payloadType == payloadType }) else { return nil }
+        self = codec
+    }
+
+    /// The codec that a format of somebody's description is, if we carry it. H.264 must be packetized as fragments
+    /// (mode 1, RFC 6184 section 6.3) and be of the baseline profile, which every browser offers among others: a room
+    /// forwards to everyone without decoding, so it takes what everyone decodes.
+    package init?(_ format: PayloadFormat) {
+        guard let codec = Self.allCases.first(where: { $0.rawValue.lowercased() == format.encoding.lowercased() })
+        else { return nil }
+        if codec == .h264 {
+            let profile = format.parameter("profile-level-id") ?? "42000a"
+            guard format.parameter("packetization-mode") == "1", profile.hasPrefix("42") else { return nil }
+        }
+        self = codec
+    }
+
+    /// How our descriptions write it, at our payload type.
+    package var format: PayloadFormat {
+        switch self {
+        case .vp8: PayloadFormat(payloadType: payloadType, encoding: rawValue, clockRate: 90000, feedback: repair)
+        case .h264:
+            // Constrained baseline, level 3.1, which every browser decodes (RFC 7742 section 6.2).
+            PayloadFormat(
+                payloadType: payloadType, encoding: rawValue, clockRate: 90000,
+                parameters: "level-asymmetry-allowed=1;packetization-mode=1;profile-level-id=42e01f", feedback: repair)
+        case .opus:
+            PayloadFormat(
+                payloadType: payloadType, encoding: rawValue, clockRate: 48000, channels: 2,
+                parameters: "minptime=10;stereo=1;sprop-stereo=1;useinbandfec=1")
+        }
+    }
+
+    /// The formats of an m-line that takes these codecs, each followed by its RTX.
+    package static func formats(_ codecs: [Codec]) -> [PayloadFormat] {
+        codecs.flatMap { codec in
+            [codec.format]
+                + (codec.retransmissionPayloadType.map { [.retransmission(of: codec.payloadType, as: $0)] } ?? [])
+        }
+    }
+
+    private var repair: [String] { ["nack", "nack pli", "ccm fir"] }
+}
+
+/// A codec as one description numbers it.
+package struct NegotiatedCodec: Sendable, Equatable {
+    package var codec: Codec
+    package var payloadType: UInt8
+    package var retransmissionPayloadType: UInt8?
+    /// The `fmtp` value of the description: an answer for H.264 repeats the profile that was offered.
+    package var parameters: String
+
+    package init(codec: Codec, payloadType: UInt8, retransmissionPayloadType: UInt8?, parameters: String) {
+        self.codec = codec
+        self.payloadType = payloadType
+        self.retransmissionPayloadType = retransmissionPayloadType
+        self.parameters = parameters
+    }
+
+    /// The codecs of a media description that we carry, in its order.
+    package static func all(in media: MediaDescription) -> [NegotiatedCodec] {
+        media.formats.compactMap { format in
+            guard let codec = Codec(format), codec.media.rawValue == media.kind.rawValue else { return nil }
+            return NegotiatedCodec(
+                codec: codec, payloadType: format.payloadType,
+                retransmissionPayloadType: media.retransmissionPayloadType(for: format.payloadType),
+                parameters: format.parameters)
+        }
+    }
+}

@@ -1,0 +1,168 @@
+package import Foundation
+
+/// A message with the number that ties an answer to its request.
+package struct Envelope<Message: Sendable & Equatable>: Sendable, Equatable {
+    package var id: Int?
+    package var message: Message
+
+    package init(id: Int? = nil, _ message: Message) {
+        self.id = id
+        self.message = message
+    }
+}
+
+private struct EnvelopeHead: Codable {
+    var type: String
+    var id: Int?
+}
+
+/// Writes `type` and `id` beside the fields of the message itself.
+private struct Flattened<Body: Encodable>: Encodable {
+    var head: EnvelopeHead
+    var body: Body?
+
+    func encode(to encoder: any Encoder) throws {
+        try head.encode(to: encoder)
+        try body?.encode(to: encoder)
+    }
+}
+
+private struct NoBody: Codable {}
+
+private func flatten(_ type: String, _ id: Int?, _ body: some Encodable) -> any Encodable {
+    Flattened(head: EnvelopeHead(type: type, id: id), body: body)
+}
+
+private func encodeJSON(_ value: any Encodable) -> String {
+    let encoder = JSONEncoder()
+    encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+    // Strings, integers and booleans only: encoding them cannot fail.
+    guard let data = try? encoder.encode(value) else { preconditionFailure("a signalling message did not encode") }
+    return String(decoding: data, as: UTF8.self)
+}
+
+/// Why a received message cannot be taken, with the id of its request where one could be read.
+package struct MessageRefused: Error, Sendable, Equatable {
+    package var id: Int?
+    package var error: RoomError
+}
+
+private func decodeHead(_ data: Data) throws(MessageRefused) -> EnvelopeHead {
+    do {
+        return try JSONDecoder().decode(EnvelopeHead.self, from: data)
+    } catch {
+        throw MessageRefused(
+            id: nil,
+            error: RoomError(
+                .messageMalformed, "A message is a JSON object with a text 'type' and, for a request, a number 'id'."))
+    }
+}
+
+private func decodeBody<Body: Decodable>(
+    _ type: Body.Type, _ head: EnvelopeHead, _ data: Data
+) throws(MessageRefused) -> Body {
+    do {
+        return try JSONDecoder().decode(type, from: data)
+    } catch {
+        throw MessageRefused(
+            id: head.id,
+            error: RoomError(.messageMalformed, "The message '\(head.type)' \(explain(error))."))
+    }
+}
+
+private func explain(_ error: any Error) -> String {
+    switch error as? DecodingError {
+    case .keyNotFound(let key, _): return "lacks the field '\(key.stringValue)'"
+    case .typeMismatch(_, let context), .valueNotFound(_, let context), .dataCorrupted(let context):
+        let path = context.codingPath.map(\.stringValue).joined(separator: ".")
+        return path.isEmpty ? "is not well formed" : "has a wrong value in '\(path)'"
+    default: return "is not well formed"
+    }
+}
+
+private func unknown(_ head: EnvelopeHead) -> MessageRefused {
+    MessageRefused(
+        id: head.id,
+        error: RoomError(.messageUnknown, "There is no message '\(head.type.prefix(40))' in version 1 of the protocol."))
+}
+
+extension Envelope where Message == ClientMessage {
+    package func json() -> String {
+        let value: any Encodable =
+            switch message {
+            case .join(let body): flatten("join", id, body)
+            case .publish(let body): flatten("publish", id, body)
+            case .answer(let body): flatten("answer", id, body)
+            case .candidate(let body): flatten("candidate", id, body)
+            case .subscribe(let body): flatten("subscribe", id, body)
+            case .unsubscribe(let body): flatten("unsubscribe", id, body)
+            case .ping: flatten("ping", id, NoBody())
+            case .leave: flatten("leave", id, NoBody())
+            }
+        return encodeJSON(value)
+    }
+
+    /// Fields that this version does not know are ignored; a message that it does not know is refused.
+    package init(json: Data) throws(MessageRefused) {
+        let head = try decodeHead(json)
+        let message: ClientMessage =
+            switch head.type {
+            case "join": .join(try decodeBody(Join.self, head, json))
+            case "publish": .publish(try decodeBody(Publish.self, head, json))
+            case "answer": .answer(try decodeBody(Description.self, head, json))
+            case "candidate": .candidate(try decodeBody(Candidate.self, head, json))
+            case "subscribe": .subscribe(try decodeBody(StreamReference.self, head, json))
+            case "unsubscribe": .unsubscribe(try decodeBody(StreamReference.self, head, json))
+            case "ping": .ping
+            case "leave": .leave
+            default: throw unknown(head)
+            }
+        self.init(id: head.id, message)
+    }
+}
+
+extension Envelope where Message == ServerMessage {
+    package func json() -> String {
+        let value: any Encodable =
+            switch message {
+            case .joined(let body): flatten("joined", id, body)
+            case .published(let body): flatten("published", id, body)
+            case .subscribed(let body): flatten("subscribed", id, body)
+            case .unsubscribed(let body): flatten("unsubscribed", id, body)
+            case .pong: flatten("pong", id, NoBody())
+            case .left: flatten("left", id, NoBody())
+            case .error(let body): flatten("error", id, body)
+            case .offer(let body): flatten("offer", id, body)
+            case .candidate(let body): flatten("candidate", id, body)
+            case .participantEntered(let body): flatten("participantEntered", id, body)
+            case .participantLeft(let body): flatten("participantLeft", id, body)
+            case .streamPublished(let body): flatten("streamPublished", id, body)
+            case .receiverAssigned(let body): flatten("receiverAssigned", id, body)
+            case .closed(let body): flatten("closed", id, body)
+            }
+        return encodeJSON(value)
+    }
+
+    package init(json: Data) throws(MessageRefused) {
+        let head = try decodeHead(json)
+        let message: ServerMessage =
+            switch head.type {
+            case "joined": .joined(try decodeBody(Joined.self, head, json))
+            case "published": .published(try decodeBody(Published.self, head, json))
+            case "subscribed": .subscribed(try decodeBody(Subscribed.self, head, json))
+            case "unsubscribed": .unsubscribed(try decodeBody(StreamReference.self, head, json))
+            case "pong": .pong
+            case "left": .left
+            case "error": .error(try decodeBody(Problem.self, head, json))
+            case "offer": .offer(try decodeBody(Description.self, head, json))
+            case "candidate": .candidate(try decodeBody(Candidate.self, head, json))
+            case "participantEntered": .participantEntered(try decodeBody(ParticipantEntered.self, head, json))
+            case "participantLeft": .participantLeft(try decodeBody(ParticipantReference.self, head, json))
+            case "streamPublished": .streamPublished(try decodeBody(StreamPublished.self, head, json))
+            case "receiverAssigned": .receiverAssigned(try decodeBody(ReceiverAssigned.self, head, json))
+            case "closed": .closed(try decodeBody(Closing.self, head, json))
+            default: throw unknown(head)
+            }
+        self.init(id: head.id, message)
+    }
+}

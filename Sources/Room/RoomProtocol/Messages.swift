@@ -1,0 +1,260 @@
+/// The signalling messages that client and server share; docs/signalling.md is their description for others.
+package enum Signalling {
+    /// The version of the protocol that this build speaks.
+    package static let version = 1
+    /// Path of the WebSocket.
+    package static let webSocketPath = "/v1/room"
+    package static let signInPath = "/v1/sign-in"
+    package static let signOutPath = "/v1/sign-out"
+    package static let pageTokenPath = "/v1/page-token"
+    /// Longest message either side accepts, in bytes; an offer of 24 receivers is about 30 KiB.
+    package static let maximumMessageLength = 256 * 1024
+}
+
+package enum SessionDirection: String, Codable, Sendable, Hashable { case up, down }
+
+package enum StreamMedia: String, Codable, Sendable, Hashable { case audio, video }
+
+/// A published stream as everyone in the room sees it.
+package struct StreamInfo: Codable, Sendable, Equatable {
+    /// Unique in the server's lifetime.
+    package var id: Int
+    package var media: StreamMedia
+    /// `VP8`, `H264` or `opus`.
+    package var codec: String
+    /// A free text that the publisher attached.
+    package var extraValue: String
+
+    package init(id: Int, media: StreamMedia, codec: String, extraValue: String) {
+        self.id = id
+        self.media = media
+        self.codec = codec
+        self.extraValue = extraValue
+    }
+}
+
+package struct ParticipantInfo: Codable, Sendable, Equatable {
+    package var id: String
+    package var streams: [StreamInfo]
+
+    package init(id: String, streams: [StreamInfo]) {
+        self.id = id
+        self.streams = streams
+    }
+}
+
+/// What a client asks of its down session.
+package struct ReceiverPool: Codable, Sendable, Equatable {
+    package var initial: Int
+    package var maximum: Int
+    package var growth: Int
+
+    package init(initial: Int = 9, maximum: Int = 20, growth: Int = 1) {
+        self.initial = initial
+        self.maximum = maximum
+        self.growth = growth
+    }
+}
+
+// MARK: - From the client
+
+package struct Join: Codable, Sendable, Equatable {
+    package var version: Int
+    package var token: String
+    package var room: String
+    package var receivers: ReceiverPool?
+
+    package init(version: Int = Signalling.version, token: String, room: String, receivers: ReceiverPool? = nil) {
+        self.version = version
+        self.token = token
+        self.room = room
+        self.receivers = receivers
+    }
+}
+
+package struct Publish: Codable, Sendable, Equatable {
+    package struct Stream: Codable, Sendable, Equatable {
+        package var mid: String
+        package var extraValue: String?
+
+        package init(mid: String, extraValue: String? = nil) {
+            self.mid = mid
+            self.extraValue = extraValue
+        }
+    }
+    package var sdp: String
+    package var streams: [Stream]
+
+    package init(sdp: String, streams: [Stream]) {
+        self.sdp = sdp
+        self.streams = streams
+    }
+}
+
+package struct Description: Codable, Sendable, Equatable {
+    package var session: SessionDirection
+    package var sdp: String
+    /// Counts the offers of the down session; an answer repeats the number of its offer.
+    package var revision: Int
+
+    package init(session: SessionDirection, sdp: String, revision: Int) {
+        self.session = session
+        self.sdp = sdp
+        self.revision = revision
+    }
+}
+
+package struct Candidate: Codable, Sendable, Equatable {
+    package var session: SessionDirection
+    /// `candidate:...` as in RFC 8839; empty when there are no more.
+    package var candidate: String
+
+    package init(session: SessionDirection, candidate: String) {
+        self.session = session
+        self.candidate = candidate
+    }
+}
+
+package struct StreamReference: Codable, Sendable, Equatable {
+    package var stream: Int
+
+    package init(stream: Int) { self.stream = stream }
+}
+
+package enum ClientMessage: Sendable, Equatable {
+    case join(Join)
+    case publish(Publish)
+    case answer(Description)
+    case candidate(Candidate)
+    case subscribe(StreamReference)
+    case unsubscribe(StreamReference)
+    case ping
+    case leave
+}
+
+// MARK: - From the server
+
+package struct Joined: Codable, Sendable, Equatable {
+    package var version: Int
+    package var participant: String
+    package var participants: [ParticipantInfo]
+
+    package init(version: Int, participant: String, participants: [ParticipantInfo]) {
+        self.version = version
+        self.participant = participant
+        self.participants = participants
+    }
+}
+
+package struct Published: Codable, Sendable, Equatable {
+    package struct Stream: Codable, Sendable, Equatable {
+        package var mid: String
+        package var stream: Int
+
+        package init(mid: String, stream: Int) {
+            self.mid = mid
+            self.stream = stream
+        }
+    }
+    package var sdp: String
+    package var streams: [Stream]
+
+    package init(sdp: String, streams: [Stream]) {
+        self.sdp = sdp
+        self.streams = streams
+    }
+}
+
+package struct Subscribed: Codable, Sendable, Equatable {
+    package var stream: Int
+    package var mid: String
+
+    package init(stream: Int, mid: String) {
+        self.stream = stream
+        self.mid = mid
+    }
+}
+
+/// Which stream a receiver of the down session carries from now on.
+package struct ReceiverAssigned: Codable, Sendable, Equatable {
+    package var mid: String
+    package var media: StreamMedia
+    /// Nil when the receiver is free.
+    package var stream: Int?
+    package var participant: String?
+    package var codec: String?
+
+    package init(mid: String, media: StreamMedia, stream: Int?, participant: String?, codec: String?) {
+        self.mid = mid
+        self.media = media
+        self.stream = stream
+        self.participant = participant
+        self.codec = codec
+    }
+}
+
+package struct StreamPublished: Codable, Sendable, Equatable {
+    package var participant: String
+    package var stream: StreamInfo
+
+    package init(participant: String, stream: StreamInfo) {
+        self.participant = participant
+        self.stream = stream
+    }
+}
+
+package struct ParticipantEntered: Codable, Sendable, Equatable {
+    package var participant: ParticipantInfo
+
+    package init(participant: ParticipantInfo) { self.participant = participant }
+}
+
+package struct ParticipantReference: Codable, Sendable, Equatable {
+    package var participant: String
+
+    package init(participant: String) { self.participant = participant }
+}
+
+package struct Problem: Codable, Sendable, Equatable {
+    package var code: String
+    package var message: String
+
+    package init(_ error: RoomError) {
+        code = error.code.name
+        message = error.message
+    }
+
+    package var error: RoomError { RoomError(.init(wireName: code), message) }
+}
+
+package enum ServerMessage: Sendable, Equatable {
+    case joined(Joined)
+    case published(Published)
+    case subscribed(Subscribed)
+    case unsubscribed(StreamReference)
+    case pong
+    case left
+    /// An answer to a request, or, without an id, a word about a message that had none.
+    case error(Problem)
+    case offer(Description)
+    case candidate(Candidate)
+    case participantEntered(ParticipantEntered)
+    case participantLeft(ParticipantReference)
+    case streamPublished(StreamPublished)
+    case receiverAssigned(ReceiverAssigned)
+    /// The server ends the connection: `destroyed`, `kicked` or `disconnected` with the reason in words.
+    case closed(Closing)
+}
+
+package struct Closing: Codable, Sendable, Equatable {
+    package enum Reason: String, Codable, Sendable { case disconnected, destroyed, kicked }
+    package var reason: Reason
+    package var code: String
+    package var message: String
+
+    package init(reason: Reason, error: RoomError) {
+        self.reason = reason
+        code = error.code.name
+        message = error.message
+    }
+}

@@ -1,0 +1,85 @@
+/// What went wrong in a room, as users and peers read it: one sentence and a stable code.
+public struct RoomError: Error, Sendable, Equatable, CustomStringConvertible {
+    /// A stable code. The wire and the command line show `name`; the SDK's callbacks, which take a number as the
+    /// original's do, give `number`. Every code is listed in docs/errors.md.
+    public struct Code: Sendable, Hashable, CustomStringConvertible {
+        public let name: String
+        public let number: Int
+
+        /// A code of the original's table, whose name is its number.
+        public init(_ number: Int) {
+            self.name = String(number)
+            self.number = number
+        }
+
+        public init(name: String, number: Int) {
+            self.name = name
+            self.number = number
+        }
+
+        public var description: String { name }
+    }
+
+    public var code: Code
+    public var message: String
+
+    public init(_ code: Code, _ message: String) {
+        self.code = code
+        self.message = message
+    }
+
+    public var description: String { "\(message) [\(code)]" }
+}
+
+extension RoomError.Code {
+    // The original's codes that this cut uses.
+    public static let authenticationReleased = Self(1102)
+    public static let serviceMissing = Self(1103)
+    public static let signInResponseUnreadable = Self(1104)
+    public static let signInFailed = Self(1105)
+    public static let notSignedIn = Self(1106)
+    public static let cameraUnavailable = Self(1201)
+    public static let roomNameInvalid = Self(1301)
+    public static let roomReleased = Self(1302)
+    public static let enterResponseInvalid = Self(1303)
+    public static let noAuthorization = Self(1304)
+    public static let serverUnreachable = Self(1305)
+    public static let connectionLost = Self(1312)
+    public static let alreadySubscribed = Self(1321)
+    public static let receiversExhausted = Self(1322)
+    public static let downSessionReleased = Self(1325)
+    public static let notSubscribed = Self(1327)
+    public static let noSuchStream = Self(1328)
+    public static let mediaConnectionFailed = Self(1411)
+    public static let offerRefused = Self(1431)
+    public static let answerRefused = Self(1433)
+    public static let publishRefused = Self(1441)
+    // What the server answers to a sign-in or a token.
+    public static let unauthorized = Self(-11002)
+    public static let serviceInvalid = Self(-11003)
+    public static let forbidden = Self(-11004)
+    public static let tokenInvalid = Self(-11005)
+    // Our own: where the original has no number, a short name; the number is for the SDK's integer callbacks.
+    public static let messageMalformed = Self(name: "protocol.malformed", number: 2001)
+    public static let messageUnknown = Self(name: "protocol.unknown-message", number: 2002)
+    public static let versionUnsupported = Self(name: "protocol.version", number: 2003)
+    public static let outOfOrder = Self(name: "protocol.out-of-order", number: 2004)
+    public static let listenFailed = Self(name: "server.listen", number: 2011)
+    public static let portInUse = Self(name: "server.port-in-use", number: 2012)
+    public static let serverFull = Self(name: "server.full", number: 2013)
+    public static let settingInvalid = Self(name: "setting.invalid", number: 2021)
+    public static let media = Self(name: "media", number: 2031)
+
+    /// The code that a name on the wire stands for; an unknown name keeps its name.
+    public init(wireName: String) {
+        if let number = Int(wireName) {
+            self = Self(number)
+        } else {
+            let known: [Self] = [
+                .messageMalformed, .messageUnknown, .versionUnsupported, .outOfOrder, .listenFailed, .portInUse,
+                .serverFull, .settingInvalid, .media,
+            ]
+            self = known.first { $0.name == wireName } ?? Self(name: wireName, number: 2000)
+        }
+    }
+}

@@ -1,0 +1,119 @@
+public import Foundation
+internal import Glibc
+
+/// Where a server of this user can be found and with which key: the file that `serve` writes and the other commands,
+/// and the SDK with an empty endpoint, read.
+///
+/// The file holds a secret. It is written with mode 0600, and one that somebody else owns, or that others may read or
+/// write, is refused.
+public struct ServerFile: Codable, Sendable, Equatable {
+    /// `ws://host:port`
+    public var server: String
+    public var serviceId: String
+    public var serviceSecret: String
+
+    public init(server: String, serviceId: String, serviceSecret: String) {
+        self.server = server
+        self.serviceId = serviceId
+        self.serviceSecret = serviceSecret
+    }
+
+    /// A server file is some hundred bytes; what is longer is none.
+    private static let maximumLength = 16 * 1024
+
+    /// `$XDG_RUNTIME_DIR/connectlive/server.json`, or `/tmp/connectlive-<uid>/server.json` where there is no such
+    /// folder.
+    public static func defaultPath(environment: [String: String] = ProcessInfo.processInfo.environment) -> String {
+        if let folder = environment["XDG_RUNTIME_DIR"], folder.hasPrefix("/"),
+            FileManager.default.fileExists(atPath: folder)
+        {
+            return "\(folder)/connectlive/server.json"
+        }
+        return "/tmp/connectlive-\(getuid())/server.json"
+    }
+
+    /// Nil when there is no such file. One that cannot be trusted or understood is refused with a sentence.
+    public static func read(from path: String) throws(RoomError) -> ServerFile? {
+        let descriptor = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK)
+        guard descriptor >= 0 else {
+            if errno == ENOENT || errno == ENOTDIR { return nil }
+            throw refusal(path, "cannot be opened (\(reason(errno)))")
+        }
+        let file = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
+        var status = stat()
+        guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
+            throw refusal(path, "is not a plain file")
+        }
+        guard status.st_uid == getuid() else { throw refusal(path, "belongs to another user") }
+        guard status.st_mode & 0o077 == 0 else {
+            throw refusal(path, "can be read or changed by other users (it must have mode 0600)")
+        }
+        guard status.st_size <= maximumLength, let data = try? file.read(upToCount: maximumLength),
+            let decoded = try? JSONDecoder().decode(ServerFile.self, from: data)
+        else { throw refusal(path, "is not a server file") }
+        return decoded
+    }
+
+    /// Writes the file with mode 0600 in one step, so that a reader sees the old one or the new one. Its folder is
+    /// made with mode 0700; one that belongs to another user is refused.
+    public func write(to path: String) throws(RoomError) {
+        let folder = URL(fileURLWithPath: path).deletingLastPathComponent().path
+        try Self.makeFolder(folder)
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
+        guard var data = try? encoder.encode(self) else { preconditionFailure("three strings did not encode") }
+        data.append(UInt8(ascii: "\n"))
+        let draft = "\(path).\(getpid())-\(UInt32.random(in: 0 ... .max))"
+        let descriptor = open(draft, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
+        guard descriptor >= 0 else { throw Self.unwritable(path, Self.reason(errno)) }
+        let file = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
+        do {
+            try file.write(contentsOf: data)
+            try file.close()
+        } catch {
+            unlink(draft)
+            throw Self.unwritable(path, "\(error)")
+        }
+        guard rename(draft, path) == 0 else {
+            let problem = Self.reason(errno)
+            unlink(draft)
+            throw Self.unwritable(path, problem)
+        }
+    }
+
+    /// Removes the file if it still holds `self`; another server may have written its own since.
+    public func remove(from path: String) {
+        guard (try? Self.read(from: path)) == self else { return }
+        unlink(path)
+    }
+
+    private static func makeFolder(_ folder: String) throws(RoomError) {
+        if mkdir(folder, 0o700) != 0, errno != EEXIST {
+            throw unwritable(folder, reason(errno))
+        }
+        var status = stat()
+        guard lstat(folder, &status) == 0, status.st_mode & S_IFMT == S_IFDIR else {
+            throw unwritable(folder, "it is not a folder")
+        }
+        guard status.st_uid == getuid(), status.st_mode & 0o022 == 0 else {
+            throw unwritable(folder, "other users may write there")
+        }
+    }
+
+    private static func reason(_ number: Int32) -> String {
+        String(cString: strerror(number)).lowercased()
+    }
+
+    private static func refusal(_ path: String, _ problem: String) -> RoomError {
+        RoomError(
+            .serviceMissing,
+            "The server file \(path) \(problem), so it is not used: start 'connectlive serve' again, or name the "
+                + "server and its service by flags or environment.")
+    }
+
+    private static func unwritable(_ path: String, _ problem: String) -> RoomError {
+        RoomError(
+            .settingInvalid,
+            "The server file \(path) cannot be written (\(problem)): set XDG_RUNTIME_DIR to a folder of your own.")
+    }
+}

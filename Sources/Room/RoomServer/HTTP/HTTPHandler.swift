@@ -1,0 +1,87 @@
+internal import NIOCore
+internal import NIOHTTP1
+internal import RTP
+
+/// Collects one request, asks the routes, writes the answer.
+final class HTTPHandler: ChannelInboundHandler, RemovableChannelHandler {
+    typealias InboundIn = HTTPServerRequestPart
+    typealias OutboundOut = HTTPServerResponsePart
+
+    static let name = "connectlive.http"
+
+    /// What the browser is told with every answer: our page loads nothing from elsewhere and is framed by nobody.
+    private static let securityHeaders: [(String, String)] = [
+        (
+            "content-security-policy",
+            "default-src 'self'; connect-src 'self' ws:; media-src 'self' blob: mediastream:; "
+                + "img-src 'self' data: blob:; frame-ancestors 'none'; base-uri 'none'; form-action 'self'"
+        ),
+        ("x-content-type-options", "nosniff"),
+        ("referrer-policy", "no-referrer"),
+        ("permissions-policy", "camera=(self), microphone=(self)"),
+        ("cache-control", "no-store"),
+    ]
+
+    private let routes: Routes
+    private var head: HTTPRequestHead?
+    private var body: [UInt8] = []
+    private var isTooLong = false
+
+    init(routes: Routes) { self.routes = routes }
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        switch unwrapInboundIn(data) {
+        case .head(let head):
+            self.head = head
+            body = []
+            isTooLong = false
+        case .body(let part):
+            guard body.count + part.readableBytes <= Routes.maximumBodyLength else {
+                isTooLong = true
+                return
+            }
+            body.append(contentsOf: part.readableBytesView)
+        case .end:
+            guard let head else { return }
+            self.head = nil
+            respond(to: head, context)
+        }
+    }
+
+    func errorCaught(context: ChannelHandlerContext, error: any Error) { context.close(promise: nil) }
+
+    private func respond(to head: HTTPRequestHead, _ context: ChannelHandlerContext) {
+        let response =
+            isTooLong
+            ? Routes.Response(status: .payloadTooLarge)
+            : routes.answer(
+                head, body: body, peerIsLoopback: context.remoteAddress?.isLoopback ?? false,
+                now: MonotonicTime(nanoseconds: NIODeadline.now().uptimeNanoseconds))
+        var headers = HTTPHeaders(Self.securityHeaders)
+        if response.status != .noContent {
+            headers.add(name: "content-type", value: response.contentType)
+            headers.add(name: "content-length", value: String(response.body.count))
+        }
+        let keepAlive = head.isKeepAlive && !isTooLong
+        headers.add(name: "connection", value: keepAlive ? "keep-alive" : "close")
+        let responseHead = HTTPResponseHead(version: .http1_1, status: response.status, headers: headers)
+        context.write(wrapOutboundOut(.head(responseHead)), promise: nil)
+        if !response.body.isEmpty {
+            let buffer = context.channel.allocator.buffer(bytes: response.body)
+            context.write(wrapOutboundOut(.body(.byteBuffer(buffer))), promise: nil)
+        }
+        let written = context.writeAndFlush(wrapOutboundOut(.end(nil)))
+        if !keepAlive {
+            let channel = context.channel
+            written.whenComplete { _ in channel.close(promise: nil) }
+        }
+    }
+}
+
+extension SocketAddress {
+    /// Whether the address is the machine's own (127.0.0.0/8 or ::1).
+    var isLoopback: Bool {
+        guard let ip = ipAddress else { return false }
+        return ip.hasPrefix("127.") || ip == "::1" || ip.hasPrefix("::ffff:127.")
+    }
+}

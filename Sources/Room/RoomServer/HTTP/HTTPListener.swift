@@ -1,0 +1,129 @@
+internal import NIOCore
+internal import NIOHTTP1
+internal import NIOPosix
+internal import NIOWebSocket
+internal import RoomProtocol
+internal import Synchronization
+
+/// The TCP side of the server: HTTP, and the WebSockets that grow out of it.
+final class HTTPListener: Sendable {
+    /// What may wait for a client that does not read, in bytes.
+    static let maximumUnsent = 1024 * 1024
+
+    let port: Int
+    private let channel: any Channel
+    private let group: MultiThreadedEventLoopGroup
+
+    private init(channel: any Channel, group: MultiThreadedEventLoopGroup, port: Int) {
+        self.channel = channel
+        self.group = group
+        self.port = port
+    }
+
+    /// Listens on the first free port of `ports`.
+    static func start(
+        host: String, ports: ClosedRange<Int>, routes: Routes, delegate: any SignallingDelegate
+    ) async throws(RoomError) -> HTTPListener {
+        let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
+        let connections = ConnectionCounter()
+        var failure: (any Error)?
+        for port in ports {
+            do {
+                let channel = try await bootstrap(group, routes, delegate, connections).bind(host: host, port: port)
+                    .get()
+                return HTTPListener(channel: channel, group: group, port: channel.localAddress?.port ?? port)
+            } catch {
+                failure = error
+                guard (error as? IOError)?.errnoCode == EADDRINUSE else { break }
+            }
+        }
+        try? await group.shutdownGracefully()
+        if (failure as? IOError)?.errnoCode == EADDRINUSE {
+            throw RoomError(
+                .portInUse,
+                "Port \(ports.lowerBound) on \(host) is taken by another program: "
+                    + "end it, or choose another with --listen \(host):PORT.")
+        }
+        throw RoomError(
+            .listenFailed,
+            "Cannot listen on \(host):\(ports.lowerBound) "
+                + "(\(failure.map { "\($0)" } ?? "no port given")): "
+                + "give an address of this machine, such as 127.0.0.1 or 0.0.0.0.")
+    }
+
+    /// Closes the listener and every connection.
+    func stop() async {
+        try? await channel.close()
+        try? await group.shutdownGracefully()
+    }
+
+    private static func bootstrap(
+        _ group: MultiThreadedEventLoopGroup, _ routes: Routes, _ delegate: any SignallingDelegate,
+        _ connections: ConnectionCounter
+    ) -> ServerBootstrap {
+        ServerBootstrap(group: group)
+            .serverChannelOption(.backlog, value: 256)
+            .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
+            .childChannelOption(.tcpOption(.tcp_nodelay), value: 1)
+            .childChannelOption(
+                .writeBufferWaterMark, value: .init(low: maximumUnsent / 2, high: maximumUnsent)
+            )
+            .childChannelInitializer { channel in
+                guard connections.admit(channel) else { return channel.close() }
+                return channel.eventLoop.makeCompletedFuture {
+                    try configure(channel, routes, delegate, connections)
+                }
+            }
+    }
+
+    private static func configure(
+        _ channel: any Channel, _ routes: Routes, _ delegate: any SignallingDelegate, _ connections: ConnectionCounter
+    ) throws {
+        let upgrader = NIOWebSocketServerUpgrader(
+            maxFrameSize: Signalling.maximumMessageLength, automaticErrorHandling: true,
+            shouldUpgrade: { channel, head in
+                let admitted = head.uri == Signalling.webSocketPath && routes.origins.admitsOrigin(head.headers)
+                return channel.eventLoop.makeSucceededFuture(admitted ? HTTPHeaders() : nil)
+            },
+            upgradePipelineHandler: { channel, _ in
+                channel.eventLoop.makeCompletedFuture {
+                    let connection = SignallingConnection(id: connections.next(), channel: channel)
+                    try channel.pipeline.syncOperations.addHandlers([
+                        NIOWebSocketFrameAggregator(
+                            minNonFinalFragmentSize: 1, maxAccumulatedFrameCount: 64,
+                            maxAccumulatedFrameSize: Signalling.maximumMessageLength),
+                        WebSocketHandler(connection: connection, delegate: delegate),
+                    ])
+                }
+            })
+        try channel.pipeline.syncOperations.configureHTTPServerPipeline(
+            withPipeliningAssistance: true,
+            withServerUpgrade: (
+                upgraders: [upgrader],
+                completionHandler: { context in
+                    context.pipeline.removeHandler(name: HTTPHandler.name, promise: nil)
+                }
+            ),
+            withErrorHandling: true)
+        try channel.pipeline.syncOperations.addHandler(HTTPHandler(routes: routes), name: HTTPHandler.name)
+    }
+}
+
+/// Bounds the open connections and numbers the WebSockets.
+private final class ConnectionCounter: Sendable {
+    static let maximum = 4000
+
+    private let open = Atomic<Int>(0)
+    private let issued = Atomic<UInt64>(0)
+
+    func admit(_ channel: any Channel) -> Bool {
+        guard open.add(1, ordering: .relaxed).newValue <= Self.maximum else {
+            open.subtract(1, ordering: .relaxed)
+            return false
+        }
+        channel.closeFuture.whenComplete { _ in self.open.subtract(1, ordering: .relaxed) }
+        return true
+    }
+
+    func next() -> UInt64 { issued.add(1, ordering: .relaxed).newValue }
+}

@@ -1,0 +1,41 @@
+internal import NIOHTTP1
+
+/// Which web pages may talk to this server.
+///
+/// A page elsewhere must not reach a server on loopback through its visitor's browser: its `Origin` differs, or, after
+/// DNS rebinding, the `Host` is not one of ours.
+struct OriginPolicy: Sendable {
+    /// True when the server listens on loopback only.
+    var isLoopbackOnly: Bool
+    /// True when the operator lets its pages have tokens beyond loopback (`--open`).
+    var isOpen: Bool
+
+    /// Whether a browser's request comes from a page of this server. A client that is no browser sends no `Origin`.
+    func admitsOrigin(_ headers: HTTPHeaders) -> Bool {
+        guard hasAcceptableHost(headers) else { return false }
+        guard let origin = headers.first(name: "origin") else { return true }
+        guard let host = headers.first(name: "host") else { return false }
+        return origin.lowercased() == "http://" + host.lowercased()
+    }
+
+    /// Whether a page of this server may have a token without a secret.
+    func admitsPageToken(_ headers: HTTPHeaders, peerIsLoopback: Bool) -> Bool {
+        guard admitsOrigin(headers) else { return false }
+        if let site = headers.first(name: "sec-fetch-site"), site != "same-origin", site != "none" { return false }
+        return isOpen || (peerIsLoopback && Self.isLoopbackName(hostName(headers)))
+    }
+
+    private func hasAcceptableHost(_ headers: HTTPHeaders) -> Bool {
+        !isLoopbackOnly || Self.isLoopbackName(hostName(headers))
+    }
+
+    private func hostName(_ headers: HTTPHeaders) -> String {
+        let host = headers.first(name: "host") ?? ""
+        if host.hasPrefix("[") { return String(host.prefix { $0 != "]" }) + "]" }
+        return String(host.prefix { $0 != ":" })
+    }
+
+    private static func isLoopbackName(_ name: String) -> Bool {
+        ["localhost", "127.0.0.1", "[::1]"].contains(name.lowercased())
+    }
+}

@@ -1,0 +1,106 @@
+internal import Foundation
+internal import NIOCore
+internal import NIOHTTP1
+internal import RTP
+internal import RoomProtocol
+
+/// What the server answers to a plain HTTP request.
+struct Routes: Sendable {
+    struct Response: Sendable {
+        var status: HTTPResponseStatus
+        var contentType = "application/json"
+        var body: [UInt8] = []
+    }
+
+    /// Longest body taken, in bytes.
+    static let maximumBodyLength = 16 * 1024
+
+    var service: ServiceKey
+    var tokens: AccessTokens
+    var origins: OriginPolicy
+    /// Tells the rooms that a token was revoked.
+    var revoked: @Sendable (String) -> Void
+
+    func answer(_ head: HTTPRequestHead, body: [UInt8], peerIsLoopback: Bool, now: MonotonicTime) -> Response {
+        let path = String(head.uri.prefix { $0 != "?" })
+        do throws(RoomError) {
+            switch (head.method, path) {
+            case (.POST, Signalling.signInPath): return try signIn(head, body, now)
+            case (.POST, Signalling.signOutPath): return try signOut(head)
+            case (.GET, Signalling.pageTokenPath): return try pageToken(head, peerIsLoopback, now)
+            case (.GET, Signalling.webSocketPath): return try refuseWebSocket(head)
+            case (.GET, _):
+                guard let file = WebPage.file(at: path) else { return notFound(path) }
+                return Response(status: .ok, contentType: file.contentType, body: file.bytes)
+            default: return notFound(path)
+            }
+        } catch {
+            return failure(error)
+        }
+    }
+
+    private func signIn(_ head: HTTPRequestHead, _ body: [UInt8], _ now: MonotonicTime) throws(RoomError) -> Response {
+        guard origins.admitsOrigin(head.headers) else { throw foreignOrigin }
+        guard let request = try? JSONDecoder().decode(SignInRequest.self, from: Data(body)) else {
+            throw RoomError(.messageMalformed, "Sign-in takes a JSON object with 'serviceId' and 'serviceSecret'.")
+        }
+        guard service.admits(id: request.serviceId, secret: request.serviceSecret) else {
+            throw RoomError(
+                .serviceInvalid,
+                "The service id '\(request.serviceId.prefix(64))' or its secret is not the one of this server.")
+        }
+        return json(try tokens.issue(.everyRoom, lifetime: AccessTokens.signInLifetime, now: now))
+    }
+
+    private func signOut(_ head: HTTPRequestHead) throws(RoomError) -> Response {
+        let authorization = head.headers.first(name: "authorization") ?? ""
+        guard authorization.hasPrefix("Bearer "), tokens.revoke(String(authorization.dropFirst(7))) else {
+            throw RoomError(.tokenInvalid, "Sign-out takes a good access token as 'Authorization: Bearer …'.")
+        }
+        revoked(String(authorization.dropFirst(7)))
+        return Response(status: .noContent)
+    }
+
+    private func pageToken(
+        _ head: HTTPRequestHead, _ peerIsLoopback: Bool, _ now: MonotonicTime
+    ) throws(RoomError) -> Response {
+        guard origins.admitsPageToken(head.headers, peerIsLoopback: peerIsLoopback) else {
+            throw RoomError(
+                .forbidden,
+                "This server gives its page a token on its own machine only; "
+                    + "start it with --open to let browsers elsewhere in.")
+        }
+        let items = URLComponents(string: head.uri)?.queryItems ?? []
+        let room = try RoomName(items.first { $0.name == "room" }?.value ?? "")
+        return json(try tokens.issue(.oneRoom(room), lifetime: AccessTokens.pageLifetime, now: now))
+    }
+
+    /// A request for the WebSocket that was not upgraded ends here.
+    private func refuseWebSocket(_ head: HTTPRequestHead) throws(RoomError) -> Response {
+        guard origins.admitsOrigin(head.headers) else { throw foreignOrigin }
+        throw RoomError(.messageMalformed, "This address is a WebSocket: connect with ws://.")
+    }
+
+    private var foreignOrigin: RoomError {
+        RoomError(.forbidden, "Only pages of this server itself may talk to it from a browser.")
+    }
+
+    private func notFound(_ path: String) -> Response {
+        Response(status: .notFound, contentType: "text/plain; charset=utf-8", body: Array("Nothing here.\n".utf8))
+    }
+
+    private func json(_ grant: AccessGrant) -> Response {
+        Response(status: .ok, body: (try? JSONEncoder().encode(grant)).map(Array.init) ?? [])
+    }
+
+    private func failure(_ error: RoomError) -> Response {
+        let status: HTTPResponseStatus =
+            switch error.code {
+            case .serviceInvalid, .tokenInvalid, .unauthorized: .unauthorized
+            case .forbidden: .forbidden
+            case .serverFull: .serviceUnavailable
+            default: .badRequest
+            }
+        return Response(status: status, body: (try? JSONEncoder().encode(Problem(error))).map(Array.init) ?? [])
+    }
+}

@@ -1,0 +1,50 @@
+internal import NIOCore
+internal import NIOWebSocket
+internal import RoomProtocol
+internal import Synchronization
+
+/// One client's WebSocket as the rooms see it: something to send to and to close, from any thread.
+final class SignallingConnection: Sendable, Hashable {
+    /// Messages that the rooms have not handled yet; more end the connection rather than vanish.
+    static let maximumUnhandled = 256
+
+    let id: UInt64
+    private let channel: any Channel
+    private let unhandled = Atomic<Int>(0)
+
+    init(id: UInt64, channel: any Channel) {
+        self.id = id
+        self.channel = channel
+    }
+
+    static func == (a: SignallingConnection, b: SignallingConnection) -> Bool { a === b }
+    func hash(into hasher: inout Hasher) { hasher.combine(id) }
+
+    /// Queues a message. A client that does not read has its connection closed by `WebSocketHandler` when more than
+    /// 1 MiB waits.
+    func send(_ message: ServerMessage, answering id: Int? = nil) {
+        let text = Envelope(id: id, message).json()
+        let buffer = channel.allocator.buffer(string: text)
+        channel.writeAndFlush(WebSocketFrame(fin: true, opcode: .text, data: buffer), promise: nil)
+    }
+
+    /// Sends the reason, then closes.
+    func close(_ closing: Closing) {
+        send(.closed(closing))
+        end(.normalClosure)
+    }
+
+    /// Closes after what was sent.
+    func end(_ code: WebSocketErrorCode) {
+        var data = channel.allocator.buffer(capacity: 2)
+        data.write(webSocketErrorCode: code)
+        let channel = self.channel
+        channel.writeAndFlush(WebSocketFrame(fin: true, opcode: .connectionClose, data: data)).whenComplete { _ in
+            channel.close(promise: nil)
+        }
+    }
+
+    /// Counts a message handed to the rooms; false when too many wait there.
+    func beginHandling() -> Bool { unhandled.add(1, ordering: .relaxed).newValue <= Self.maximumUnhandled }
+    func endHandling() { unhandled.subtract(1, ordering: .relaxed) }
+}

@@ -1,0 +1,92 @@
+package import Logging
+internal import NIOCore
+internal import NIOPosix
+package import PeerIO
+internal import RTP
+package import RoomProtocol
+
+/// A room server: sign-in, rooms, forwarding and the web page, in this process.
+///
+/// Rooms are made by the first who join them. Media is forwarded by rewriting RTP, never decoded.
+package final class RoomServer: Sendable {
+    package struct Configuration: Sendable {
+        /// The address to listen on. 127.0.0.1 keeps signalling and media on this machine; 0.0.0.0 takes all of its
+        /// addresses.
+        package var host = "127.0.0.1"
+        /// 0 takes any free port.
+        package var port = 7880
+        /// How many ports from `port` on are tried.
+        package var portsTried = 1
+        package var service: ServiceKey
+        /// Whether browsers elsewhere get a token from the page without a secret.
+        package var isOpen = false
+        package var log: Logger
+        /// Loss at the sockets of media, for tests.
+        package var impairment: (@Sendable () -> Impairment?)?
+
+        package init(service: ServiceKey, log: Logger) {
+            self.service = service
+            self.log = log
+        }
+    }
+
+    package let configuration: Configuration
+    /// The port that is listened on.
+    package let port: Int
+    private let host: RoomHost
+    private let listener: HTTPListener
+
+    private init(configuration: Configuration, host: RoomHost, listener: HTTPListener) {
+        self.configuration = configuration
+        self.host = host
+        self.listener = listener
+        port = listener.port
+    }
+
+    /// Where clients on this machine connect to.
+    package var url: String {
+        let host = configuration.host == "0.0.0.0" ? "127.0.0.1" : configuration.host
+        return "ws://\(host):\(port)"
+    }
+
+    /// Starts to listen. Refuses an empty secret, a taken port, an address that is not this machine's.
+    package static func start(_ configuration: Configuration) async throws(RoomError) -> RoomServer {
+        guard !configuration.service.id.isEmpty, !configuration.service.secret.isEmpty else {
+            throw RoomError(.serviceMissing, "A server needs a service id and a secret, and neither may be empty.")
+        }
+        let certificate: Certificate
+        do throws(TransportError) {
+            certificate = try Certificate()
+        } catch {
+            throw RoomError(.listenFailed, error.message)
+        }
+        let isLoopback = (try? SocketAddress(ipAddress: configuration.host, port: 0))?.isLoopback ?? false
+        let scope: ListeningScope = isLoopback ? .loopback : .any
+        let impairment = configuration.impairment
+        let tokens = AccessTokens()
+        let host = RoomHost(loop: EventLoop(name: "rooms"), tokens: tokens, log: configuration.log) { loop in
+            SessionSettings(loop: loop, certificate: certificate, scope: scope, impairment: impairment)
+        }
+        let routes = Routes(
+            service: configuration.service, tokens: tokens,
+            origins: OriginPolicy(isLoopbackOnly: isLoopback, isOpen: configuration.isOpen),
+            revoked: { token in host.revoked(token) })
+        do throws(RoomError) {
+            let first = configuration.port
+            let ports = first == 0 ? 0...0 : first...min(first + configuration.portsTried - 1, 65535)
+            let listener = try await HTTPListener.start(
+                host: configuration.host, ports: ports, routes: routes, delegate: host)
+            return RoomServer(configuration: configuration, host: host, listener: listener)
+        } catch {
+            host.loop.shutdown()
+            throw error
+        }
+    }
+
+    /// Tells every participant, closes every connection and ends the threads.
+    package func stop() async {
+        await host.close()
+        await listener.stop()
+        host.loop.shutdown()
+    }
+}

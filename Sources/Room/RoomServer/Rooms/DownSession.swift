@@ -1,0 +1,162 @@
+internal import PeerIO
+internal import PeerSession
+internal import RTP
+internal import RoomProtocol
+
+/// The session by which one client receives: its receivers, and which stream each of them carries. On the loop only.
+final class DownSession {
+    /// Packets kept for retransmission to this client, for each video receiver.
+    private static let cacheCapacity = 512
+
+    private let peer: Peer
+    private let pool: ReceiverPool
+    private let settings: SessionSettings
+    private let send: (ServerMessage) -> Void
+    private let sessionID: UInt64
+    private var consumers: [Consumer] = []
+    private var revision = 0
+    private var isConnected = false
+
+    /// Called for what the owner must know: the media path failed for good.
+    var onFailed: ((RoomError) -> Void)?
+
+    init(
+        pool: ReceiverPool, settings: SessionSettings, send: @escaping (ServerMessage) -> Void
+    ) throws(RoomError) {
+        self.pool = pool
+        self.settings = settings
+        self.send = send
+        sessionID = settings.nextSessionID()
+        peer = try settings.makePeer(.controlling)
+    }
+
+    /// Makes the first receivers and opens their sockets.
+    func start() throws(RoomError) {
+        peer.onEvent = { [unowned self] event in handle(event) }
+        for _ in 0..<DownDescription.audioSlots { addConsumer(.audio) }
+        for _ in 0..<pool.initial { addConsumer(.video) }
+        try settings.start(peer)
+    }
+
+    /// Offers the receivers there are.
+    func offer() {
+        revision += 1
+        let description = DownDescription.offer(
+            sessionID: sessionID, revision: revision, receivers: consumers.map(\.receiver), transport: peer.local,
+            cname: settings.cname)
+        send(.offer(Description(session: .down, sdp: description.serialized(), revision: revision)))
+    }
+
+    func answer(_ description: Description) throws(RoomError) {
+        // An answer to an older offer says nothing about the receivers added since.
+        guard description.revision == revision else { return }
+        let answer = try settings.parse(description.sdp, .answerRefused)
+        guard let transport = answer.transport else {
+            throw RoomError(.answerRefused, "The answer takes none of the receivers.")
+        }
+        if !isConnected {
+            isConnected = true
+            try settings.connect(peer, to: transport, as: transport.setup == .passive ? .client : .server)
+        }
+        for consumer in consumers where consumer.accepted == nil {
+            let media = answer[mid: consumer.receiver.mid]
+            let takes = media.map { !$0.isRejected && ($0.direction == .recvonly || $0.direction == .sendrecv) } ?? false
+            consumer.accept(takes ? media.map(NegotiatedCodec.all) ?? [] : [])
+        }
+    }
+
+    func addCandidate(_ candidate: String) {
+        candidate.isEmpty ? peer.remoteCandidatesEnded() : peer.addRemoteCandidate(candidate)
+    }
+
+    func receiver(carrying stream: PublishedStream) -> Receiver? {
+        consumers.first { $0.stream === stream }?.receiver
+    }
+
+    /// Assigns a video to a free receiver, growing the pool up to its maximum. Returns the receiver's mid.
+    func subscribe(_ stream: PublishedStream) throws(RoomError) -> String {
+        if let consumer = consumers.first(where: { $0.stream === stream }) {
+            throw RoomError(
+                .alreadySubscribed,
+                "The stream \(stream.info.id) is already subscribed, on the receiver '\(consumer.receiver.mid)'.")
+        }
+        if let consumer = freeConsumer(for: stream) {
+            consumer.assign(stream)
+            return consumer.receiver.mid
+        }
+        let videos = consumers.count { $0.receiver.media == .video }
+        guard videos < pool.maximum else {
+            throw RoomError(
+                .receiversExhausted,
+                "All \(videos) video receivers are in use: unsubscribe another video first.")
+        }
+        for _ in 0..<min(pool.growth, pool.maximum - videos) { addConsumer(.video) }
+        offer()
+        guard let consumer = freeConsumer(for: stream) else {
+            throw RoomError(.receiversExhausted, "No video receiver takes \(stream.codec.rawValue).")
+        }
+        consumer.assign(stream)
+        return consumer.receiver.mid
+    }
+
+    /// Frees the receiver of a stream. False when it was not subscribed.
+    func unsubscribe(_ stream: PublishedStream) -> Bool {
+        guard let consumer = consumers.first(where: { $0.stream === stream }) else { return false }
+        consumer.release()
+        return true
+    }
+
+    /// Gives an audio a slot if one is free, and tells the client.
+    func hear(_ stream: PublishedStream) {
+        guard let consumer = freeConsumer(for: stream) else { return }
+        consumer.assign(stream)
+        send(assigned(consumer))
+    }
+
+    /// Frees the receiver of a stream that ended, and tells the client. True when it was an audio slot.
+    func streamEnded(_ stream: PublishedStream) -> Bool {
+        guard let consumer = consumers.first(where: { $0.stream === stream }) else { return false }
+        consumer.release()
+        send(assigned(consumer))
+        return consumer.receiver.media == .audio
+    }
+
+    func close() {
+        for consumer in consumers { consumer.release() }
+        peer.close()
+    }
+
+    private func freeConsumer(for stream: PublishedStream) -> Consumer? {
+        consumers.first {
+            $0.isFree && $0.receiver.media == stream.codec.media && $0.canCarry(stream.codec)
+        }
+    }
+
+    private func addConsumer(_ media: StreamMedia) {
+        let receiver = Receiver(
+            mid: String(consumers.count), media: media, ssrc: settings.nextSSRC(),
+            retransmissionSSRC: media == .video ? settings.nextSSRC() : nil)
+        consumers.append(Consumer(receiver, peer: peer, cacheCapacity: Self.cacheCapacity))
+    }
+
+    private func assigned(_ consumer: Consumer) -> ServerMessage {
+        .receiverAssigned(
+            ReceiverAssigned(
+                mid: consumer.receiver.mid, media: consumer.receiver.media, stream: consumer.stream?.info.id,
+                participant: consumer.stream?.participant, codec: consumer.stream?.codec.rawValue))
+    }
+
+    private func handle(_ event: PeerEvent) {
+        switch event {
+        case .localCandidate(let candidate): send(.candidate(Candidate(session: .down, candidate: candidate)))
+        case .gatheringDone: send(.candidate(Candidate(session: .down, candidate: "")))
+        case .secured:
+            for consumer in consumers { consumer.stream?.requestKeyframe() }
+        case .keyframeRequested(let sender):
+            consumers.first { $0.owns(sender) }?.stream?.requestKeyframe()
+        case .failed(let error):
+            onFailed?(RoomError(.mediaConnectionFailed, "The session that receives media failed: \(error.message)"))
+        default: break
+        }
+    }
+}

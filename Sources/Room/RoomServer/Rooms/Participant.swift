@@ -1,0 +1,76 @@
+internal import RoomProtocol
+
+/// One client in a room: its connection, its two sessions and what it publishes. On the loop only.
+final class Participant {
+    let id: String
+    /// The access token that it joined by; revoking it ends the participant.
+    let token: String
+    let connection: SignallingConnection
+    private let settings: SessionSettings
+    private let down: DownSession
+    private var up: UpSession?
+    private(set) var streams: [PublishedStream] = []
+
+    init(
+        connection: SignallingConnection, token: String, pool: ReceiverPool, settings: SessionSettings
+    ) throws(RoomError) {
+        id = "p-" + RandomToken.text(bytes: 9)
+        self.token = token
+        self.connection = connection
+        self.settings = settings
+        down = try DownSession(pool: pool, settings: settings) { [connection] message in connection.send(message) }
+        down.onFailed = { [connection] error in connection.send(.error(Problem(error))) }
+    }
+
+    var info: ParticipantInfo { ParticipantInfo(id: id, streams: streams.map(\.info)) }
+
+    func start() throws(RoomError) { try down.start() }
+
+    func offer() { down.offer() }
+
+    func publish(_ publish: Publish, numbered: () -> Int) throws(RoomError) -> (Published, [PublishedStream]) {
+        let session = if let up { up } else { try makeUpSession() }
+        let result = try session.publish(publish, numbered: numbered)
+        streams += result.streams
+        return (result.answer, result.streams)
+    }
+
+    func answer(_ description: Description) throws(RoomError) {
+        guard description.session == .down else {
+            throw RoomError(.answerRefused, "Only the down session is answered by the client.")
+        }
+        try down.answer(description)
+    }
+
+    func addCandidate(_ candidate: Candidate) {
+        switch candidate.session {
+        case .down: down.addCandidate(candidate.candidate)
+        // A candidate may come before the offer that makes the session; the session is made for it then.
+        case .up: (up ?? (try? makeUpSession()))?.addCandidate(candidate.candidate)
+        }
+    }
+
+    func subscribe(_ stream: PublishedStream) throws(RoomError) -> String { try down.subscribe(stream) }
+
+    func unsubscribe(_ stream: PublishedStream) -> Bool { down.unsubscribe(stream) }
+
+    func hear(_ stream: PublishedStream) { down.hear(stream) }
+
+    func isHearing(_ stream: PublishedStream) -> Bool { down.receiver(carrying: stream) != nil }
+
+    func streamEnded(_ stream: PublishedStream) -> Bool { down.streamEnded(stream) }
+
+    func close() {
+        down.close()
+        up?.close()
+    }
+
+    private func makeUpSession() throws(RoomError) -> UpSession {
+        let session = try UpSession(participant: id, settings: settings) { [connection] message in
+            connection.send(message)
+        }
+        session.onFailed = { [connection] error in connection.send(.error(Problem(error))) }
+        up = session
+        return session
+    }
+}

@@ -1,0 +1,187 @@
+internal import Logging
+internal import NIOWebSocket
+internal import PeerIO
+internal import RTP
+internal import RoomProtocol
+
+/// The rooms of one event loop. An actor that is pinned to the loop: messages come from NIO's threads through the
+/// loop's queue, in order, and everything from there on, down to the sockets, happens on the loop without a hop.
+actor RoomHost: SignallingDelegate {
+    private struct Membership {
+        var participant: Participant
+        var room: Room
+    }
+
+    nonisolated let loop: EventLoop
+    nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+
+    private let tokens: AccessTokens
+    private let log: Logger
+    private let makeSettings: @Sendable (EventLoop) -> SessionSettings
+    private lazy var settings = makeSettings(loop)
+    private var rooms: [RoomName: Room] = [:]
+    private var members: [SignallingConnection: Membership] = [:]
+    private var streamsNumbered = 0
+    private var isClosed = false
+
+    init(
+        loop: EventLoop, tokens: AccessTokens, log: Logger,
+        makeSettings: @escaping @Sendable (EventLoop) -> SessionSettings
+    ) {
+        self.loop = loop
+        self.tokens = tokens
+        self.log = log
+        self.makeSettings = makeSettings
+    }
+
+    // MARK: - From NIO's threads
+
+    nonisolated func received(_ envelope: Envelope<ClientMessage>, from connection: SignallingConnection) {
+        let taken = loop.execute {
+            self.assumeIsolated { $0.handle(envelope, from: connection) }
+            connection.endHandling()
+        }
+        // A message that cannot be queued is not dropped in silence: the connection ends.
+        if !taken { connection.end(.unexpectedServerError) }
+    }
+
+    nonisolated func disconnected(_ connection: SignallingConnection) {
+        loop.execute { self.assumeIsolated { $0.remove(connection) } }
+    }
+
+    nonisolated func revoked(_ token: String) {
+        loop.execute { self.assumeIsolated { $0.end(token) } }
+    }
+
+    /// Ends every participant with a word, for the server stops.
+    func close() {
+        isClosed = true
+        let closing = Closing(
+            reason: .disconnected, error: RoomError(.roomReleased, "The server is shutting down."))
+        for connection in Array(members.keys) {
+            remove(connection)
+            connection.close(closing)
+        }
+    }
+
+    // MARK: - On the loop
+
+    private func handle(_ envelope: Envelope<ClientMessage>, from connection: SignallingConnection) {
+        do throws(RoomError) {
+            if case .join(let join) = envelope.message {
+                try self.join(join, envelope.id, connection)
+                return
+            }
+            guard let member = members[connection] else {
+                throw RoomError(.outOfOrder, "The first message of a connection is 'join'.")
+            }
+            try handle(envelope, from: connection, member)
+        } catch {
+            connection.send(.error(Problem(error)), answering: envelope.id)
+        }
+    }
+
+    private func handle(
+        _ envelope: Envelope<ClientMessage>, from connection: SignallingConnection, _ member: Membership
+    ) throws(RoomError) {
+        let participant = member.participant
+        switch envelope.message {
+        case .join: break
+        case .publish(let publish):
+            let (answer, streams) = try participant.publish(publish, numbered: nextStreamNumber)
+            connection.send(.published(answer), answering: envelope.id)
+            member.room.published(streams, by: participant)
+            log.info("published", metadata: metadata(member, ["streams": "\(streams.map(\.info.id))"]))
+        case .answer(let description): try participant.answer(description)
+        case .candidate(let candidate): participant.addCandidate(candidate)
+        case .subscribe(let reference):
+            let stream = try member.room.video(reference.stream, for: participant)
+            let mid = try participant.subscribe(stream)
+            connection.send(.subscribed(Subscribed(stream: reference.stream, mid: mid)), answering: envelope.id)
+        case .unsubscribe(let reference):
+            let stream = try member.room.video(reference.stream, for: participant)
+            guard participant.unsubscribe(stream) else {
+                throw RoomError(.notSubscribed, "The stream \(reference.stream) is not subscribed.")
+            }
+            connection.send(.unsubscribed(reference), answering: envelope.id)
+        case .ping: connection.send(.pong, answering: envelope.id)
+        case .leave:
+            connection.send(.left, answering: envelope.id)
+            remove(connection)
+            connection.end(.normalClosure)
+        }
+    }
+
+    private func join(_ join: Join, _ id: Int?, _ connection: SignallingConnection) throws(RoomError) {
+        guard members[connection] == nil else {
+            throw RoomError(.outOfOrder, "This connection is in a room already.")
+        }
+        guard !isClosed else { throw RoomError(.roomReleased, "The server is shutting down.") }
+        guard join.version == Signalling.version else {
+            throw RoomError(
+                .versionUnsupported,
+                "This server speaks version \(Signalling.version) of the protocol, not \(join.version).")
+        }
+        let name = try RoomName(join.room)
+        switch try tokens.scope(of: join.token, now: EventLoop.now) {
+        case .everyRoom: break
+        case .oneRoom(let allowed):
+            guard allowed == name else {
+                throw RoomError(.forbidden, "The access token is for the room '\(allowed)', not for '\(name)'.")
+            }
+        }
+        let participant = try Participant(
+            connection: connection, token: join.token, pool: pool(join.receivers), settings: settings)
+        do throws(RoomError) {
+            try participant.start()
+        } catch {
+            participant.close()
+            throw error
+        }
+        let room = rooms[name] ?? Room(name)
+        let others = room.others(participant).map(\.info)
+        connection.send(
+            .joined(Joined(version: Signalling.version, participant: participant.id, participants: others)),
+            answering: id)
+        participant.offer()
+        rooms[name] = room
+        members[connection] = Membership(participant: participant, room: room)
+        room.enter(participant)
+        log.info("joined", metadata: metadata(members[connection], [:]))
+    }
+
+    private func remove(_ connection: SignallingConnection) {
+        guard let member = members.removeValue(forKey: connection) else { return }
+        member.room.leave(member.participant)
+        if member.room.isEmpty { rooms[member.room.name] = nil }
+        log.info("left", metadata: metadata(member, [:]))
+    }
+
+    private func end(_ token: String) {
+        let closing = Closing(
+            reason: .disconnected, error: RoomError(.tokenInvalid, "The access token was signed out."))
+        for (connection, member) in members where member.participant.token == token {
+            remove(connection)
+            connection.close(closing)
+        }
+    }
+
+    private func nextStreamNumber() -> Int {
+        streamsNumbered += 1
+        return streamsNumbered
+    }
+
+    private func pool(_ asked: ReceiverPool?) -> ReceiverPool {
+        let asked = asked ?? ReceiverPool()
+        let maximum = min(max(asked.maximum, 0), ReceiverPool().maximum)
+        return ReceiverPool(
+            initial: min(max(asked.initial, 0), maximum), maximum: maximum, growth: min(max(asked.growth, 1), maximum))
+    }
+
+    private func metadata(_ member: Membership?, _ more: Logger.Metadata) -> Logger.Metadata {
+        var metadata = more
+        metadata["room"] = "\(member?.room.name.text ?? "")"
+        metadata["participant"] = "\(member?.participant.id ?? "")"
+        return metadata
+    }
+}

@@ -1,0 +1,66 @@
+internal import PeerIO
+internal import PeerSession
+internal import RTP
+internal import RoomProtocol
+
+/// What all sessions of a server have in common: where they listen, who they are, how they are numbered. On the loop
+/// only.
+final class SessionSettings {
+    let loop: EventLoop
+    let cname = "server"
+    private let certificate: Certificate
+    private let scope: ListeningScope
+    private let impairment: (@Sendable () -> Impairment?)?
+    private var usedSSRCs: UInt32 = UInt32.random(in: 0x1000...0x7fff_ffff)
+
+    init(
+        loop: EventLoop, certificate: Certificate, scope: ListeningScope, impairment: (@Sendable () -> Impairment?)?
+    ) {
+        self.loop = loop
+        self.certificate = certificate
+        self.scope = scope
+        self.impairment = impairment
+    }
+
+    func nextSessionID() -> UInt64 { UInt64.random(in: 1...(1 << 62)) }
+
+    /// Unique among the sessions of this loop.
+    func nextSSRC() -> SSRC {
+        usedSSRCs &+= 1
+        return SSRC(usedSSRCs)
+    }
+
+    func makePeer(_ role: ICERole) throws(RoomError) -> Peer {
+        var configuration = PeerConfiguration(iceRole: role, certificate: certificate, cname: cname, scope: scope)
+        configuration.impairment = impairment?()
+        do throws(TransportError) {
+            return try Peer(loop: loop, configuration: configuration)
+        } catch {
+            throw RoomError(.mediaConnectionFailed, "The server cannot open a media session: \(error.message)")
+        }
+    }
+
+    func start(_ peer: Peer) throws(RoomError) {
+        do throws(TransportError) {
+            try peer.start()
+        } catch {
+            throw RoomError(.mediaConnectionFailed, "The server cannot open a media session: \(error.message)")
+        }
+    }
+
+    func connect(_ peer: Peer, to transport: TransportDescription, as role: DTLSRole) throws(RoomError) {
+        do throws(TransportError) {
+            try peer.setRemote(transport, dtlsRole: role)
+        } catch {
+            throw RoomError(.mediaConnectionFailed, "The description's transport is not usable: \(error.message)")
+        }
+    }
+
+    func parse(_ sdp: String, _ code: RoomError.Code) throws(RoomError) -> SessionDescription {
+        do throws(TransportError) {
+            return try SessionDescription(parsing: sdp)
+        } catch {
+            throw RoomError(code, error.message)
+        }
+    }
+}

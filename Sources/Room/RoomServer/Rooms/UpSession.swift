@@ -1,0 +1,106 @@
+internal import PeerIO
+internal import PeerSession
+internal import RTP
+internal import RoomProtocol
+
+/// The session by which one client publishes. On the loop only.
+final class UpSession {
+    private let peer: Peer
+    private let settings: SessionSettings
+    private let participant: String
+    private let send: (ServerMessage) -> Void
+    private let sessionID: UInt64
+    private var isConnected = false
+    private var taken: [OfferedStream] = []
+    private var streams: [(receiver: ReceiverID, stream: PublishedStream)] = []
+
+    var onFailed: ((RoomError) -> Void)?
+
+    init(participant: String, settings: SessionSettings, send: @escaping (ServerMessage) -> Void) throws(RoomError) {
+        self.participant = participant
+        self.settings = settings
+        self.send = send
+        sessionID = settings.nextSessionID()
+        peer = try settings.makePeer(.controlled)
+        peer.onEvent = { [unowned self] event in handle(event) }
+        peer.onMedia = { [unowned self] receiver, header, packet in
+            for entry in streams where entry.receiver == receiver { entry.stream.forward(packet, header: header) }
+        }
+    }
+
+    /// Takes the new streams of an offer; `numbered` gives each its id. All of them, or none and an error.
+    func publish(
+        _ publish: Publish, numbered: () -> Int
+    ) throws(RoomError) -> (answer: Published, streams: [PublishedStream]) {
+        let offer = try settings.parse(publish.sdp, .offerRefused)
+        guard let transport = offer.transport else {
+            throw RoomError(.offerRefused, "The offer has no media.")
+        }
+        var new: [(offered: OfferedStream, extraValue: String)] = []
+        for stream in publish.streams {
+            guard !(taken + new.map(\.offered)).contains(where: { $0.mid == stream.mid }) else {
+                throw RoomError(.publishRefused, "The m-line '\(stream.mid.prefix(32))' is published already.")
+            }
+            new.append((try UpDescription.stream(stream.mid, of: offer), String((stream.extraValue ?? "").prefix(1024))))
+        }
+        guard !new.isEmpty else { throw RoomError(.publishRefused, "The message lists no stream to publish.") }
+        if !isConnected {
+            try settings.start(peer)
+            isConnected = true
+            try settings.connect(peer, to: transport, as: transport.setup == .passive ? .client : .server)
+        }
+        let published = new.map { add($0.offered, extraValue: $0.extraValue, id: numbered()) }
+        var local = peer.local
+        local.setup = transport.setup == .passive ? .active : .passive
+        let answer = UpDescription.answer(to: offer, taking: taken, sessionID: sessionID, transport: local)
+        return (
+            Published(
+                sdp: answer.serialized(),
+                streams: zip(new, published).map { .init(mid: $0.offered.mid, stream: $1.info.id) }),
+            published
+        )
+    }
+
+    func addCandidate(_ candidate: String) {
+        candidate.isEmpty ? peer.remoteCandidatesEnded() : peer.addRemoteCandidate(candidate)
+    }
+
+    func close() { peer.close() }
+
+    private func add(_ offered: OfferedStream, extraValue: String, id: Int) -> PublishedStream {
+        let negotiated = offered.negotiated
+        let receiver = peer.addReceiver(
+            ReceiverConfiguration(
+                kind: negotiated.codec.media == .audio ? .audio : .video, ssrc: offered.ssrc,
+                retransmissionSSRC: offered.retransmissionSSRC, mid: offered.mid,
+                midExtensionID: offered.midExtensionID, clockRate: negotiated.codec.clockRate,
+                payloadTypes: [negotiated.payloadType],
+                retransmissionPayloadTypes: negotiated.retransmissionPayloadType.map { [negotiated.payloadType: $0] }
+                    ?? [:],
+                nack: negotiated.codec.media == .video))
+        taken.append(offered)
+        let stream = PublishedStream(
+            StreamInfo(
+                id: id, media: negotiated.codec.media, codec: negotiated.codec.rawValue, extraValue: extraValue),
+            codec: negotiated.codec, participant: participant, peer: peer, receiver: receiver)
+        streams.append((receiver, stream))
+        return stream
+    }
+
+    private func handle(_ event: PeerEvent) {
+        switch event {
+        case .localCandidate(let candidate): send(.candidate(Candidate(session: .up, candidate: candidate)))
+        case .gatheringDone: send(.candidate(Candidate(session: .up, candidate: "")))
+        case .secured:
+            for entry in streams where entry.stream.consumers.contains(where: \.isAwaitingStart) {
+                entry.stream.requestKeyframe()
+            }
+        case .senderReport(let receiver, let ntp, let rtp, let time):
+            let clock = PublishedStream.Clock(ntp: ntp, rtp: rtp, time: time)
+            for entry in streams where entry.receiver == receiver { entry.stream.setClock(clock) }
+        case .failed(let error):
+            onFailed?(RoomError(.mediaConnectionFailed, "The session that publishes failed: \(error.message)"))
+        default: break
+        }
+    }
+}

@@ -1,0 +1,163 @@
+// Who is in the room, which streams they publish, and which receiver of the down session carries which stream.
+
+import { DownSession, UpSession } from "./sessions.js";
+import { Signalling, pageToken } from "./signalling.js";
+import { Problem, words } from "./words.js";
+
+const version = 1;
+const receivers = { initial: 9, maximum: 20, growth: 1 };
+
+export class Room {
+    /** Called after anything changed that is worth drawing. */
+    onchange = () => {};
+    /** Called when someone enters or leaves: ("entered" | "left", participant id). */
+    onpresence = () => {};
+    /** Called once with a Problem when the call ended by itself. */
+    onended = () => {};
+
+    /** Participant id -> Map of stream id -> {id, media, codec, extraValue, refused?}; without ourselves. */
+    participants = new Map();
+    /** Stream id -> mid of the receiver that carries it. */
+    carriers = new Map();
+
+    #signalling;
+    #down;
+    #up = null;
+    #publishing = Promise.resolve();
+    #over = false;
+
+    static async join(name) {
+        if (!globalThis.RTCPeerConnection) throw words.browserTooOld();
+        const token = await pageToken(name);
+        const room = new Room(await Signalling.open());
+        try {
+            await room.#join(name, token);
+        } catch (problem) {
+            room.leave();
+            throw problem;
+        }
+        return room;
+    }
+
+    constructor(signalling) {
+        this.#signalling = signalling;
+        this.#down = new DownSession(signalling);
+        this.#down.onfailed = (problem) => this.#end(problem);
+        signalling.onmessage = (message) => this.#take(message);
+        signalling.onended = (problem) => this.#end(problem);
+    }
+
+    async #join(name, token) {
+        const joined = await this.#signalling.request({ type: "join", version, token, room: name, receivers });
+        this.id = joined.participant;
+        for (const participant of joined.participants) this.#enter(participant);
+    }
+
+    /** The live track that carries a stream, or null while none does. */
+    track(stream) {
+        return this.#receiver(stream)?.track ?? null;
+    }
+
+    /** Loudness of an audio stream now, 0...1. */
+    loudness(stream) {
+        const [source] = this.#receiver(stream)?.getSynchronizationSources?.() ?? [];
+        return source?.audioLevel ?? 0;
+    }
+
+    #receiver(stream) {
+        const mid = this.carriers.get(stream);
+        return mid === undefined ? undefined : this.#down.receiver(mid);
+    }
+
+    /** Publishes tracks of camera and microphone, one call after another. */
+    publish(tracks) {
+        const done = this.#publishing.then(async () => {
+            if (this.#over) return;
+            if (!this.#up) {
+                this.#up = new UpSession(this.#signalling);
+                this.#up.onfailed = (problem) => this.#end(problem);
+            }
+            try {
+                await this.#up.publish(tracks);
+            } catch (error) {
+                this.#up.close();
+                this.#up = null;
+                throw error instanceof Problem ? error : words.answerRefused(error);
+            }
+        });
+        this.#publishing = done.catch(() => {});
+        return done;
+    }
+
+    leave() {
+        this.#over = true;
+        this.#signalling.leave();
+        this.#down.close();
+        this.#up?.close();
+    }
+
+    #end(problem) {
+        if (this.#over) return;
+        this.leave();
+        this.onended(problem);
+    }
+
+    #take(message) {
+        switch (message.type) {
+        case "offer":
+            this.#down.offer(message).then(() => this.onchange(), (error) =>
+                this.#end(words.offerRefused(error)));
+            return;
+        case "candidate":
+            (message.session === "up" ? this.#up : this.#down)?.candidate(message.candidate);
+            return;
+        case "participantEntered":
+            this.#enter(message.participant);
+            this.onpresence("entered", message.participant.id);
+            break;
+        case "participantLeft":
+            for (const id of this.participants.get(message.participant)?.keys() ?? []) this.carriers.delete(id);
+            if (this.participants.delete(message.participant)) this.onpresence("left", message.participant);
+            break;
+        case "streamPublished":
+            this.#published(message.participant, message.stream);
+            break;
+        case "receiverAssigned":
+            this.#assigned(message.mid, message.stream);
+            break;
+        default:
+            return;
+        }
+        this.onchange();
+    }
+
+    #enter({ id, streams }) {
+        if (id === this.id) return;
+        if (!this.participants.has(id)) this.participants.set(id, new Map());
+        for (const stream of streams) this.#published(id, stream);
+    }
+
+    #published(participant, stream) {
+        if (participant === this.id) return;
+        const streams = this.participants.get(participant);
+        if (!streams || streams.has(stream.id)) return;
+        streams.set(stream.id, { ...stream });
+        if (stream.media === "video") this.#subscribe(streams.get(stream.id));
+    }
+
+    async #subscribe(stream) {
+        try {
+            const { mid } = await this.#signalling.request({ type: "subscribe", stream: stream.id });
+            this.#assigned(mid, stream.id);
+        } catch (problem) {
+            stream.refused = problem.code === "1322" ? words.tooManyVideos(receivers.maximum) : problem.message;
+        }
+        this.onchange();
+    }
+
+    /** A receiver carries one stream at a time; without a stream it is free. */
+    #assigned(mid, stream) {
+        for (const [carried, by] of this.carriers) if (by === mid) this.carriers.delete(carried);
+        if (stream !== undefined && stream !== null) this.carriers.set(stream, mid);
+    }
+}

@@ -1,0 +1,129 @@
+// The two peer connections of a participant: down (the server offers) and up (this page offers).
+
+import { words } from "./words.js";
+
+// How long a session may look for a way through before the page says that there is none.
+const connectWithin = 10000;
+// 640x480 at 30 frames/s looks good with this; the server gives no bandwidth estimate to go beyond.
+const videoBitrate = 1_000_000;
+
+class Session {
+    /** Called once with a Problem when media cannot get through (any more). */
+    onfailed = () => {};
+
+    #waiting = [];
+    #noMore = false;
+    #timer;
+
+    constructor(direction, signalling) {
+        this.direction = direction;
+        this.signalling = signalling;
+        this.peer = new RTCPeerConnection({ bundlePolicy: "max-bundle" });
+        this.peer.onicecandidate = ({ candidate }) => this.#found(candidate?.candidate ?? "");
+        this.peer.onconnectionstatechange = () => this.#changed(this.peer.connectionState);
+    }
+
+    #found(candidate) {
+        if (this.#noMore) return;
+        this.#noMore = candidate === "";
+        this.signalling.send({ type: "candidate", session: this.direction, candidate });
+    }
+
+    #changed(state) {
+        if (state === "connected") {
+            clearTimeout(this.#timer);
+            this.connected = true;
+        } else if (state === "failed") {
+            this.fail();
+        }
+    }
+
+    fail() {
+        if (this.peer.signalingState === "closed") return;
+        this.onfailed(this.connected ? words.mediaLost() : words.noMediaPath());
+    }
+
+    /** Takes the server's description, then the candidates that came before it. */
+    async remote(description) {
+        await this.peer.setRemoteDescription(description);
+        this.#timer ??= setTimeout(() => this.connected || this.fail(), connectWithin);
+        for (const candidate of this.#waiting.splice(0)) await this.candidate(candidate);
+    }
+
+    async candidate(candidate) {
+        if (!this.peer.remoteDescription) {
+            this.#waiting.push(candidate);
+            return;
+        }
+        try {
+            // All m-lines share one transport: the first stands for it.
+            await this.peer.addIceCandidate(candidate ? { candidate, sdpMLineIndex: 0 } : undefined);
+        } catch (error) {
+            console.warn("candidate not taken:", candidate, error);
+        }
+    }
+
+    close() {
+        clearTimeout(this.#timer);
+        this.peer.close();
+    }
+}
+
+export class DownSession extends Session {
+    #last = Promise.resolve();
+
+    constructor(signalling) {
+        super("down", signalling);
+    }
+
+    /** Answers an offer; offers are taken one after another. */
+    offer({ sdp, revision }) {
+        this.#last = this.#last.then(async () => {
+            if (this.peer.signalingState === "closed") return;
+            await this.remote({ type: "offer", sdp });
+            await this.peer.setLocalDescription();
+            const answer = this.peer.localDescription.sdp;
+            this.signalling.send({ type: "answer", session: "down", revision, sdp: answer });
+        });
+        return this.#last;
+    }
+
+    /** The receiver behind an m-line, once its offer was taken. */
+    receiver(mid) {
+        return this.peer.getTransceivers().find((transceiver) => transceiver.mid === mid)?.receiver;
+    }
+}
+
+export class UpSession extends Session {
+    #senders = new Map();
+
+    constructor(signalling) {
+        super("up", signalling);
+    }
+
+    /** Publishes tracks; a kind that was published before gets the new track in place, with nothing renegotiated. */
+    async publish(tracks) {
+        const fresh = [];
+        for (const track of tracks) {
+            const sender = this.#senders.get(track.kind);
+            if (sender) {
+                await sender.replaceTrack(track);
+            } else {
+                const encoding = track.kind === "video" ? { sendEncodings: [{ maxBitrate: videoBitrate }] } : {};
+                const transceiver = this.peer.addTransceiver(track, { direction: "sendonly", ...encoding });
+                this.#senders.set(track.kind, transceiver.sender);
+                fresh.push(transceiver);
+            }
+        }
+        if (fresh.length === 0) return;
+        await this.peer.setLocalDescription();
+        const published = await this.signalling.request({
+            type: "publish",
+            sdp: this.peer.localDescription.sdp,
+            streams: fresh.map(({ mid, sender }) => ({
+                mid, extraValue: sender.track.kind === "video" ? "camera" : "microphone",
+            })),
+        });
+        await this.remote({ type: "answer", sdp: published.sdp });
+    }
+}

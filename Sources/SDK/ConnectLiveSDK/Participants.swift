@@ -1,0 +1,131 @@
+internal import RoomClient
+internal import RoomProtocol
+internal import Synchronization
+
+/// Oneself in a room.
+public final class LocalParticipant: Sendable {
+    private struct State {
+        var id = ""
+        var videos: [Int: LocalVideo] = [:]
+        var audios: [Int: LocalAudio] = [:]
+    }
+
+    private let state = Mutex(State())
+
+    init() {}
+
+    /// Given by the server; empty before the room is connected.
+    public var id: String { state.withLock { $0.id } }
+    /// What has been published, by the stream's id.
+    public var videos: [Int: LocalVideo] { state.withLock { $0.videos } }
+    public var audios: [Int: LocalAudio] { state.withLock { $0.audios } }
+
+    func entered(as id: String) { state.withLock { $0.id = id } }
+
+    func published(_ media: LocalMediaSession, as streams: [PublishedStream]) {
+        let owner = id
+        for stream in streams {
+            if stream.isVideo {
+                media.localVideo.published(id: stream.id, owner: owner)
+                state.withLock { $0.videos[stream.id] = media.localVideo }
+            } else {
+                media.localAudio.published(id: stream.id, owner: owner)
+                state.withLock { $0.audios[stream.id] = media.localAudio }
+            }
+        }
+    }
+}
+
+/// Somebody else in a room.
+public final class RemoteParticipant: Sendable {
+    private struct State {
+        var videos: [Int: RemoteVideo] = [:]
+        var audios: [Int: RemoteAudio] = [:]
+    }
+
+    public let id: String
+    private let state = Mutex(State())
+
+    init(_ info: ParticipantInfo) {
+        id = info.id
+        for stream in info.streams { _ = add(stream) }
+    }
+
+    /// What the participant publishes, by the stream's id.
+    public var videos: [Int: RemoteVideo] { state.withLock { $0.videos } }
+    public var audios: [Int: RemoteAudio] { state.withLock { $0.audios } }
+
+    enum Stream {
+        case video(RemoteVideo)
+        case audio(RemoteAudio)
+    }
+
+    func add(_ info: StreamInfo) -> Stream {
+        switch info.media {
+        case .video:
+            let video = RemoteVideo(info, owner: id)
+            state.withLock { $0.videos[info.id] = video }
+            return .video(video)
+        case .audio:
+            let audio = RemoteAudio(info, owner: id)
+            state.withLock { $0.audios[info.id] = audio }
+            return .audio(audio)
+        }
+    }
+}
+
+/// A video that somebody else publishes. Subscribe it to see it: `Room.subscribe(videoId:)`.
+public final class RemoteVideo: Sendable {
+    /// Unique in the room.
+    public let id: Int
+    /// The participant's id.
+    public let owner: String
+    /// The publisher's free text.
+    public let extraValue: String
+    private let subscribed = Mutex(false)
+    let outlet = VideoOutlet(fanout: FrameFanout())
+
+    init(_ info: StreamInfo, owner: String) {
+        id = info.id
+        extraValue = info.extraValue
+        self.owner = owner
+    }
+
+    public var isSubscribed: Bool {
+        get { subscribed.withLock { $0 } }
+    }
+
+    func setSubscribed(_ value: Bool) { subscribed.withLock { $0 = value } }
+
+    /// Names the view that shows the video, the first where there are several; empty without one.
+    public var viewId: String { outlet.viewIDs.first ?? "" }
+
+    /// Shows the video in the view from its next picture on; a view that showed another leaves that one. The video may
+    /// be subscribed before or after.
+    public func attach(_ view: UIRenderView) { outlet.attach(view) }
+
+    public func detach(_ view: UIRenderView) { outlet.detach(view.target) }
+
+    /// Takes the video out of every view.
+    public func detach() { outlet.detachAll() }
+
+    public func getExtraValue() -> String { extraValue }
+}
+
+/// Sound that somebody else publishes. It needs no subscription: the server fills four slots.
+public final class RemoteAudio: Sendable {
+    /// Unique in the room.
+    public let id: Int
+    /// The participant's id.
+    public let owner: String
+    /// The publisher's free text.
+    public let extraValue: String
+
+    init(_ info: StreamInfo, owner: String) {
+        id = info.id
+        extraValue = info.extraValue
+        self.owner = owner
+    }
+
+    public func getExtraValue() -> String { extraValue }
+}

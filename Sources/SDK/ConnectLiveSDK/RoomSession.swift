@@ -1,0 +1,338 @@
+internal import Foundation
+package import RoomClient
+internal import RoomProtocol
+internal import Synchronization
+
+/// The room behind the protocol: keeps the participants that the application sees, and turns the engine's events into
+/// callbacks. The engine's events come on its loop; calls come on any thread.
+final class RoomSession: Room {
+    private struct State {
+        var status = RoomStatus.initialized
+        var remotes: [String: RemoteParticipant] = [:]
+        /// Stream to participant.
+        var heard: [(stream: Int, participant: String)] = []
+        var media: [LocalMediaSession] = []
+        var waitingToPublish: [LocalMediaSession] = []
+    }
+
+    /// Sendable by hand: it never changes, reading a weak reference is atomic, and what it refers to is only called on
+    /// the callback queue.
+    private struct DelegateReference: @unchecked Sendable {
+        weak let delegate: (any RoomDelegate)?
+    }
+
+    let localParticipant = LocalParticipant()
+    private let state = Mutex(State())
+    private let delegate: DelegateReference
+    private let options: RoomOptions
+    /// Set once, right after `self` exists.
+    private let engineBox = Mutex<RoomEngine?>(nil)
+
+    init(options: RoomOptions, delegate: any RoomDelegate) {
+        self.options = options
+        self.delegate = DelegateReference(delegate: delegate)
+        CallbackQueue.shared.prepare()
+        let engine = RoomEngine(options: options) { [weak self] event in self?.handle(event) }
+        engineBox.withLock { $0 = engine }
+    }
+
+    deinit {
+        engineBox.withLock { $0 }?.disconnect()
+    }
+
+    var engine: RoomEngine {
+        guard let engine = engineBox.withLock({ $0 }) else { preconditionFailure("a room without an engine") }
+        return engine
+    }
+
+    // MARK: - State
+
+    var status: RoomStatus { state.withLock { $0.status } }
+    var isConnected: Bool { status == .connected }
+    var remoteParticipants: [String: RemoteParticipant] { state.withLock { $0.remotes } }
+
+    func getVideoOccupants() -> [String] {
+        remoteParticipants.filter { $0.value.videos.values.contains(where: \.isSubscribed) }.keys.sorted()
+    }
+
+    func getAudioOccupants() -> [String] {
+        var seen: Set<String> = []
+        return state.withLock { $0.heard }.map(\.participant).filter { seen.insert($0).inserted }
+    }
+
+    // MARK: - Connecting
+
+    func connect(roomId: String) {
+        let isFirst = state.withLock { state in
+            guard state.status == .initialized else { return false }
+            state.status = .connecting
+            return true
+        }
+        guard isFirst else {
+            return problem(
+                RoomError(.roomReleased, "This room has been connected before: create another Room to join again."))
+        }
+        let name: RoomName
+        do throws(RoomError) {
+            name = try RoomName(roomId)
+        } catch {
+            return end(.disconnected, error)
+        }
+        Task {
+            do throws(RoomError) {
+                let token = try await ConnectLive.accessToken()
+                engine.connect(to: name, with: token)
+            } catch {
+                end(.disconnected, error)
+            }
+        }
+    }
+
+    func disconnect() {
+        let wasIdle = state.withLock { state -> Bool in
+            switch state.status {
+            case .disconnecting, .disconnected: return false
+            case .initialized, .connecting, .connected:
+                let wasIdle = state.status == .initialized
+                state.status = .disconnecting
+                return wasIdle
+            }
+        }
+        // The engine ends, and says so, whatever it was doing; one that has done nothing has nothing to say.
+        if wasIdle { end(.disconnected, nil) } else { engine.disconnect() }
+    }
+
+    // MARK: - Publishing
+
+    func publish(_ media: (any LocalMedia)?) throws {
+        guard let media = media as? LocalMediaSession else {
+            throw ConnectLiveError(
+                RoomError(.init(1311), "There is no local media to publish: create one by createLocalMedia(config:)."))
+        }
+        guard media.takeForPublishing() else {
+            throw ConnectLiveError(
+                RoomError(.publishRefused, "This local media is published already: create another one."))
+        }
+        let isConnected = state.withLock { state -> Bool? in
+            switch state.status {
+            case .initialized, .connecting:
+                state.waitingToPublish.append(media)
+                return false
+            case .connected: return true
+            case .disconnecting, .disconnected: return nil
+            }
+        }
+        guard let isConnected else {
+            media.publishingFailed()
+            throw ConnectLiveError(
+                RoomError(.roomReleased, "This room has ended: create another Room to publish in."))
+        }
+        if isConnected { publishNow(media) }
+    }
+
+    private func publishNow(_ media: LocalMediaSession) {
+        let engine = engine
+        Task { [weak self] in
+            do throws(RoomError) {
+                let streams = try await engine.publish(
+                    media.capture, videoExtraValue: media.localVideo.extraValue,
+                    audioExtraValue: media.localAudio.extraValue)
+                guard let self else { return }
+                localParticipant.published(media, as: streams)
+                state.withLock { $0.media.append(media) }
+                media.capture.observe(failed: { [weak self] error in self?.problem(error) }, ended: {})
+                tell { $0.onLocalMediaPublished(localMedia: media) }
+            } catch {
+                media.publishingFailed()
+                // What ended the room has been told already.
+                guard let self, status == .connected else { return }
+                problem(error)
+            }
+        }
+    }
+
+    // MARK: - Subscribing
+
+    func subscribe(videoId: Int, completion: @escaping (Result<Void, any Error>) -> Void) {
+        let callback = Callback(completion)
+        subscribe(videoId) { callback($0.sdkResult) }
+    }
+
+    func subscribe(videoId: Int) async -> Result<Void, any Error> {
+        await withCheckedContinuation { continuation in
+            subscribe(videoId) { continuation.resume(returning: $0.sdkResult) }
+        }
+    }
+
+    func subscribe(videoIds: [Int]) {
+        for id in videoIds { subscribe(id) { [weak self] in self?.reportFailure($0) } }
+    }
+
+    private func subscribe(_ id: Int, then: @escaping @Sendable (Result<Void, RoomError>) -> Void) {
+        guard let video = video(id) else {
+            return then(.failure(RoomError(.noSuchStream, "Nobody in the room publishes a video \(id).")))
+        }
+        engine.subscribe(id, to: video.outlet.fanout) { result in
+            if case .success = result { video.setSubscribed(true) }
+            then(result)
+        }
+    }
+
+    func unsubscribe(videoId: Int, completion: @escaping (Result<Void, any Error>) -> Void) {
+        let callback = Callback(completion)
+        unsubscribe(videoId) { callback($0.sdkResult) }
+    }
+
+    func unsubscribe(videoId: Int) async -> Result<Void, any Error> {
+        await withCheckedContinuation { continuation in
+            unsubscribe(videoId) { continuation.resume(returning: $0.sdkResult) }
+        }
+    }
+
+    func unsubscribe(videoIds: [Int]) {
+        for id in videoIds { unsubscribe(id) { [weak self] in self?.reportFailure($0) } }
+    }
+
+    private func unsubscribe(_ id: Int, then: @escaping @Sendable (Result<Void, RoomError>) -> Void) {
+        let video = video(id)
+        engine.unsubscribe(id) { result in
+            if case .success = result { video?.setSubscribed(false) }
+            then(result)
+        }
+    }
+
+    private func reportFailure(_ result: Result<Void, RoomError>) {
+        if case .failure(let error) = result { problem(error) }
+    }
+
+    private func video(_ id: Int) -> RemoteVideo? {
+        remoteParticipants.values.lazy.compactMap { $0.videos[id] }.first
+    }
+
+    // MARK: - What happens
+
+    private func tell(_ event: @escaping @Sendable (any RoomDelegate) -> Void) {
+        let reference = delegate
+        CallbackQueue.shared.run {
+            guard let delegate = reference.delegate else { return }
+            event(delegate)
+        }
+    }
+
+    private func problem(_ error: RoomError, isCritical: Bool = false) {
+        tell { $0.onError(code: error.code.number, message: error.sdkMessage, isCritical: isCritical) }
+    }
+
+    private func handle(_ event: RoomEvent) {
+        switch event {
+        case .connecting(let percent): tell { $0.onConnecting(progress: Float(percent)) }
+        case .connected(let participant, let others): connected(as: participant, with: others)
+        case .participantEntered(let info): entered(info)
+        case .participantLeft(let info): left(info)
+        case .streamPublished(let participant, let info): published(info, by: participant)
+        case .audioHeard(let participant, let stream): heard(stream, of: participant)
+        case .audioUnheard(let participant, let stream): unheard(stream, of: participant)
+        case .problem(let error): problem(error)
+        case .ended(let reason, let error): end(.init(reason), error)
+        }
+    }
+
+    private func connected(as participant: String, with others: [ParticipantInfo]) {
+        localParticipant.entered(as: participant)
+        let waiting = state.withLock { state -> [LocalMediaSession] in
+            for info in others { state.remotes[info.id] = RemoteParticipant(info) }
+            guard state.status == .connecting else { return [] }
+            state.status = .connected
+            defer { state.waitingToPublish = [] }
+            return state.waitingToPublish
+        }
+        let everyone = [participant] + others.map(\.id)
+        tell { $0.onConnected(participantIds: everyone) }
+        for media in waiting { publishNow(media) }
+    }
+
+    private func entered(_ info: ParticipantInfo) {
+        let participant = RemoteParticipant(info)
+        state.withLock { $0.remotes[info.id] = participant }
+        tell { $0.onParticipantEntered(remoteParticipant: participant) }
+    }
+
+    private func left(_ info: ParticipantInfo) {
+        guard let participant = state.withLock({ $0.remotes.removeValue(forKey: info.id) }) else { return }
+        for video in participant.videos.values.sorted(by: { $0.id < $1.id }) {
+            video.setSubscribed(false)
+            tell { $0.onRemoteVideoUnpublished(remoteParticipant: participant, remoteVideo: video) }
+        }
+        for audio in participant.audios.values.sorted(by: { $0.id < $1.id }) {
+            tell { $0.onRemoteAudioUnpublished(remoteParticipant: participant, remoteAudio: audio) }
+        }
+        tell { $0.onParticipantLeft(remoteParticipant: participant) }
+    }
+
+    private func published(_ info: StreamInfo, by id: String) {
+        guard let participant = remoteParticipants[id] else { return }
+        switch participant.add(info) {
+        case .video(let video):
+            tell { $0.onRemoteVideoPublished(remoteParticipant: participant, remoteVideo: video) }
+        case .audio(let audio):
+            tell { $0.onRemoteAudioPublished(remoteParticipant: participant, remoteAudio: audio) }
+        }
+    }
+
+    private func heard(_ stream: Int, of id: String) {
+        state.withLock { $0.heard.append((stream, id)) }
+        guard let participant = remoteParticipants[id], let audio = participant.audios[stream] else { return }
+        tell { $0.onRemoteAudioSubscribed(remoteParticipant: participant, remoteAudio: audio) }
+    }
+
+    private func unheard(_ stream: Int, of id: String) {
+        state.withLock { $0.heard.removeAll { $0.stream == stream } }
+        guard let participant = remoteParticipants[id], let audio = participant.audios[stream] else { return }
+        tell { $0.onRemoteAudioUnsubscribed(remoteParticipant: participant, remoteAudio: audio) }
+    }
+
+    private func end(_ reason: DisconnectReason, _ error: RoomError?) {
+        let isFirst = state.withLock { state in
+            guard state.status != .disconnected else { return false }
+            state.status = .disconnected
+            state.heard = []
+            for media in state.waitingToPublish { media.publishingFailed() }
+            state.waitingToPublish = []
+            state.media = []
+            return true
+        }
+        guard isFirst else { return }
+        for participant in remoteParticipants.values {
+            for video in participant.videos.values { video.setSubscribed(false) }
+        }
+        if let error { problem(error, isCritical: true) }
+        tell { $0.onDisconnected(reason: reason) }
+    }
+}
+
+extension DisconnectReason {
+    init(_ reason: Closing.Reason) {
+        switch reason {
+        case .disconnected: self = .disconnected
+        case .destroyed: self = .destroyed
+        case .kicked: self = .kicked
+        }
+    }
+}
+
+extension Result<Void, RoomError> {
+    var sdkResult: Result<Void, any Error> { mapError(ConnectLiveError.init) }
+}
+
+extension Room {
+    /// What the room has carried; see `RoomStatistics`.
+    package func statistics() async -> RoomStatistics {
+        guard let session = self as? RoomSession else { return RoomStatistics() }
+        return await session.engine.statistics
+    }
+}
+
+extension LocalMedia {
+    /// What is captured and encoded: for the command line, which checks sources and shows counters.
+    package var capture: LocalCapture? { (self as? LocalMediaSession)?.capture }
+}

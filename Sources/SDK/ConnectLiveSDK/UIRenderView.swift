@@ -1,0 +1,178 @@
+internal import Dispatch
+internal import Foundation
+public import MediaGraph
+internal import MediaNodes
+internal import RoomClient
+internal import RoomProtocol
+internal import Synchronization
+
+/// Where the pictures of a video go: to the program, to a window, to an image file, or nowhere.
+///
+/// Attach it to a `LocalVideo` or a `RemoteVideo`, which keeps what shows the pictures until it is detached. It shows
+/// one video at a time.
+open class UIRenderView {
+    /// Names the view.
+    public var uuid: String { target.uuid }
+    /// Whether it is attached to a video.
+    public var isAssignedStream: Bool { target.isAttached }
+
+    /// Called with every picture, on a serial queue of the view's own. A function that is slow does not hold up
+    /// anything else: 8 pictures wait for it at most, then the oldest is dropped and counted.
+    public var onFrame: (@Sendable (VideoFrame) -> Void)? {
+        get { target.onFrame }
+        set { target.onFrame = newValue }
+    }
+
+    /// Pictures that came too fast for `onFrame`.
+    public var droppedFrames: Int { target.droppedFrames }
+    /// The newest picture.
+    public var latestFrame: VideoFrame? { target.latestFrame }
+
+    let target: RenderTarget
+
+    /// A view that shows nothing by itself: for `onFrame` and `latestFrame`.
+    public init() {
+        target = RenderTarget(window: nil, imagePath: nil)
+    }
+
+    /// A window on the desktop. Without a display it throws `window.unavailable`.
+    public init(windowTitle title: String, width: Int = 960, height: Int = 540) throws {
+        do throws(MediaError) {
+            let window = try TiledWindow(title: title, width: width, height: height)
+            target = RenderTarget(window: window, imagePath: nil)
+        } catch {
+            throw ConnectLiveError(RoomError(error))
+        }
+    }
+
+    /// Writes the first picture to a PNG file.
+    public init(imagePath: String) {
+        target = RenderTarget(window: nil, imagePath: imagePath)
+    }
+}
+
+/// What a render view does, apart from the view that the application may subclass: it may be used on any thread.
+final class RenderTarget: Sendable {
+    /// Pictures that wait for the application at most; the oldest is dropped.
+    private static let capacity = 8
+
+    private struct State {
+        var onFrame: (@Sendable (VideoFrame) -> Void)?
+        var waiting: [VideoFrame] = []
+        var isScheduled = false
+        var dropped = 0
+        var latest: VideoFrame?
+        var imagePath: String?
+        var detach: (@Sendable () -> Void)?
+    }
+
+    let uuid = UUID().uuidString
+    private let state: Mutex<State>
+    private let window: TiledWindow?
+    private let queue: DispatchQueue
+
+    init(window: TiledWindow?, imagePath: String?) {
+        self.window = window
+        queue = DispatchQueue(label: "connectlive.view")
+        state = Mutex(State(imagePath: imagePath))
+        window?.addTile(uuid)
+    }
+
+    deinit {
+        guard let window else { return }
+        Task.detached { await window.close() }
+    }
+
+    var onFrame: (@Sendable (VideoFrame) -> Void)? {
+        get { state.withLock { $0.onFrame } }
+        set { state.withLock { $0.onFrame = newValue } }
+    }
+
+    var droppedFrames: Int { state.withLock { $0.dropped } }
+    var latestFrame: VideoFrame? { state.withLock { $0.latest } }
+    var isAttached: Bool { state.withLock { $0.detach != nil } }
+
+    /// Leaves the video it was attached to before, and remembers how to leave this one.
+    func attached(detach: @escaping @Sendable () -> Void) {
+        let previous = state.withLock { state in
+            defer { state.detach = detach }
+            return state.detach
+        }
+        previous?()
+    }
+
+    func detached() { state.withLock { $0.detach = nil } }
+
+    /// On a GStreamer thread.
+    func show(_ frame: VideoFrame) {
+        window?.show(frame, in: uuid)
+        let mustSchedule = state.withLock { state in
+            state.latest = frame
+            guard state.onFrame != nil || state.imagePath != nil else { return false }
+            state.waiting.append(frame)
+            if state.waiting.count > Self.capacity {
+                state.waiting.removeFirst()
+                state.dropped += 1
+            }
+            defer { state.isScheduled = true }
+            return !state.isScheduled
+        }
+        if mustSchedule { queue.async { self.drain() } }
+    }
+
+    private func drain() {
+        while true {
+            let (frame, handler, path) = state.withLock { state -> (VideoFrame?, (@Sendable (VideoFrame) -> Void)?, String?) in
+                guard !state.waiting.isEmpty else {
+                    state.isScheduled = false
+                    return (nil, nil, nil)
+                }
+                defer { state.imagePath = nil }
+                return (state.waiting.removeFirst(), state.onFrame, state.imagePath)
+            }
+            guard let frame else { return }
+            if let path {
+                // A file that cannot be written is tried again with the next picture.
+                do { try FrameImage.writePNG(frame, to: path) } catch { state.withLock { $0.imagePath = path } }
+            }
+            handler?(frame)
+        }
+    }
+}
+
+/// The views that show one video.
+final class VideoOutlet: Sendable {
+    let fanout: FrameFanout
+    private let attached = Mutex<[(target: RenderTarget, sink: Int)]>([])
+
+    init(fanout: FrameFanout) { self.fanout = fanout }
+
+    func attach(_ view: UIRenderView) {
+        let target = view.target
+        detach(target)
+        let sink = fanout.add { frame in target.show(frame) }
+        attached.withLock { $0.append((target, sink)) }
+        target.attached { [weak self] in self?.remove(target) }
+    }
+
+    func detach(_ target: RenderTarget) {
+        if remove(target) { target.detached() }
+    }
+
+    func detachAll() {
+        for entry in attached.withLock({ $0 }) { detach(entry.target) }
+    }
+
+    /// The views' names, in the order they were attached.
+    var viewIDs: [String] { attached.withLock { $0.map(\.target.uuid) } }
+
+    @discardableResult
+    private func remove(_ target: RenderTarget) -> Bool {
+        let sinks = attached.withLock { attached in
+            defer { attached.removeAll { $0.target === target } }
+            return attached.filter { $0.target === target }.map(\.sink)
+        }
+        for sink in sinks { fanout.remove(sink) }
+        return !sinks.isEmpty
+    }
+}

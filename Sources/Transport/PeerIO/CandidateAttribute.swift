@@ -1,0 +1,56 @@
+internal import Glibc
+
+/// The parts of a candidate attribute that decide whether it may be tried (RFC 8839 section 5.1):
+/// `candidate:<foundation> <component> <transport> <priority> <address> <port> typ <type> ...`.
+struct CandidateAttribute: Equatable {
+    /// Longer ones are refused unread.
+    static let maximumLength = 512
+
+    var text: String
+    var address: String
+    var port: UInt16
+
+    enum Refusal: Error, Equatable {
+        /// It does not follow the grammar.
+        case malformed
+        /// TCP, or the component of an RTCP port of its own: nothing we offer.
+        case unsupported
+        /// A multicast DNS name that hides the address (Chromium without device permission); its host reaches us by
+        /// our own candidates.
+        case hidden
+        /// An address that no peer can have: unspecified, multicast or broadcast, or port 0.
+        case unreachable
+    }
+
+    /// Takes `candidate:...`, also with `a=` before it.
+    init(_ attribute: String) throws(Refusal) {
+        guard attribute.utf8.count <= Self.maximumLength else { throw .malformed }
+        let text = attribute.hasPrefix("a=") ? String(attribute.dropFirst(2)) : attribute
+        let parts = text.split(separator: " ", omittingEmptySubsequences: true)
+        guard text.hasPrefix("candidate:"), parts.count >= 8, parts[6] == "typ",
+            text.utf8.allSatisfy({ $0 >= 0x20 && $0 < 0x7f }),
+            (11...42).contains(parts[0].utf8.count), UInt32(parts[3]) != nil, let component = UInt16(parts[1]),
+            let port = UInt16(parts[5]), ["host", "srflx", "prflx", "relay"].contains(parts[7])
+        else { throw .malformed }
+        guard component == 1, parts[2].lowercased() == "udp" else { throw .unsupported }
+        let address = String(parts[4])
+        guard !address.lowercased().hasSuffix(".local") else { throw .hidden }
+        guard let isReachable = Self.isReachable(address) else { throw .malformed }
+        guard isReachable, port != 0 else { throw .unreachable }
+        self.text = text
+        self.address = address
+        self.port = port
+    }
+
+    /// Whether one host can have the address; nil for what is no literal address of IPv4 or IPv6.
+    private static func isReachable(_ address: String) -> Bool? {
+        var ip4 = in_addr()
+        if inet_pton(AF_INET, address, &ip4) == 1 {
+            let first = UInt8(truncatingIfNeeded: UInt32(bigEndian: ip4.s_addr) >> 24)
+            return first != 0 && first < 224
+        }
+        var ip6 = in6_addr()
+        guard inet_pton(AF_INET6, address, &ip6) == 1 else { return nil }
+        return withUnsafeBytes(of: ip6) { bytes in bytes[0] != 0xff && bytes.contains { $0 != 0 } }
+    }
+}

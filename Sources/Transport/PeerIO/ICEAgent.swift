@@ -1,0 +1,312 @@
+internal import CGLib
+internal import CNice
+internal import Glibc
+internal import RTP
+
+/// The addresses of this machine on which a peer listens.
+package enum ListeningScope: Sendable, Hashable {
+    /// 127.0.0.1 alone: nothing outside this machine reaches the peer.
+    case loopback
+    /// Every address of the machine and 127.0.0.1.
+    case any
+    /// These literal addresses.
+    case addresses([String])
+}
+
+/// Which end decides on the pair of addresses (RFC 8445 section 6.1.1): the one that made the offer.
+package enum ICERole: Sendable {
+    case controlling
+    case controlled
+}
+
+enum ICEEvent {
+    case localCandidate(String)
+    case gatheringDone
+    case connected
+    case failed
+}
+
+/// One ICE agent of libnice with one component, UDP only, trickling (RFC 8445, RFC 8838). Used on its loop only.
+///
+/// libnice owns the sockets and answers all STUN. It hands over other datagrams only from addresses that have passed
+/// an authenticated connectivity check; everything else is dropped in it.
+final class ICEAgent {
+    /// RTP and RTCP share the one component (rtcp-mux).
+    static let component: guint = 1
+    /// Remote candidates tried at most; a peer with more has its first ones tried.
+    static let remoteCandidateLimit = 100
+    /// Local addresses used at most.
+    private static let localAddressLimit = 16
+    /// Pause between connectivity checks in milliseconds. RFC 8445 section 14.2 asks for 50 where a network may be
+    /// congested by checks; a peer here has a handful of pairs, and setting up fast counts.
+    private static let pacing: guint = 5
+    /// First repetition of a lost check in milliseconds (RFC 8445 section 14.3 takes 500), doubling.
+    private static let checkTimeout: guint = 100
+
+    /// Milliseconds without checks after which a connected agent stops its timer for them.
+    private static let idleTimeout: guint = 200
+    /// Bytes that a socket may hold in either direction, as the kernel counts them (about 2.3 KiB a packet).
+    private static let socketBuffer: Int32 = 1 << 20
+
+    private(set) var ignoredCandidates = 0
+    let ufrag: String
+    let password: String
+
+    private let loop: EventLoop
+    private let agent: OpaquePointer
+    private let stream: guint
+    private var handlers: [gulong] = []
+    private var remoteCandidates = 0
+    private var isOpen = true
+    private var events: (ICEEvent) -> Void
+    private var datagrams: (UnsafeRawBufferPointer) -> Void
+
+    /// Events and datagrams arrive on the loop, from inside libnice: the closures must not close the agent.
+    init(
+        loop: EventLoop, role: ICERole, scope: ListeningScope, ports: ClosedRange<UInt16>?,
+        events: @escaping (ICEEvent) -> Void, datagrams: @escaping (UnsafeRawBufferPointer) -> Void
+    ) throws(TransportError) {
+        loop.preconditionOnLoop()
+        let options = NICE_AGENT_OPTION_ICE_TRICKLE.rawValue | NICE_AGENT_OPTION_CONSENT_FRESHNESS.rawValue
+        guard
+            let agent = nice_agent_new_full(
+                loop.context, NICE_COMPATIBILITY_RFC5245, NiceAgentOption(rawValue: options))
+        else { throw TransportError(code: "transport.ice", message: "libnice made no ICE agent.") }
+        do {
+            try Self.listen(agent, on: scope)
+        } catch {
+            g_object_unref(UnsafeMutableRawPointer(agent))
+            throw error
+        }
+        nice_agent_set_flag(agent, "upnp", 0)
+        nice_agent_set_flag(agent, "ice-tcp", 0)
+        nice_agent_set_flag(agent, "controlling-mode", role == .controlling ? 1 : 0)
+        nice_agent_set_number(agent, "stun-pacing-timer", Self.pacing)
+        nice_agent_set_number(agent, "stun-initial-timeout", Self.checkTimeout)
+        let stream = nice_agent_add_stream(agent, 1)
+        var ufrag: UnsafeMutablePointer<gchar>?
+        var password: UnsafeMutablePointer<gchar>?
+        guard stream != 0, nice_agent_get_local_credentials(agent, stream, &ufrag, &password) != 0, let ufrag,
+            let password
+        else {
+            g_object_unref(UnsafeMutableRawPointer(agent))
+            throw TransportError(code: "transport.ice", message: "libnice made no ICE stream.")
+        }
+        self.ufrag = String(cString: ufrag)
+        self.password = String(cString: password)
+        g_free(ufrag)
+        g_free(password)
+        if let ports {
+            nice_agent_set_port_range(
+                agent, stream, Self.component, guint(ports.lowerBound), guint(ports.upperBound))
+        }
+        self.loop = loop
+        self.agent = agent
+        self.stream = stream
+        self.events = events
+        self.datagrams = datagrams
+        // Unretained: `close()` takes the handlers out before this object can go.
+        let this = Unmanaged.passUnretained(self).toOpaque()
+        connect("new-candidate-full", to: unsafeBitCast(candidateFound, to: GCallback.self), this)
+        connect("candidate-gathering-done", to: unsafeBitCast(gatheringDone, to: GCallback.self), this)
+        connect("component-state-changed", to: unsafeBitCast(stateChanged, to: GCallback.self), this)
+        nice_agent_attach_recv(agent, stream, Self.component, loop.context, datagramReceived, this)
+    }
+
+    deinit {
+        assert(!isOpen, "an ICE agent is closed before it is let go")
+    }
+
+    /// Opens the sockets; the candidates follow as events. Throws when no address can be listened on.
+    func gather() throws(TransportError) {
+        guard nice_agent_gather_candidates(agent, stream) != 0 else {
+            throw TransportError(
+                code: "transport.no-address",
+                message: "No UDP port could be opened on any address to listen on: check the addresses and the limit "
+                    + "on open files.")
+        }
+        enlargeSocketBuffers()
+    }
+
+    func setRemote(ufrag: String, password: String) -> Bool {
+        nice_agent_set_remote_credentials(agent, stream, ufrag, password) != 0
+    }
+
+    /// Tries one more address of the peer. What cannot be tried is counted and otherwise ignored, as RFC 8839
+    /// section 5.1 asks.
+    func addRemoteCandidate(_ attribute: String) {
+        guard isOpen, remoteCandidates < Self.remoteCandidateLimit,
+            let candidate = try? CandidateAttribute(attribute),
+            let parsed = nice_agent_parse_remote_candidate_sdp(agent, stream, "a=" + candidate.text)
+        else {
+            ignoredCandidates += 1
+            return
+        }
+        remoteCandidates += 1
+        let list = g_slist_append(nil, parsed)
+        nice_agent_set_remote_candidates(agent, stream, Self.component, list)
+        g_slist_free(list)
+        nice_candidate_free(parsed)
+    }
+
+    func remoteCandidatesEnded() {
+        guard isOpen else { return }
+        nice_agent_peer_candidate_gathering_done(agent, stream)
+    }
+
+    func send(_ batch: borrowing DatagramBatch, admit: () -> Bool) -> (sent: Int, refused: Int) {
+        guard isOpen else { return (0, batch.count) }
+        return loop.outbox.send(batch, agent: agent, stream: stream, admit: admit)
+    }
+
+    /// The local and the remote address that media takes, as `address:port`.
+    var selectedPair: (local: String, remote: String)? {
+        var local: UnsafeMutablePointer<NiceCandidate>?
+        var remote: UnsafeMutablePointer<NiceCandidate>?
+        guard isOpen, nice_agent_get_selected_pair(agent, stream, Self.component, &local, &remote) != 0, let local,
+            let remote
+        else { return nil }
+        return (Self.text(of: &local.pointee.addr), Self.text(of: &remote.pointee.addr))
+    }
+
+    /// Closes the sockets. Not from inside the closures given to init.
+    func close() {
+        guard isOpen else { return }
+        isOpen = false
+        events = { _ in }
+        datagrams = { _ in }
+        for handler in handlers { g_signal_handler_disconnect(UnsafeMutableRawPointer(agent), handler) }
+        nice_agent_attach_recv(agent, stream, Self.component, loop.context, nil, nil)
+        nice_agent_remove_stream(agent, stream)
+        g_object_unref(UnsafeMutableRawPointer(agent))
+    }
+
+    // MARK: - Local addresses
+
+    private static func listen(_ agent: OpaquePointer, on scope: ListeningScope) throws(TransportError) {
+        let addresses: [String] =
+            switch scope {
+            case .loopback: ["127.0.0.1"]
+            case .any: ["127.0.0.1"] + machineAddresses()
+            case .addresses(let list): list
+            }
+        for text in addresses.prefix(localAddressLimit) {
+            var address = NiceAddress()
+            nice_address_init(&address)
+            guard nice_address_set_from_string(&address, text) != 0,
+                nice_agent_add_local_address(agent, &address) != 0
+            else {
+                throw TransportError(
+                    code: "transport.no-address",
+                    message: "\(text) is no address that can be listened on: give a literal IPv4 or IPv6 address.")
+            }
+        }
+    }
+
+    /// The machine's addresses without loopback ones and without IPv6 link-local ones, which mean nothing without the
+    /// name of an interface.
+    private static func machineAddresses() -> [String] {
+        let list = nice_interfaces_get_local_ips(0)
+        defer { g_list_free_full(list, g_free) }
+        var found: [String] = []
+        var item = list
+        while let node = item {
+            if let data = node.pointee.data {
+                let text = String(cString: data.assumingMemoryBound(to: CChar.self))
+                if !text.lowercased().hasPrefix("fe80"), !found.contains(text) { found.append(text) }
+            }
+            item = node.pointee.next
+        }
+        return found
+    }
+
+    /// Linux gives a UDP socket room for some ninety packets, less than one keyframe. Asks for more: with the right to
+    /// (CAP_NET_ADMIN) for all of it, else for what net.core.rmem_max and wmem_max allow.
+    private func enlargeSocketBuffers() {
+        guard let sockets = nice_agent_get_sockets(agent, stream, Self.component) else { return }
+        defer { g_ptr_array_unref(sockets) }
+        for index in 0..<Int(sockets.pointee.len) {
+            guard let item = sockets.pointee.pdata[index] else { continue }
+            let descriptor = g_socket_get_fd(item.assumingMemoryBound(to: GSocket.self))
+            for (forced, plain) in [(SO_RCVBUFFORCE, SO_RCVBUF), (SO_SNDBUFFORCE, SO_SNDBUF)] {
+                var size = Self.socketBuffer
+                let length = socklen_t(MemoryLayout<Int32>.size)
+                if setsockopt(descriptor, SOL_SOCKET, forced, &size, length) != 0 {
+                    setsockopt(descriptor, SOL_SOCKET, plain, &size, length)
+                }
+            }
+        }
+    }
+
+    private static func text(of address: inout NiceAddress) -> String {
+        var buffer = [CChar](repeating: 0, count: Int(INET6_ADDRSTRLEN))
+        nice_address_to_string(&address, &buffer)
+        let host = buffer.withUnsafeBufferPointer { $0.baseAddress.map { String(cString: $0) } } ?? ""
+        let port = nice_address_get_port(&address)
+        return host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)"
+    }
+
+    // MARK: - Entered from C
+
+    private func connect(_ signal: String, to callback: GCallback, _ this: UnsafeMutableRawPointer) {
+        handlers.append(
+            g_signal_connect_data(
+                UnsafeMutableRawPointer(agent), signal, callback, this, nil, GConnectFlags(rawValue: 0)))
+    }
+
+    fileprivate func found(_ candidate: UnsafeMutablePointer<NiceCandidate>) {
+        loop.preconditionOnLoop()
+        guard let line = nice_agent_generate_local_candidate_sdp(agent, candidate) else { return }
+        defer { g_free(line) }
+        let text = String(cString: line)
+        events(.localCandidate(text.hasPrefix("a=") ? String(text.dropFirst(2)) : text))
+    }
+
+    fileprivate func gathered() {
+        loop.preconditionOnLoop()
+        events(.gatheringDone)
+    }
+
+    fileprivate func changed(to state: NiceComponentState) {
+        loop.preconditionOnLoop()
+        switch state {
+        case NICE_COMPONENT_STATE_CONNECTED, NICE_COMPONENT_STATE_READY:
+            // libnice goes on waking up at every `pacing` for five seconds to see whether a component has failed;
+            // with a pair in use there is nothing to see.
+            nice_agent_set_number(agent, "idle-timeout", Self.idleTimeout)
+            events(.connected)
+        case NICE_COMPONENT_STATE_FAILED: events(.failed)
+        default: break
+        }
+    }
+
+    @inline(__always)
+    fileprivate func received(_ datagram: UnsafeRawBufferPointer) {
+        loop.preconditionOnLoop()
+        datagrams(datagram)
+    }
+}
+
+private func agent(_ data: gpointer?) -> ICEAgent? {
+    data.map { Unmanaged<ICEAgent>.fromOpaque($0).takeUnretainedValue() }
+}
+
+private let candidateFound: @convention(c) (OpaquePointer?, UnsafeMutablePointer<NiceCandidate>?, gpointer?) -> Void = {
+    _, candidate, data in
+    if let candidate { agent(data)?.found(candidate) }
+}
+
+private let gatheringDone: @convention(c) (OpaquePointer?, guint, gpointer?) -> Void = { _, _, data in
+    agent(data)?.gathered()
+}
+
+private let stateChanged: @convention(c) (OpaquePointer?, guint, guint, guint, gpointer?) -> Void = {
+    _, _, _, state, data in
+    agent(data)?.changed(to: NiceComponentState(rawValue: state))
+}
+
+private func datagramReceived(
+    _: OpaquePointer?, _: guint, _: guint, count: guint, bytes: UnsafeMutablePointer<gchar>?, data: gpointer?
+) {
+    agent(data)?.received(UnsafeRawBufferPointer(start: bytes, count: Int(count)))
+}

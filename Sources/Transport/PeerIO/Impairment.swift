@@ -1,0 +1,41 @@
+/// Loss made on purpose at the socket's boundary, the same for the same seed and the same datagrams. STUN is left
+/// alone, so that ICE goes on believing in the path.
+package struct Impairment: Sendable {
+    /// Share of datagrams lost on the way out and in, 0...1.
+    package var outgoingLoss: Double
+    package var incomingLoss: Double
+    /// Loses everything in both directions.
+    package var isCut = false
+
+    // One sequence of draws for each direction, so that what comes in does not change what gets lost going out.
+    private var outgoing: SeededGenerator
+    private var incoming: SeededGenerator
+
+    package init(seed: UInt64, outgoingLoss: Double = 0, incomingLoss: Double = 0) {
+        self.outgoingLoss = outgoingLoss
+        self.incomingLoss = incomingLoss
+        outgoing = SeededGenerator(seed: seed)
+        incoming = SeededGenerator(seed: ~seed)
+    }
+
+    mutating func admitsOutgoing() -> Bool { outgoing.chance() >= outgoingLoss && !isCut }
+
+    mutating func admitsIncoming() -> Bool { incoming.chance() >= incomingLoss && !isCut }
+}
+
+/// SplitMix64: small, fast and good enough to lose packets by.
+private struct SeededGenerator: Sendable {
+    private var state: UInt64
+
+    init(seed: UInt64) { state = seed }
+
+    /// In 0..<1.
+    mutating func chance() -> Double {
+        state &+= 0x9e37_79b9_7f4a_7c15
+        var mixed = state
+        mixed = (mixed ^ (mixed >> 30)) &* 0xbf58_476d_1ce4_e5b9
+        mixed = (mixed ^ (mixed >> 27)) &* 0x94d0_49bb_1331_11eb
+        mixed ^= mixed >> 31
+        return Double(mixed >> 11) / Double(UInt64(1) << 53)
+    }
+}

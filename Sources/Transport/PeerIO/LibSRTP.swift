@@ -1,0 +1,107 @@
+internal import CSRTP
+internal import Glibc
+package import PeerSession
+package import RTP
+
+/// SRTP and SRTCP for one peer by libsrtp2 (RFC 3711, RFC 7714). Used by one thread at a time.
+package final class LibSRTP: SRTPEngine {
+    /// Packets that may be overtaken before they count as replays: more than a video frame at any bitrate.
+    private static let replayWindow: UInt = 1024
+    /// The most that protection adds: AEAD tag and SRTCP index, or HMAC tag and SRTCP index.
+    private static let trailer = 16 + 4
+
+    private let sender: OpaquePointer
+    private let receiver: OpaquePointer
+
+    /// libsrtp2 is set up once for the process; nil when it could not be.
+    private static let isReady = srtp_init() == srtp_err_status_ok
+
+    package init(keys: SRTPKeys) throws {
+        let length = keys.profile.keyLength + keys.profile.saltLength
+        guard Self.isReady, keys.local.count == length, keys.remote.count == length,
+            let sender = Self.makeContext(keys.profile, key: keys.local, direction: ssrc_any_outbound)
+        else { throw Self.failure }
+        guard let receiver = Self.makeContext(keys.profile, key: keys.remote, direction: ssrc_any_inbound) else {
+            srtp_dealloc(sender)
+            throw Self.failure
+        }
+        self.sender = sender
+        self.receiver = receiver
+    }
+
+    deinit {
+        srtp_dealloc(sender)
+        srtp_dealloc(receiver)
+    }
+
+    package func protectRTP(_ packet: inout PacketBuffer) -> Bool {
+        guard packet.count + Self.trailer <= packet.bytes.count else { return false }
+        return transform(&packet) { srtp_protect(sender, $0, $1) }
+    }
+
+    package func protectRTCP(_ packet: inout PacketBuffer) -> Bool {
+        guard packet.count + Self.trailer <= packet.bytes.count else { return false }
+        return transform(&packet) { srtp_protect_rtcp(sender, $0, $1) }
+    }
+
+    package func unprotectRTP(_ packet: inout PacketBuffer) -> Bool {
+        transform(&packet) { srtp_unprotect(receiver, $0, $1) }
+    }
+
+    package func unprotectRTCP(_ packet: inout PacketBuffer) -> Bool {
+        transform(&packet) { srtp_unprotect_rtcp(receiver, $0, $1) }
+    }
+
+    @inline(__always)
+    private func transform(
+        _ packet: inout PacketBuffer,
+        _ body: (UnsafeMutableRawPointer, UnsafeMutablePointer<Int32>) -> srtp_err_status_t
+    ) -> Bool {
+        var count = Int32(packet.count)
+        let isDone = packet.bytes.withUnsafeMutableBytes { bytes in
+            guard let base = bytes.baseAddress, Int(count) <= bytes.count else { return false }
+            return body(base, &count) == srtp_err_status_ok
+        }
+        if isDone { packet.count = Int(count) }
+        return isDone
+    }
+
+    private static func makeContext(
+        _ profile: SRTPProfile, key: [UInt8], direction: srtp_ssrc_type_t
+    ) -> OpaquePointer? {
+        var policy = srtp_policy_t()
+        switch profile {
+        case .aeadAES128GCM:
+            srtp_crypto_policy_set_aes_gcm_128_16_auth(&policy.rtp)
+            srtp_crypto_policy_set_aes_gcm_128_16_auth(&policy.rtcp)
+        case .aes128CMSHA1_80:
+            srtp_crypto_policy_set_rtp_default(&policy.rtp)
+            srtp_crypto_policy_set_rtcp_default(&policy.rtcp)
+        }
+        policy.ssrc.type = direction
+        policy.window_size = replayWindow
+        // A lost packet may be sent again as it was where the peer negotiated no retransmission stream; it is the same
+        // plaintext under the same keystream, so nothing leaks.
+        policy.allow_repeat_tx = 1
+        var key = key
+        var context: srtp_t?
+        let status = key.withUnsafeMutableBufferPointer { bytes in
+            policy.key = bytes.baseAddress
+            return srtp_create(&context, &policy)
+        }
+        wipe(&key)
+        guard status == srtp_err_status_ok else { return nil }
+        return context
+    }
+
+    private static var failure: TransportError {
+        TransportError(code: "transport.srtp", message: "libsrtp2 refused the keys that DTLS agreed on.")
+    }
+}
+
+/// Overwrites a copy of a key that is no longer needed.
+private func wipe(_ key: inout [UInt8]) {
+    key.withUnsafeMutableBytes { bytes in
+        if let base = bytes.baseAddress { explicit_bzero(base, bytes.count) }
+    }
+}

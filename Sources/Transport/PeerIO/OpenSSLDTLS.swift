@@ -1,0 +1,284 @@
+internal import COpenSSL
+internal import Glibc
+package import PeerSession
+package import RTP
+
+/// DTLS 1.2 for one peer by OpenSSL (RFC 6347), negotiating SRTP keys (RFC 5764).
+///
+/// Datagrams come and go through a BIO of our own that keeps their boundaries. The peer's certificate is compared with
+/// the signalled fingerprints while the handshake runs, in both roles: a stranger gets an alert and we no keys.
+///
+/// Time: `handleTimeout` is called by the owner's clock, but OpenSSL looks at the system's wall clock to agree that a
+/// flight is due. A clock stepped back while a flight is lost delays its repetition by as much; the handshake's other
+/// end repeats its own, and the owner's limit on connecting ends what cannot recover.
+package final class OpenSSLDTLS: DTLSEngine {
+    /// What a record may fill of a datagram: fits a path of 1280 bytes below the headers of IPv6, UDP and TURN.
+    static let mtu = 1200
+    /// First repetition of a lost flight. RFC 6347 section 4.2.4.1 says a second by default and allows less where
+    /// round trips are known to be short; a lost flight must not cost a second of black picture.
+    static let firstTimeout: UInt32 = 50_000
+    /// Longest pause between repetitions, in microseconds.
+    static let longestTimeout: UInt32 = 2_000_000
+
+    package let localFingerprint: Fingerprint
+    package private(set) var progress = DTLSProgress.handshaking
+    package private(set) var nextTimeout = MonotonicTime.never
+
+    private let certificate: Certificate
+    private let ssl: OpaquePointer
+    private var role: DTLSRole?
+    private var expected: [Fingerprint] = []
+    private var isVerified = false
+    private var refusal: String?
+    private var isClosed = false
+    // What the BIO reads from and writes to.
+    private var incoming = [UInt8](repeating: 0, count: PacketBuffer.capacity)
+    private var incomingCount = 0
+    private var outgoing = DatagramBatch()
+    private var discarded = [UInt8](repeating: 0, count: PacketBuffer.capacity)
+
+    package init(certificate: Certificate) throws(TransportError) {
+        guard let ssl = SSL_new(certificate.context), let method = DatagramBIO.method, let bio = BIO_new(method) else {
+            throw TransportError(code: "transport.dtls", message: "OpenSSL has no memory for another DTLS connection.")
+        }
+        self.certificate = certificate
+        self.ssl = ssl
+        localFingerprint = certificate.fingerprint
+        // The BIO and the SSL belong to this object and are freed in its deinit: they may point at it unretained.
+        let this = Unmanaged.passUnretained(self).toOpaque()
+        BIO_set_data(bio, this)
+        SSL_set_bio(ssl, bio, bio)
+        SSL_set_ex_data(ssl, 0, this)
+        _ = ssl_set_mtu(ssl, Self.mtu)
+        DTLS_set_timer_cb(ssl) { _, last in
+            last == 0 ? OpenSSLDTLS.firstTimeout : min(2 * last, OpenSSLDTLS.longestTimeout)
+        }
+    }
+
+    deinit {
+        SSL_free(ssl)
+    }
+
+    package func start(role: DTLSRole, expecting fingerprints: [Fingerprint], now: MonotonicTime) {
+        guard self.role == nil, !isClosed else { return }
+        self.role = role
+        expected = fingerprints
+        switch role {
+        case .client: SSL_set_connect_state(ssl)
+        case .server: SSL_set_accept_state(ssl)
+        }
+        proceed(now: now)
+    }
+
+    package func receive(_ datagram: borrowing PacketBuffer, now: MonotonicTime) {
+        guard role != nil, !isClosed, datagram.count <= incoming.count else { return }
+        incoming.withUnsafeMutableBytes { target in
+            datagram.bytes.withUnsafeBytes { source in
+                target.copyMemory(from: UnsafeRawBufferPointer(rebasing: source[..<datagram.count]))
+            }
+        }
+        incomingCount = datagram.count
+        proceed(now: now)
+    }
+
+    package func handleTimeout(now: MonotonicTime) {
+        guard role != nil, !isClosed, now >= nextTimeout else { return }
+        ERR_clear_error()
+        if dtls_handle_timeout(ssl) < 0, case .handshaking = progress {
+            progress = .failed("The peer answered none of the DTLS handshake's flights.")
+        }
+        updateTimeout(now: now)
+    }
+
+    package func drain(into batch: inout DatagramBatch) {
+        guard !outgoing.isEmpty else { return }
+        for index in 0..<outgoing.count { batch.append(outgoing[index]) }
+        outgoing.removeAll()
+    }
+
+    package func close() {
+        guard !isClosed else { return }
+        isClosed = true
+        nextTimeout = .never
+        // OpenSSL would answer a shutdown in the middle of a handshake with an error.
+        if case .connected = progress {
+            ERR_clear_error()
+            SSL_shutdown(ssl)
+        }
+    }
+
+    // MARK: - Handshake
+
+    private func proceed(now: MonotonicTime) {
+        switch progress {
+        case .handshaking: handshake()
+        case .connected: read()
+        case .failed, .closed: break
+        }
+        incomingCount = 0
+        updateTimeout(now: now)
+    }
+
+    private func handshake() {
+        ERR_clear_error()
+        let result = SSL_do_handshake(ssl)
+        guard result != 1 else {
+            finishHandshake()
+            return
+        }
+        let error = SSL_get_error(ssl, result)
+        guard error != SSL_ERROR_WANT_READ, error != SSL_ERROR_WANT_WRITE else { return }
+        progress = .failed(refusal ?? "The DTLS handshake failed: \(Self.reason()).")
+    }
+
+    private func finishHandshake() {
+        guard isVerified else {
+            progress = .failed("The peer's certificate was not verified.")
+            return
+        }
+        guard let keys = exportKeys() else {
+            progress = .failed("The peer supports none of the SRTP profiles offered (RFC 5764).")
+            return
+        }
+        progress = .connected(keys)
+        read()
+    }
+
+    /// Takes in what comes after the handshake: repetitions of the peer's last flight, alerts, close_notify. No
+    /// application data is expected.
+    private func read() {
+        while true {
+            ERR_clear_error()
+            let result = SSL_read(ssl, &discarded, Int32(discarded.count))
+            guard result <= 0 else { continue }
+            switch SSL_get_error(ssl, result) {
+            case SSL_ERROR_WANT_READ, SSL_ERROR_WANT_WRITE: break
+            default: progress = .closed
+            }
+            return
+        }
+    }
+
+    private func exportKeys() -> SRTPKeys? {
+        guard let selected = SSL_get_selected_srtp_profile(ssl), let role,
+            let profile = SRTPProfile(protection: selected.pointee.id)
+        else { return nil }
+        let keyLength = profile.keyLength
+        let saltLength = profile.saltLength
+        var material = [UInt8](repeating: 0, count: 2 * (keyLength + saltLength))
+        let label = "EXTRACTOR-dtls_srtp"
+        guard
+            SSL_export_keying_material(ssl, &material, material.count, label, label.utf8.count, nil, 0, 0) == 1
+        else { return nil }
+        // client key, server key, client salt, server salt (RFC 5764 section 4.2)
+        let salts = 2 * keyLength
+        let client = Array(material[..<keyLength] + material[salts..<(salts + saltLength)])
+        let server = Array(material[keyLength..<salts] + material[(salts + saltLength)...])
+        return role == .client
+            ? SRTPKeys(profile: profile, local: client, remote: server)
+            : SRTPKeys(profile: profile, local: server, remote: client)
+    }
+
+    /// Compares the peer's certificate with what was signalled.
+    fileprivate func verify(_ certificate: OpaquePointer) -> Bool {
+        let matches = expected.contains { Certificate.digest(of: certificate, algorithm: $0.algorithm) == $0 }
+        isVerified = matches
+        if !matches {
+            refusal = "The peer's certificate is not the one that was signalled: its fingerprint differs."
+        }
+        return matches
+    }
+
+    private func updateTimeout(now: MonotonicTime) {
+        let left = isClosed ? -1 : dtls_timeout(ssl)
+        guard left >= 0 else {
+            nextTimeout = .never
+            return
+        }
+        // A millisecond on top, so that OpenSSL's clock agrees that the time has come.
+        nextTimeout = now + .microseconds(left + 1000)
+        if case .failed = progress { nextTimeout = .never }
+    }
+
+    private static func reason() -> String {
+        let code = ERR_peek_last_error()
+        ERR_clear_error()
+        guard code != 0, let text = ERR_reason_error_string(code) else { return "the peer broke it off" }
+        return String(cString: text)
+    }
+
+    // MARK: - BIO
+
+    fileprivate func readDatagram(into target: UnsafeMutableRawPointer, capacity: Int) -> Int {
+        let count = min(incomingCount, capacity)
+        guard count > 0 else { return -1 }
+        incoming.withUnsafeBytes { if let base = $0.baseAddress { target.copyMemory(from: base, byteCount: count) } }
+        // A datagram is read once; what does not fit is lost, as with a socket.
+        incomingCount = 0
+        return count
+    }
+
+    fileprivate func writeDatagram(_ bytes: UnsafeRawBufferPointer) {
+        outgoing.append(bytes)
+    }
+}
+
+extension SRTPProfile {
+    /// From the number that OpenSSL and RFC 5764 / RFC 7714 give it.
+    init?(protection id: UInt) {
+        switch Int32(id) {
+        case SRTP_AEAD_AES_128_GCM: self = .aeadAES128GCM
+        case SRTP_AES128_CM_SHA1_80: self = .aes128CMSHA1_80
+        default: return nil
+        }
+    }
+}
+
+// MARK: - Entered from C
+
+/// OpenSSL asks whether the peer's chain is good; only its leaf counts.
+func verifyCertificate(_ store: OpaquePointer?, _: UnsafeMutableRawPointer?) -> Int32 {
+    guard let store, let certificate = X509_STORE_CTX_get0_cert(store),
+        let ssl = X509_STORE_CTX_get_ex_data(store, SSL_get_ex_data_X509_STORE_CTX_idx()),
+        let engine = SSL_get_ex_data(OpaquePointer(ssl), 0)
+    else { return 0 }
+    return Unmanaged<OpenSSLDTLS>.fromOpaque(engine).takeUnretainedValue().verify(certificate) ? 1 : 0
+}
+
+/// A BIO whose every read and write is one datagram of an `OpenSSLDTLS`.
+private enum DatagramBIO {
+    // Made once, then only read.
+    nonisolated(unsafe) static let method: OpaquePointer? = {
+        guard let method = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "datagrams") else { return nil }
+        BIO_meth_set_create(method) { bio in
+            BIO_set_init(bio, 1)
+            return 1
+        }
+        BIO_meth_set_read(method) { bio, target, capacity in
+            guard let engine = engine(of: bio), let target, capacity > 0 else { return -1 }
+            bio_clear_retry_flags(bio)
+            let count = engine.readDatagram(into: target, capacity: Int(capacity))
+            if count < 0 { bio_set_retry_read(bio) }
+            return Int32(count)
+        }
+        BIO_meth_set_write(method) { bio, source, count in
+            guard let engine = engine(of: bio), let source, count > 0 else { return -1 }
+            bio_clear_retry_flags(bio)
+            engine.writeDatagram(UnsafeRawBufferPointer(start: source, count: Int(count)))
+            return count
+        }
+        BIO_meth_set_ctrl(method) { _, command, _, _ in
+            switch command {
+            case BIO_CTRL_FLUSH: 1
+            case BIO_CTRL_DGRAM_QUERY_MTU, BIO_CTRL_DGRAM_GET_FALLBACK_MTU: OpenSSLDTLS.mtu
+            default: 0
+            }
+        }
+        return method
+    }()
+
+    static func engine(of bio: OpaquePointer?) -> OpenSSLDTLS? {
+        guard let data = BIO_get_data(bio) else { return nil }
+        return Unmanaged<OpenSSLDTLS>.fromOpaque(data).takeUnretainedValue()
+    }
+}

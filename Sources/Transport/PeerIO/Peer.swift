@@ -1,0 +1,419 @@
+package import PeerSession
+package import RTP
+
+/// One peer connection: an ICE agent, DTLS, SRTP and a `PeerSession`, together on one event loop.
+///
+/// Made and used on the loop only; every call asserts it. Events and media arrive there too. What is sent during a turn
+/// of the loop leaves at its end in one batch. A peer is closed by `close()` before it is let go.
+package final class Peer: TurnMember {
+    package let loop: EventLoop
+    /// Called at the end of the turn in which something happened or, for what comes out of a datagram, right after it;
+    /// never from inside a call of the owner's. May close the peer.
+    package var onEvent: ((PeerEvent) -> Void)?
+    /// Called for each media packet with the packet in the clear; the buffer is the loop's scratch and good for the
+    /// call only. May send on any peer of the loop, and close this one.
+    package var onMedia: ((ReceiverID, RTPHeader, borrowing PacketBuffer) -> Void)?
+    /// Loss on purpose; nil for none.
+    package var impairment: Impairment?
+
+    private let configuration: PeerConfiguration
+    private let session: PeerSession<OpenSSLDTLS, LibSRTP>
+    private var ice: ICEAgent?
+    private var state = State.new
+    private var waiting: [PeerEvent] = []
+    /// DTLS datagrams that came before ICE settled on a pair; the oldest go first.
+    private var early: [[UInt8]] = []
+    private var isTouched = false
+    private var isRemoteSet = false
+    private var isConnected = false
+    private var isSilent = false
+    private var counters: PeerStatistics
+    private var description: TransportDescription
+    private var sessionTimer: LoopTimer?
+    private var connectTimer: LoopTimer?
+    private var silenceTimer: LoopTimer?
+
+    private enum State {
+        case new
+        case started
+        /// Failed, or closed by the other end: waits for `close()`.
+        case over
+        case closed
+    }
+
+    // MARK: - Life
+
+    package init(loop: EventLoop, configuration: PeerConfiguration) throws(TransportError) {
+        loop.preconditionOnLoop()
+        self.loop = loop
+        self.configuration = configuration
+        impairment = configuration.impairment
+        session = PeerSession(
+            dtls: try OpenSSLDTLS(certificate: configuration.certificate),
+            configuration: PeerSessionConfiguration(
+                cname: configuration.cname, seed: .random(in: UInt64.min...UInt64.max)))
+        counters = PeerStatistics(session: session.statistics)
+        description = TransportDescription(
+            iceUfrag: "", icePwd: "", fingerprints: [configuration.certificate.fingerprint], setup: .actpass)
+        let ice = try ICEAgent(
+            loop: loop, role: configuration.iceRole, scope: configuration.scope, ports: configuration.ports,
+            events: { [unowned self] event in self.handle(event) },
+            datagrams: { [unowned self] datagram in self.receive(datagram) })
+        self.ice = ice
+        description.iceUfrag = ice.ufrag
+        description.icePwd = ice.password
+        sessionTimer = loop.makeTimer { [unowned self] in self.handleTimeout() }
+        connectTimer = loop.makeTimer { [unowned self] in self.giveUpConnecting() }
+        silenceTimer = loop.makeTimer { [unowned self] in self.checkSilence() }
+    }
+
+    deinit {
+        assert(ice == nil, "a peer is closed before it is let go")
+    }
+
+    /// Opens the sockets. The host candidates are in `local` when it returns and come as events at the end of the turn.
+    package func start() throws(TransportError) {
+        loop.preconditionOnLoop()
+        guard state == .new, let ice else { return }
+        state = .started
+        try ice.gather()
+    }
+
+    /// Says goodbye (RTCP BYE, DTLS close_notify) and closes the sockets at the end of the turn. No callback comes
+    /// afterwards. Calling it again does nothing.
+    package func close() {
+        loop.preconditionOnLoop()
+        guard state != .closed else { return }
+        session.close(now: loop.now)
+        flush()
+        state = .closed
+        onEvent = nil
+        onMedia = nil
+        waiting = []
+        for timer in [sessionTimer, connectTimer, silenceTimer] { timer?.disarm() }
+        // libnice may be the caller of whoever closes: its agent goes when it has returned.
+        touch()
+    }
+
+    // MARK: - Negotiation
+
+    /// ICE credentials, fingerprint and the candidates so far. `setup` is actpass, as in an offer; an answer states its
+    /// own choice (RFC 8842 section 5.3).
+    package var local: TransportDescription { description }
+
+    /// Takes the other end's half of the negotiation, its candidates included; once.
+    ///
+    /// `dtlsRole` is our own role. Without a fingerprint that stands for an identity (SHA-256 or better) there is no
+    /// session: `transport.remote-description`.
+    package func setRemote(_ remote: TransportDescription, dtlsRole: DTLSRole) throws(TransportError) {
+        loop.preconditionOnLoop()
+        guard let ice, state == .new || state == .started else { return }
+        guard !isRemoteSet else { throw Self.refusal("it was given before, and a peer takes it once") }
+        // Lengths of RFC 8839 section 5.4.
+        guard (4...256).contains(remote.iceUfrag.utf8.count), (22...256).contains(remote.icePwd.utf8.count) else {
+            throw Self.refusal("its ICE credentials are shorter or longer than RFC 8839 allows")
+        }
+        let fingerprints = remote.fingerprints.filter { ["sha-256", "sha-384", "sha-512"].contains($0.algorithm) }
+        guard !fingerprints.isEmpty else {
+            throw Self.refusal("it has no certificate fingerprint by sha-256, sha-384 or sha-512")
+        }
+        guard ice.setRemote(ufrag: remote.iceUfrag, password: remote.icePwd) else {
+            throw Self.refusal("libnice does not take its ICE credentials")
+        }
+        isRemoteSet = true
+        let now = loop.now
+        session.start(role: dtlsRole, expecting: fingerprints, now: now)
+        connectTimer?.arm(at: now + configuration.connectTimeout)
+        for candidate in remote.candidates { ice.addRemoteCandidate(candidate) }
+        if remote.endOfCandidates { ice.remoteCandidatesEnded() }
+        touch()
+    }
+
+    /// Tries one more address of the other end. What cannot be used is counted in the statistics and ignored.
+    package func addRemoteCandidate(_ attribute: String) {
+        loop.preconditionOnLoop()
+        ice?.addRemoteCandidate(attribute)
+    }
+
+    /// No more candidates come; ICE may report failure when all have been tried.
+    package func remoteCandidatesEnded() {
+        loop.preconditionOnLoop()
+        ice?.remoteCandidatesEnded()
+    }
+
+    // MARK: - Media
+
+    package func addSender(_ configuration: SenderConfiguration) -> SenderID {
+        touch()
+        return session.addSender(configuration)
+    }
+
+    package func removeSender(_ sender: SenderID) {
+        touch()
+        session.removeSender(sender, now: loop.now)
+    }
+
+    package func addReceiver(_ configuration: ReceiverConfiguration) -> ReceiverID {
+        touch()
+        return session.addReceiver(configuration)
+    }
+
+    package func removeReceiver(_ receiver: ReceiverID) {
+        touch()
+        session.removeReceiver(receiver)
+    }
+
+    /// Sends a packet in the clear; it leaves encrypted at the end of the turn. Dropped before `.secured`.
+    package func send(
+        _ packet: borrowing PacketBuffer, header: RTPHeader, rewrite: Rewrite, via sender: SenderID
+    ) {
+        touch()
+        session.send(packet, header: header, rewrite: rewrite, via: sender, now: loop.turnTime)
+    }
+
+    /// Ties the stream's RTP timestamps to the publisher's wall clock, for sender reports.
+    package func setClock(_ sender: SenderID, ntp: NTPTime, rtp: RTPTimestamp, at time: MonotonicTime) {
+        touch()
+        session.setClock(sender, ntp: ntp, rtp: rtp, at: time)
+    }
+
+    package func requestKeyframe(_ receiver: ReceiverID) {
+        touch()
+        session.requestKeyframe(receiver, now: loop.now)
+    }
+
+    // MARK: - Statistics
+
+    package var statistics: PeerStatistics {
+        var result = counters
+        result.session = session.statistics
+        result.candidatesIgnored = ice?.ignoredCandidates ?? counters.candidatesIgnored
+        return result
+    }
+
+    /// Counters of one stream; nil when it was removed.
+    package func statistics(of sender: SenderID) -> SenderStatistics? { session.statistics(of: sender) }
+
+    package func statistics(of receiver: ReceiverID) -> ReceiverStatistics? { session.statistics(of: receiver) }
+
+    /// Whether media can flow: between `.secured` and the end.
+    package var isSecured: Bool { session.isSecured }
+
+    /// The addresses that media takes, `127.0.0.1:40000`; nil before `.connected`.
+    package var selectedPair: (local: String, remote: String)? {
+        loop.preconditionOnLoop()
+        return ice?.selectedPair
+    }
+
+    // MARK: - The turn
+
+    /// Remembers that something was done whose results go out, or are reported, at the end of the turn.
+    @inline(__always)
+    private func touch() {
+        loop.preconditionOnLoop()
+        guard !isTouched else { return }
+        isTouched = true
+        loop.atEndOfTurn(self)
+    }
+
+    package func endTurn() {
+        isTouched = false
+        guard state != .closed else {
+            counters.candidatesIgnored = ice?.ignoredCandidates ?? 0
+            ice?.close()
+            ice = nil
+            return
+        }
+        deliverWaiting()
+        deliverSessionEvents()
+        guard state != .closed else { return }
+        flush()
+        let next = session.nextTimeout.time
+        if next != sessionTimer?.deadline { sessionTimer?.arm(at: next) }
+    }
+
+    private func deliverWaiting() {
+        guard !waiting.isEmpty else { return }
+        let events = waiting
+        waiting = []
+        for event in events {
+            if case .failed = event { end(with: event) } else { report(event) }
+        }
+    }
+
+    private func deliverSessionEvents() {
+        while state == .started || state == .new, let event = session.pollEvent() {
+            switch event {
+            case .secured(let profile):
+                connectTimer?.disarm()
+                counters.lastReceived = loop.now
+                silenceTimer?.arm(at: counters.lastReceived + configuration.silence)
+                report(.secured(profile))
+            case .failed(let reason): fail(TransportError(code: "transport.dtls", message: reason))
+            case .closed: end(with: .closed)
+            case .keyframeRequested(let sender): report(.keyframeRequested(sender))
+            case .lossBeyondRepair(let receiver): report(.lossBeyondRepair(receiver))
+            case .senderReport(let receiver, let ntp, let rtp, let time):
+                report(.senderReport(receiver, ntp: ntp, rtp: rtp, at: time))
+            case .bye(let receiver): report(.bye(receiver))
+            case .roundTrip(let time): report(.roundTrip(time))
+            }
+        }
+    }
+
+    private func report(_ event: PeerEvent) {
+        onEvent?(event)
+    }
+
+    private func fail(_ error: TransportError) {
+        end(with: .failed(error))
+    }
+
+    private func end(with event: PeerEvent) {
+        guard state == .new || state == .started else { return }
+        state = .over
+        connectTimer?.disarm()
+        silenceTimer?.disarm()
+        // What DTLS has to say about it, an alert, still goes out.
+        flush()
+        report(event)
+    }
+
+    private func flush() {
+        guard let ice, !session.outgoing.isEmpty else { return }
+        // The slabs change places, so that nothing is copied and the session may be entered while libnice sends.
+        swap(&loop.outgoing, &session.outgoing)
+        let count = loop.outgoing.count
+        let result = ice.send(loop.outgoing) {
+            guard impairment != nil else { return true }
+            return impairment?.admitsOutgoing() ?? true
+        }
+        counters.datagramsSent += result.sent
+        counters.datagramsRefused += result.refused
+        counters.datagramsImpaired += count - result.sent - result.refused
+        loop.outgoing.removeAll()
+    }
+
+    // MARK: - From libnice
+
+    private func handle(_ event: ICEEvent) {
+        switch event {
+        case .localCandidate(let text):
+            description.candidates.append(text)
+            waiting.append(.localCandidate(text))
+        case .gatheringDone:
+            description.endOfCandidates = true
+            waiting.append(.gatheringDone)
+        case .connected:
+            guard !isConnected else { return }
+            isConnected = true
+            let now = loop.now
+            session.transportConnected(now: now)
+            for datagram in early {
+                datagram.withUnsafeBytes { _ = loop.scratch.fill(with: $0) }
+                _ = session.receive(&loop.scratch, now: now)
+            }
+            early = []
+            waiting.append(.connected)
+        case .failed:
+            guard state == .new || state == .started else { return }
+            waiting.append(
+                .failed(
+                    isConnected
+                        ? TransportError(
+                            code: "transport.connection-lost",
+                            message: "The connection to the peer was lost: it has not answered for 30 seconds.")
+                        : TransportError(
+                            code: "transport.unreachable",
+                            message: "None of the peer's addresses could be reached; a firewall may block UDP.")))
+        }
+        touch()
+    }
+
+    private func receive(_ datagram: UnsafeRawBufferPointer) {
+        guard state == .started else { return }
+        counters.datagramsReceived += 1
+        if impairment != nil, impairment?.admitsIncoming() == false {
+            counters.datagramsImpaired += 1
+            return
+        }
+        guard loop.scratch.fill(with: datagram) else {
+            counters.datagramsTooLong += 1
+            return
+        }
+        guard isConnected || !keepEarly(datagram) else { return }
+        let now = loop.now
+        loop.turnTime = now
+        counters.lastReceived = now
+        switch session.receive(&loop.scratch, now: now) {
+        case .media(let receiver, let header): onMedia?(receiver, header, loop.scratch)
+        case .nothing: deliverSessionEvents()
+        }
+        touch()
+    }
+
+    /// A browser opens the DTLS handshake when its own first check has succeeded, before ICE has settled on a pair
+    /// here. libnice lets a datagram through only from an address that passed an authenticated check, so the first
+    /// flight is kept instead of costing the browser a repetition.
+    private func keepEarly(_ datagram: UnsafeRawBufferPointer) -> Bool {
+        guard let first = datagram.first, (20...63).contains(first) else { return false }
+        if early.count == Self.earlyCapacity { early.removeFirst() }
+        early.append(Array(datagram))
+        return true
+    }
+
+    /// A ClientHello with its post-quantum key share takes two datagrams; a repetition of it two more.
+    private static let earlyCapacity = 4
+
+    // MARK: - Timers
+
+    private func handleTimeout() {
+        session.handleTimeout(now: loop.now)
+        touch()
+    }
+
+    private func giveUpConnecting() {
+        let reached = isConnected ? "its addresses answer, but the DTLS handshake did not end" : "no address answered"
+        fail(
+            TransportError(
+                code: "transport.connect-timeout",
+                message: "The peer could not be connected within \(Int(configuration.connectTimeout.seconds)) seconds: "
+                    + "\(reached)."))
+    }
+
+    private func checkSilence() {
+        let due = counters.lastReceived + configuration.silence
+        let now = loop.now
+        if due > now {
+            if isSilent {
+                isSilent = false
+                report(.connected)
+            }
+            silenceTimer?.arm(at: due)
+        } else {
+            if !isSilent {
+                isSilent = true
+                report(.disconnected)
+            }
+            silenceTimer?.arm(at: now + Self.silenceRecheck)
+        }
+    }
+
+    /// How soon the end of a silence is noticed.
+    private static let silenceRecheck = TimeInterval.milliseconds(250)
+
+    private static func refusal(_ reason: String) -> TransportError {
+        TransportError(
+            code: "transport.remote-description", message: "The peer's transport description was refused: \(reason).")
+    }
+}
+
+extension PacketBuffer {
+    /// Replaces the contents by a datagram as it came; false when it is too long.
+    mutating func fill(with datagram: UnsafeRawBufferPointer) -> Bool {
+        guard datagram.count <= bytes.count else { return false }
+        bytes.withUnsafeMutableBytes { $0.copyMemory(from: datagram) }
+        count = datagram.count
+        return true
+    }
+}

@@ -1,0 +1,28 @@
+/// Events not yet polled. A newer event of the same kind and stream takes the older one's place, so that the queue is no
+/// longer than there are streams times kinds.
+struct EventQueue {
+    private var waiting: [PeerSessionEvent] = []
+
+    mutating func push(_ event: PeerSessionEvent) {
+        if let index = waiting.firstIndex(where: { $0.isReplaced(by: event) }) {
+            waiting[index] = event
+        } else {
+            waiting.append(event)
+        }
+    }
+
+    mutating func pop() -> PeerSessionEvent? { waiting.isEmpty ? nil : waiting.removeFirst() }
+}
+
+extension PeerSessionEvent {
+    fileprivate func isReplaced(by newer: PeerSessionEvent) -> Bool {
+        switch (self, newer) {
+        case (.keyframeRequested(let old), .keyframeRequested(let new)): old == new
+        case (.lossBeyondRepair(let old), .lossBeyondRepair(let new)): old == new
+        case (.senderReport(let old, _, _, _), .senderReport(let new, _, _, _)): old == new
+        case (.bye(let old), .bye(let new)): old == new
+        case (.roundTrip, .roundTrip): true
+        default: false
+        }
+    }
+}

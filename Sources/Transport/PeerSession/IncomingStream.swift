@@ -1,0 +1,122 @@
+import RTP
+
+/// One receiver: tells new packets from duplicates, notices losses, asks for them.
+final class IncomingStream {
+    /// Not more often than this is a keyframe asked for.
+    private static let keyframeRequestInterval = TimeInterval.milliseconds(200)
+
+    let id: ReceiverID
+    let configuration: ReceiverConfiguration
+    var ssrc: SSRC?
+    var retransmissionSSRC: SSRC?
+    private var reception: ReceptionStatistics
+    private var nacks = NackGenerator()
+    private var counters = ReceiverStatistics()
+    private var acceptedTypes = [Bool](repeating: false, count: 128)
+    /// Original payload type by that of its RTX; 0xff for none.
+    private var originalType = [UInt8](repeating: 0xff, count: 128)
+    private var keyframeRequestedAt: MonotonicTime?
+    private var wantsKeyframe = false
+
+    init(id: ReceiverID, configuration: ReceiverConfiguration) {
+        self.id = id
+        self.configuration = configuration
+        ssrc = configuration.ssrc
+        retransmissionSSRC = configuration.retransmissionSSRC
+        reception = ReceptionStatistics(clockRate: configuration.clockRate)
+        for type in configuration.payloadTypes where type < 128 { acceptedTypes[Int(type)] = true }
+        for (type, repeated) in configuration.retransmissionPayloadTypes where type < 128 && repeated < 128 {
+            originalType[Int(repeated)] = type
+        }
+    }
+
+    func accepts(_ payloadType: UInt8) -> Bool { acceptedTypes[Int(payloadType & 0x7f)] }
+
+    func original(of payloadType: UInt8) -> UInt8? {
+        let type = originalType[Int(payloadType & 0x7f)]
+        return type == 0xff ? nil : type
+    }
+
+    /// Points the stream to a new source and starts counting anew.
+    func bind(_ newSSRC: SSRC) {
+        ssrc = newSSRC
+        counters.lost += reception.lost
+        reception = ReceptionStatistics(clockRate: configuration.clockRate)
+        nacks.reset()
+    }
+
+    /// Takes a packet with its original header. `roundTrip` gets a sample when the packet answers a NACK.
+    func receive(
+        _ header: RTPHeader, isRetransmission: Bool, now: MonotonicTime, roundTrip: inout RoundTripEstimate
+    ) -> ReceptionStatistics.Arrival {
+        let arrival = reception.receive(
+            header.sequenceNumber, timestamp: header.timestamp, isRetransmission: isRetransmission, now: now)
+        switch arrival {
+        case .new(let number):
+            count(header)
+            guard configuration.nack else { return arrival }
+            if case .recovered(let asked) = nacks.receive(number, now: now) {
+                counters.recovered += 1
+                if isRetransmission, let asked { roundTrip.add(now - asked) }
+            }
+        case .restarted(let number):
+            count(header)
+            nacks.reset()
+            if configuration.nack { _ = nacks.receive(number, now: now) }
+        case .duplicate:
+            counters.duplicates += 1
+        case .tooOld:
+            break
+        }
+        return arrival
+    }
+
+    private func count(_ header: RTPHeader) {
+        counters.packets += 1
+        counters.bytes += header.payloadEnd
+    }
+
+    func receiveSenderReport(_ ntp: NTPTime, now: MonotonicTime) { reception.receiveSenderReport(ntp, now: now) }
+
+    func reportBlock(now: MonotonicTime) -> ReportBlock? {
+        guard let ssrc else { return nil }
+        return reception.reportBlock(ssrc: ssrc, now: now)
+    }
+
+    // MARK: Asking for packets and keyframes
+
+    func nackTimeout(roundTrip: TimeInterval) -> MonotonicTime { nacks.nextTimeout(roundTrip: roundTrip) }
+
+    /// Appends what to ask for; false when something was given up.
+    func collectNacks(into lost: inout [SequenceNumber], now: MonotonicTime, roundTrip: TimeInterval) -> Bool {
+        let before = lost.count
+        let isWhole = nacks.collect(into: &lost, now: now, roundTrip: roundTrip)
+        counters.nackedPackets += lost.count - before
+        return isWhole
+    }
+
+    var keyframeRequestTimeout: MonotonicTime {
+        guard wantsKeyframe, ssrc != nil else { return .never }
+        return keyframeRequestedAt.map { $0 + Self.keyframeRequestInterval } ?? .zero
+    }
+
+    func wantKeyframe() { wantsKeyframe = true }
+
+    /// Whether a keyframe is to be asked for now; notes that it was.
+    func takeKeyframeRequest(now: MonotonicTime) -> Bool {
+        guard keyframeRequestTimeout <= now else { return false }
+        wantsKeyframe = false
+        keyframeRequestedAt = now
+        counters.keyframeRequests += 1
+        return true
+    }
+
+    var statistics: ReceiverStatistics {
+        var result = counters
+        result.ssrc = ssrc
+        result.lost += reception.lost
+        result.jitter = reception.jitter
+        result.unrecovered = nacks.abandoned
+        return result
+    }
+}

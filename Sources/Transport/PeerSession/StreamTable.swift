@@ -1,0 +1,319 @@
+import RTP
+
+/// The senders and receivers of a session, and whose SSRC is whose. Knows no DTLS and no SRTP, so that the path of a
+/// packet through it is not generic.
+final class StreamTable {
+    /// Which stream an SSRC belongs to.
+    private struct Source {
+        var ssrc: UInt32
+        var slot: Int
+        var isRetransmission: Bool
+    }
+
+    let configuration: PeerSessionConfiguration
+    private(set) var senders: [OutgoingStream?] = []
+    private(set) var receivers: [IncomingStream?] = []
+    private var sources: [Source] = []
+    private var generation = 0
+    var random: RandomSource
+    var dropped = DroppedDatagrams()
+    var events = EventQueue()
+    /// Of sender reports, else of NACKs and their answers.
+    var reportedRoundTrip = RoundTripEstimate()
+    private var repairRoundTrip = RoundTripEstimate()
+    private var hinted: TimeInterval?
+
+    init(configuration: PeerSessionConfiguration) {
+        self.configuration = configuration
+        random = RandomSource(seed: configuration.seed)
+    }
+
+    var roundTrip: TimeInterval? { reportedRoundTrip.smoothed ?? repairRoundTrip.smoothed ?? hinted }
+
+    /// What NACKs are repeated after; while nothing is known long enough for a continent, short enough for a call.
+    var nackInterval: TimeInterval {
+        reportedRoundTrip.patience ?? repairRoundTrip.patience ?? hinted ?? .milliseconds(50)
+    }
+
+    func hint(roundTrip: TimeInterval) { hinted = roundTrip }
+
+    // MARK: Adding and finding streams
+
+    func addSender(_ configuration: SenderConfiguration) -> SenderID {
+        let slot = senders.firstIndex { $0 == nil } ?? senders.count
+        generation += 1
+        let id = SenderID(slot: slot, generation: generation)
+        let stream = OutgoingStream(id: id, configuration: configuration, random: &random)
+        if slot == senders.count { senders.append(stream) } else { senders[slot] = stream }
+        return id
+    }
+
+    func addReceiver(_ configuration: ReceiverConfiguration) -> ReceiverID {
+        let slot = receivers.firstIndex { $0 == nil } ?? receivers.count
+        generation += 1
+        let id = ReceiverID(slot: slot, generation: generation)
+        let stream = IncomingStream(id: id, configuration: configuration)
+        if slot == receivers.count { receivers.append(stream) } else { receivers[slot] = stream }
+        if let ssrc = configuration.ssrc { claim(ssrc, slot, isRetransmission: false) }
+        if let ssrc = configuration.retransmissionSSRC { claim(ssrc, slot, isRetransmission: true) }
+        return id
+    }
+
+    func sender(_ id: SenderID) -> OutgoingStream? {
+        guard senders.indices.contains(id.slot), let stream = senders[id.slot], stream.id == id else { return nil }
+        return stream
+    }
+
+    func receiver(_ id: ReceiverID) -> IncomingStream? {
+        guard receivers.indices.contains(id.slot), let stream = receivers[id.slot], stream.id == id else { return nil }
+        return stream
+    }
+
+    func removeSender(_ id: SenderID) -> OutgoingStream? {
+        guard let stream = sender(id) else { return nil }
+        senders[id.slot] = nil
+        return stream
+    }
+
+    func removeReceiver(_ id: ReceiverID) {
+        guard receiver(id) != nil else { return }
+        receivers[id.slot] = nil
+        sources.removeAll { $0.slot == id.slot }
+    }
+
+    /// The first sender with this media SSRC.
+    func sender(_ ssrc: SSRC) -> OutgoingStream? {
+        for sender in senders {
+            if let sender, sender.configuration.ssrc == ssrc { return sender }
+        }
+        return nil
+    }
+
+    private func claim(_ ssrc: SSRC, _ slot: Int, isRetransmission: Bool) {
+        sources.removeAll {
+            $0.ssrc == ssrc.rawValue || ($0.slot == slot && $0.isRetransmission == isRetransmission)
+        }
+        sources.append(Source(ssrc: ssrc.rawValue, slot: slot, isRetransmission: isRetransmission))
+    }
+
+    private func position(of ssrc: SSRC) -> Int? {
+        for index in sources.indices where sources[index].ssrc == ssrc.rawValue { return index }
+        return nil
+    }
+
+    /// The receiver of a media SSRC.
+    func receiver(_ ssrc: SSRC) -> IncomingStream? {
+        guard let index = position(of: ssrc), !sources[index].isRetransmission else { return nil }
+        return receivers[sources[index].slot]
+    }
+
+    // MARK: Taking a packet
+
+    /// Takes a decrypted packet: finds its receiver, unwraps RTX, filters duplicates.
+    func receive(_ packet: inout PacketBuffer, _ header: RTPHeader, now: MonotonicTime) -> Received {
+        guard let index = position(of: header.ssrc) ?? bind(header, packet), let stream = receivers[sources[index].slot]
+        else {
+            dropped.unknownSSRC += 1
+            return .nothing
+        }
+        let isRetransmission = sources[index].isRetransmission
+        var header = header
+        if isRetransmission {
+            guard let type = stream.original(of: header.payloadType) else {
+                dropped.unknownPayloadType += 1
+                return .nothing
+            }
+            guard header.payloadLength > 0 else {
+                dropped.padding += 1
+                return .nothing
+            }
+            guard let ssrc = stream.ssrc else {
+                dropped.unknownSSRC += 1
+                return .nothing
+            }
+            guard let original = Retransmission.unwrap(&packet, header: header, payloadType: type, ssrc: ssrc) else {
+                dropped.malformed += 1
+                return .nothing
+            }
+            header = original
+        } else if !stream.accepts(header.payloadType) {
+            dropped.unknownPayloadType += 1
+            return .nothing
+        }
+        switch stream.receive(header, isRetransmission: isRetransmission, now: now, roundTrip: &repairRoundTrip) {
+        case .new, .restarted:
+            return .media(stream.id, header)
+        case .duplicate:
+            dropped.duplicates += 1
+        case .tooOld:
+            dropped.tooOld += 1
+        }
+        return .nothing
+    }
+
+    /// Finds the receiver of an unknown SSRC by its MID extension, or by a payload type that only one receiver without
+    /// an SSRC takes (RFC 9143 section 9.2). The packet was authenticated before.
+    private func bind(_ header: RTPHeader, _ packet: borrowing PacketBuffer) -> Int? {
+        var found: IncomingStream?
+        var hasMid = false
+        for case let stream? in receivers {
+            guard let id = stream.configuration.midExtensionID,
+                let range = header.headerExtension(id: id, in: packet)
+            else { continue }
+            hasMid = true
+            if packet.bytes[range].elementsEqual(stream.configuration.mid.utf8) {
+                found = stream
+                break
+            }
+        }
+        if found == nil, !hasMid { found = onlyReceiver(of: header.payloadType) }
+        guard let stream = found else { return nil }
+        if stream.original(of: header.payloadType) != nil {
+            stream.retransmissionSSRC = header.ssrc
+            claim(header.ssrc, stream.id.slot, isRetransmission: true)
+        } else {
+            guard stream.accepts(header.payloadType) else { return nil }
+            stream.bind(header.ssrc)
+            claim(header.ssrc, stream.id.slot, isRetransmission: false)
+        }
+        return position(of: header.ssrc)
+    }
+
+    private func onlyReceiver(of payloadType: UInt8) -> IncomingStream? {
+        var found: IncomingStream?
+        for case let stream? in receivers {
+            let isOriginal = stream.accepts(payloadType)
+            guard isOriginal || stream.original(of: payloadType) != nil else { continue }
+            if found != nil { return nil }
+            found = stream
+        }
+        guard let stream = found else { return nil }
+        let known = stream.accepts(payloadType) ? stream.ssrc : stream.retransmissionSSRC
+        return known == nil ? stream : nil
+    }
+
+    // MARK: Taking feedback
+
+    /// Takes all of an RTCP compound but NACKs, which are returned: answering them sends packets.
+    func receive(
+        _ packets: [RTCPPacket], now: MonotonicTime, repairs: (OutgoingStream, [SequenceNumber]) -> Void
+    ) {
+        for packet in packets {
+            switch packet {
+            case .senderReport(let information, let blocks):
+                receive(information, now: now)
+                receive(blocks, now: now)
+            case .receiverReport(_, let blocks):
+                receive(blocks, now: now)
+            case .nack(_, let media, let lost):
+                guard let stream = sender(media) else { continue }
+                stream.countNack(lost.count)
+                repairs(stream, lost)
+            case .pictureLoss(_, let media):
+                if let stream = sender(media) { keyframeRequested(stream) }
+            case .fullIntraRequest(_, let requests):
+                for request in requests {
+                    guard let stream = sender(request.ssrc), stream.isNew(command: request.command) else { continue }
+                    keyframeRequested(stream)
+                }
+            case .bye(let gone):
+                for ssrc in gone {
+                    if let stream = receiver(ssrc) { events.push(.bye(stream.id)) }
+                }
+            case .cname, .unknown:
+                continue
+            }
+        }
+    }
+
+    private func keyframeRequested(_ stream: OutgoingStream) {
+        stream.countKeyframeRequest()
+        events.push(.keyframeRequested(stream.id))
+    }
+
+    private func receive(_ information: SenderInformation, now: MonotonicTime) {
+        guard let stream = receiver(information.ssrc) else { return }
+        stream.receiveSenderReport(information.ntp, now: now)
+        events.push(.senderReport(stream.id, ntp: information.ntp, rtp: information.rtp, at: now))
+    }
+
+    private func receive(_ blocks: [ReportBlock], now: MonotonicTime) {
+        for block in blocks {
+            guard let stream = sender(block.ssrc), let sample = stream.receive(block, now: now) else { continue }
+            reportedRoundTrip.add(sample)
+            events.push(.roundTrip(sample))
+        }
+    }
+
+    // MARK: Saying something
+
+    /// The SSRC that this end speaks as.
+    var ownSSRC: SSRC {
+        for case let sender? in senders { return sender.configuration.ssrc }
+        return configuration.reportSSRC
+    }
+
+    /// What every compound begins with: a report, even an empty one, and the CNAME (RFC 3550 section 6.1).
+    var preamble: [RTCPPacket] {
+        let own = ownSSRC
+        return [.receiverReport(own, []), .cname(own, configuration.cname)]
+    }
+
+    /// Sender reports of all that has been sent and receiver reports of all that is received.
+    func reports(now: MonotonicTime) -> [RTCPPacket] {
+        var blocks: [ReportBlock] = []
+        for case let receiver? in receivers {
+            if let block = receiver.reportBlock(now: now) { blocks.append(block) }
+        }
+        var packets: [RTCPPacket] = []
+        for case let sender? in senders {
+            guard let information = sender.senderInformation(now: now) else { continue }
+            packets.append(.senderReport(information, []))
+        }
+        let own = ownSSRC
+        // 20 blocks leave room for the rest of a compound of 1200 bytes.
+        while !blocks.isEmpty {
+            packets.append(.receiverReport(own, Array(blocks.prefix(20))))
+            blocks.removeFirst(min(20, blocks.count))
+        }
+        if packets.isEmpty { return preamble }
+        packets.insert(.cname(own, configuration.cname), at: 1)
+        return packets
+    }
+
+    /// NACKs and keyframe requests that are due.
+    func feedback(now: MonotonicTime) -> [RTCPPacket] {
+        var packets: [RTCPPacket] = []
+        let own = ownSSRC
+        for case let receiver? in receivers {
+            guard let ssrc = receiver.ssrc else { continue }
+            if receiver.nackTimeout(roundTrip: nackInterval) <= now {
+                var lost: [SequenceNumber] = []
+                if !receiver.collectNacks(into: &lost, now: now, roundTrip: nackInterval) {
+                    events.push(.lossBeyondRepair(receiver.id))
+                }
+                // At worst each number takes four bytes of its own; a hundred fit anywhere.
+                for start in stride(from: 0, to: lost.count, by: 100) {
+                    let part = Array(lost[start..<min(start + 100, lost.count)])
+                    packets.append(.nack(sender: own, media: ssrc, lost: part))
+                }
+            }
+            if receiver.takeKeyframeRequest(now: now) {
+                packets.append(.pictureLoss(sender: own, media: ssrc))
+            }
+        }
+        return packets
+    }
+
+    /// When `feedback` next has something to say.
+    var nextFeedback: Deadline {
+        var next = Deadline.never
+        for case let receiver? in receivers {
+            next = next.earlier(receiver.nackTimeout(roundTrip: nackInterval), .nack)
+            next = next.earlier(receiver.keyframeRequestTimeout, .keyframeRequest)
+        }
+        return next
+    }
+
+    var hasStreams: Bool { senders.contains { $0 != nil } || receivers.contains { $0 != nil } }
+}

@@ -1,0 +1,35 @@
+/// What forwarding must know of an H.264 payload (RFC 6184).
+public enum H264Payload {
+    private static let idr: UInt8 = 5
+    private static let sequenceParameters: UInt8 = 7
+    private static let aggregate: UInt8 = 24
+    private static let fragment: UInt8 = 28
+
+    /// Whether a keyframe starts with this packet: an IDR slice or a sequence parameter set alone, among the units of a
+    /// STAP-A, or at the start of an FU-A.
+    public static func isKeyframeStart(_ packet: borrowing PacketBuffer, header: RTPHeader) -> Bool {
+        let start = header.payloadOffset
+        let end = header.payloadEnd
+        guard start < end else { return false }
+        switch packet.bytes[start] & 0x1f {
+        case idr, sequenceParameters:
+            return true
+        case aggregate:
+            var offset = start + 1
+            while offset + 3 <= end {
+                let length = Int(packet.uint16(at: offset))
+                guard length > 0, offset + 2 + length <= end else { return false }
+                let type = packet.bytes[offset + 2] & 0x1f
+                if type == idr || type == sequenceParameters { return true }
+                offset += 2 + length
+            }
+            return false
+        case fragment:
+            guard start + 1 < end, packet.bytes[start + 1] & 0x80 != 0 else { return false }
+            let type = packet.bytes[start + 1] & 0x1f
+            return type == idr || type == sequenceParameters
+        default:
+            return false
+        }
+    }
+}

@@ -1,0 +1,136 @@
+/// Notices missing packets of one stream and says when to ask for which (RFC 4585 section 6.2.1).
+///
+/// A gap is first given the chance to be mere reordering: until `reorderTime` has passed or `reorderPackets` later
+/// packets have come. Then it is asked for at once, and again every round trip, but not more often than
+/// `minimumInterval`, until it is given up.
+public struct NackGenerator: Sendable {
+    public struct Limits: Sendable {
+        public var reorderPackets = 3
+        public var reorderTime = TimeInterval.milliseconds(10)
+        public var minimumInterval = TimeInterval.milliseconds(20)
+        /// A live stream has moved on by then.
+        public var giveUpAfter = TimeInterval.seconds(1)
+        public var maximumTries = 10
+        /// More missing packets than this are not worth asking for: all are given up.
+        public var maximumMissing = 500
+
+        public init() {}
+    }
+
+    /// What a packet's arrival meant.
+    public enum Arrival: Sendable, Equatable {
+        case inOrder
+        /// It was missing; `answering` is when it was asked for, if that was exactly once, so that the answer's round
+        /// trip is known.
+        case recovered(answering: MonotonicTime?)
+        /// It opened a gap, or came without having been missed.
+        case other
+    }
+
+    private struct Missing {
+        var number: Int
+        var since: MonotonicTime
+        var tries = 0
+        var askedAt = MonotonicTime.zero
+    }
+
+    public var limits: Limits
+    /// Ascending.
+    private var missing: [Missing] = []
+    private var highest: Int?
+    /// Packets given up since the beginning.
+    public private(set) var abandoned = 0
+    private var abandonedBefore = 0
+
+    public init(limits: Limits = Limits()) {
+        self.limits = limits
+        missing.reserveCapacity(limits.maximumMissing)
+    }
+
+    public var missingCount: Int { missing.count }
+
+    /// Starts over, as for a stream that was restarted.
+    public mutating func reset() {
+        abandoned += missing.count
+        abandonedBefore = abandoned
+        missing.removeAll(keepingCapacity: true)
+        highest = nil
+    }
+
+    /// Takes the extended sequence number of a packet that was not there before.
+    public mutating func receive(_ number: Int, now: MonotonicTime) -> Arrival {
+        guard let highest else {
+            self.highest = number
+            return .inOrder
+        }
+        if number == highest + 1 {
+            self.highest = number
+            return .inOrder
+        }
+        if number > highest {
+            self.highest = number
+            open(gap: (highest + 1)..<number, now: now)
+            return .other
+        }
+        guard let index = position(of: number) else { return .other }
+        let found = missing.remove(at: index)
+        return .recovered(answering: found.tries == 1 ? found.askedAt : nil)
+    }
+
+    private mutating func open(gap: Range<Int>, now: MonotonicTime) {
+        if missing.count + gap.count > limits.maximumMissing {
+            abandoned += missing.count + gap.count
+            missing.removeAll(keepingCapacity: true)
+            return
+        }
+        for number in gap { missing.append(Missing(number: number, since: now)) }
+    }
+
+    private func position(of number: Int) -> Int? {
+        var low = 0
+        var high = missing.count
+        while low < high {
+            let middle = (low + high) / 2
+            if missing[middle].number < number { low = middle + 1 } else { high = middle }
+        }
+        return low < missing.count && missing[low].number == number ? low : nil
+    }
+
+    private func due(_ entry: Missing, _ interval: TimeInterval) -> MonotonicTime {
+        if entry.tries > 0 { return entry.askedAt + interval }
+        let isPassed = (highest ?? 0) >= entry.number + limits.reorderPackets
+        return isPassed ? entry.since : entry.since + limits.reorderTime
+    }
+
+    /// When `collect` next has something to say.
+    public func nextTimeout(roundTrip: TimeInterval) -> MonotonicTime {
+        if abandoned != abandonedBefore { return .zero }
+        guard !missing.isEmpty else { return .never }
+        let interval = max(roundTrip, limits.minimumInterval)
+        var next = MonotonicTime.never
+        for entry in missing { next = min(next, due(entry, interval)) }
+        return next
+    }
+
+    /// Appends the numbers to ask for now, ascending, and gives up those that were asked for too often or too long.
+    /// False when any were given up since the last call: the stream has a hole that stays.
+    public mutating func collect(
+        into lost: inout [SequenceNumber], now: MonotonicTime, roundTrip: TimeInterval
+    ) -> Bool {
+        let interval = max(roundTrip, limits.minimumInterval)
+        let limits = limits
+        let before = missing.count
+        missing.removeAll { entry in
+            now - entry.since >= limits.giveUpAfter
+                || (entry.tries >= limits.maximumTries && now >= entry.askedAt + interval)
+        }
+        abandoned += before - missing.count
+        for index in missing.indices where due(missing[index], interval) <= now {
+            missing[index].tries += 1
+            missing[index].askedAt = now
+            lost.append(SequenceNumber(UInt16(truncatingIfNeeded: missing[index].number)))
+        }
+        defer { abandonedBefore = abandoned }
+        return abandoned == abandonedBefore
+    }
+}

@@ -1,0 +1,122 @@
+/// Room for one datagram that is reused from packet to packet, so that the path of a packet allocates nothing.
+///
+/// Owned by a loop (scratch) or by a cache; never shared. `bytes` keeps its full capacity and `count` says how much
+/// of it is the packet: SRTP grows and shrinks a packet in place.
+public struct PacketBuffer: ~Copyable, Sendable {
+    /// Longest datagram handled: an Ethernet frame with room for SRTP's trailer.
+    public static let capacity = 2048
+
+    public var bytes: [UInt8]
+    public var count: Int
+
+    public init() {
+        bytes = [UInt8](repeating: 0, count: Self.capacity)
+        count = 0
+    }
+
+    /// Replaces the contents with a copy of another packet's.
+    public mutating func assign(copying other: borrowing PacketBuffer) {
+        copyBytes(from: other, 0..<other.count, to: 0)
+        count = other.count
+    }
+
+    /// Copies a range of another packet's bytes over this one's, from `offset` on; `count` stays as it is.
+    public mutating func copyBytes(from other: borrowing PacketBuffer, _ range: Range<Int>, to offset: Int) {
+        bytes.copyBytes(from: other.bytes, range, to: offset)
+    }
+
+    /// The big-endian number at `offset`.
+    @inlinable public func uint16(at offset: Int) -> UInt16 {
+        UInt16(bytes[offset]) << 8 | UInt16(bytes[offset + 1])
+    }
+
+    /// The big-endian number of three bytes at `offset`.
+    @inlinable public func uint24(at offset: Int) -> UInt32 {
+        UInt32(bytes[offset]) << 16 | UInt32(uint16(at: offset + 1))
+    }
+
+    /// The big-endian number at `offset`.
+    @inlinable public func uint32(at offset: Int) -> UInt32 {
+        UInt32(uint16(at: offset)) << 16 | UInt32(uint16(at: offset + 2))
+    }
+
+    /// The big-endian number at `offset`.
+    @inlinable public func uint64(at offset: Int) -> UInt64 {
+        UInt64(uint32(at: offset)) << 32 | UInt64(uint32(at: offset + 4))
+    }
+
+    @inlinable public mutating func setUInt16(_ value: UInt16, at offset: Int) {
+        bytes[offset] = UInt8(truncatingIfNeeded: value >> 8)
+        bytes[offset + 1] = UInt8(truncatingIfNeeded: value)
+    }
+
+    @inlinable public mutating func setUInt32(_ value: UInt32, at offset: Int) {
+        setUInt16(UInt16(truncatingIfNeeded: value >> 16), at: offset)
+        setUInt16(UInt16(truncatingIfNeeded: value), at: offset + 2)
+    }
+
+    @inlinable public mutating func setUInt64(_ value: UInt64, at offset: Int) {
+        setUInt32(UInt32(truncatingIfNeeded: value >> 32), at: offset)
+        setUInt32(UInt32(truncatingIfNeeded: value), at: offset + 4)
+    }
+
+    /// Replaces the contents. A longer packet than `capacity` is refused: false.
+    public mutating func assign(_ source: some Collection<UInt8>) -> Bool {
+        guard source.count <= Self.capacity else { return false }
+        var index = 0
+        for byte in source {
+            bytes[index] = byte
+            index += 1
+        }
+        count = index
+        return true
+    }
+}
+
+extension [UInt8] {
+    /// Copies a range of `source` over this array's elements from `offset` on; both must have the room.
+    ///
+    /// The loop over unchecked spans becomes vector moves; element by element through the arrays it would not.
+    package mutating func copyBytes(from source: borrowing [UInt8], _ range: Range<Int>, to offset: Int) {
+        precondition(range.lowerBound >= 0 && range.upperBound <= source.count)
+        precondition(offset >= 0 && offset + range.count <= count)
+        let from = source.span
+        var into = mutableSpan
+        let start = range.lowerBound
+        for index in 0..<range.count {
+            into[unchecked: offset + index] = from[unchecked: start + index]
+        }
+    }
+}
+
+/// Datagrams waiting to be sent in one go, back to back in one reused slab.
+public struct DatagramBatch: Sendable {
+    public private(set) var bytes: [UInt8] = []
+    /// Where each datagram ends in `bytes`.
+    public private(set) var ends: [Int] = []
+
+    public init() {}
+
+    public var isEmpty: Bool { ends.isEmpty }
+    public var count: Int { ends.count }
+
+    public mutating func append(_ packet: borrowing PacketBuffer) {
+        bytes.append(contentsOf: packet.bytes[..<packet.count])
+        ends.append(bytes.count)
+    }
+
+    public mutating func append(_ datagram: some Collection<UInt8>) {
+        bytes.append(contentsOf: datagram)
+        ends.append(bytes.count)
+    }
+
+    /// The datagram at `index`.
+    public subscript(index: Int) -> ArraySlice<UInt8> {
+        bytes[(index == 0 ? 0 : ends[index - 1])..<ends[index]]
+    }
+
+    public mutating func removeAll() {
+        bytes.removeAll(keepingCapacity: true)
+        ends.removeAll(keepingCapacity: true)
+    }
+}

@@ -1,0 +1,156 @@
+/// The header of an RTP packet (RFC 3550 section 5.1) as numbers and offsets into the packet; it owns no memory.
+///
+/// Every length was checked against the packet when it was parsed: 12 <= `payloadOffset` <= `payloadEnd` <=
+/// `packet.count`. The offsets are good as long as the packet is not rewritten.
+public struct RTPHeader: Sendable, Equatable {
+    public static let minimumLength = 12
+
+    public var payloadType: UInt8
+    public var marker: Bool
+    public var sequenceNumber: SequenceNumber
+    public var timestamp: RTPTimestamp
+    public var ssrc: SSRC
+    public var csrcCount: Int
+    /// The 16 bits before the extension's length: 0xBEDE for one-byte elements, 0x1000...0x100F for two-byte ones
+    /// (RFC 8285), 0 without an extension.
+    public var extensionProfile: UInt16
+    /// The header extension's elements, without its four bytes of profile and length; empty without one.
+    public var extensionRange: Range<Int>
+    public var hasExtension: Bool
+    public var hasPadding: Bool
+    public var payloadOffset: Int
+    /// Where the payload ends; padding lies behind it.
+    public var payloadEnd: Int
+
+    public var payloadLength: Int { payloadEnd - payloadOffset }
+
+    /// Reads the header of a packet in the clear; nil if it is no RTP or a length in it overruns.
+    public init?(parsing packet: borrowing PacketBuffer) {
+        self.init(parsingProtected: packet)
+        guard resolvePadding(in: packet) else { return nil }
+    }
+
+    /// Reads what SRTP leaves in the clear: all but the padding, so that `payloadEnd` is the packet's end.
+    /// `resolvePadding(in:)` completes it after decryption.
+    public init?(parsingProtected packet: borrowing PacketBuffer) {
+        let count = packet.count
+        guard count >= Self.minimumLength, count <= packet.bytes.count else { return nil }
+        let first = packet.bytes[0]
+        guard first >> 6 == 2 else { return nil }
+        csrcCount = Int(first & 0x0f)
+        hasExtension = first & 0x10 != 0
+        hasPadding = first & 0x20 != 0
+        marker = packet.bytes[1] & 0x80 != 0
+        payloadType = packet.bytes[1] & 0x7f
+        sequenceNumber = SequenceNumber(packet.uint16(at: 2))
+        timestamp = RTPTimestamp(packet.uint32(at: 4))
+        ssrc = SSRC(packet.uint32(at: 8))
+        var offset = Self.minimumLength + 4 * csrcCount
+        extensionProfile = 0
+        extensionRange = offset..<offset
+        if hasExtension {
+            guard offset + 4 <= count else { return nil }
+            extensionProfile = packet.uint16(at: offset)
+            let length = 4 * Int(packet.uint16(at: offset + 2))
+            offset += 4
+            guard offset + length <= count else { return nil }
+            extensionRange = offset..<(offset + length)
+            offset += length
+        }
+        guard offset <= count else { return nil }
+        payloadOffset = offset
+        payloadEnd = count
+    }
+
+    /// Takes the padding off the payload; false when the padding overruns the payload (RFC 3550 section 5.1: the last
+    /// byte counts the padding and itself).
+    public mutating func resolvePadding(in packet: borrowing PacketBuffer) -> Bool {
+        payloadEnd = packet.count
+        guard payloadEnd >= payloadOffset else { return false }
+        guard hasPadding else { return true }
+        guard payloadEnd > payloadOffset else { return false }
+        let padding = Int(packet.bytes[payloadEnd - 1])
+        guard padding >= 1, padding <= payloadEnd - payloadOffset else { return false }
+        payloadEnd -= padding
+        return true
+    }
+
+    /// Where the value of a header extension element lies in the packet; nil if it is absent or the elements before it
+    /// overrun (RFC 8285 sections 4.2 and 4.3).
+    public func headerExtension(id: UInt8, in packet: borrowing PacketBuffer) -> Range<Int>? {
+        if extensionProfile == 0xBEDE { return oneByteElement(id: id, in: packet) }
+        if extensionProfile & 0xfff0 == 0x1000 { return twoByteElement(id: id, in: packet) }
+        return nil
+    }
+
+    private func oneByteElement(id: UInt8, in packet: borrowing PacketBuffer) -> Range<Int>? {
+        var offset = extensionRange.lowerBound
+        while offset < extensionRange.upperBound {
+            let byte = packet.bytes[offset]
+            offset += 1
+            let element = byte >> 4
+            // Padding is a zero byte; an id of 0 with a length is skipped likewise, 15 ends the elements.
+            if byte == 0 { continue }
+            if element == 15 { return nil }
+            let length = Int(byte & 0x0f) + 1
+            guard offset + length <= extensionRange.upperBound else { return nil }
+            if element == id, element != 0 { return offset..<(offset + length) }
+            offset += length
+        }
+        return nil
+    }
+
+    private func twoByteElement(id: UInt8, in packet: borrowing PacketBuffer) -> Range<Int>? {
+        var offset = extensionRange.lowerBound
+        while offset < extensionRange.upperBound {
+            let element = packet.bytes[offset]
+            offset += 1
+            if element == 0 { continue }
+            guard offset < extensionRange.upperBound else { return nil }
+            let length = Int(packet.bytes[offset])
+            offset += 1
+            guard offset + length <= extensionRange.upperBound else { return nil }
+            if element == id { return offset..<(offset + length) }
+            offset += length
+        }
+        return nil
+    }
+
+    /// The contributing source at `index`, below `csrcCount`.
+    public func contributingSource(_ index: Int, in packet: borrowing PacketBuffer) -> SSRC {
+        precondition(index >= 0 && index < csrcCount)
+        return SSRC(packet.uint32(at: Self.minimumLength + 4 * index))
+    }
+
+    /// Writes marker, payload type, sequence number, timestamp and SSRC over the packet's own; the rest of the packet
+    /// stays as it is. Writing what was parsed changes nothing.
+    public func write(into packet: inout PacketBuffer) {
+        precondition(packet.count >= Self.minimumLength)
+        packet.bytes[1] = (marker ? 0x80 : 0) | (payloadType & 0x7f)
+        packet.setUInt16(sequenceNumber.rawValue, at: 2)
+        packet.setUInt32(timestamp.rawValue, at: 4)
+        packet.setUInt32(ssrc.rawValue, at: 8)
+    }
+}
+
+extension PacketBuffer {
+    /// Makes this an RTP packet without CSRCs, extension or padding. False when the payload is too long.
+    public mutating func assignRTP(
+        payloadType: UInt8, sequenceNumber: SequenceNumber, timestamp: RTPTimestamp, ssrc: SSRC, marker: Bool = false,
+        payload: some Collection<UInt8>
+    ) -> Bool {
+        guard RTPHeader.minimumLength + payload.count <= Self.capacity else { return false }
+        bytes[0] = 0x80
+        bytes[1] = (marker ? 0x80 : 0) | (payloadType & 0x7f)
+        setUInt16(sequenceNumber.rawValue, at: 2)
+        setUInt32(timestamp.rawValue, at: 4)
+        setUInt32(ssrc.rawValue, at: 8)
+        var offset = RTPHeader.minimumLength
+        for byte in payload {
+            bytes[offset] = byte
+            offset += 1
+        }
+        count = offset
+        return true
+    }
+}

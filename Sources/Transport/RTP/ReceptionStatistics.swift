@@ -1,0 +1,157 @@
+/// What a receiver counts about one stream, and what it reports (RFC 3550 sections 6.4.1, A.1, A.3 and A.8). Also tells
+/// duplicates from new packets.
+public struct ReceptionStatistics: Sendable {
+    public enum Arrival: Sendable, Equatable {
+        /// A packet not seen before, with its extended sequence number.
+        case new(Int)
+        /// As `new`, but the stream began anew: the numbers before no longer count.
+        case restarted(Int)
+        case duplicate
+        /// So far behind that it cannot be told from a duplicate.
+        case tooOld
+    }
+
+    /// Packets behind the newest within which duplicates are known.
+    public static let window = 2048
+    /// A step forward beyond this is a restart once a second packet follows in order (RFC 3550 A.1, MAX_DROPOUT).
+    public static let maximumDropout = 3000
+
+    public let clockRate: UInt32
+    private var unwrapper = SequenceUnwrapper()
+    /// A bit for each of the last `window` numbers.
+    private var seen = [UInt64](repeating: 0, count: ReceptionStatistics.window / 64)
+    private var base = 0
+    private var badNext: SequenceNumber?
+    private var received = 0
+    private var expectedBefore = 0
+    private var receivedBefore = 0
+    /// Losses of the stream before it was restarted.
+    private var lostBeforeRestart = 0
+    private var lastArrival: MonotonicTime?
+    private var lastTimestamp = RTPTimestamp(0)
+    /// Jitter in 16ths of a timestamp unit.
+    private var scaledJitter = 0
+    private var lastSenderReport: (compact: UInt32, at: MonotonicTime)?
+
+    public init(clockRate: UInt32) { self.clockRate = max(clockRate, 1) }
+
+    public var hasReceived: Bool { unwrapper.highest != nil }
+    /// The newest extended sequence number.
+    public var highest: Int? { unwrapper.highest }
+
+    private var expected: Int { unwrapper.highest.map { $0 - base + 1 } ?? 0 }
+
+    /// Packets lost so far; late ones and repairs of the original stream count as received.
+    public var lost: Int { lostBeforeRestart + expected - received }
+
+    public var jitter: TimeInterval {
+        TimeInterval(nanoseconds: Int64(scaledJitter / 16) * 1_000_000_000 / Int64(clockRate))
+    }
+
+    /// Takes a packet. A retransmission (its header restored) fills a gap but counts neither as received nor into the
+    /// jitter: reports describe the network.
+    public mutating func receive(
+        _ sequenceNumber: SequenceNumber, timestamp: RTPTimestamp, isRetransmission: Bool = false, now: MonotonicTime
+    ) -> Arrival {
+        guard let highest = unwrapper.highest else {
+            // A repair of what never came in the first place cannot begin a stream.
+            if isRetransmission { return .tooOld }
+            begin(sequenceNumber)
+            count(timestamp, now)
+            return .new(base)
+        }
+        let number = unwrapper.extended(sequenceNumber)
+        if number > highest + Self.maximumDropout || number <= highest - Self.window {
+            if isRetransmission { return .tooOld }
+            guard badNext == sequenceNumber else {
+                badNext = sequenceNumber.advanced(by: 1)
+                return .tooOld
+            }
+            lostBeforeRestart = lost
+            begin(sequenceNumber)
+            count(timestamp, now)
+            return .restarted(base)
+        }
+        if number > highest {
+            clear((highest + 1)...number)
+            _ = unwrapper.unwrap(sequenceNumber)
+        } else if isSeen(number) {
+            return .duplicate
+        }
+        mark(number)
+        if !isRetransmission { count(timestamp, now) }
+        return .new(number)
+    }
+
+    private mutating func begin(_ sequenceNumber: SequenceNumber) {
+        unwrapper = SequenceUnwrapper()
+        base = unwrapper.unwrap(sequenceNumber)
+        for index in seen.indices { seen[index] = 0 }
+        mark(base)
+        badNext = nil
+        received = 0
+        expectedBefore = 0
+        receivedBefore = 0
+        lastArrival = nil
+        scaledJitter = 0
+    }
+
+    private mutating func count(_ timestamp: RTPTimestamp, _ now: MonotonicTime) {
+        received += 1
+        if let lastArrival {
+            // Seconds apart, the product stays far below 2^63; a longer silence says nothing about jitter.
+            let elapsed = (now - lastArrival).nanoseconds
+            if elapsed < 10_000_000_000 {
+                let ticks = Int(elapsed * Int64(clockRate) / 1_000_000_000)
+                let difference = abs(ticks - timestamp.distance(from: lastTimestamp))
+                // A jump of the timestamp, as at a switch of streams, is no jitter either.
+                if difference < Int(clockRate) * 10 { scaledJitter += difference - (scaledJitter + 8) >> 4 }
+            }
+        }
+        lastArrival = now
+        lastTimestamp = timestamp
+    }
+
+    private func isSeen(_ number: Int) -> Bool {
+        seen[(number / 64) & (seen.count - 1)] & (1 << UInt64(number & 63)) != 0
+    }
+
+    private mutating func mark(_ number: Int) {
+        seen[(number / 64) & (seen.count - 1)] |= 1 << UInt64(number & 63)
+    }
+
+    private mutating func clear(_ numbers: ClosedRange<Int>) {
+        guard numbers.count < Self.window else {
+            for index in seen.indices { seen[index] = 0 }
+            return
+        }
+        for number in numbers { seen[(number / 64) & (seen.count - 1)] &= ~(1 << UInt64(number & 63)) }
+    }
+
+    /// Notes a sender report of this stream for LSR and DLSR.
+    public mutating func receiveSenderReport(_ ntp: NTPTime, now: MonotonicTime) {
+        lastSenderReport = (ntp.compact, now)
+    }
+
+    /// The block for the next report; the loss fraction counts from the block before. Nil before the first packet.
+    public mutating func reportBlock(ssrc: SSRC, now: MonotonicTime) -> ReportBlock? {
+        guard let highest = unwrapper.highest else { return nil }
+        let expectedSince = expected - expectedBefore
+        let lostSince = expectedSince - (received - receivedBefore)
+        expectedBefore = expected
+        receivedBefore = received
+        let fraction = expectedSince > 0 && lostSince > 0 ? min(255, lostSince * 256 / expectedSince) : 0
+        var delay: UInt32 = 0
+        if let lastSenderReport {
+            let elapsed = max(0, (now - lastSenderReport.at).nanoseconds)
+            // In 65536ths of a second; 18 hours fill the field.
+            delay = UInt32(clamping: elapsed / 1_000_000_000 * 65536 + elapsed % 1_000_000_000 * 65536 / 1_000_000_000)
+        }
+        return ReportBlock(
+            ssrc: ssrc, fractionLost: UInt8(fraction), cumulativeLost: lost,
+            // The first turn that `SequenceUnwrapper` adds is not one the sender knows of.
+            extendedHighestSequence: UInt32(truncatingIfNeeded: highest - 65536),
+            jitter: UInt32(clamping: scaledJitter / 16), lastSenderReport: lastSenderReport?.compact ?? 0,
+            delaySinceLastSenderReport: delay)
+    }
+}

@@ -1,0 +1,47 @@
+/// Ties a stream's RTP timestamps to wall-clock time: at `at`, the wall clock was `ntp` and the stream `rtp`. A sender
+/// report carries the pair extrapolated to the moment of sending (RFC 3550 section 6.4.1).
+public struct SenderClock: Sendable, Equatable {
+    public var ntp: NTPTime
+    public var rtp: RTPTimestamp
+    public var at: MonotonicTime
+    public var clockRate: UInt32
+
+    public init(ntp: NTPTime, rtp: RTPTimestamp, at: MonotonicTime, clockRate: UInt32) {
+        self.ntp = ntp
+        self.rtp = rtp
+        self.at = at
+        self.clockRate = clockRate
+    }
+
+    /// The same line at another moment.
+    public func extrapolated(to now: MonotonicTime) -> SenderClock {
+        let elapsed = (now - at).nanoseconds
+        let rate = Int64(clockRate)
+        let ticks = elapsed / 1_000_000_000 * rate + elapsed % 1_000_000_000 * rate / 1_000_000_000
+        return SenderClock(
+            ntp: ntp.advanced(by: now - at), rtp: rtp.advanced(by: Int(ticks)), at: now, clockRate: clockRate)
+    }
+}
+
+/// Smoothed round trip time and its variation (RFC 6298 section 2).
+public struct RoundTripEstimate: Sendable, Equatable {
+    public private(set) var smoothed: TimeInterval?
+    public private(set) var variation = TimeInterval.zero
+
+    public init() {}
+
+    public mutating func add(_ sample: TimeInterval) {
+        guard sample >= .zero else { return }
+        guard let before = smoothed else {
+            smoothed = sample
+            variation = sample / 2
+            return
+        }
+        let deviation = TimeInterval(nanoseconds: abs((sample - before).nanoseconds))
+        variation = variation + (deviation - variation) / 4
+        smoothed = before + (sample - before) / 8
+    }
+
+    /// How long to wait for an answer before asking again: an answer is seldom later than this.
+    public var patience: TimeInterval? { smoothed.map { $0 + variation * 4 } }
+}

@@ -1,0 +1,217 @@
+/// A session description as WebRTC exchanges it (RFC 8866, JSEP's subset of RFC 8829): one bundled transport, one media
+/// description for each stream.
+///
+/// Parsing keeps what is listed here and drops other attributes. It refuses more than `maximumLength` bytes,
+/// `maximumMedia` media descriptions or `maximumCandidates` candidates in time linear in the length.
+public struct SessionDescription: Sendable, Equatable {
+    public static let maximumLength = 65536
+    public static let maximumMedia = 64
+    public static let maximumCandidates = 200
+
+    public var sessionID: UInt64
+    public var version: UInt64
+    /// The mids of the BUNDLE group (RFC 9143); `serialized()` writes the mids of all media that is not rejected when
+    /// this is nil.
+    public var bundle: [String]?
+    public var media: [MediaDescription]
+
+    public init(sessionID: UInt64, version: UInt64 = 1, bundle: [String]? = nil, media: [MediaDescription]) {
+        self.sessionID = sessionID
+        self.version = version
+        self.bundle = bundle
+        self.media = media
+    }
+
+    /// The transport that all bundled media shares: that of the first media description that is not rejected.
+    public var transport: TransportDescription? { media.first { !$0.isRejected }?.transport }
+
+    public subscript(mid mid: String) -> MediaDescription? { media.first { $0.mid == mid } }
+}
+
+/// One m-line and its attributes.
+public struct MediaDescription: Sendable, Equatable {
+    public enum Kind: String, Sendable {
+        case audio
+        case video
+        /// Anything else, data channels foremost. It is carried so that an answer can refuse it by `isRejected`.
+        case application
+    }
+
+    public var kind: Kind
+    public var mid: String
+    /// Port 0 without `a=bundle-only`: the stream is refused or stopped.
+    public var isRejected: Bool
+    public var direction: MediaDirection
+    public var formats: [PayloadFormat]
+    public var extensions: [HeaderExtension]
+    /// The SSRCs of primary streams; that of the RTX stream is not among them.
+    public var ssrcs: [SSRC]
+    /// The second SSRC of the first FID group (RFC 5576).
+    public var retransmissionSSRC: SSRC?
+    public var cname: String?
+    /// Stream and track identifier as `a=msid` has them, `stream track` (RFC 8830).
+    public var msid: String?
+    public var transport: TransportDescription
+    /// For `application`: the m-line's media, protocol and formats, so that an answer repeats them.
+    public var applicationLine: ApplicationLine?
+
+    public struct ApplicationLine: Sendable, Equatable {
+        public var media: String
+        public var proto: String
+        public var formats: String
+
+        public init(media: String, proto: String, formats: String) {
+            self.media = media
+            self.proto = proto
+            self.formats = formats
+        }
+    }
+
+    public init(
+        kind: Kind, mid: String, direction: MediaDirection, formats: [PayloadFormat] = [],
+        extensions: [HeaderExtension] = [], ssrcs: [SSRC] = [], retransmissionSSRC: SSRC? = nil, cname: String? = nil,
+        msid: String? = nil, transport: TransportDescription, isRejected: Bool = false,
+        applicationLine: ApplicationLine? = nil
+    ) {
+        self.kind = kind
+        self.mid = mid
+        self.isRejected = isRejected
+        self.direction = direction
+        self.formats = formats
+        self.extensions = extensions
+        self.ssrcs = ssrcs
+        self.retransmissionSSRC = retransmissionSSRC
+        self.cname = cname
+        self.msid = msid
+        self.transport = transport
+        self.applicationLine = applicationLine
+    }
+
+    /// The formats with this encoding name, compared without case (RFC 8866 section 6.6).
+    public func formats(encoding: String) -> [PayloadFormat] {
+        formats.filter { $0.encoding.lowercased() == encoding.lowercased() }
+    }
+
+    public func format(payloadType: UInt8) -> PayloadFormat? { formats.first { $0.payloadType == payloadType } }
+
+    /// The RTX payload type that repeats this one.
+    public func retransmissionPayloadType(for payloadType: UInt8) -> UInt8? {
+        formats.first { $0.retransmits == payloadType }?.payloadType
+    }
+
+    public func extensionID(uri: String) -> UInt8? { extensions.first { $0.uri == uri }?.id }
+}
+
+public enum MediaDirection: String, Sendable {
+    case sendrecv
+    case sendonly
+    case recvonly
+    case inactive
+
+    /// The same direction seen from the other side.
+    public var reversed: MediaDirection {
+        switch self {
+        case .sendonly: .recvonly
+        case .recvonly: .sendonly
+        case .sendrecv, .inactive: self
+        }
+    }
+}
+
+/// One payload type of a media description: its `rtpmap`, `fmtp` and `rtcp-fb` lines.
+public struct PayloadFormat: Sendable, Equatable {
+    public var payloadType: UInt8
+    /// Encoding name as written, `VP8`, `H264`, `opus`, `rtx`; empty for a static payload type without `rtpmap`.
+    public var encoding: String
+    public var clockRate: UInt32
+    /// Audio channels; 1 where none are written.
+    public var channels: Int
+    /// The `fmtp` value, `a=b;c=d`; empty without one.
+    public var parameters: String
+    /// `rtcp-fb` values, `nack`, `nack pli`, `ccm fir`.
+    public var feedback: [String]
+
+    public init(
+        payloadType: UInt8, encoding: String, clockRate: UInt32, channels: Int = 1, parameters: String = "",
+        feedback: [String] = []
+    ) {
+        self.payloadType = payloadType
+        self.encoding = encoding
+        self.clockRate = clockRate
+        self.channels = channels
+        self.parameters = parameters
+        self.feedback = feedback
+    }
+
+    /// An RTX format for another payload type (RFC 4588 section 8.6).
+    public static func retransmission(of payloadType: UInt8, as own: UInt8, clockRate: UInt32 = 90000) -> Self {
+        Self(payloadType: own, encoding: "rtx", clockRate: clockRate, parameters: "apt=\(payloadType)")
+    }
+
+    /// For `rtx`: the payload type that it repeats.
+    public var retransmits: UInt8? {
+        guard encoding.lowercased() == "rtx" else { return nil }
+        return parameter("apt").flatMap { UInt8($0) }
+    }
+
+    /// The value of one parameter of `parameters`, names compared without case.
+    public func parameter(_ name: String) -> String? {
+        for pair in parameters.split(separator: ";") {
+            let parts = pair.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+            guard parts.count == 2, trimmed(parts[0]).lowercased() == name.lowercased() else { continue }
+            return String(trimmed(parts[1]))
+        }
+        return nil
+    }
+
+    private func trimmed(_ text: Substring) -> Substring {
+        var text = text
+        while text.first == " " { text.removeFirst() }
+        while text.last == " " { text.removeLast() }
+        return text
+    }
+}
+
+/// An `extmap` line (RFC 8285 section 5).
+public struct HeaderExtension: Sendable, Hashable {
+    public static let midURI = "urn:ietf:params:rtp-hdrext:sdes:mid"
+
+    /// 1...14 for the one-byte form, up to 255 for the two-byte form.
+    public var id: UInt8
+    public var uri: String
+
+    public init(id: UInt8, uri: String) {
+        self.id = id
+        self.uri = uri
+    }
+}
+
+/// The ICE and DTLS parameters of one end.
+public struct TransportDescription: Sendable, Equatable {
+    /// `a=setup` (RFC 8842): who opens the DTLS handshake.
+    public enum Setup: String, Sendable {
+        case actpass
+        case active
+        case passive
+    }
+
+    public var iceUfrag: String
+    public var icePwd: String
+    public var fingerprints: [Fingerprint]
+    public var setup: Setup
+    /// Candidate attribute values, `candidate:...` (RFC 8839 section 5.1).
+    public var candidates: [String]
+    public var endOfCandidates: Bool
+
+    public init(
+        iceUfrag: String, icePwd: String, fingerprints: [Fingerprint], setup: Setup, candidates: [String] = [],
+        endOfCandidates: Bool = false
+    ) {
+        self.iceUfrag = iceUfrag
+        self.icePwd = icePwd
+        self.fingerprints = fingerprints
+        self.setup = setup
+        self.candidates = candidates
+        self.endOfCandidates = endOfCandidates
+    }
+}

@@ -1,0 +1,346 @@
+extension SessionDescription {
+    /// Reads a description. Unknown attributes are dropped; session-level transport attributes hold for each media
+    /// description without its own, and those of the first bundled one for bundled ones without any.
+    ///
+    /// Throws `sdp.too-large` beyond the limits of this type and `sdp.malformed` for what cannot be read.
+    public init(parsing text: String) throws(TransportError) {
+        guard text.utf8.count <= Self.maximumLength else {
+            throw TransportError(
+                code: "sdp.too-large",
+                message: "The session description has \(text.utf8.count) bytes, at most \(Self.maximumLength) are read.")
+        }
+        var parser = DescriptionParser()
+        var isFirst = true
+        for line in text.utf8.split(whereSeparator: { $0 == 10 || $0 == 13 }) {
+            let line = Substring(line)
+            if isFirst {
+                guard line == "v=0" else { throw .malformed("a first line other than v=0", line) }
+                isFirst = false
+                continue
+            }
+            try parser.take(line)
+        }
+        guard !isFirst else { throw .malformed("nothing", "") }
+        self = try parser.finish()
+    }
+}
+
+extension TransportError {
+    fileprivate static func malformed(_ what: String, _ line: Substring) -> TransportError {
+        TransportError(
+            code: "sdp.malformed", message: "The session description has \(what): \"\(line.prefix(80))\".")
+    }
+
+    fileprivate static func tooMany(_ what: String, _ limit: Int) -> TransportError {
+        TransportError(
+            code: "sdp.too-large", message: "The session description has more than \(limit) \(what).")
+    }
+}
+
+/// Transport attributes of one level, each absent until its line is seen.
+private struct TransportAttributes {
+    var iceUfrag: String?
+    var icePwd: String?
+    var fingerprints: [Fingerprint] = []
+    var setup: TransportDescription.Setup?
+    var candidates: [String] = []
+    var endOfCandidates = false
+
+    func filled(from other: TransportAttributes) -> TransportAttributes {
+        var filled = self
+        if iceUfrag == nil, icePwd == nil {
+            filled.iceUfrag = other.iceUfrag
+            filled.icePwd = other.icePwd
+        }
+        if fingerprints.isEmpty { filled.fingerprints = other.fingerprints }
+        filled.setup = setup ?? other.setup
+        return filled
+    }
+
+    var description: TransportDescription {
+        TransportDescription(
+            iceUfrag: iceUfrag ?? "", icePwd: icePwd ?? "", fingerprints: fingerprints, setup: setup ?? .actpass,
+            candidates: candidates, endOfCandidates: endOfCandidates)
+    }
+}
+
+private struct DescriptionParser {
+    /// Lists of one media description longer than this are an attack, not a stream.
+    static let maximumPerMedia = 128
+
+    var sessionID: UInt64 = 0
+    var version: UInt64 = 0
+    var bundle: [String]?
+    var session = TransportAttributes()
+    var direction = MediaDirection.sendrecv
+    var media: [MediaParser] = []
+    var candidates = 0
+
+    mutating func take(_ line: Substring) throws(TransportError) {
+        let bytes = line.utf8
+        let second = bytes.index(bytes.startIndex, offsetBy: 2, limitedBy: bytes.endIndex)
+        guard let second, bytes[bytes.index(after: bytes.startIndex)] == UInt8(ascii: "=") else {
+            throw .malformed("a line that is not \"x=value\"", line)
+        }
+        let value = line[second...]
+        switch bytes[bytes.startIndex] {
+        case UInt8(ascii: "o"):
+            let parts = value.split(separator: " ")
+            guard parts.count == 6, let id = UInt64(parts[1]), let number = UInt64(parts[2]) else {
+                throw .malformed("an origin that cannot be read", line)
+            }
+            sessionID = id
+            version = number
+        case UInt8(ascii: "m"):
+            guard media.count < SessionDescription.maximumMedia else {
+                throw .tooMany("media descriptions", SessionDescription.maximumMedia)
+            }
+            media.append(try MediaParser(mediaLine: value, direction: direction))
+        case UInt8(ascii: "a"):
+            try attribute(value, line)
+        default:
+            break
+        }
+    }
+
+    private mutating func attribute(_ text: Substring, _ line: Substring) throws(TransportError) {
+        let colon = text.utf8.firstIndex(of: UInt8(ascii: ":"))
+        let name = colon.map { text[..<$0] } ?? text
+        let value = colon.map { text[text.utf8.index(after: $0)...] } ?? ""
+        if name == "candidate" {
+            candidates += 1
+            guard candidates <= SessionDescription.maximumCandidates else {
+                throw .tooMany("candidates", SessionDescription.maximumCandidates)
+            }
+        }
+        if media.isEmpty {
+            try sessionAttribute(name, value, line)
+        } else {
+            try media[media.count - 1].attribute(name, value, line)
+        }
+    }
+
+    private mutating func sessionAttribute(
+        _ name: Substring, _ value: Substring, _ line: Substring
+    ) throws(TransportError) {
+        if name == "group" {
+            let parts = value.split(separator: " ")
+            if parts.first == "BUNDLE", bundle == nil {
+                guard parts.count <= SessionDescription.maximumMedia + 1 else {
+                    throw .tooMany("bundled mids", SessionDescription.maximumMedia)
+                }
+                bundle = parts.dropFirst().map(String.init)
+            }
+        } else if let known = MediaDirection(rawValue: String(name)) {
+            direction = known
+        } else {
+            try session.take(name, value, line)
+        }
+    }
+
+    func finish() throws(TransportError) -> SessionDescription {
+        var mids: Set<String> = []
+        var result: [MediaDescription] = []
+        let bundled = Set(bundle ?? [])
+        let tagged = bundle?.first.flatMap { first in media.first { $0.mid == first } } ?? nil
+        for (index, parser) in media.enumerated() {
+            var transport = parser.transport.filled(from: session)
+            let mid = parser.mid ?? String(index)
+            guard mids.insert(mid).inserted else { throw .malformed("a mid twice", Substring(mid)) }
+            if let tagged, bundled.contains(mid) { transport = transport.filled(from: tagged.transport) }
+            guard (transport.iceUfrag == nil) == (transport.icePwd == nil) else {
+                throw .malformed("an ice-ufrag or ice-pwd without the other in the media description", Substring(mid))
+            }
+            result.append(parser.description(mid: mid, transport: transport.description))
+        }
+        return SessionDescription(sessionID: sessionID, version: version, bundle: bundle, media: result)
+    }
+}
+
+extension TransportAttributes {
+    mutating func take(_ name: Substring, _ value: Substring, _ line: Substring) throws(TransportError) {
+        switch name {
+        case "ice-ufrag":
+            guard (4...256).contains(value.utf8.count) else { throw .malformed("an unfit ice-ufrag", line) }
+            iceUfrag = String(value)
+        case "ice-pwd":
+            guard (22...256).contains(value.utf8.count) else { throw .malformed("an unfit ice-pwd", line) }
+            icePwd = String(value)
+        case "fingerprint":
+            guard let fingerprint = Fingerprint(String(value)) else {
+                throw .malformed("a fingerprint that cannot be read", line)
+            }
+            guard fingerprints.count < 16 else { throw .tooMany("fingerprints in one place", 16) }
+            fingerprints.append(fingerprint)
+        case "setup":
+            // holdconn (RFC 4145) is not used with DTLS.
+            guard let known = TransportDescription.Setup(rawValue: String(value)) else {
+                throw .malformed("an unknown setup", line)
+            }
+            setup = known
+        case "candidate":
+            candidates.append("candidate:\(value)")
+        case "end-of-candidates":
+            endOfCandidates = true
+        default:
+            break
+        }
+    }
+}
+
+private struct MediaParser {
+    var kind: MediaDescription.Kind
+    var applicationLine: MediaDescription.ApplicationLine?
+    var port: Int
+    var isBundleOnly = false
+    var mid: String?
+    var direction: MediaDirection
+    var formats: [PayloadFormat] = []
+    var positions: [UInt8: Int] = [:]
+    /// Feedback for payload type `*`.
+    var feedbackForAll: [String] = []
+    var extensions: [HeaderExtension] = []
+    var ssrcs: [SSRC] = []
+    var fidGroups: [(SSRC, SSRC)] = []
+    var cname: String?
+    var msid: String?
+    var sourceMsid: String?
+    var transport = TransportAttributes()
+
+    init(mediaLine: Substring, direction: MediaDirection) throws(TransportError) {
+        self.direction = direction
+        let parts = mediaLine.split(separator: " ", maxSplits: 3)
+        guard parts.count == 4, let port = Int(parts[1].prefix { $0 != "/" }), (0...65535).contains(port) else {
+            throw .malformed("a media line that cannot be read", mediaLine)
+        }
+        self.port = port
+        let isRTP = parts[2].hasSuffix("RTP/SAVPF") || parts[2].hasSuffix("RTP/SAVP") || parts[2].hasSuffix("RTP/AVPF")
+        guard isRTP, let kind = MediaDescription.Kind(rawValue: String(parts[0])), kind != .application else {
+            self.kind = .application
+            applicationLine = .init(media: String(parts[0]), proto: String(parts[2]), formats: String(parts[3]))
+            return
+        }
+        self.kind = kind
+        for type in parts[3].split(separator: " ") {
+            guard let number = UInt8(type), number < 128 else { throw .malformed("an unfit payload type", mediaLine) }
+            guard positions[number] == nil else { throw .malformed("a payload type twice", mediaLine) }
+            positions[number] = formats.count
+            formats.append(PayloadFormat(payloadType: number, encoding: "", clockRate: 0))
+        }
+    }
+
+    mutating func attribute(_ name: Substring, _ value: Substring, _ line: Substring) throws(TransportError) {
+        switch name {
+        case "mid":
+            guard !value.isEmpty, value.utf8.count <= 64, !value.contains(" ") else {
+                throw .malformed("an unfit mid", line)
+            }
+            mid = String(value)
+        case "bundle-only":
+            isBundleOnly = true
+        case "sendrecv", "sendonly", "recvonly", "inactive":
+            direction = MediaDirection(rawValue: String(name)) ?? direction
+        case "rtpmap":
+            try rtpmap(value, line)
+        case "fmtp":
+            if let (position, rest) = try formatAndRest(value, line) { formats[position].parameters = String(rest) }
+        case "rtcp-fb":
+            try feedback(value, line)
+        case "extmap":
+            try extmap(value, line)
+        case "msid":
+            msid = String(value)
+        case "ssrc":
+            try source(value, line)
+        case "ssrc-group":
+            group(value)
+        default:
+            try transport.take(name, value, line)
+        }
+    }
+
+    /// Position of the format that a value begins with, and the rest; nil for a payload type not in the m-line.
+    private func formatAndRest(
+        _ value: Substring, _ line: Substring
+    ) throws(TransportError) -> (Int, Substring)? {
+        let parts = value.split(separator: " ", maxSplits: 1)
+        guard parts.count == 2, let type = UInt8(parts[0]) else { throw .malformed("an unfit format line", line) }
+        guard let position = positions[type] else { return nil }
+        return (position, parts[1])
+    }
+
+    private mutating func rtpmap(_ value: Substring, _ line: Substring) throws(TransportError) {
+        guard let (position, rest) = try formatAndRest(value, line) else { return }
+        let parts = rest.split(separator: "/")
+        guard parts.count >= 2, let rate = UInt32(parts[1]) else { throw .malformed("an unfit rtpmap", line) }
+        formats[position].encoding = String(parts[0])
+        formats[position].clockRate = rate
+        guard parts.count > 2 else { return }
+        guard let channels = Int(parts[2]), (1...255).contains(channels) else {
+            throw .malformed("an unfit rtpmap", line)
+        }
+        formats[position].channels = channels
+    }
+
+    private mutating func feedback(_ value: Substring, _ line: Substring) throws(TransportError) {
+        if value.hasPrefix("* ") {
+            guard feedbackForAll.count < 32 else { throw .tooMany("feedback lines for one format", 32) }
+            feedbackForAll.append(String(value.dropFirst(2)))
+            return
+        }
+        guard let (position, rest) = try formatAndRest(value, line) else { return }
+        guard formats[position].feedback.count < 32 else { throw .tooMany("feedback lines for one format", 32) }
+        formats[position].feedback.append(String(rest))
+    }
+
+    private mutating func extmap(_ value: Substring, _ line: Substring) throws(TransportError) {
+        let parts = value.split(separator: " ")
+        // The id may carry a direction, `3/recvonly`.
+        guard parts.count >= 2, let id = UInt8(parts[0].prefix { $0 != "/" }), id != 0 else {
+            throw .malformed("an unfit extmap", line)
+        }
+        guard extensions.count < DescriptionParser.maximumPerMedia else {
+            throw .tooMany("header extensions in one media description", DescriptionParser.maximumPerMedia)
+        }
+        extensions.append(HeaderExtension(id: id, uri: String(parts[1])))
+    }
+
+    private mutating func source(_ value: Substring, _ line: Substring) throws(TransportError) {
+        let parts = value.split(separator: " ", maxSplits: 1)
+        guard let first = parts.first, let number = UInt32(first) else { throw .malformed("an unfit ssrc", line) }
+        let ssrc = SSRC(number)
+        if !ssrcs.contains(ssrc) {
+            guard ssrcs.count < DescriptionParser.maximumPerMedia else {
+                throw .tooMany("sources in one media description", DescriptionParser.maximumPerMedia)
+            }
+            ssrcs.append(ssrc)
+        }
+        guard parts.count == 2 else { return }
+        if parts[1].hasPrefix("cname:") {
+            if cname == nil { cname = String(parts[1].dropFirst(6)) }
+        } else if parts[1].hasPrefix("msid:") {
+            if sourceMsid == nil { sourceMsid = String(parts[1].dropFirst(5)) }
+        }
+    }
+
+    private mutating func group(_ value: Substring) {
+        let parts = value.split(separator: " ")
+        guard parts.count >= 3, parts[0] == "FID", let first = UInt32(parts[1]), let second = UInt32(parts[2]),
+            fidGroups.count < DescriptionParser.maximumPerMedia
+        else { return }
+        fidGroups.append((SSRC(first), SSRC(second)))
+    }
+
+    func description(mid: String, transport: TransportDescription) -> MediaDescription {
+        let repeating = Set(fidGroups.map { $0.1 })
+        var primary = ssrcs.filter { !repeating.contains($0) }
+        for (first, _) in fidGroups where !primary.contains(first) { primary.append(first) }
+        let retransmission = fidGroups.first { $0.0 == primary.first }?.1
+        var formats = formats
+        for index in formats.indices { formats[index].feedback += feedbackForAll }
+        return MediaDescription(
+            kind: kind, mid: mid, direction: direction, formats: formats, extensions: extensions, ssrcs: primary,
+            retransmissionSSRC: retransmission, cname: cname == "-" ? nil : cname, msid: msid ?? sourceMsid,
+            transport: transport, isRejected: port == 0 && !isBundleOnly, applicationLine: applicationLine)
+    }
+}

@@ -1,0 +1,104 @@
+/// The payload descriptor at the head of each VP8 payload (RFC 7741 section 4.2), as numbers and offsets into the packet.
+public struct VP8PayloadDescriptor: Sendable, Equatable {
+    public var isStartOfPartition: Bool
+    public var partition: UInt8
+    public var isNonReference: Bool
+    /// 7 or 15 bits.
+    public var pictureID: UInt16?
+    public var isLongPictureID: Bool
+    public var tl0PictureIndex: UInt8?
+    public var temporalLayer: UInt8?
+    public var isLayerSync: Bool
+    /// Where picture id and TL0PICIDX lie, from the start of the payload.
+    public var pictureIDOffset: Int?
+    public var tl0Offset: Int?
+    /// Bytes of the descriptor.
+    public var length: Int
+    /// The first packet of a keyframe: partition 0 starts here and the frame header's P bit is clear (RFC 7741 section
+    /// 4.3).
+    public var isKeyframeStart: Bool
+
+    /// Nil when the payload is too short for what its descriptor announces.
+    public init?(parsing packet: borrowing PacketBuffer, header: RTPHeader) {
+        var offset = header.payloadOffset
+        let end = header.payloadEnd
+        guard offset < end else { return nil }
+        let first = packet.bytes[offset]
+        offset += 1
+        isNonReference = first & 0x20 != 0
+        isStartOfPartition = first & 0x10 != 0
+        partition = first & 0x07
+        pictureID = nil
+        isLongPictureID = false
+        tl0PictureIndex = nil
+        temporalLayer = nil
+        isLayerSync = false
+        pictureIDOffset = nil
+        tl0Offset = nil
+        if first & 0x80 != 0 {
+            guard offset < end else { return nil }
+            let flags = packet.bytes[offset]
+            offset += 1
+            if flags & 0x80 != 0 {
+                guard offset < end else { return nil }
+                pictureIDOffset = offset - header.payloadOffset
+                isLongPictureID = packet.bytes[offset] & 0x80 != 0
+                guard !isLongPictureID || offset + 1 < end else { return nil }
+                pictureID =
+                    isLongPictureID ? packet.uint16(at: offset) & 0x7fff : UInt16(packet.bytes[offset] & 0x7f)
+                offset += isLongPictureID ? 2 : 1
+            }
+            if flags & 0x40 != 0 {
+                guard offset < end else { return nil }
+                tl0Offset = offset - header.payloadOffset
+                tl0PictureIndex = packet.bytes[offset]
+                offset += 1
+            }
+            if flags & 0x30 != 0 {
+                guard offset < end else { return nil }
+                if flags & 0x20 != 0 {
+                    temporalLayer = packet.bytes[offset] >> 6
+                    isLayerSync = packet.bytes[offset] & 0x20 != 0
+                }
+                offset += 1
+            }
+        }
+        length = offset - header.payloadOffset
+        isKeyframeStart = isStartOfPartition && partition == 0 && offset < end && packet.bytes[offset] & 0x01 == 0
+    }
+}
+
+/// New values for the picture id and TL0PICIDX of a VP8 payload, and where they go, so that streams joined by a switch
+/// count on without a jump.
+public struct VP8Rewrite: Sendable, Equatable {
+    /// From the start of the payload.
+    public var pictureIDOffset: Int?
+    public var isLongPictureID: Bool
+    public var pictureID: UInt16
+    public var tl0Offset: Int?
+    public var tl0PictureIndex: UInt8
+
+    /// Values that the descriptor has no room for are not written: an id of 15 bits keeps 15 bits, one of 7 keeps 7.
+    public init(_ descriptor: VP8PayloadDescriptor, pictureID: UInt16, tl0PictureIndex: UInt8) {
+        pictureIDOffset = descriptor.pictureIDOffset
+        isLongPictureID = descriptor.isLongPictureID
+        self.pictureID = pictureID
+        tl0Offset = descriptor.tl0Offset
+        self.tl0PictureIndex = tl0PictureIndex
+    }
+
+    /// Writes the values into a packet whose payload is `payload`; offsets beyond it are left out.
+    public func apply(to packet: inout PacketBuffer, payload: Range<Int>) {
+        if let pictureIDOffset {
+            let at = payload.lowerBound + pictureIDOffset
+            if isLongPictureID, at + 1 < payload.upperBound {
+                packet.setUInt16(pictureID | 0x8000, at: at)
+            } else if !isLongPictureID, at < payload.upperBound {
+                packet.bytes[at] = UInt8(pictureID & 0x7f)
+            }
+        }
+        if let tl0Offset, payload.lowerBound + tl0Offset < payload.upperBound {
+            packet.bytes[payload.lowerBound + tl0Offset] = tl0PictureIndex
+        }
+    }
+}

@@ -1,0 +1,205 @@
+import ConnectLiveSDK
+import Foundation
+import MediaGraph
+import PeerIO
+import RoomProtocol
+import RoomServer
+import Testing
+
+@testable import RoomClient
+
+/// Calls between SDK clients and a server, all in this process. One after the other: a process has one sign-in, and
+/// figures of one call should not suffer from the next.
+extension SDKTests {
+    @Suite(.timeLimit(.minutes(3)))
+    struct Calls {
+        private func pattern(frames: Int = 0, codec: VideoCodec = .vp8, rate: Double = 30) -> CaptureOptions {
+            var options = CaptureOptions(source: .testPattern(frames: frames))
+            options.framesPerSecond = rate
+            options.codec = codec
+            return options
+        }
+
+        private func publish(_ options: CaptureOptions, by client: Client) async throws -> any LocalMedia {
+            let media = ConnectLive.createLocalMedia(capture: options)
+            try client.room.publish(media)
+            try await client.listener.wait(for: "published") {
+                if case .localPublished = $0 { true } else { nil }
+            }
+            return media
+        }
+
+        private func subscribe(_ video: RemoteVideo, by client: Client) async throws -> Watcher {
+            let watcher = Watcher()
+            watcher.watch { video.attach($0) }
+            if case .failure(let error) = await client.room.subscribe(videoId: video.id) { throw error }
+            return watcher
+        }
+
+        /// RTP timestamps of what the publisher sent, in order.
+        private func sent(_ video: RemoteVideo, on stage: Stage) throws -> [UInt32] {
+            CaptureLedger.shared.timestamps(.init(server: try ServerAddress(stage.server.url), stream: video.id))
+        }
+
+        @Test func `every frame that was encoded is rendered once and in order`() async throws {
+            try await onStage { stage in
+                let viewer = Client()
+                _ = try await viewer.join("order")
+                let publisher = Client()
+                _ = try await publisher.join("order")
+                let media = try await publish(pattern(frames: 240), by: publisher)
+                let video = try await viewer.listener.waitForVideo()
+                let watcher = try await subscribe(video, by: viewer)
+                let capture = try #require(media.capture)
+                try await eventually("the end of the pattern", within: 20) {
+                    let encoder = capture.encoderStatistics
+                    return encoder.captured == 240 && encoder.inFlight == 0
+                }
+                try await eventually("the last frame") {
+                    watcher.sights.last?.rtpTimestamp == (try sent(video, on: stage)).last
+                }
+                let sights = watcher.sights
+                let all = try sent(video, on: stage)
+                let first = try #require(all.firstIndex { $0 == sights.first?.rtpTimestamp })
+                #expect(sights.map(\.rtpTimestamp) == Array(all[first...]))
+                #expect(sights.count > 200)
+                let codes = sights.compactMap(\.barCode)
+                #expect(codes.count == sights.count, "every frame shows its number")
+                #expect(zip(codes, codes.dropFirst()).allSatisfy { $0 < $1 })
+                let encoder = capture.encoderStatistics
+                #expect(encoder.captured == encoder.encoded + encoder.droppedBeforeEncoder)
+                let numbers = try #require(await publisher.room.statistics().published.first { $0.isVideo })
+                #expect(numbers.framesEncoded == numbers.framesSent + numbers.framesNotSent)
+                let received = try #require(await viewer.room.statistics().received.first { $0.isVideo })
+                #expect(received.framesRendered == sights.count)
+                #expect(received.latency?.method == .rtpTimestamp)
+                print("latency", received.latency as Any, "first frame", received.firstFrameMilliseconds as Any)
+                try await viewer.leave()
+                try await publisher.leave()
+                await media.stop()
+            }
+        }
+
+        @Test func `five percent of loss on every hop is repaired before anybody sees it`() async throws {
+            let seeds = Counter()
+            try await onStage(impairment: { Impairment(seed: seeds.next, outgoingLoss: 0.05, incomingLoss: 0.05) }) {
+                stage in
+                let viewer = Client(impairment: LinkImpairment(seed: 1, outgoingLoss: 0.05, incomingLoss: 0.05))
+                _ = try await viewer.join("loss")
+                let publisher = Client(impairment: LinkImpairment(seed: 2, outgoingLoss: 0.05, incomingLoss: 0.05))
+                _ = try await publisher.join("loss")
+                let media = try await publish(pattern(frames: 450), by: publisher)
+                let video = try await viewer.listener.waitForVideo()
+                let watcher = try await subscribe(video, by: viewer)
+                let capture = try #require(media.capture)
+                try await eventually("the end of the pattern", within: 30) {
+                    let encoder = capture.encoderStatistics
+                    return encoder.captured == 450 && encoder.inFlight == 0
+                }
+                try? await eventually("the last frame", within: 2) {
+                    watcher.sights.last?.rtpTimestamp == (try sent(video, on: stage)).last
+                }
+                let sights = watcher.sights
+                let all = try sent(video, on: stage)
+                let first = try #require(all.firstIndex { $0 == sights.first?.rtpTimestamp })
+                let received = try #require(await viewer.room.statistics().received.first { $0.isVideo })
+                print("loss: rendered", sights.count, "of", all.count - first, "gap", watcher.longestGap, received)
+                #expect(received.packetsLost > 0)
+                #expect(Double(sights.count) >= 0.995 * Double(all.count - first))
+                #expect(watcher.longestGap <= 200)
+                let codes = sights.compactMap(\.barCode)
+                #expect(zip(codes, codes.dropFirst()).allSatisfy { $0 < $1 })
+                try await viewer.leave()
+                try await publisher.leave()
+                await media.stop()
+            }
+        }
+
+        @Test func `a room carries a VP8 and an H264 publisher side by side`() async throws {
+            try await onStage { _ in
+                let viewer = Client()
+                _ = try await viewer.join("mixed")
+                let first = Client()
+                _ = try await first.join("mixed")
+                let vp8 = try await publish(pattern(codec: .vp8, rate: 15), by: first)
+                let second = Client()
+                _ = try await second.join("mixed")
+                let h264 = try await publish(pattern(codec: .h264, rate: 15), by: second)
+                let watchers = [
+                    try await subscribe(try await viewer.listener.waitForVideo(count: 1), by: viewer),
+                    try await subscribe(try await viewer.listener.waitForVideo(count: 2), by: viewer),
+                ]
+                for watcher in watchers {
+                    try await eventually("20 numbered frames") { watcher.sights.compactMap(\.barCode).count >= 20 }
+                }
+                let received = await viewer.room.statistics().received.filter(\.isVideo)
+                #expect(received.map(\.codec).sorted() == ["H264", "VP8"])
+                for client in [viewer, first, second] { try await client.leave() }
+                await vp8.stop()
+                await h264.stop()
+            }
+        }
+
+        @Test func `a receiver that carried VP8 carries H264 next, and decodes it`() async throws {
+            try await onStage { _ in
+                var config = silent()
+                config.videoReceiverInitialCount = 1
+                config.videoReceiverMaximumCount = 1
+                let viewer = Client(config: config)
+                _ = try await viewer.join("switch")
+                let first = Client()
+                _ = try await first.join("switch")
+                let vp8 = try await publish(pattern(codec: .vp8, rate: 15), by: first)
+                let second = Client()
+                _ = try await second.join("switch")
+                let h264 = try await publish(pattern(codec: .h264, rate: 15), by: second)
+                let videos = [
+                    try await viewer.listener.waitForVideo(count: 1), try await viewer.listener.waitForVideo(count: 2),
+                ]
+                let before = try await subscribe(videos[0], by: viewer)
+                try await eventually("VP8") { before.sights.count >= 5 }
+                // The only receiver is taken.
+                guard case .failure(let error as ConnectLiveError) = await viewer.room.subscribe(videoId: videos[1].id)
+                else { throw NotInTime(what: "a refusal") }
+                #expect(error.code == 1322)
+                #expect(viewer.room.getVideoOccupants() == [first.room.localParticipant.id])
+                for round in 0..<2 {
+                    let (old, new) = (videos[round % 2], videos[(round + 1) % 2])
+                    if case .failure(let error) = await viewer.room.unsubscribe(videoId: old.id) { throw error }
+                    #expect(!old.isSubscribed)
+                    let watcher = try await subscribe(new, by: viewer)
+                    try await eventually("the other codec") { watcher.sights.compactMap(\.barCode).count >= 10 }
+                    #expect(new.isSubscribed)
+                }
+                for client in [viewer, first, second] { try await client.leave() }
+                await vp8.stop()
+                await h264.stop()
+            }
+        }
+
+        @Test func `sound is heard without subscribing, and its owner is an audio occupant`() async throws {
+            try await onStage { _ in
+                let viewer = Client()
+                _ = try await viewer.join("sound")
+                let publisher = Client()
+                _ = try await publisher.join("sound")
+                var options = pattern()
+                options.hasVideo = false
+                let media = try await publish(options, by: publisher)
+                let audio = try await viewer.listener.wait(for: "sound") {
+                    if case .heard(let audio) = $0 { audio } else { nil }
+                }
+                #expect(audio.owner == publisher.room.localParticipant.id)
+                #expect(viewer.room.getAudioOccupants() == [audio.owner])
+                try await eventually("half a second of sound") {
+                    await viewer.room.statistics().received.contains { $0.audioSecondsAboveSilence > 0.5 }
+                }
+                try await publisher.leave()
+                try await viewer.listener.wait(for: "silence") { if case .unheard = $0 { true } else { nil } }
+                #expect(viewer.room.getAudioOccupants() == [])
+                try await viewer.leave()
+                await media.stop()
+            }
+        }
+    }
+}

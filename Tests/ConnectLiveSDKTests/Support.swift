@@ -1,0 +1,237 @@
+import ConnectLiveSDK
+import Foundation
+import Logging
+import MediaGraph
+import PeerIO
+import RoomClient
+import RoomServer
+import Synchronization
+import Testing
+
+struct NotInTime: Error, CustomStringConvertible {
+    var what: String
+    var log: [String] = []
+    var description: String { "not in time: \(what); seen: \(log.joined(separator: ", "))" }
+}
+
+/// Waits until the condition holds, looking every few milliseconds.
+func eventually(
+    _ what: String, within seconds: Double = 10, _ condition: () async throws -> Bool
+) async throws {
+    let deadline = ContinuousClock.now + .milliseconds(Int(seconds * 1000))
+    while try await !condition() {
+        guard ContinuousClock.now < deadline else { throw NotInTime(what: what) }
+        try await Task.sleep(for: .milliseconds(5))
+    }
+}
+
+/// What a room told its delegate, in order.
+enum Heard: Sendable {
+    case progress(Float)
+    case connected([String])
+    case disconnected(DisconnectReason)
+    case error(Int, String, isCritical: Bool)
+    case entered(RemoteParticipant)
+    case left(RemoteParticipant)
+    case localPublished(any LocalMedia)
+    case video(RemoteVideo)
+    case videoGone(RemoteVideo)
+    case audio(RemoteAudio)
+    case audioGone(RemoteAudio)
+    case heard(RemoteAudio)
+    case unheard(RemoteAudio)
+
+    var name: String { String("\(self)".prefix { $0 != "(" }) }
+}
+
+final class Listener: RoomDelegate, Sendable {
+    private let heard = Mutex<[Heard]>([])
+    private let onMainThread = Mutex<[Bool]>([])
+
+    var events: [Heard] { heard.withLock { $0 } }
+    var names: [String] { events.map(\.name) }
+    var mainThread: [Bool] { onMainThread.withLock { $0 } }
+
+    private func add(_ event: Heard) {
+        heard.withLock { $0.append(event) }
+        onMainThread.withLock { $0.append(Thread.isMainThread) }
+    }
+
+    func onConnected(participantIds: [String]) { add(.connected(participantIds)) }
+    func onDisconnected(reason: DisconnectReason) { add(.disconnected(reason)) }
+    func onError(code: Int, message: String, isCritical: Bool) { add(.error(code, message, isCritical: isCritical)) }
+    func onParticipantEntered(remoteParticipant: RemoteParticipant) { add(.entered(remoteParticipant)) }
+    func onParticipantLeft(remoteParticipant: RemoteParticipant) { add(.left(remoteParticipant)) }
+    func onConnecting(progress: Float) { add(.progress(progress)) }
+    func onLocalMediaPublished(localMedia: (any LocalMedia)?) { if let localMedia { add(.localPublished(localMedia)) } }
+    func onRemoteVideoPublished(remoteParticipant: RemoteParticipant, remoteVideo: RemoteVideo) {
+        add(.video(remoteVideo))
+    }
+    func onRemoteVideoUnpublished(remoteParticipant: RemoteParticipant, remoteVideo: RemoteVideo) {
+        add(.videoGone(remoteVideo))
+    }
+    func onRemoteAudioPublished(remoteParticipant: RemoteParticipant, remoteAudio: RemoteAudio) {
+        add(.audio(remoteAudio))
+    }
+    func onRemoteAudioUnpublished(remoteParticipant: RemoteParticipant, remoteAudio: RemoteAudio) {
+        add(.audioGone(remoteAudio))
+    }
+    func onRemoteAudioSubscribed(remoteParticipant: RemoteParticipant, remoteAudio: RemoteAudio) {
+        add(.heard(remoteAudio))
+    }
+    func onRemoteAudioUnsubscribed(remoteParticipant: RemoteParticipant, remoteAudio: RemoteAudio) {
+        add(.unheard(remoteAudio))
+    }
+
+    /// The first thing told that fits, waiting for it if need be.
+    @discardableResult
+    func wait<Found>(
+        for what: String, within seconds: Double = 10, _ match: (Heard) -> Found?
+    ) async throws -> Found {
+        let deadline = ContinuousClock.now + .milliseconds(Int(seconds * 1000))
+        while true {
+            let seen = events
+            if let found = seen.lazy.compactMap(match).first { return found }
+            guard ContinuousClock.now < deadline else { throw NotInTime(what: what, log: seen.map { "\($0)" }) }
+            try await Task.sleep(for: .milliseconds(2))
+        }
+    }
+
+    func waitForConnected() async throws -> [String] {
+        try await wait(for: "connected") { if case .connected(let ids) = $0 { ids } else { nil } }
+    }
+
+    func waitForVideo(count: Int = 1) async throws -> RemoteVideo {
+        var seen = 0
+        return try await wait(for: "video \(count)") { event in
+            guard case .video(let video) = event else { return nil }
+            seen += 1
+            // Each look begins at the first event again.
+            defer { if seen == count { seen = 0 } }
+            return seen == count ? video : nil
+        }
+    }
+
+    func waitForDisconnected(within seconds: Double = 10) async throws -> DisconnectReason {
+        try await wait(for: "disconnected", within: seconds) { if case .disconnected(let why) = $0 { why } else { nil } }
+    }
+
+    func waitForError(within seconds: Double = 10) async throws -> (code: Int, message: String, isCritical: Bool) {
+        try await wait(for: "an error", within: seconds) {
+            if case .error(let code, let message, let isCritical) = $0 { (code, message, isCritical) } else { nil }
+        }
+    }
+}
+
+/// A server on a free port of loopback, to which the SDK is signed in.
+struct Stage {
+    let server: RoomServer
+    let key: ServiceKey
+
+    init(impairment: (@Sendable () -> Impairment?)? = nil, isSignedIn: Bool = true) async throws {
+        key = ServiceKey(id: "test", secret: "a secret for tests")
+        var configuration = RoomServer.Configuration(
+            service: key, log: Logger(label: "server") { _ in SwiftLogNoOpLogHandler() })
+        configuration.port = 0
+        configuration.impairment = impairment
+        server = try await RoomServer.start(configuration)
+        guard isSignedIn else { return }
+        let (code, message) = await ConnectLive.signIn(
+            serviceId: key.id, serviceSecret: key.secret, endpoint: server.url)
+        try #require(code == 0, "\(message)")
+    }
+
+    /// Sign-out before the server goes, so that nothing is left waiting for it.
+    func end() async {
+        ConnectLive.signOut()
+        await server.stop()
+    }
+}
+
+/// Runs the test on a stage of its own and takes the stage down whatever happens.
+func onStage(
+    impairment: (@Sendable () -> Impairment?)? = nil, isSignedIn: Bool = true,
+    _ body: (Stage) async throws -> Void
+) async throws {
+    let stage = try await Stage(impairment: impairment, isSignedIn: isSignedIn)
+    do {
+        try await body(stage)
+    } catch {
+        await stage.end()
+        throw error
+    }
+    await stage.end()
+}
+
+/// Frames as a view was shown them.
+final class Watcher: Sendable {
+    struct Sight: Sendable {
+        var rtpTimestamp: UInt32?
+        var barCode: UInt32?
+        var time: MediaTime
+        var width: Int
+    }
+
+    private let seen = Mutex<[Sight]>([])
+
+    var sights: [Sight] { seen.withLock { $0 } }
+
+    func watch(_ attach: (UIRenderView) -> Void) {
+        let view = UIRenderView()
+        view.onFrame = { [self] frame in
+            let sight = Sight(
+                rtpTimestamp: frame.rtpTimestamp, barCode: frame.barCode, time: frame.handedOver, width: frame.width)
+            seen.withLock { $0.append(sight) }
+        }
+        attach(view)
+    }
+
+    /// Longest time between two frames in milliseconds.
+    var longestGap: Double {
+        let sights = sights
+        return zip(sights, sights.dropFirst()).map { $1.time.milliseconds(since: $0.time) }.max() ?? 0
+    }
+}
+
+/// One participant of a test.
+final class Client: Sendable {
+    let listener = Listener()
+    let room: any Room
+
+    init(config: Config = silent(), impairment: LinkImpairment? = nil) {
+        room = ConnectLive.createRoom(config: config, delegate: listener, impairment: impairment)
+    }
+
+    func join(_ name: String) async throws -> [String] {
+        room.connect(roomId: name)
+        return try await listener.waitForConnected()
+    }
+
+    func leave() async throws {
+        room.disconnect()
+        _ = try await listener.waitForDisconnected()
+    }
+}
+
+/// Settings of a participant whose loudspeaker stays quiet.
+func silent() -> Config {
+    var config = Config()
+    config.playsRemoteAudio = false
+    return config
+}
+
+/// Counts up from 1.
+final class Counter: Sendable {
+    private let count = Mutex<UInt64>(0)
+
+    var next: UInt64 {
+        count.withLock { count in
+            count += 1
+            return count
+        }
+    }
+}
+
+/// All of them one after the other.
+@Suite(.serialized)
+enum SDKTests {}

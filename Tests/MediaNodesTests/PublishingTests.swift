@@ -1,0 +1,168 @@
+import MediaGraph
+import MediaNodes
+import Testing
+
+extension MediaNodesTests {
+    @Suite struct PublishingTests {
+        @Test("A file is decoded and paced to a null renderer at its own size and rate")
+        func fileToNull() async throws {
+            let graph = MediaGraph {
+                Chain {
+                    Node.file("clip", path: clip)
+                    Node.null("video")
+                }
+                Chain(from: "clip", port: "audio") { Node.null("sound") }
+            }
+            let pipeline = try MediaPipeline(graph)
+            let start = ContinuousClock.now
+            try await pipeline.start()
+            await eventually("50 frames") { (pipeline.statistics.videoRenderers["video"]?.framesRendered ?? 0) >= 50 }
+            let elapsed = (ContinuousClock.now - start) / .seconds(1)
+            await pipeline.stop()
+            let video = try #require(pipeline.statistics.videoRenderers["video"])
+            #expect(video.width == 1280)
+            #expect(video.height == 720)
+            // 49 gaps of 40 ms.
+            #expect(elapsed > 1.8 && elapsed < 3)
+            let sound = try #require(pipeline.statistics.audioRenderers["sound"])
+            #expect(sound.secondsRendered > 1.5)
+            #expect(sound.secondsAboveSilence > 0.5)
+        }
+
+        @Test("A looping file goes on without a gap in its timestamps, in picture and sound")
+        func fileLoops() async throws {
+            let frames = Collected<MediaTime>()
+            let sound = Collected<(MediaTime, Double)>()
+            let graph = MediaGraph {
+                Chain {
+                    Node.file("clip", path: clip)
+                    Node.frames("view")
+                }
+                Chain(from: "clip", port: "audio") { Node.sound("sound") }
+            }
+            var bindings = NodeBindings()
+            bindings.frames["view"] = { frames.append($0.captureTime) }
+            bindings.audio["sound"] = { sound.append(($0.captureTime, $0.seconds)) }
+            let pipeline = try MediaPipeline(graph, bindings: bindings)
+            try await pipeline.start()
+            // One round has 132 frames.
+            await eventually(within: 20, "150 frames") { frames.count >= 150 }
+            await pipeline.stop()
+            let times = frames.all
+            for (earlier, later) in zip(times, times.dropFirst()) {
+                let gap = later.milliseconds(since: earlier)
+                #expect(gap > 39 && gap < 41)
+            }
+            let chunks = sound.all
+            for (earlier, later) in zip(chunks, chunks.dropFirst()) {
+                let gap = later.0.seconds(since: earlier.0) - earlier.1
+                #expect(abs(gap) < 0.002)
+            }
+            #expect(chunks.count > 100)
+        }
+
+        @Test("The test pattern numbers its frames with a bar code and beeps in step")
+        func testPattern() async throws {
+            let numbers = Collected<UInt32?>()
+            let sound = Collected<Double>()
+            let graph = MediaGraph {
+                Chain {
+                    Node.testPattern("pattern", width: 320, height: 240, framesPerSecond: 30, frames: 30)
+                    Node.frames("view")
+                }
+                Chain(from: "pattern", port: "audio") { Node.sound("sound") }
+            }
+            let events = Collected<MediaEvent>()
+            var bindings = NodeBindings()
+            bindings.frames["view"] = { numbers.append($0.barCode) }
+            bindings.audio["sound"] = { sound.append($0.level) }
+            bindings.events = { events.append($0) }
+            let pipeline = try MediaPipeline(graph, bindings: bindings)
+            try await pipeline.start()
+            await eventually("the end") { events.all.contains { if case .ended = $0 { true } else { false } } }
+            await pipeline.stop()
+            #expect(numbers.all == (0..<30).map { UInt32($0) })
+            let levels = sound.all
+            #expect(levels.filter { $0 > -15 }.count >= 4)
+            #expect(levels.allSatisfy { $0 > -35 })
+            #expect(levels.filter { $0 < -25 }.count > levels.count / 2)
+        }
+
+        @Test("An encoder hands out one batch a frame, the first a keyframe", arguments: VideoCodec.allCases)
+        func encoderToBatches(codec: VideoCodec) async throws {
+            let batches = Collected<RTPBatch>()
+            let graph = MediaGraph {
+                Chain {
+                    Node.testPattern("pattern", frames: 60)
+                    Node.videoEncoder("encoder", codec: codec)
+                    Node.rtpOutput("video", payloadType: 100, ssrc: 4711)
+                }
+            }
+            let events = Collected<MediaEvent>()
+            var bindings = NodeBindings()
+            bindings.rtpOutputs["video"] = { batches.append($0) }
+            bindings.events = { events.append($0) }
+            let pipeline = try MediaPipeline(graph, bindings: bindings)
+            try await pipeline.start()
+            await eventually("10 batches") { batches.count >= 10 }
+            pipeline.requestKeyframe("encoder")
+            await eventually("the end") { events.all.contains { if case .ended = $0 { true } else { false } } }
+            await pipeline.stop()
+            let all = batches.all
+            let statistics = try #require(pipeline.statistics.encoders["encoder"])
+            #expect(statistics.captured == 60)
+            #expect(statistics.captured == statistics.encoded + statistics.droppedBeforeEncoder)
+            #expect(statistics.encoded == all.count)
+            #expect(statistics.width == 640 && statistics.height == 480)
+            #expect(statistics.targetBitsPerSecond == 1_000_000)
+            #expect(statistics.keyframes == 2)
+            #expect(all.filter(\.isKeyframe).count == 2)
+            #expect(all.first?.isKeyframe == true)
+            for batch in all {
+                for index in 0..<batch.count {
+                    let packet = batch.bytes[batch.range(index)]
+                    #expect(packet.count <= 1180)
+                    #expect(packet.first == 0x80)
+                    #expect(packet[packet.startIndex + 1] & 0x7f == 100)
+                    #expect((packet[packet.startIndex + 1] & 0x80 != 0) == (index == batch.count - 1))
+                    #expect(Array(packet.dropFirst(8).prefix(4)) == [0, 0, 0x12, 0x67])
+                }
+            }
+            for (earlier, later) in zip(all, all.dropFirst()) {
+                let ticks = later.rtpTimestamp &- earlier.rtpTimestamp
+                let seconds = later.captureTime.seconds(since: earlier.captureTime)
+                #expect(abs(Double(ticks) / 90_000 - seconds) < 0.001)
+            }
+            let seconds = try #require(all.last).captureTime.seconds(since: all[0].captureTime)
+            let rate = Double(pipeline.statistics.rtpOutputs["video"]?.bytes ?? 0) * 8 / seconds
+            #expect(rate < 1_600_000)
+        }
+
+        @Test("Opus comes in packets of 20 ms")
+        func opus() async throws {
+            let batches = Collected<RTPBatch>()
+            let graph = MediaGraph {
+                Chain {
+                    Node.testPattern("pattern", width: 128, height: 96, framesPerSecond: 10)
+                    Node.null()
+                }
+                Chain(from: "pattern", port: "audio") {
+                    Node.opusEncoder()
+                    Node.rtpOutput("audio", payloadType: 111)
+                }
+            }
+            var bindings = NodeBindings()
+            bindings.rtpOutputs["audio"] = { batches.append($0) }
+            let pipeline = try MediaPipeline(graph, bindings: bindings)
+            try await pipeline.start()
+            await eventually("50 packets") { batches.count >= 50 }
+            await pipeline.stop()
+            // The first packet is shorter by the encoder's lookahead.
+            let all = Array(batches.all.dropFirst())
+            #expect(all.allSatisfy { $0.count == 1 && $0.isKeyframe })
+            for (earlier, later) in zip(all, all.dropFirst()) {
+                #expect(later.rtpTimestamp &- earlier.rtpTimestamp == 960)
+            }
+        }
+    }
+}

@@ -1,0 +1,80 @@
+import Glibc
+import MediaGraph
+import MediaNodes
+import Synchronization
+import Testing
+
+/// The clip that is shipped with the project: in `media/` of the package, wherever the tests were built from.
+let clip: String = {
+    let source = realpath(#filePath, nil)
+    defer { free(source) }
+    let path = source.map { String(cString: $0) } ?? #filePath
+    return "/" + path.split(separator: "/").dropLast(3).joined(separator: "/") + "/media/bigbuckbunny.mp4"
+}()
+
+/// Things that arrive on other threads.
+final class Collected<Element: Sendable>: Sendable {
+    private let state = Mutex<[Element]>([])
+
+    func append(_ element: Element) {
+        state.withLock { $0.append(element) }
+    }
+
+    var all: [Element] { state.withLock { $0 } }
+    var count: Int { state.withLock { $0.count } }
+}
+
+/// Waits until a condition holds; records an issue when it does not within the time.
+func eventually(
+    within seconds: Double = 10, _ what: Comment, sourceLocation: SourceLocation = #_sourceLocation,
+    _ condition: () -> Bool
+) async {
+    let deadline = ContinuousClock.now + .seconds(seconds)
+    while !condition() {
+        if ContinuousClock.now > deadline {
+            Issue.record(what, sourceLocation: sourceLocation)
+            return
+        }
+        try? await Task.sleep(for: .milliseconds(5))
+    }
+}
+
+/// A folder of its own for a test, gone with the value.
+final class TemporaryFolder {
+    let path: String
+
+    init() {
+        var template = Array("/tmp/media-tests-XXXXXX".utf8CString)
+        path = mkdtemp(&template).map { String(cString: $0) } ?? "/tmp"
+    }
+
+    deinit {
+        guard path.hasPrefix("/tmp/media-tests-"), let directory = opendir(path) else { return }
+        while let entry = readdir(directory) {
+            let name = withUnsafePointer(to: entry.pointee.d_name) {
+                $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
+            }
+            if name != ".", name != ".." { unlink(path + "/" + name) }
+        }
+        closedir(directory)
+        rmdir(path)
+    }
+}
+
+func fileSize(_ path: String) -> Int {
+    var status = stat()
+    return stat(path, &status) == 0 ? Int(status.st_size) : -1
+}
+
+func writeFile(_ bytes: [UInt8], to path: String) {
+    guard let file = fopen(path, "wb") else { return }
+    fwrite(bytes, 1, bytes.count, file)
+    fclose(file)
+}
+
+extension Array where Element: Comparable {
+    var median: Element? { isEmpty ? nil : sorted()[count / 2] }
+}
+
+/// All tests that run pipelines: one after the other, because they share the machine's cores and judge times.
+@Suite(.serialized) struct MediaNodesTests {}

@@ -1,0 +1,187 @@
+import PeerIO
+import PeerSession
+import RTP
+import Testing
+
+/// Two engines and the datagrams between them, without sockets.
+final class Handshake {
+    let client: OpenSSLDTLS
+    let server: OpenSSLDTLS
+    var now = EventLoop.now
+    var datagrams = 0
+    var longest = 0
+    /// Loses datagram `number` (from 0, both directions) where it says so.
+    var loses: (Int) -> Bool = { _ in false }
+
+    init(
+        client: Certificate, server: Certificate, clientExpects: [Fingerprint]? = nil,
+        serverExpects: [Fingerprint]? = nil
+    )
+        throws
+    {
+        self.client = try OpenSSLDTLS(certificate: client)
+        self.server = try OpenSSLDTLS(certificate: server)
+        self.server.start(role: .server, expecting: serverExpects ?? [client.fingerprint], now: now)
+        self.client.start(role: .client, expecting: clientExpects ?? [server.fingerprint], now: now)
+    }
+
+    /// Moves what waits in both directions; false when there was nothing.
+    func exchange() -> Bool {
+        var moved = false
+        for (from, to) in [(client, server), (server, client)] {
+            var batch = DatagramBatch()
+            from.drain(into: &batch)
+            for index in 0..<batch.count {
+                moved = true
+                longest = max(longest, batch[index].count)
+                defer { datagrams += 1 }
+                guard !loses(datagrams) else { continue }
+                var packet = PacketBuffer()
+                _ = packet.assign(batch[index])
+                to.receive(packet, now: now)
+            }
+        }
+        return moved
+    }
+
+    /// Until nothing moves and no timer of the handshake runs, by the real clock, which OpenSSL's timer needs.
+    func run(within limit: TimeInterval = .seconds(10)) async {
+        let end = EventLoop.now + limit
+        while EventLoop.now < end {
+            now = EventLoop.now
+            if exchange() { continue }
+            let next = min(client.nextTimeout, server.nextTimeout)
+            guard next != .never else { return }
+            if next > now { try? await Task.sleep(for: .nanoseconds((next - now).nanoseconds)) }
+            now = EventLoop.now
+            client.handleTimeout(now: now)
+            server.handleTimeout(now: now)
+        }
+    }
+
+    var keys: (client: SRTPKeys, server: SRTPKeys)? {
+        guard case .connected(let a) = client.progress, case .connected(let b) = server.progress else { return nil }
+        return (a, b)
+    }
+}
+
+struct DTLSTests {
+    @Test("two ends agree on GCM and on keys that mirror one another")
+    func handshake() async throws {
+        let handshake = try Handshake(client: try Certificate(), server: try Certificate())
+        await handshake.run()
+        let keys = try #require(handshake.keys)
+        #expect(keys.client.profile == .aeadAES128GCM)
+        #expect(keys.client.local == keys.server.remote)
+        #expect(keys.client.remote == keys.server.local)
+        #expect(keys.client.local != keys.client.remote)
+        #expect(keys.client.local.count == 28)
+        #expect(handshake.longest <= 1200)
+    }
+
+    @Test("the server's preference for GCM wins over a client that prefers AES-CM")
+    func preference() async throws {
+        let handshake = try Handshake(
+            client: try Certificate(profiles: [.aes128CMSHA1_80, .aeadAES128GCM]), server: try Certificate())
+        await handshake.run()
+        #expect(try #require(handshake.keys).server.profile == .aeadAES128GCM)
+    }
+
+    @Test("a peer that offers only AES-CM gets it, in either role", arguments: [true, false])
+    func fallback(clientIsOld: Bool) async throws {
+        let old = try Certificate(profiles: [.aes128CMSHA1_80])
+        let new = try Certificate()
+        let handshake = try Handshake(client: clientIsOld ? old : new, server: clientIsOld ? new : old)
+        await handshake.run()
+        let keys = try #require(handshake.keys)
+        #expect(keys.client.profile == .aes128CMSHA1_80)
+        #expect(keys.server.local.count == 30)
+    }
+
+    @Test("S4: a server with another certificate than signalled gets no keys from us")
+    func wrongServer() async throws {
+        let stranger = try Certificate()
+        let handshake = try Handshake(
+            client: try Certificate(), server: try Certificate(), clientExpects: [stranger.fingerprint])
+        await handshake.run()
+        guard case .failed(let reason) = handshake.client.progress else {
+            Issue.record("the client went on: \(handshake.client.progress)")
+            return
+        }
+        #expect(reason.contains("fingerprint"))
+        if case .connected = handshake.server.progress { Issue.record("the server got keys") }
+    }
+
+    @Test("S4: a client with another certificate than signalled gets no keys from us")
+    func wrongClient() async throws {
+        let stranger = try Certificate()
+        let handshake = try Handshake(
+            client: try Certificate(), server: try Certificate(), serverExpects: [stranger.fingerprint])
+        await handshake.run()
+        guard case .failed(let reason) = handshake.server.progress else {
+            Issue.record("the server went on: \(handshake.server.progress)")
+            return
+        }
+        #expect(reason.contains("fingerprint"))
+        if case .connected = handshake.client.progress { Issue.record("the client got keys") }
+    }
+
+    @Test("one matching fingerprint among several is enough; a weak digest never is")
+    func severalFingerprints() async throws {
+        let server = try Certificate()
+        let wrong = Fingerprint(algorithm: "sha-256", digest: [UInt8](repeating: 7, count: 32))
+        let good = try Handshake(
+            client: try Certificate(), server: server, clientExpects: [wrong, server.fingerprint])
+        await good.run()
+        #expect(good.keys != nil)
+        let weak = Fingerprint(algorithm: "sha-1", digest: [UInt8](repeating: 7, count: 20))
+        let bad = try Handshake(client: try Certificate(), server: server, clientExpects: [weak])
+        await bad.run()
+        #expect(bad.keys == nil)
+    }
+
+    @Test("each datagram of the handshake may be lost once", arguments: 0..<6)
+    func loss(lost: Int) async throws {
+        let handshake = try Handshake(client: try Certificate(), server: try Certificate())
+        handshake.loses = { $0 == lost }
+        let start = EventLoop.now
+        await handshake.run()
+        #expect(handshake.keys != nil)
+        #expect(EventLoop.now - start < .seconds(1))
+    }
+
+    @Test("S6: undersized and damaged records do not stop a handshake")
+    func noise() async throws {
+        let handshake = try Handshake(client: try Certificate(), server: try Certificate())
+        var generator = SystemRandomNumberGenerator()
+        func disturb() {
+            for length in [0, 1, 5, 12, 13, 14, 60, 1400] {
+                var packet = PacketBuffer()
+                var bytes = (0..<length).map { _ in UInt8.random(in: 0...255, using: &generator) }
+                if length > 0 { bytes[0] = 22 }
+                if length > 12 {
+                    bytes.replaceSubrange(1..<13, with: [0xfe, 0xfd, 0, 0, 0, 0, 0, 0, 0, 200, 0xff, 0xff])
+                }
+                _ = packet.assign(bytes)
+                handshake.server.receive(packet, now: handshake.now)
+                handshake.client.receive(packet, now: handshake.now)
+            }
+        }
+        disturb()
+        while handshake.exchange() { disturb() }
+        await handshake.run()
+        #expect(handshake.keys != nil)
+    }
+
+    @Test("close tells the other end")
+    func close() async throws {
+        let handshake = try Handshake(client: try Certificate(), server: try Certificate())
+        await handshake.run()
+        handshake.client.close()
+        _ = handshake.exchange()
+        guard case .closed = handshake.server.progress else {
+            Issue.record("\(handshake.server.progress)")
+            return
+        }
+    }
+}

@@ -1,0 +1,149 @@
+import Glibc
+import PeerIO
+import RTP
+import Synchronization
+import Testing
+
+struct EventLoopTests {
+    @Test("work from another thread runs on the loop in the order it was handed in")
+    func order() async throws {
+        let loop = EventLoop(name: "order")
+        let seen = Mutex<[Int]>([])
+        for number in 0..<1000 {
+            loop.execute {
+                loop.preconditionOnLoop()
+                seen.withLock { $0.append(number) }
+            }
+        }
+        loop.shutdown()
+        #expect(seen.withLock { $0 } == Array(0..<1000))
+        #expect(!loop.isOnLoop)
+    }
+
+    @Test("after shutdown the loop refuses work and says so")
+    func refusesAfterShutdown() {
+        let loop = EventLoop()
+        loop.shutdown()
+        loop.shutdown()
+        #expect(!loop.execute {})
+    }
+
+    @Test("a full inbox refuses work instead of growing")
+    func fullInbox() {
+        let loop = EventLoop()
+        let gate = Mutex(())
+        let isEntered = Atomic(false)
+        let accepted = Atomic(0)
+        gate.withLock { _ in
+            loop.execute {
+                isEntered.store(true, ordering: .relaxed)
+                gate.withLock { _ in }
+            }
+            while !isEntered.load(ordering: .relaxed) { sched_yield() }
+            for _ in 0..<EventLoop.inboxCapacity + 10 where loop.execute({}) {
+                accepted.add(1, ordering: .relaxed)
+            }
+        }
+        loop.shutdown()
+        #expect(accepted.load(ordering: .relaxed) == EventLoop.inboxCapacity)
+    }
+
+    @Test("an actor pinned to the loop runs there and can be entered without waiting from there")
+    func actor() async {
+        let loop = EventLoop(name: "actor")
+        let counter = Counter(loop: loop)
+        await counter.increment()
+        let value: Int = await onLoop(loop) { counter.assumeIsolated { $0.count } }
+        #expect(value == 1)
+        loop.shutdown()
+        // A job that comes late still runs, isolated.
+        await counter.increment()
+        #expect(await counter.count == 2)
+    }
+
+    @Test("timers fire in order of their time, and not before it")
+    func timers() async {
+        let loop = EventLoop(name: "timers")
+        let start = loop.now
+        let fired: [(Int, MonotonicTime)] = await withCheckedContinuation { done in
+            loop.execute {
+                var fired: [(Int, MonotonicTime)] = []
+                for delay in [30, 10, 20] {
+                    loop.schedule(after: .milliseconds(Int64(delay))) {
+                        fired.append((delay, loop.now))
+                        if fired.count == 3 { done.resume(returning: fired) }
+                    }
+                }
+            }
+        }
+        loop.shutdown()
+        #expect(fired.map(\.0) == [10, 20, 30])
+        for (delay, time) in fired { #expect(time - start >= .milliseconds(Int64(delay))) }
+    }
+
+    @Test("a timer armed again fires once, at the last time; a disarmed one does not fire")
+    func rearming() async {
+        let loop = EventLoop(name: "rearming")
+        let result: [String] = await withCheckedContinuation { done in
+            loop.execute {
+                var log: [String] = []
+                let start = loop.now
+                let later = loop.makeTimer { log.append(loop.now - start >= .milliseconds(20) ? "later" : "early") }
+                later.arm(at: start + .milliseconds(5))
+                later.arm(at: start + .milliseconds(20))
+                let sooner = loop.makeTimer { log.append("sooner") }
+                sooner.arm(at: start + .milliseconds(200))
+                sooner.arm(at: start + .milliseconds(2))
+                let never = loop.makeTimer { log.append("never") }
+                never.arm(at: start + .milliseconds(3))
+                never.disarm()
+                loop.schedule(at: start + .milliseconds(40)) { done.resume(returning: log) }
+            }
+        }
+        loop.shutdown()
+        #expect(result == ["sooner", "later"])
+    }
+
+    @Test("a member's turn ends once for each time it asked, after the work of the turn")
+    func endOfTurn() async {
+        final class Member: TurnMember {
+            var log: [String] = []
+
+            func endTurn() { log.append("end") }
+        }
+        let loop = EventLoop(name: "turn")
+        let log: [String] = await withCheckedContinuation { done in
+            loop.execute {
+                let member = Member()
+                loop.atEndOfTurn(member)
+                member.log.append("work")
+                loop.schedule(after: .milliseconds(1)) { done.resume(returning: member.log) }
+            }
+        }
+        loop.shutdown()
+        #expect(log == ["work", "end"])
+    }
+
+    @Test("a hundred loops come and go without leaving a thread or a descriptor")
+    func threads() {
+        let before = (threadCount(), descriptorCount())
+        for _ in 0..<100 { EventLoop(name: "brief").shutdown() }
+        // Tests beside this one have loops of their own.
+        #expect(threadCount() <= before.0 + 50)
+        #expect(descriptorCount() <= before.1 + 50)
+    }
+}
+
+private actor Counter {
+    let loop: EventLoop
+    private(set) var count = 0
+
+    init(loop: EventLoop) { self.loop = loop }
+
+    nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+
+    func increment() {
+        loop.preconditionOnLoop()
+        count += 1
+    }
+}

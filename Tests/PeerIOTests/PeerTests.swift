@@ -1,0 +1,331 @@
+import PeerIO
+import PeerSession
+import RTP
+import Testing
+
+@Suite(.serialized)
+struct PeerTests {
+    @Test("two peers that trickle candidates connect over loopback and agree on GCM; packets flow both ways")
+    func connects() async throws {
+        let loop = EventLoop(name: "call")
+        let call = try await Call.begin(on: loop)
+        try #require(await call.isSecured())
+        #expect(await onLoop(loop) { call.offerer.value.profile } == .aeadAES128GCM)
+        await call.sendVideo(300)
+        await call.sendAudio(20)
+        #expect(await eventually { await call.videoReceived().count == 300 })
+        #expect(await eventually { await call.audioReceived() == 20 })
+        #expect(await call.videoReceived() == Array(0..<300))
+        let payload = await onLoop(loop) { call.answerer.value.packets[7].payload }
+        #expect(payload == Array(rtp(7, type: 96, ssrc: 0, length: 1000).dropFirst(12)))
+        await call.close()
+        loop.shutdown()
+    }
+
+    @Test("median of ten connects on loopback, from the first call to keys on both ends, is under 60 ms")
+    func connectTime() async throws {
+        let loop = EventLoop(name: "call")
+        let certificates = (try Certificate(), try Certificate())
+        var times: [Double] = []
+        for _ in 0..<10 {
+            var options = Call.Options()
+            options.offererCertificate = certificates.0
+            options.answererCertificate = certificates.1
+            let call = try await Call.begin(on: loop, options)
+            try #require(await call.isSecured())
+            times.append(try #require(await call.connectTime()).milliseconds)
+            await call.close()
+        }
+        loop.shutdown()
+        times.sort()
+        print("connect on loopback: median \(times[5]) ms, \(times[0])...\(times[9])")
+        #expect(times[5] < 60)
+    }
+
+    @Test("a peer that knows only AES-CM is served with it", arguments: [true, false])
+    func fallback(offererIsOld: Bool) async throws {
+        let loop = EventLoop(name: "call")
+        var options = Call.Options()
+        let old = try Certificate(profiles: [.aes128CMSHA1_80])
+        if offererIsOld { options.offererCertificate = old } else { options.answererCertificate = old }
+        let call = try await Call.begin(on: loop, options)
+        try #require(await call.isSecured())
+        #expect(await onLoop(loop) { call.answerer.value.profile } == .aes128CMSHA1_80)
+        await call.sendVideo(10)
+        #expect(await eventually { await call.videoReceived() == Array(0..<10) })
+        await call.close()
+        loop.shutdown()
+    }
+
+    @Test("the loopback scope yields 127.0.0.1 and nothing else")
+    func loopbackScope() async throws {
+        let candidates = try await gathered(.loopback)
+        #expect(candidates.count == 1)
+        #expect(candidates.allSatisfy { $0.split(separator: " ")[4] == "127.0.0.1" })
+    }
+
+    @Test("the any scope yields the machine's addresses and 127.0.0.1, by UDP only")
+    func anyScope() async throws {
+        let candidates = try await gathered(.any)
+        #expect(candidates.contains { $0.split(separator: " ")[4] == "127.0.0.1" })
+        #expect(candidates.allSatisfy { $0.split(separator: " ")[2].lowercased() == "udp" })
+        #expect(candidates.allSatisfy { !$0.contains("fe80:") })
+    }
+
+    @Test("two peers on all addresses connect too")
+    func anyConnects() async throws {
+        let loop = EventLoop(name: "call")
+        var options = Call.Options()
+        options.scope = .any
+        let call = try await Call.begin(on: loop, options)
+        #expect(await call.isSecured())
+        await call.sendVideo(20)
+        #expect(await eventually { await call.videoReceived().count == 20 })
+        await call.close()
+        loop.shutdown()
+    }
+
+    @Test("an address that is none, or not of this machine, is refused with a sentence")
+    func badAddress() async throws {
+        for address in ["nowhere", "203.0.113.200"] {
+            await #expect(throws: TransportError.self) { try await gathered(.addresses([address])) }
+        }
+    }
+
+    @Test("ports keep to the range that was asked for")
+    func ports() async throws {
+        let candidates = try await gathered(.loopback, ports: 42100...42199)
+        let port = candidates.first.flatMap { UInt16($0.split(separator: " ")[5]) }
+        #expect((42100...42199).contains(try #require(port)))
+    }
+
+    @Test("remote candidates are capped at 100; those that cannot be tried are counted and do no harm")
+    func candidateCap() async throws {
+        let loop = EventLoop(name: "call")
+        let call = try await Call.begin(on: loop)
+        try #require(await call.isSecured())
+        let ignored = await onLoop(loop) {
+            let peer = call.offerer.value.peer
+            for number in 0..<10_000 {
+                peer.addRemoteCandidate("candidate:\(number) 1 udp 1 127.0.0.1 \(20_000 + number) typ host")
+            }
+            for text in ["", "candidate:1 1 udp 1 abc.local 1 typ host", "nonsense", "a=candidate:"] {
+                peer.addRemoteCandidate(text)
+            }
+            return peer.statistics.candidatesIgnored
+        }
+        #expect(ignored >= 9_904)
+        await call.sendVideo(10)
+        #expect(await eventually { await call.videoReceived().count == 10 })
+        await call.close()
+        loop.shutdown()
+    }
+
+    @Test("a description without credentials or without a strong fingerprint is refused with a sentence")
+    func badDescription() async throws {
+        let loop = EventLoop(name: "call")
+        let certificate = try Certificate()
+        let codes: [String] = await onLoop(loop) {
+            let good = TransportDescription(
+                iceUfrag: "abcd", icePwd: String(repeating: "p", count: 22),
+                fingerprints: [certificate.fingerprint], setup: .active)
+            var cases = [good, good, good, good]
+            cases[0].iceUfrag = "a"
+            cases[1].icePwd = "short"
+            cases[2].fingerprints = []
+            cases[3].fingerprints = [Fingerprint(algorithm: "md5", digest: [1])]
+            return cases.map { description in
+                do throws(TransportError) {
+                    let peer = try Peer(
+                        loop: loop,
+                        configuration: PeerConfiguration(iceRole: .controlled, certificate: certificate, cname: "x"))
+                    defer { peer.close() }
+                    try peer.start()
+                    try peer.setRemote(description, dtlsRole: .client)
+                    return "accepted"
+                } catch {
+                    return error.code
+                }
+            }
+        }
+        loop.shutdown()
+        #expect(codes == Array(repeating: "transport.remote-description", count: 4))
+    }
+
+    @Test("a peer that nobody answers fails after its time, with a sentence")
+    func unanswered() async throws {
+        let loop = EventLoop(name: "call")
+        var options = Call.Options()
+        options.route = { _, _ in "candidate:1 1 udp 1 127.0.0.1 9 typ host" }
+        options.connectTimeout = .milliseconds(300)
+        let call = try await Call.begin(on: loop, options)
+        #expect(await eventually { await onLoop(loop) { call.offerer.value.failure != nil } })
+        #expect(await onLoop(loop) { call.offerer.value.failure?.code } == "transport.connect-timeout")
+        await call.close()
+        loop.shutdown()
+    }
+
+    @Test("closing tells the other end, which reports it once")
+    func closing() async throws {
+        let loop = EventLoop(name: "call")
+        let call = try await Call.begin(on: loop)
+        try #require(await call.isSecured())
+        await onLoop(loop) { call.offerer.value.peer.close() }
+        #expect(await eventually { await onLoop(loop) { call.answerer.value.isClosedByPeer } })
+        await call.close()
+        loop.shutdown()
+    }
+
+    @Test("a peer may be closed from its own callbacks")
+    func closingInside() async throws {
+        let loop = EventLoop(name: "call")
+        let call = try await Call.begin(on: loop)
+        try #require(await call.isSecured())
+        await onLoop(loop) {
+            let end = call.answerer.value
+            end.peer.onMedia = { [unowned end] _, _, _ in end.peer.close() }
+        }
+        await call.sendVideo(200)
+        #expect(await eventually { await onLoop(loop) { call.offerer.value.isClosedByPeer } })
+        await call.close()
+        loop.shutdown()
+    }
+
+    @Test("seeded loss at the socket loses the same packets every time, and about as many as asked for")
+    func impairment() async throws {
+        let loop = EventLoop(name: "call")
+        var runs: [[Int]] = []
+        for _ in 0..<2 {
+            let call = try await Call.begin(on: loop)
+            try #require(await call.isSecured())
+            await onLoop(loop) {
+                call.offerer.value.peer.impairment = Impairment(seed: 7, outgoingLoss: 0.05)
+            }
+            await onLoop(loop) {}
+            await call.sendVideo(1000)
+            let sent = await onLoop(loop) { call.offerer.value.peer.statistics }
+            let expected = 1000 - sent.datagramsImpaired
+            #expect(await eventually { await call.videoReceived().count >= expected - 2 })
+            runs.append(await call.videoReceived())
+            await call.close()
+        }
+        loop.shutdown()
+        #expect((930...970).contains(runs[0].count))
+        // A report among the packets shifts the draws by one; the beginning is the same.
+        #expect(runs[0].prefix(200) == runs[1].prefix(200))
+    }
+
+    @Test("at 5 % loss both ways every packet arrives once, by NACK and RTX through real sockets")
+    func repair() async throws {
+        let loop = EventLoop(name: "call")
+        var options = Call.Options()
+        options.repairs = true
+        let call = try await Call.begin(on: loop, options)
+        try #require(await call.isSecured())
+        await onLoop(loop) {
+            call.offerer.value.peer.impairment = Impairment(seed: 3, outgoingLoss: 0.05, incomingLoss: 0.05)
+        }
+        for turn in 0..<100 {
+            await call.sendVideo(10, from: turn * 10, perTurn: 10)
+            // As a camera paces its frames: repairs have a share of the sending rate, which takes time to spend.
+            try await Task.sleep(for: .milliseconds(5))
+        }
+        // The last packet may be lost with nothing behind it to show the gap.
+        #expect(await eventually { await Set(call.videoReceived()).isSuperset(of: 0..<980) })
+        let numbers = await call.videoReceived()
+        #expect(Set(numbers).count == numbers.count)
+        let repaired = await onLoop(loop) {
+            call.answerer.value.peer.statistics(of: call.videoReceiver)?.recovered ?? 0
+        }
+        #expect(repaired > 20)
+        await call.close()
+        loop.shutdown()
+    }
+
+    @Test("a ClientHello that comes before ICE has settled here is kept until it has, as browsers send it so")
+    func earlyHandshake() async throws {
+        let loop = EventLoop(name: "call")
+        let path = Path()
+        path.withholdsAnswersFromOfferer = true
+        var options = Call.Options()
+        options.route = { path.route($0, ofOfferer: $1) }
+        let call = try await Call.begin(on: loop, options)
+        #expect(await eventually { path.handshakesToOfferer > 0 })
+        #expect(await onLoop(loop) { call.offerer.value.peer.selectedPair == nil })
+        path.withholdsAnswersFromOfferer = false
+        #expect(await call.isSecured())
+        let dropped = await onLoop(loop) { call.offerer.value.peer.statistics.session.dropped }
+        #expect(dropped.beforeConnected == 0)
+        await call.close()
+        path.stop()
+        loop.shutdown()
+    }
+
+    @Test("a cut of the path is reported as silence and is over when packets come again")
+    func cut() async throws {
+        let loop = EventLoop(name: "call")
+        let path = Path()
+        var options = Call.Options()
+        options.route = { path.route($0, ofOfferer: $1) }
+        options.silence = .milliseconds(400)
+        let call = try await Call.begin(on: loop, options)
+        try #require(await call.isSecured())
+        await call.sendVideo(10)
+        #expect(await eventually { await call.videoReceived().count == 10 })
+        path.isCut = true
+        func count(_ matches: @escaping @Sendable (PeerEvent) -> Bool) async -> Int {
+            await onLoop(loop) { call.answerer.value.events.filter(matches).count }
+        }
+        #expect(await eventually { await count { if case .disconnected = $0 { true } else { false } } == 1 })
+        path.isCut = false
+        await call.sendVideo(10, from: 10)
+        #expect(await eventually { await call.videoReceived().count == 20 })
+        #expect(await eventually { await count { if case .connected = $0 { true } else { false } } == 2 })
+        await call.close()
+        path.stop()
+        loop.shutdown()
+    }
+
+    @Test("opening and closing 200 peers leaves no descriptor and no thread behind")
+    func openAndClose() async throws {
+        let loop = EventLoop(name: "call")
+        let certificate = try Certificate()
+        func open(_ count: Int) async throws {
+            for _ in 0..<count {
+                var options = Call.Options()
+                options.offererCertificate = certificate
+                options.answererCertificate = certificate
+                let call = try await Call.begin(on: loop, options)
+                try #require(await call.isSecured())
+                await call.close()
+            }
+        }
+        try await open(5)
+        let before = (descriptorCount(), threadCount(), residentKilobytes())
+        try await open(100)
+        #expect(await eventually { descriptorCount() <= before.0 })
+        #expect(threadCount() <= before.1 + 2)
+        let grown = residentKilobytes() - before.2
+        print("200 peers opened and closed: resident set grew by \(grown) KiB")
+        #expect(grown < 4 * 1024)
+        loop.shutdown()
+    }
+}
+
+private func gathered(_ scope: ListeningScope, ports: ClosedRange<UInt16>? = nil) async throws -> [String] {
+    let loop = EventLoop(name: "gather")
+    let certificate = try Certificate()
+    let result: Result<[String], any Error> = await onLoop(loop) {
+        Result {
+            let peer = try Peer(
+                loop: loop,
+                configuration: PeerConfiguration(
+                    iceRole: .controlling, certificate: certificate, cname: "test", scope: scope, ports: ports))
+            defer { peer.close() }
+            try peer.start()
+            return peer.local.candidates
+        }
+    }
+    loop.shutdown()
+    return try result.get()
+}

@@ -1,0 +1,76 @@
+import PeerIO
+import PeerSession
+import RTP
+import Testing
+
+struct SRTPTests {
+    private func pair(_ profile: SRTPProfile) throws -> (LibSRTP, LibSRTP) {
+        let length = profile.keyLength + profile.saltLength
+        let a = (0..<length).map { UInt8($0) }
+        let b = (0..<length).map { UInt8(200 - $0) }
+        return (
+            try LibSRTP(keys: SRTPKeys(profile: profile, local: a, remote: b)),
+            try LibSRTP(keys: SRTPKeys(profile: profile, local: b, remote: a))
+        )
+    }
+
+    private func packet(_ number: UInt16, payload: Int = 1000) -> [UInt8] {
+        [0x80, 96, UInt8(number >> 8), UInt8(number & 0xff), 0, 0, 0, 1, 1, 2, 3, 4]
+            + [UInt8](repeating: 0x5a, count: payload)
+    }
+
+    private func apply(
+        _ operation: (inout PacketBuffer) -> Bool, to bytes: some Collection<UInt8>
+    ) -> [UInt8]? {
+        var buffer = PacketBuffer()
+        guard buffer.assign(bytes), operation(&buffer) else { return nil }
+        return Array(buffer.bytes[..<buffer.count])
+    }
+
+    @Test("what one end protects the other reads, RTP and RTCP", arguments: SRTPProfile.allCases)
+    func roundTrip(profile: SRTPProfile) throws {
+        let (a, b) = try pair(profile)
+        let clear = packet(1)
+        let protected = try #require(apply(a.protectRTP, to: clear))
+        #expect(protected.count == clear.count + (profile == .aeadAES128GCM ? 16 : 10))
+        #expect(protected[12..<100] != clear[12..<100])
+        #expect(apply(b.unprotectRTP, to: protected) == clear)
+
+        let report: [UInt8] = [0x80, 201, 0, 1, 1, 2, 3, 4]
+        let protectedReport = try #require(apply(b.protectRTCP, to: report))
+        #expect(apply(a.unprotectRTCP, to: protectedReport) == report)
+    }
+
+    @Test("a changed byte, a replay and a packet of the other direction are refused", arguments: SRTPProfile.allCases)
+    func refusals(profile: SRTPProfile) throws {
+        let (a, b) = try pair(profile)
+        let bytes = try #require(apply(a.protectRTP, to: packet(1)))
+        for index in [1, 11, 12, bytes.count - 1] {
+            var damaged = bytes
+            damaged[index] ^= 1
+            #expect(apply(b.unprotectRTP, to: damaged) == nil)
+        }
+        #expect(apply(a.unprotectRTP, to: bytes) == nil)
+        #expect(apply(b.unprotectRTP, to: bytes) != nil)
+        #expect(apply(b.unprotectRTP, to: bytes) == nil)
+    }
+
+    @Test("nothing that is too short or too long is read or written past its end", arguments: SRTPProfile.allCases)
+    func lengths(profile: SRTPProfile) throws {
+        let (a, b) = try pair(profile)
+        for length in 0..<40 {
+            #expect(apply(b.unprotectRTP, to: packet(9).prefix(length)) == nil)
+            #expect(apply(b.unprotectRTCP, to: packet(9).prefix(length)) == nil)
+        }
+        let full = packet(2, payload: PacketBuffer.capacity - 12)
+        #expect(apply(a.protectRTP, to: full) == nil)
+        #expect(apply(a.protectRTCP, to: full) == nil)
+    }
+
+    @Test("keys of the wrong length are refused")
+    func keyLength() {
+        #expect(throws: (any Error).self) {
+            try LibSRTP(keys: SRTPKeys(profile: .aeadAES128GCM, local: [1, 2, 3], remote: [4, 5, 6]))
+        }
+    }
+}

@@ -1,0 +1,94 @@
+/// An offer as Chromium writes it: audio, video with RTX, FEC formats and simulcast's extensions, a data channel.
+let chromiumOffer = """
+    v=0\r
+    o=- 4611731400430051336 2 IN IP4 127.0.0.1\r
+    s=-\r
+    t=0 0\r
+    a=group:BUNDLE 0 1 2\r
+    a=extmap-allow-mixed\r
+    a=msid-semantic: WMS 2d5c1a3e-stream\r
+    m=audio 9 UDP/TLS/RTP/SAVPF 111 63 9 0 8 13 110 126\r
+    c=IN IP4 0.0.0.0\r
+    a=rtcp:9 IN IP4 0.0.0.0\r
+    a=ice-ufrag:Zk3v\r
+    a=ice-pwd:pFGbMt1LzTnXtUqNc1eVwTaR\r
+    a=ice-options:trickle\r
+    a=fingerprint:sha-256 7B:8B:F0:65:5F:78:E2:51:3B:AC:6F:F3:3F:46:1B:35:DC:B8:5F:64:1A:24:C2:43:F0:A1:58:D0:A1:2C:19:08\r
+    a=setup:actpass\r
+    a=mid:0\r
+    a=extmap:1 urn:ietf:params:rtp-hdrext:ssrc-audio-level\r
+    a=extmap:2 http://www.webrtc.org/experiments/rtp-hdrext/abs-send-time\r
+    a=extmap:3 http://www.ietf.org/id/draft-holmer-rmcat-transport-wide-cc-extensions-01\r
+    a=extmap:4 urn:ietf:params:rtp-hdrext:sdes:mid\r
+    a=sendonly\r
+    a=msid:2d5c1a3e-stream 71b1a3b4-audio\r
+    a=rtcp-mux\r
+    a=rtcp-rsize\r
+    a=rtpmap:111 opus/48000/2\r
+    a=rtcp-fb:111 transport-cc\r
+    a=fmtp:111 minptime=10;useinbandfec=1\r
+    a=rtpmap:63 red/48000/2\r
+    a=fmtp:63 111/111\r
+    a=rtpmap:9 G722/8000\r
+    a=rtpmap:0 PCMU/8000\r
+    a=rtpmap:8 PCMA/8000\r
+    a=rtpmap:13 CN/8000\r
+    a=rtpmap:110 telephone-event/48000\r
+    a=rtpmap:126 telephone-event/8000\r
+    a=ssrc:3510681183 cname:loqPWNg7JMmrFUnr\r
+    a=ssrc:3510681183 msid:2d5c1a3e-stream 71b1a3b4-audio\r
+    m=video 9 UDP/TLS/RTP/SAVPF 96 97 103 104 35 36 114 115\r
+    c=IN IP4 0.0.0.0\r
+    a=rtcp:9 IN IP4 0.0.0.0\r
+    a=ice-ufrag:Zk3v\r
+    a=ice-pwd:pFGbMt1LzTnXtUqNc1eVwTaR\r
+    a=ice-options:trickle\r
+    a=fingerprint:sha-256 7B:8B:F0:65:5F:78:E2:51:3B:AC:6F:F3:3F:46:1B:35:DC:B8:5F:64:1A:24:C2:43:F0:A1:58:D0:A1:2C:19:08\r
+    a=setup:actpass\r
+    a=mid:1\r
+    a=extmap:14 urn:ietf:params:rtp-hdrext:toffset\r
+    a=extmap:2 http://www.webrtc.org/experiments/rtp-hdrext/abs-send-time\r
+    a=extmap:13 urn:3gpp:video-orientation\r
+    a=extmap:4 urn:ietf:params:rtp-hdrext:sdes:mid\r
+    a=extmap:10 urn:ietf:params:rtp-hdrext:sdes:rtp-stream-id\r
+    a=extmap:11 urn:ietf:params:rtp-hdrext:sdes:repaired-rtp-stream-id\r
+    a=sendonly\r
+    a=msid:2d5c1a3e-stream 9f0c1d2e-video\r
+    a=rtcp-mux\r
+    a=rtcp-rsize\r
+    a=rtpmap:96 VP8/90000\r
+    a=rtcp-fb:96 goog-remb\r
+    a=rtcp-fb:96 transport-cc\r
+    a=rtcp-fb:96 ccm fir\r
+    a=rtcp-fb:96 nack\r
+    a=rtcp-fb:96 nack pli\r
+    a=rtpmap:97 rtx/90000\r
+    a=fmtp:97 apt=96\r
+    a=rtpmap:103 H264/90000\r
+    a=rtcp-fb:103 nack\r
+    a=rtcp-fb:103 nack pli\r
+    a=fmtp:103 level-asymmetry-allowed=1;packetization-mode=1;profile-level-id=42001f\r
+    a=rtpmap:104 rtx/90000\r
+    a=fmtp:104 apt=103\r
+    a=rtpmap:35 AV1/90000\r
+    a=rtpmap:36 rtx/90000\r
+    a=fmtp:36 apt=35\r
+    a=rtpmap:114 red/90000\r
+    a=rtpmap:115 ulpfec/90000\r
+    a=ssrc-group:FID 2231627014 632943048\r
+    a=ssrc:2231627014 cname:loqPWNg7JMmrFUnr\r
+    a=ssrc:2231627014 msid:2d5c1a3e-stream 9f0c1d2e-video\r
+    a=ssrc:632943048 cname:loqPWNg7JMmrFUnr\r
+    a=ssrc:632943048 msid:2d5c1a3e-stream 9f0c1d2e-video\r
+    m=application 9 UDP/DTLS/SCTP webrtc-datachannel\r
+    c=IN IP4 0.0.0.0\r
+    a=ice-ufrag:Zk3v\r
+    a=ice-pwd:pFGbMt1LzTnXtUqNc1eVwTaR\r
+    a=ice-options:trickle\r
+    a=fingerprint:sha-256 7B:8B:F0:65:5F:78:E2:51:3B:AC:6F:F3:3F:46:1B:35:DC:B8:5F:64:1A:24:C2:43:F0:A1:58:D0:A1:2C:19:08\r
+    a=setup:actpass\r
+    a=mid:2\r
+    a=sctp-port:5000\r
+    a=max-message-size:262144\r
+
+    """

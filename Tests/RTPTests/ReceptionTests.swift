@@ -1,0 +1,196 @@
+import RTP
+import Testing
+
+private func milliseconds(_ value: Int64) -> MonotonicTime { MonotonicTime.zero + .milliseconds(value) }
+
+@Suite struct NackGeneratorTests {
+    private func ask(_ nacks: inout NackGenerator, at time: Int64, roundTrip: Int64 = 50) -> [UInt16] {
+        var lost: [SequenceNumber] = []
+        _ = nacks.collect(into: &lost, now: milliseconds(time), roundTrip: .milliseconds(roundTrip))
+        return lost.map(\.rawValue)
+    }
+
+    @Test("A stream in order asks for nothing")
+    func inOrder() {
+        var nacks = NackGenerator()
+        for number in 65000..<67000 { #expect(nacks.receive(number, now: .zero) == .inOrder) }
+        #expect(nacks.nextTimeout(roundTrip: .zero) == .never)
+    }
+
+    @Test("A swap of two packets asks for nothing")
+    func reordering() {
+        var nacks = NackGenerator()
+        for number in [10, 12, 11, 13] { _ = nacks.receive(number, now: milliseconds(0)) }
+        #expect(nacks.nextTimeout(roundTrip: .zero) == .never)
+        #expect(ask(&nacks, at: 100).isEmpty)
+    }
+
+    @Test("A gap is asked for after 10 ms, or at once when three later packets have come")
+    func gap() {
+        var nacks = NackGenerator()
+        for number in [10, 12] { _ = nacks.receive(number, now: milliseconds(0)) }
+        #expect(nacks.nextTimeout(roundTrip: .zero) == milliseconds(10))
+        #expect(ask(&nacks, at: 9).isEmpty)
+        _ = nacks.receive(13, now: milliseconds(9))
+        #expect(ask(&nacks, at: 9).isEmpty)
+        _ = nacks.receive(14, now: milliseconds(9))
+        #expect(ask(&nacks, at: 9) == [11])
+    }
+
+    @Test("It is asked for again every round trip, but not more often than every 20 ms")
+    func retries() {
+        var nacks = NackGenerator()
+        for number in [10, 12] { _ = nacks.receive(number, now: milliseconds(0)) }
+        #expect(ask(&nacks, at: 10) == [11])
+        #expect(nacks.nextTimeout(roundTrip: .milliseconds(50)) == milliseconds(60))
+        #expect(ask(&nacks, at: 59).isEmpty)
+        #expect(ask(&nacks, at: 60) == [11])
+        #expect(nacks.nextTimeout(roundTrip: .milliseconds(1)) == milliseconds(80))
+    }
+
+    @Test("What came is not asked for again; an answer to a single request tells the round trip")
+    func recovery() {
+        var nacks = NackGenerator()
+        for number in [10, 13] { _ = nacks.receive(number, now: milliseconds(0)) }
+        #expect(ask(&nacks, at: 10) == [11, 12])
+        #expect(nacks.receive(11, now: milliseconds(40)) == .recovered(answering: milliseconds(10)))
+        #expect(ask(&nacks, at: 60) == [12])
+        #expect(nacks.receive(12, now: milliseconds(90)) == .recovered(answering: nil))
+        #expect(nacks.nextTimeout(roundTrip: .zero) == .never)
+        #expect(nacks.abandoned == 0)
+    }
+
+    @Test("After ten tries or a second a packet is given up, once, and this is told")
+    func givingUp() {
+        var nacks = NackGenerator()
+        for number in [10, 12] { _ = nacks.receive(number, now: milliseconds(0)) }
+        var asked = 0
+        var told = 0
+        for time in Int64(0)..<3000 {
+            var lost: [SequenceNumber] = []
+            if !nacks.collect(into: &lost, now: milliseconds(time), roundTrip: .milliseconds(30)) { told += 1 }
+            asked += lost.count
+        }
+        #expect(asked == 10)
+        #expect(told == 1)
+        #expect(nacks.abandoned == 1)
+        #expect(nacks.nextTimeout(roundTrip: .zero) == .never)
+    }
+
+    @Test("More than 500 missing packets are given up together, without asking")
+    func tooMany() {
+        var nacks = NackGenerator()
+        _ = nacks.receive(10, now: .zero)
+        _ = nacks.receive(600, now: .zero)
+        #expect(nacks.missingCount == 0)
+        #expect(nacks.abandoned == 589)
+        #expect(nacks.nextTimeout(roundTrip: .zero) == .zero)
+        var lost: [SequenceNumber] = []
+        #expect(!nacks.collect(into: &lost, now: .zero, roundTrip: .zero))
+        #expect(nacks.collect(into: &lost, now: .zero, roundTrip: .zero))
+        #expect(lost.isEmpty)
+    }
+}
+
+@Suite struct ReceptionStatisticsTests {
+    @Test("A tenth lost is reported as 25 or 26 256ths, and the sum counts on")
+    func loss() throws {
+        var reception = ReceptionStatistics(clockRate: 90000)
+        for number in 0..<1000 where number % 10 != 5 {
+            _ = reception.receive(
+                SequenceNumber(65500).advanced(by: number), timestamp: RTPTimestamp(0), now: milliseconds(Int64(number))
+            )
+        }
+        let block = try value(reception.reportBlock(ssrc: SSRC(1), now: milliseconds(1000)))
+        #expect(block.cumulativeLost == 100)
+        #expect((25...26).contains(block.fractionLost))
+        #expect(block.extendedHighestSequence == 65500 + 999)
+        for number in 1000..<1100 {
+            _ = reception.receive(
+                SequenceNumber(65500).advanced(by: number), timestamp: RTPTimestamp(0), now: milliseconds(Int64(number))
+            )
+        }
+        let second = try value(reception.reportBlock(ssrc: SSRC(1), now: milliseconds(1100)))
+        #expect(second.fractionLost == 0)
+        #expect(second.cumulativeLost == 100)
+    }
+
+    @Test("A repaired packet fills its gap but stays lost in the report, which describes the network")
+    func repairs() {
+        var reception = ReceptionStatistics(clockRate: 90000)
+        for number: UInt16 in [1, 2, 4] {
+            _ = reception.receive(SequenceNumber(number), timestamp: RTPTimestamp(0), now: .zero)
+        }
+        let repaired = reception.receive(
+            SequenceNumber(3), timestamp: RTPTimestamp(0), isRetransmission: true, now: .zero)
+        #expect(repaired == .new(65539))
+        #expect(reception.lost == 1)
+        #expect(reception.receive(SequenceNumber(3), timestamp: RTPTimestamp(0), now: .zero) == .duplicate)
+    }
+
+    @Test("Duplicates are told from late packets within the window, over wraps")
+    func duplicates() {
+        var reception = ReceptionStatistics(clockRate: 90000)
+        var random = Seeded(5)
+        var seen: Set<Int> = []
+        var highest = 0
+        for step in 0..<200_000 {
+            let number = max(0, step - Int.random(in: 0...1500, using: &random))
+            if highest - number >= ReceptionStatistics.window { continue }
+            highest = max(highest, number)
+            let arrival = reception.receive(
+                SequenceNumber(60000).advanced(by: number), timestamp: RTPTimestamp(0), now: .zero)
+            let isNew = seen.insert(number).inserted
+            if isNew != (arrival == .new(60000 + 65536 + number)) { Issue.record("\(number): \(arrival)") }
+            if !isNew, arrival != .duplicate { Issue.record("\(number): \(arrival)") }
+        }
+    }
+
+    @Test("Even spacing has no jitter; spacing off by 4 ms tends to 4 ms of it")
+    func jitter() {
+        var even = ReceptionStatistics(clockRate: 90000)
+        var uneven = ReceptionStatistics(clockRate: 90000)
+        for step in 0..<500 {
+            let number = SequenceNumber(UInt16(step))
+            let timestamp = RTPTimestamp(UInt32(step * 1800))
+            let time = Int64(step * 20)
+            _ = even.receive(number, timestamp: timestamp, now: milliseconds(time))
+            _ = uneven.receive(number, timestamp: timestamp, now: milliseconds(step % 2 == 0 ? time : time + 4))
+        }
+        #expect(even.jitter == .zero)
+        #expect(abs(uneven.jitter.milliseconds - 4) < 0.3)
+    }
+
+    @Test("A report names the last sender report and how long ago it came")
+    func senderReport() throws {
+        var reception = ReceptionStatistics(clockRate: 90000)
+        _ = reception.receive(SequenceNumber(1), timestamp: RTPTimestamp(0), now: .zero)
+        reception.receiveSenderReport(NTPTime(rawValue: 0x1111_2222_3333_4444), now: milliseconds(100))
+        let block = try value(reception.reportBlock(ssrc: SSRC(1), now: milliseconds(1600)))
+        #expect(block.lastSenderReport == 0x2222_3333)
+        #expect(block.delaySinceLastSenderReport == 65536 * 3 / 2)
+    }
+
+    @Test("One stray packet far off is dropped; two in order begin the stream anew", arguments: [20_000, 50_000])
+    func restart(jump: Int) {
+        var reception = ReceptionStatistics(clockRate: 90000)
+        func number(_ value: Int) -> SequenceNumber { SequenceNumber(UInt16(truncatingIfNeeded: value)) }
+        let time = RTPTimestamp(0)
+        for value in 100..<200 { _ = reception.receive(number(value), timestamp: time, now: .zero) }
+        #expect(reception.receive(number(jump), timestamp: time, now: .zero) == .tooOld)
+        #expect(reception.receive(number(200), timestamp: time, now: .zero) == .new(65736))
+        #expect(reception.receive(number(jump), timestamp: time, now: .zero) == .tooOld)
+        #expect(reception.receive(number(jump + 1), timestamp: time, now: .zero) == .restarted(jump + 1 + 65536))
+        #expect(reception.receive(number(jump + 2), timestamp: time, now: .zero) == .new(jump + 2 + 65536))
+        #expect(reception.lost == 0)
+    }
+
+    @Test("Without a packet there is no report; a repair alone begins no stream")
+    func nothing() {
+        var reception = ReceptionStatistics(clockRate: 90000)
+        #expect(
+            reception.receive(SequenceNumber(1), timestamp: RTPTimestamp(0), isRetransmission: true, now: .zero)
+                == .tooOld)
+        #expect(reception.reportBlock(ssrc: SSRC(1), now: .zero) == nil)
+    }
+}

@@ -1,0 +1,215 @@
+import RTP
+import Testing
+
+@Suite struct SessionDescriptionTests {
+    private func code(_ text: String) -> String? {
+        do {
+            _ = try SessionDescription(parsing: text)
+            return nil
+        } catch {
+            return error.code
+        }
+    }
+
+    private func minimal(_ session: String = "", _ media: String = "") -> String {
+        "v=0\r\no=- 1 2 IN IP4 127.0.0.1\r\ns=-\r\nt=0 0\r\n\(session)m=audio 9 UDP/TLS/RTP/SAVPF 111\r\n\(media)"
+    }
+
+    @Test("Chromium's offer is read: transport, formats, extensions, sources")
+    func chromium() throws {
+        let offer = try SessionDescription(parsing: chromiumOffer)
+        #expect(offer.sessionID == 4_611_731_400_430_051_336)
+        #expect(offer.version == 2)
+        #expect(offer.bundle == ["0", "1", "2"])
+        #expect(offer.media.map(\.kind) == [.audio, .video, .application])
+        let transport = try #require(offer.transport)
+        #expect(transport.iceUfrag == "Zk3v")
+        #expect(transport.icePwd == "pFGbMt1LzTnXtUqNc1eVwTaR")
+        #expect(transport.setup == .actpass)
+        #expect(transport.fingerprints.map(\.algorithm) == ["sha-256"])
+        #expect(transport.fingerprints.first?.digest.count == 32)
+
+        let audio = try #require(offer[mid: "0"])
+        let opus = try #require(audio.formats(encoding: "OPUS").first)
+        #expect(opus.payloadType == 111)
+        #expect(opus.clockRate == 48000)
+        #expect(opus.channels == 2)
+        #expect(opus.parameter("useinbandfec") == "1")
+        #expect(audio.direction == .sendonly)
+        #expect(audio.extensionID(uri: HeaderExtension.midURI) == 4)
+        #expect(audio.ssrcs == [SSRC(3_510_681_183)])
+        #expect(audio.retransmissionSSRC == nil)
+
+        let video = try #require(offer[mid: "1"])
+        #expect(video.formats.map(\.payloadType) == [96, 97, 103, 104, 35, 36, 114, 115])
+        #expect(video.format(payloadType: 96)?.feedback.contains("nack pli") == true)
+        #expect(video.retransmissionPayloadType(for: 96) == 97)
+        #expect(video.retransmissionPayloadType(for: 103) == 104)
+        #expect(video.format(payloadType: 103)?.parameter("packetization-mode") == "1")
+        #expect(video.ssrcs == [SSRC(2_231_627_014)])
+        #expect(video.retransmissionSSRC == SSRC(632_943_048))
+        #expect(video.cname == "loqPWNg7JMmrFUnr")
+        #expect(video.msid == "2d5c1a3e-stream 9f0c1d2e-video")
+    }
+
+    @Test("Chromium's offer written and read again is the same description, and text after that too")
+    func roundTrip() throws {
+        let offer = try SessionDescription(parsing: chromiumOffer)
+        let written = offer.serialized()
+        #expect(try SessionDescription(parsing: written) == offer)
+        #expect(try SessionDescription(parsing: written).serialized() == written)
+    }
+
+    @Test("A refused data channel keeps its words and gets port 0")
+    func refusal() throws {
+        var answer = try SessionDescription(parsing: chromiumOffer)
+        answer.media[2].isRejected = true
+        answer.bundle = nil
+        let text = answer.serialized()
+        #expect(text.contains("m=application 0 UDP/DTLS/SCTP webrtc-datachannel\r\n"))
+        #expect(text.contains("a=group:BUNDLE 0 1\r\n"))
+        #expect(try SessionDescription(parsing: text).media[2].isRejected)
+    }
+
+    @Test("A description built in code reads back, candidates and all")
+    func built() throws {
+        let fingerprint = try #require(
+            Fingerprint("SHA-256 " + [String](repeating: "0A", count: 32).joined(separator: ":")))
+        let transport = TransportDescription(
+            iceUfrag: "abcd", icePwd: "0123456789012345678901", fingerprints: [fingerprint], setup: .active,
+            candidates: ["candidate:1 1 UDP 2130706431 127.0.0.1 50000 typ host"], endOfCandidates: true)
+        let video = MediaDescription(
+            kind: .video, mid: "v0", direction: .recvonly,
+            formats: [
+                PayloadFormat(payloadType: 96, encoding: "VP8", clockRate: 90000, feedback: ["nack", "nack pli"]),
+                .retransmission(of: 96, as: 97),
+            ], extensions: [HeaderExtension(id: 4, uri: HeaderExtension.midURI)], ssrcs: [SSRC(1), SSRC(3)],
+            retransmissionSSRC: SSRC(2), cname: "c", msid: "s t", transport: transport)
+        var description = SessionDescription(sessionID: 5, media: [video])
+        let read = try SessionDescription(parsing: description.serialized())
+        #expect(read.media == [video])
+        #expect(read.bundle == ["v0"])
+        description.bundle = ["v0"]
+        #expect(read == description)
+    }
+
+    @Test("Lines may end in LF alone, as pasted text has them")
+    func lineFeeds() throws {
+        let text = chromiumOffer.replacing("\r\n", with: "\n")
+        #expect(try SessionDescription(parsing: text) == SessionDescription(parsing: chromiumOffer))
+    }
+
+    @Test("Transport attributes of the session hold for all media; a fingerprint of the media wins")
+    func sessionLevel() throws {
+        let text = minimal(
+            "a=ice-ufrag:abcd\r\na=ice-pwd:0123456789012345678901\r\na=setup:passive\r\na=fingerprint:sha-256 AA\r\n",
+            "a=fingerprint:sha-256 BB\r\n")
+        let transport = try #require(try SessionDescription(parsing: text).transport)
+        #expect(transport.iceUfrag == "abcd")
+        #expect(transport.setup == .passive)
+        #expect(transport.fingerprints == [Fingerprint(algorithm: "sha-256", digest: [0xbb])])
+    }
+
+    @Test("Bundled media without transport attributes takes those of the first bundled one; bundle-only is no refusal")
+    func bundleOnly() throws {
+        let text =
+            minimal("a=group:BUNDLE a v\r\n", "a=mid:a\r\na=ice-ufrag:abcd\r\na=ice-pwd:0123456789012345678901\r\n")
+            + "m=video 0 UDP/TLS/RTP/SAVPF 96\r\na=mid:v\r\na=bundle-only\r\n"
+        let read = try SessionDescription(parsing: text)
+        #expect(read.media[1].transport.iceUfrag == "abcd")
+        #expect(!read.media[1].isRejected)
+    }
+
+    @Test("No value can smuggle in a line")
+    func injection() throws {
+        var description = try SessionDescription(parsing: chromiumOffer)
+        description.media[0].cname = "x\r\na=fingerprint:sha-256 00"
+        description.media[0].msid = "s\nm=video 9 RTP/AVP 0"
+        let read = try SessionDescription(parsing: description.serialized())
+        #expect(read.media.count == 3)
+        #expect(read.media[0].transport.fingerprints.count == 1)
+    }
+
+    @Test("S7: too long, too many media descriptions, too many candidates are refused as such")
+    func tooLarge() {
+        #expect(code(minimal("a=x:" + String(repeating: "y", count: 65536) + "\r\n")) == "sdp.too-large")
+        let line = "m=audio 9 UDP/TLS/RTP/SAVPF 111\r\n"
+        #expect(code(minimal("", String(repeating: line, count: 63))) == nil)
+        #expect(code(minimal("", String(repeating: line, count: 64))) == "sdp.too-large")
+        let candidate = "a=candidate:1 1 UDP 1 127.0.0.1 1 typ host\r\n"
+        #expect(code(minimal("", String(repeating: candidate, count: 200))) == nil)
+        #expect(code(minimal("", String(repeating: candidate, count: 201))) == "sdp.too-large")
+        #expect(code(minimal("", String(repeating: "a=extmap:1 urn:x\r\n", count: 500))) == "sdp.too-large")
+        let sources = (0..<500).map { "a=ssrc:\($0) cname:x\r\n" }.joined()
+        #expect(code(minimal("", sources)) == "sdp.too-large")
+    }
+
+    @Test("S7: 64 KiB of the worst lines are read or refused in well under a second")
+    func boundedTime() {
+        let start = ContinuousClock.now
+        for line in [
+            "\r\n", "a=\r\n", "a=group:BUNDLE x\r\n", "a=ssrc-group:FID 1 2\r\n", "m=\r\n", "=\r\n",
+            "a=rtcp-fb:* x\r\n",
+        ] {
+            _ = code(minimal("", String(repeating: line, count: 60000 / line.utf8.count)))
+            _ = code("v=0\r\n" + String(repeating: line, count: 60000 / line.utf8.count))
+        }
+        _ = code("m=video 9 RTP/AVP " + String(repeating: "1 ", count: 30000))
+        #expect(ContinuousClock.now - start < .seconds(5))
+    }
+
+    @Test(
+        "What cannot be read is refused with the line quoted",
+        arguments: [
+            "a=ice-ufrag:abc", "a=ice-pwd:short", "a=fingerprint:sha-256 XY", "a=setup:holdconn", "a=ssrc:-1 cname:x",
+            "a=rtpmap:111 opus", "a=rtpmap:x opus/48000", "a=rtpmap:111 opus/48000/0", "a=extmap:0 urn:x", "a=mid:",
+            "nonsense", "m=audio 70000 UDP/TLS/RTP/SAVPF 0", "m=audio 9", "m=audio 9 UDP/TLS/RTP/SAVPF 128",
+            "m=audio 9 UDP/TLS/RTP/SAVPF 0 0", "o=- x 1 IN IP4 127.0.0.1",
+        ])
+    func malformed(line: String) throws {
+        #expect(code(minimal("", line + "\r\n")) == "sdp.malformed")
+        do {
+            _ = try SessionDescription(parsing: minimal("", line + "\r\n"))
+        } catch {
+            #expect(error.message.contains("\""))
+            #expect(error.description.hasSuffix("[sdp.malformed]"))
+        }
+    }
+
+    @Test("Nothing, and what does not begin as a description, is refused", arguments: ["", "\r\n", "hello", "v=1\r\n"])
+    func noDescription(text: String) {
+        #expect(code(text) == "sdp.malformed")
+    }
+
+    @Test("A mid twice is refused")
+    func midTwice() {
+        #expect(code(minimal("", "a=mid:a\r\nm=audio 9 UDP/TLS/RTP/SAVPF 0\r\na=mid:a\r\n")) == "sdp.malformed")
+    }
+
+    @Test("3,000 mutated descriptions never trap, and those accepted read back as they were written")
+    func fuzz() throws {
+        var random = Seeded(7)
+        let bytes = Array(chromiumOffer.utf8)
+        var accepted = 0
+        for _ in 0..<3000 {
+            var mutated = bytes
+            for _ in 0..<Int.random(in: 1...6, using: &random) {
+                let at = Int.random(in: 0..<mutated.count, using: &random)
+                switch Int.random(in: 0..<3, using: &random) {
+                case 0: mutated[at] = UInt8.random(in: 0...255, using: &random)
+                case 1: mutated.removeSubrange(at..<min(mutated.count, at + Int.random(in: 1...40, using: &random)))
+                default: mutated.insert(contentsOf: bytes.dropFirst(at).prefix(30), at: at)
+                }
+                if mutated.isEmpty { break }
+            }
+            guard let read = try? SessionDescription(parsing: String(decoding: mutated, as: UTF8.self)) else {
+                continue
+            }
+            accepted += 1
+            let again = try SessionDescription(parsing: read.serialized())
+            // The first round may have normalised; from then on nothing changes.
+            #expect(try SessionDescription(parsing: again.serialized()) == again)
+        }
+        #expect(accepted > 300)
+    }
+}

@@ -1,0 +1,123 @@
+import Foundation
+import RoomProtocol
+import Testing
+
+@testable import RoomClient
+
+private struct Folder: ~Copyable {
+    let path: String
+
+    init() throws {
+        path = FileManager.default.temporaryDirectory.appendingPathComponent("locator-\(UUID().uuidString)").path
+        try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: false)
+    }
+
+    deinit { try? FileManager.default.removeItem(atPath: path) }
+}
+
+private let written = ServerFile(server: "ws://127.0.0.1:7881", serviceId: "file-id", serviceSecret: "file-secret")
+
+private func message(_ body: () throws(RoomError) -> Void) -> RoomError? {
+    do throws(RoomError) {
+        try body()
+        return nil
+    } catch {
+        return error
+    }
+}
+
+@Test func `what is given wins over the environment, and the environment over the file`() throws {
+    let folder = try Folder()
+    let path = folder.path + "/connectlive/server.json"
+    try written.write(to: path)
+    let environment = ["CONNECTLIVE_SERVER": "ws://10.0.0.1:1", "CONNECTLIVE_SERVICE_ID": "environment-id"]
+    let given = try ServerLocator(server: "ws://10.0.0.2:2", environment: environment, filePath: path).locate()
+    #expect(given.address.description == "ws://10.0.0.2:2")
+    #expect(given.serviceId == "environment-id")
+    #expect(given.serviceSecret == "file-secret")
+    let fromFile = try ServerLocator(server: "", environment: [:], filePath: path).locate()
+    #expect(fromFile.address.description == written.server)
+    #expect(fromFile.serviceId == "file-id")
+}
+
+@Test func `without any server the sentence says where it was looked for`() throws {
+    let folder = try Folder()
+    let path = folder.path + "/server.json"
+    let error = message { () throws(RoomError) in _ = try ServerLocator(environment: [:], filePath: path).locate() }
+    #expect(error?.code == .serviceMissing)
+    #expect(error?.message.contains(path) == true)
+    let noSecret = message { () throws(RoomError) in
+        _ = try ServerLocator(server: "ws://a:1", serviceId: "x", environment: [:], filePath: path).locate()
+    }
+    #expect(noSecret?.message.contains("--service-secret") == true)
+}
+
+@Test func `a token needs no secret`() throws {
+    let location = try ServerLocator(
+        server: "ws://a:1", serviceId: "x", environment: [:], filePath: "/nonexistent/server.json"
+    ).locate(needsSecret: false)
+    #expect(location.serviceSecret == nil)
+}
+
+@Test func `the server file is private: mode 0600, in a folder of mode 0700`() throws {
+    let folder = try Folder()
+    let path = folder.path + "/connectlive/server.json"
+    try written.write(to: path)
+    let files = FileManager.default
+    #expect(try files.attributesOfItem(atPath: path)[.posixPermissions] as? Int == 0o600)
+    #expect(try files.attributesOfItem(atPath: folder.path + "/connectlive")[.posixPermissions] as? Int == 0o700)
+    #expect(try ServerFile.read(from: path) == written)
+    #expect(try files.contentsOfDirectory(atPath: folder.path + "/connectlive") == ["server.json"])
+}
+
+@Test(arguments: [0o640, 0o604, 0o620, 0o602])
+func `a server file that others may touch is refused`(mode: Int) throws {
+    let folder = try Folder()
+    let path = folder.path + "/connectlive/server.json"
+    try written.write(to: path)
+    try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: path)
+    let error = message { () throws(RoomError) in _ = try ServerFile.read(from: path) }
+    #expect(error?.message.contains("0600") == true)
+    // Who gives everything does not need the file.
+    let complete = ServerLocator(
+        server: "ws://a:1", serviceId: "x", serviceSecret: "y", environment: [:], filePath: path)
+    #expect(message { () throws(RoomError) in _ = try complete.locate() } == nil)
+}
+
+@Test func `a link in the place of the server file is refused`() throws {
+    let folder = try Folder()
+    try written.write(to: folder.path + "/connectlive/real.json")
+    let path = folder.path + "/connectlive/server.json"
+    try FileManager.default.createSymbolicLink(
+        atPath: path, withDestinationPath: folder.path + "/connectlive/real.json")
+    #expect(message { () throws(RoomError) in _ = try ServerFile.read(from: path) } != nil)
+}
+
+@Test func `a server file is removed by the server that wrote it only`() throws {
+    let folder = try Folder()
+    let path = folder.path + "/connectlive/server.json"
+    var other = written
+    other.server = "ws://127.0.0.1:9"
+    try other.write(to: path)
+    written.remove(from: path)
+    #expect(try ServerFile.read(from: path) == other)
+    other.remove(from: path)
+    #expect(try ServerFile.read(from: path) == nil)
+}
+
+@Test(arguments: [
+    ("ws://127.0.0.1:7880", "ws://127.0.0.1:7880", true), ("http://host.example:81/", "ws://host.example:81", false),
+    ("localhost", "ws://localhost:7880", true), ("[::1]:5", "ws://[::1]:5", true),
+    ("ws://127.example.com:5", "ws://127.example.com:5", false),
+])
+func `addresses are read in the forms that people write`(text: String, shown: String, isLoopback: Bool) throws {
+    let address = try ServerAddress(text)
+    #expect(address.description == shown)
+    #expect(address.isLoopback == isLoopback)
+}
+
+@Test(arguments: ["", "ws://", "ws://a:0", "ws://a:65536", "ws://a:b", "ftp://a", "wss://a", "ws://a:1/path", "a b:1"])
+func `an address that cannot be used is refused with a sentence`(text: String) {
+    let error = message { () throws(RoomError) in _ = try ServerAddress(text) }
+    #expect(error?.message.contains("ws://127.0.0.1:7880") == true)
+}

@@ -1,0 +1,143 @@
+import RTP
+import RoomProtocol
+import Testing
+
+@testable import RoomClient
+
+private let start = MonotonicTime(nanoseconds: 1_000_000_000)
+
+private func at(_ seconds: Double) -> MonotonicTime {
+    start + TimeInterval(nanoseconds: Int64(seconds * 1e9))
+}
+
+private func session() -> SignallingSession { SignallingSession(server: "ws://there:1", now: start) }
+
+extension SignallingSession.Output {
+    fileprivate var end: RoomError? {
+        if case .ended(let error) = self { return error }
+        return nil
+    }
+
+    fileprivate var failure: RoomError? {
+        if case .answer(_, .failure(let error)) = self { return error }
+        return nil
+    }
+}
+
+@Test func `an answer finds its request, whatever comes in between`() throws {
+    var session = session()
+    let (first, text) = try session.request(.subscribe(StreamReference(stream: 7)), now: at(0))
+    let (second, _) = try session.request(.leave, now: at(0))
+    #expect(text == #"{"id":\#(first),"stream":7,"type":"subscribe"}"#)
+    #expect(first != second)
+    #expect(session.receive(#"{"type":"left","id":\#(second)}"#, now: at(0.1)) == [.answer(id: second, .success(.left))])
+    let entered = #"{"type":"participantLeft","participant":"p-1","novelty":[1]}"#
+    #expect(
+        session.receive(entered, now: at(0.1)) == [.message(.participantLeft(ParticipantReference(participant: "p-1")))])
+    let answer = #"{"type":"subscribed","id":\#(first),"stream":7,"mid":"4"}"#
+    #expect(
+        session.receive(answer, now: at(0.2))
+            == [.answer(id: first, .success(.subscribed(Subscribed(stream: 7, mid: "4"))))])
+    // Once only.
+    #expect(session.receive(answer, now: at(0.3)) == [])
+}
+
+@Test func `a refusal keeps the server's code and sentence`() throws {
+    var session = session()
+    let (id, _) = try session.request(.subscribe(StreamReference(stream: 7)), now: at(0))
+    let outputs = session.receive(
+        #"{"type":"error","id":\#(id),"code":"1328","message":"No such stream."}"#, now: at(0))
+    #expect(outputs == [.answer(id: id, .failure(RoomError(.noSuchStream, "No such stream.")))])
+}
+
+@Test func `an answer that cannot be read fails its request`() throws {
+    var session = session()
+    let (id, _) = try session.request(.subscribe(StreamReference(stream: 7)), now: at(0))
+    let outputs = session.receive(#"{"type":"subscribed","id":\#(id)}"#, now: at(0))
+    #expect(outputs.first?.failure?.code == .messageMalformed)
+}
+
+@Test func `a message of a later version is reported and the connection goes on`() {
+    var session = session()
+    guard case .notUnderstood(let error) = session.receive(#"{"type":"sparkle"}"#, now: at(0)).first else {
+        Issue.record("nothing was reported")
+        return
+    }
+    #expect(error.code == .messageUnknown)
+    #expect(!session.hasEnded)
+    guard case .notUnderstood = session.receive("][", now: at(0)).first else {
+        Issue.record("nothing was reported")
+        return
+    }
+    #expect(!session.hasEnded)
+}
+
+@Test func `it pings every two seconds and takes the pong for itself`() {
+    var session = session()
+    #expect(session.nextTimeout == at(2))
+    #expect(session.handleTimeout(now: at(1.9)) == [])
+    #expect(session.handleTimeout(now: at(2)) == [.send(#"{"id":1,"type":"ping"}"#)])
+    #expect(session.receive(#"{"type":"pong","id":1}"#, now: at(2.01)) == [])
+    #expect(session.handleTimeout(now: at(4)) == [.send(#"{"id":2,"type":"ping"}"#)])
+}
+
+@Test func `a silence of five seconds is survived`() throws {
+    var session = session()
+    let (id, _) = try session.request(.subscribe(StreamReference(stream: 7)), now: at(1))
+    for second in [2.0, 4, 6] { _ = session.handleTimeout(now: at(second)) }
+    #expect(!session.hasEnded)
+    let answer = #"{"type":"subscribed","id":\#(id),"stream":7,"mid":"4"}"#
+    #expect(session.receive(answer, now: at(6.2)).count == 1)
+    #expect(session.handleTimeout(now: at(14)).allSatisfy { $0.end == nil })
+}
+
+@Test func `a server that is silent for eight and a half seconds is gone, and every request hears of it`() throws {
+    var session = session()
+    session.heard(now: at(1))
+    let (id, _) = try session.request(.leave, now: at(1))
+    #expect(session.handleTimeout(now: at(9.4)).allSatisfy { $0.end == nil })
+    let outputs = session.handleTimeout(now: at(9.5))
+    #expect(outputs.count == 2)
+    #expect(outputs.first?.failure?.code == .connectionLost)
+    guard case .answer(id, _) = outputs.first else {
+        Issue.record("the request was not answered first")
+        return
+    }
+    let error = try #require(outputs.last?.end)
+    #expect(error.code == .connectionLost)
+    #expect(error.message.contains("ws://there:1"))
+    #expect(error.message.contains("8 s"))
+    #expect(session.hasEnded)
+    #expect(session.nextTimeout == .never)
+    #expect(throws: RoomError.self) { try session.request(.leave, now: at(10)) }
+}
+
+@Test func `a request that a living server leaves unanswered fails after ten seconds and the connection goes on`() throws {
+    var session = session()
+    let (id, _) = try session.request(.subscribe(StreamReference(stream: 7)), now: at(0))
+    for second in stride(from: 1.0, to: 10, by: 1) {
+        _ = session.handleTimeout(now: at(second))
+        session.heard(now: at(second))
+    }
+    let outputs = session.handleTimeout(now: at(10))
+    #expect(outputs.first?.failure?.message.contains("'subscribe'") == true)
+    #expect(!session.hasEnded)
+    // Too late.
+    #expect(session.receive(#"{"type":"subscribed","id":\#(id),"stream":7,"mid":"4"}"#, now: at(11)) == [])
+}
+
+@Test func `a socket that closes ends the session once`() {
+    var session = session()
+    let outputs = session.closed()
+    #expect(outputs.count == 1)
+    #expect(outputs.first?.end?.code == .connectionLost)
+    #expect(session.closed() == [])
+    #expect(session.receive(#"{"type":"pong"}"#, now: at(1)) == [])
+    #expect(session.handleTimeout(now: at(100)) == [])
+}
+
+@Test func `requests that pile up are refused at a limit`() throws {
+    var session = session()
+    for _ in 0..<SignallingSession.maximumPendingRequests { _ = try session.request(.leave, now: at(0)) }
+    #expect(throws: RoomError.self) { try session.request(.leave, now: at(0)) }
+}

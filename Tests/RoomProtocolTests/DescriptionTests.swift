@@ -1,0 +1,63 @@
+import RTP
+import Testing
+
+@testable import RoomProtocol
+
+@Suite struct DescriptionTests {
+    private let transport = TransportDescription(
+        iceUfrag: "abcd", icePwd: "abcdefghijklmnopqrstuv",
+        fingerprints: [Fingerprint(algorithm: "sha-256", digest: Array(repeating: 7, count: 32))], setup: .actpass)
+
+    private func pool() -> [Receiver] {
+        [
+            Receiver(mid: "0", media: .audio, ssrc: SSRC(10), retransmissionSSRC: nil),
+            Receiver(mid: "1", media: .video, ssrc: SSRC(11), retransmissionSSRC: SSRC(12)),
+        ]
+    }
+
+    @Test func `a client reads from the offer which SSRC belongs to which receiver`() throws {
+        let offer = DownDescription.offer(
+            sessionID: 1, revision: 1, receivers: pool(), transport: transport, cname: "server")
+        let parsed = try SessionDescription(parsing: offer.serialized())
+        #expect(try DownDescription.receivers(in: parsed) == pool())
+    }
+
+    @Test func `an answer takes both video codecs and their repair on every video receiver`() throws {
+        let offer = try SessionDescription(
+            parsing: DownDescription.offer(
+                sessionID: 1, revision: 1, receivers: pool(), transport: transport, cname: "server"
+            ).serialized())
+        let answer = try SessionDescription(
+            parsing: DownDescription.answer(to: offer, sessionID: 2, transport: transport).serialized())
+        let codecs = NegotiatedCodec.all(in: try #require(answer[mid: "1"]))
+        #expect(codecs.map(\.codec) == [.vp8, .h264])
+        #expect(codecs.map(\.retransmissionPayloadType) == [97, 99])
+        #expect(answer[mid: "0"]?.direction == .recvonly)
+    }
+
+    @Test func `an H264 answer repeats the profile that was offered`() throws {
+        var offer = UpDescription.offer(
+            sessionID: 1, version: 1,
+            senders: [Sender(mid: "0", codec: .h264, ssrc: SSRC(5), retransmissionSSRC: SSRC(6))],
+            transport: transport, cname: "me")
+        offer.media[0].formats[0].parameters = "packetization-mode=1;profile-level-id=42001f"
+        let parsed = try SessionDescription(parsing: offer.serialized())
+        let stream = try UpDescription.stream("0", of: parsed)
+        let answer = UpDescription.answer(to: parsed, taking: [stream], sessionID: 2, transport: transport)
+        #expect(answer.media[0].formats[0].parameter("profile-level-id") == "42001f")
+        #expect(stream.ssrc == SSRC(5))
+        #expect(stream.retransmissionSSRC == SSRC(6))
+    }
+
+    @Test func `an m-line without a codec that rooms carry is refused with what would do`() throws {
+        var offer = UpDescription.offer(
+            sessionID: 1, version: 1,
+            senders: [Sender(mid: "0", codec: .vp8, ssrc: SSRC(5), retransmissionSSRC: nil)],
+            transport: transport, cname: "me")
+        offer.media[0].formats = [PayloadFormat(payloadType: 100, encoding: "AV1", clockRate: 90000)]
+        let error = #expect(throws: RoomError.self) { try UpDescription.stream("0", of: offer) }
+        #expect(error?.code == .publishRefused)
+        #expect(error?.message.contains("AV1") == true)
+        #expect(throws: RoomError.self) { try UpDescription.stream("9", of: offer) }
+    }
+}

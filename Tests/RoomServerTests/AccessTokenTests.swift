@@ -1,0 +1,76 @@
+import NIOHTTP1
+import RTP
+import RoomProtocol
+import Testing
+
+@testable import RoomServer
+
+@Suite("S13 tokens") struct AccessTokenTests {
+    private let start = MonotonicTime.zero + .seconds(1)
+
+    @Test func `a token is 32 random bytes and opens what it was issued for`() throws {
+        let tokens = AccessTokens()
+        let a = try tokens.issue(.everyRoom, lifetime: .seconds(10), now: start)
+        let b = try tokens.issue(.oneRoom(RoomName("kitchen")), lifetime: .seconds(10), now: start)
+        #expect(a.accessToken.utf8.count == 43)
+        #expect(a.accessToken != b.accessToken)
+        #expect(try tokens.scope(of: a.accessToken, now: start) == .everyRoom)
+        #expect(try tokens.scope(of: b.accessToken, now: start) == .oneRoom(RoomName("kitchen")))
+    }
+
+    @Test func `an ended, revoked, altered, empty or made-up token is refused`() throws {
+        let tokens = AccessTokens()
+        let good = try tokens.issue(.everyRoom, lifetime: .seconds(10), now: start).accessToken
+        let jwtWithoutAlgorithm = "eyJhbGciOiJub25lIn0.eyJhZG1pbiI6dHJ1ZX0."
+        let altered = String(good.dropLast()) + (good.hasSuffix("A") ? "B" : "A")
+        for token in ["", "x", jwtWithoutAlgorithm, altered, String(good.prefix(12)), good + "A"] {
+            let error = #expect(throws: RoomError.self) { try tokens.scope(of: token, now: start) }
+            #expect(error?.code == .tokenInvalid)
+        }
+        #expect(throws: RoomError.self) { try tokens.scope(of: good, now: start + .seconds(10)) }
+        let other = try tokens.issue(.everyRoom, lifetime: .seconds(10), now: start).accessToken
+        #expect(tokens.revoke(other))
+        #expect(!tokens.revoke(other))
+        #expect(throws: RoomError.self) { try tokens.scope(of: other, now: start) }
+    }
+
+    @Test func `tokens are bounded and ended ones make room`() throws {
+        let tokens = AccessTokens(capacity: 3)
+        for _ in 0..<3 { _ = try tokens.issue(.everyRoom, lifetime: .seconds(10), now: start) }
+        let error = #expect(throws: RoomError.self) {
+            try tokens.issue(.everyRoom, lifetime: .seconds(10), now: start)
+        }
+        #expect(error?.code == .serverFull)
+        _ = try tokens.issue(.everyRoom, lifetime: .seconds(10), now: start + .seconds(11))
+        #expect(tokens.count == 1)
+    }
+
+    @Test func `a service with an empty secret admits nobody`() {
+        #expect(!ServiceKey(id: "a", secret: "").admits(id: "a", secret: ""))
+        #expect(ServiceKey(id: "a", secret: "s").admits(id: "a", secret: "s"))
+        #expect(!ServiceKey(id: "a", secret: "s").admits(id: "a", secret: "S"))
+        #expect(!ServiceKey(id: "a", secret: "s").admits(id: "b", secret: "s"))
+    }
+}
+
+@Suite("S14 origins") struct OriginPolicyTests {
+    private let loopback = OriginPolicy(isLoopbackOnly: true, isOpen: false)
+
+    @Test func `a page elsewhere is refused and a client that is no browser is not`() {
+        #expect(loopback.admitsOrigin(["host": "127.0.0.1:7880"]))
+        #expect(loopback.admitsOrigin(["host": "127.0.0.1:7880", "origin": "http://127.0.0.1:7880"]))
+        #expect(!loopback.admitsOrigin(["host": "127.0.0.1:7880", "origin": "http://evil.example"]))
+        #expect(!loopback.admitsOrigin(["host": "127.0.0.1:7880", "origin": "null"]))
+        // DNS rebinding: the page's own name leads here.
+        #expect(!loopback.admitsOrigin(["host": "evil.example:7880", "origin": "http://evil.example:7880"]))
+    }
+
+    @Test func `a page has a token on loopback, and beyond it only from an open server`() {
+        let mine: HTTPHeaders = ["host": "127.0.0.1:7880", "sec-fetch-site": "same-origin"]
+        #expect(loopback.admitsPageToken(mine, peerIsLoopback: true))
+        #expect(!loopback.admitsPageToken(["host": "127.0.0.1:7880", "sec-fetch-site": "cross-site"], peerIsLoopback: true))
+        let elsewhere: HTTPHeaders = ["host": "192.0.2.1:7880"]
+        #expect(!OriginPolicy(isLoopbackOnly: false, isOpen: false).admitsPageToken(elsewhere, peerIsLoopback: false))
+        #expect(OriginPolicy(isLoopbackOnly: false, isOpen: true).admitsPageToken(elsewhere, peerIsLoopback: false))
+    }
+}

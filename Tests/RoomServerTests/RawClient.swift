@@ -1,0 +1,149 @@
+import Foundation
+import Glibc
+import Testing
+
+@testable import RoomProtocol
+
+/// A TCP client that says exactly what a test wants it to, well-formed or not. Blocking, with a deadline on each read.
+final class RawClient {
+    private let descriptor: Int32
+    private var received: [UInt8] = []
+
+    init(port: Int) throws {
+        descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        try #require(descriptor >= 0)
+        var timeout = timeval(tv_sec: 12, tv_usec: 0)
+        setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &timeout, socklen_t(MemoryLayout<timeval>.size))
+        setsockopt(descriptor, SOL_SOCKET, SO_SNDTIMEO, &timeout, socklen_t(MemoryLayout<timeval>.size))
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_port = in_port_t(port).bigEndian
+        address.sin_addr.s_addr = inet_addr("127.0.0.1")
+        let result = withUnsafePointer(to: &address) {
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
+            }
+        }
+        try #require(result == 0)
+    }
+
+    deinit { close(descriptor) }
+
+    /// False when the server has closed.
+    @discardableResult
+    func send(_ bytes: [UInt8]) -> Bool {
+        var sent = 0
+        while sent < bytes.count {
+            let count = bytes[sent...].withUnsafeBytes {
+                Glibc.send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL.rawValue))
+            }
+            guard count > 0 else { return false }
+            sent += count
+        }
+        return true
+    }
+
+    /// Reads more; false at the end of the connection or after the deadline.
+    private func fill() -> Bool {
+        var buffer = [UInt8](repeating: 0, count: 65536)
+        let count = recv(descriptor, &buffer, buffer.count, 0)
+        guard count > 0 else { return false }
+        received += buffer[..<count]
+        return true
+    }
+
+    /// Whether the server closes the connection before the read's deadline.
+    func isClosedByServer() -> Bool {
+        var buffer = [UInt8](repeating: 0, count: 65536)
+        while true {
+            let count = recv(descriptor, &buffer, buffer.count, 0)
+            if count == 0 { return true }
+            if count < 0 { return errno == ECONNRESET || errno == EPIPE }
+        }
+    }
+
+    // MARK: - HTTP
+
+    func request(_ text: String, body: String = "") throws -> (status: Int, body: String) {
+        var head = text
+        if !body.isEmpty { head += "content-length: \(body.utf8.count)\r\n" }
+        send(Array((head + "\r\n" + body).utf8))
+        let response = try readHead()
+        let status = try #require(Int(response.split(separator: " ")[1]))
+        let lines = response.lowercased().split(separator: "\r\n")
+        let length = lines.first { $0.hasPrefix("content-length:") }.flatMap { Int($0.dropFirst(15).drop { $0 == " " }) }
+        while received.count < length ?? 0, fill() {}
+        let data = received.prefix(length ?? 0)
+        received.removeFirst(data.count)
+        return (status, String(decoding: data, as: UTF8.self))
+    }
+
+    private func readHead() throws -> String {
+        let end: [UInt8] = [13, 10, 13, 10]
+        while true {
+            if let range = received.firstRange(of: end) {
+                let head = String(decoding: received[..<range.lowerBound], as: UTF8.self)
+                received.removeSubrange(..<range.upperBound)
+                return head
+            }
+            try #require(fill(), "no answer")
+        }
+    }
+
+    /// The status of the WebSocket handshake: 101 when it is open.
+    func openWebSocket(port: Int, headers: String = "") throws -> Int {
+        send(
+            Array(
+                ("GET /v1/room HTTP/1.1\r\nhost: 127.0.0.1:\(port)\r\nupgrade: websocket\r\nconnection: Upgrade\r\n"
+                    + "sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\nsec-websocket-version: 13\r\n\(headers)\r\n").utf8))
+        return try #require(Int(try readHead().split(separator: " ")[1]))
+    }
+
+    // MARK: - WebSocket
+
+    @discardableResult
+    func sendText(_ text: String) -> Bool { send(frame(Array(text.utf8))) }
+
+    func frame(_ payload: [UInt8]) -> [UInt8] {
+        var frame: [UInt8] = [0x81]
+        switch payload.count {
+        case ..<126: frame.append(0x80 | UInt8(payload.count))
+        case ..<65536: frame += [0x80 | 126, UInt8(payload.count >> 8), UInt8(payload.count & 0xff)]
+        default: frame += [0x80 | 127] + (0..<8).reversed().map { UInt8(truncatingIfNeeded: payload.count >> ($0 * 8)) }
+        }
+        return frame + [0, 0, 0, 0] + payload
+    }
+
+    func sendMessage(_ message: ClientMessage, id: Int? = nil) { sendText(Envelope(id: id, message).json()) }
+
+    /// The next message that the condition holds for; others are passed over. Pings are answered.
+    func message(where condition: (Envelope<ServerMessage>) -> Bool) throws -> Envelope<ServerMessage> {
+        while true {
+            let (opcode, payload) = try readFrame()
+            if opcode == 9 {
+                send([0x8a, 0x80 | UInt8(payload.count), 0, 0, 0, 0] + payload)
+            } else if opcode == 1 {
+                let envelope = try Envelope<ServerMessage>(json: Data(payload))
+                if condition(envelope) { return envelope }
+            }
+        }
+    }
+
+    private func readFrame() throws -> (UInt8, [UInt8]) {
+        func need(_ count: Int) throws { while received.count < count { try #require(fill(), "the server closed") } }
+        try need(2)
+        let opcode = received[0] & 0x0f
+        var length = Int(received[1] & 0x7f)
+        var head = 2
+        if length >= 126 {
+            let bytes = length == 126 ? 2 : 8
+            try need(2 + bytes)
+            length = received[2..<(2 + bytes)].reduce(0) { $0 << 8 | Int($1) }
+            head += bytes
+        }
+        try need(head + length)
+        let payload = Array(received[head..<(head + length)])
+        received.removeFirst(head + length)
+        return (opcode, payload)
+    }
+}

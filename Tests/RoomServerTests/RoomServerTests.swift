@@ -1,0 +1,211 @@
+import Foundation
+import Logging
+import PeerIO
+import RTP
+import RoomProtocol
+import Testing
+
+@testable import RoomServer
+
+private func withServer(
+    open: Bool = false, _ body: @Sendable (RoomServer, AccessGrant) async throws -> Void
+) async throws {
+    var log = Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() })
+    log.logLevel = .critical
+    var configuration = RoomServer.Configuration(service: ServiceKey(id: "svc", secret: "a secret"), log: log)
+    configuration.port = 0
+    configuration.isOpen = open
+    let server = try await RoomServer.start(configuration)
+    do {
+        let grant = try await Task { try signIn(server) }.value
+        try await body(server, grant)
+    } catch {
+        await server.stop()
+        throw error
+    }
+    await server.stop()
+}
+
+private func signIn(_ server: RoomServer, secret: String = "a secret") throws -> AccessGrant {
+    let (status, body) = try RawClient(port: server.port).request(
+        "POST /v1/sign-in HTTP/1.1\r\nhost: 127.0.0.1:\(server.port)\r\n",
+        body: #"{"serviceId":"svc","serviceSecret":"\#(secret)"}"#)
+    guard status == 200 else { throw try JSONDecoder().decode(Problem.self, from: Data(body.utf8)).error }
+    return try JSONDecoder().decode(AccessGrant.self, from: Data(body.utf8))
+}
+
+private func join(_ server: RoomServer, _ token: String, room: String = "kitchen") throws -> (RawClient, Joined) {
+    let client = try RawClient(port: server.port)
+    #expect(try client.openWebSocket(port: server.port) == 101)
+    client.sendMessage(.join(Join(token: token, room: room)), id: 1)
+    let answer = try client.message { $0.id == 1 }
+    switch answer.message {
+    case .joined(let joined): return (client, joined)
+    case .error(let problem): throw problem.error
+    default: throw RoomError(.messageUnknown, "\(answer)")
+    }
+}
+
+@Suite(.serialized) struct RoomServerTests {
+    @Test func `a wrong secret is refused with a sentence and a code`() async throws {
+        try await withServer { server, _ in
+            let error = #expect(throws: RoomError.self) { try signIn(server, secret: "another") }
+            #expect(error?.code == .serviceInvalid)
+        }
+    }
+
+    @Test func `those who come later learn who is there, and those who are there learn who comes and goes`() async throws
+    {
+        try await withServer { server, grant in
+            let (first, alone) = try join(server, grant.accessToken)
+            #expect(alone.participants.isEmpty)
+            let (second, joined) = try join(server, grant.accessToken)
+            #expect(joined.participants.map(\.id) == [alone.participant])
+            let entered = try first.message { if case .participantEntered = $0.message { true } else { false } }
+            #expect(
+                entered.message
+                    == .participantEntered(
+                        ParticipantEntered(participant: ParticipantInfo(id: joined.participant, streams: []))))
+            second.sendMessage(.leave, id: 2)
+            #expect(try second.message { $0.id == 2 }.message == .left)
+            let left = try first.message { if case .participantLeft = $0.message { true } else { false } }
+            #expect(left.message == .participantLeft(ParticipantReference(participant: joined.participant)))
+        }
+    }
+
+    @Test func `the down session is offered with four audio slots and nine video receivers of both codecs`() async throws
+    {
+        try await withServer { server, grant in
+            let (client, _) = try join(server, grant.accessToken)
+            let message = try client.message { if case .offer = $0.message { true } else { false } }
+            guard case .offer(let description) = message.message else { return }
+            let offer = try SessionDescription(parsing: description.sdp)
+            #expect(offer.media.count { $0.kind == .audio } == 4)
+            let videos = offer.media.filter { $0.kind == .video }
+            #expect(videos.count == 9)
+            #expect(videos.allSatisfy { NegotiatedCodec.all(in: $0).map(\.codec) == [.vp8, .h264] })
+            #expect(offer.transport?.candidates.isEmpty == false)
+            #expect(offer.transport?.candidates.allSatisfy { $0.contains(" 127.0.0.1 ") } == true)
+        }
+    }
+
+    @Test func `an unknown message is answered with an error and the connection goes on`() async throws {
+        try await withServer { server, grant in
+            let (client, _) = try join(server, grant.accessToken)
+            client.sendText(#"{"type":"dance","id":5}"#)
+            let refused = try client.message { $0.id == 5 }
+            guard case .error(let problem) = refused.message else { return Issue.record("\(refused)") }
+            #expect(problem.code == "protocol.unknown-message")
+            client.sendMessage(.ping, id: 6)
+            #expect(try client.message { $0.id == 6 }.message == .pong)
+        }
+    }
+
+    @Test func `signing out ends every participant that joined by the token`() async throws {
+        try await withServer { server, grant in
+            let (client, _) = try join(server, grant.accessToken)
+            let (status, _) = try RawClient(port: server.port).request(
+                "POST /v1/sign-out HTTP/1.1\r\nhost: 127.0.0.1:\(server.port)\r\n"
+                    + "authorization: Bearer \(grant.accessToken)\r\n")
+            #expect(status == 204)
+            _ = try client.message { if case .closed = $0.message { true } else { false } }
+            #expect(client.isClosedByServer())
+            let error = #expect(throws: RoomError.self) { try join(server, grant.accessToken) }
+            #expect(error?.code == .tokenInvalid)
+        }
+    }
+
+    @Test func `the page's token opens its one room and no other`() async throws {
+        try await withServer { server, _ in
+            let (status, body) = try RawClient(port: server.port).request(
+                "GET /v1/page-token?room=kitchen HTTP/1.1\r\nhost: 127.0.0.1:\(server.port)\r\n")
+            #expect(status == 200)
+            let grant = try JSONDecoder().decode(AccessGrant.self, from: Data(body.utf8))
+            _ = try join(server, grant.accessToken)
+            let error = #expect(throws: RoomError.self) { try join(server, grant.accessToken, room: "cellar") }
+            #expect(error?.code == .forbidden)
+        }
+    }
+
+    @Test func `a taken port is refused with a sentence, or the next free one is taken`() async throws {
+        try await withServer { server, _ in
+            var configuration = server.configuration
+            configuration.port = server.port
+            do {
+                let second = try await RoomServer.start(configuration)
+                await second.stop()
+                Issue.record("both listen on \(server.port)")
+            } catch {
+                #expect(error.code == .portInUse)
+                #expect(error.message.contains(String(server.port)))
+            }
+            configuration.portsTried = 50
+            let second = try await RoomServer.start(configuration)
+            #expect(second.port > server.port)
+            await second.stop()
+        }
+    }
+}
+
+@Suite("S14 hostile WebSockets", .serialized) struct HostileWebSocketTests {
+    @Test func `a foreign origin is refused`() async throws {
+        try await withServer { server, _ in
+            let client = try RawClient(port: server.port)
+            #expect(try client.openWebSocket(port: server.port, headers: "origin: http://evil.example\r\n") == 403)
+        }
+    }
+
+    @Test func `a message of 100 MB closes the connection after the first bytes of it`() async throws {
+        try await withServer { server, grant in
+            let (client, _) = try join(server, grant.accessToken)
+            var head = client.frame([])
+            head[1] = 0x80 | 127
+            head.insert(contentsOf: (0..<8).reversed().map { UInt8(truncatingIfNeeded: 100_000_000 >> ($0 * 8)) }, at: 2)
+            client.send(head)
+            #expect(client.isClosedByServer())
+            _ = try join(server, grant.accessToken)
+        }
+    }
+
+    @Test func `a client that does not read is dropped while others go on`() async throws {
+        try await withServer { server, grant in
+            let (slow, _) = try join(server, grant.accessToken)
+            // Each of these is answered with an error that repeats nothing; the answers pile up unread.
+            let question = slow.frame(Array(#"{"type":"subscribe","id":1,"stream":1}"#.utf8))
+            let many = Array(repeatElement(question, count: 64).joined())
+            var rounds = 0
+            while rounds < 20_000, slow.send(many) { rounds += 1 }
+            #expect(rounds < 20_000)
+            let (other, _) = try join(server, grant.accessToken)
+            other.sendMessage(.ping, id: 3)
+            #expect(try other.message { $0.id == 3 }.message == .pong)
+        }
+    }
+
+    @Test func `a client that falls silent is gone within ten seconds`() async throws {
+        try await withServer { server, grant in
+            let (watcher, _) = try join(server, grant.accessToken)
+            let (silent, joined) = try join(server, grant.accessToken)
+            let start = ContinuousClock.now
+            // The watcher answers pings as it waits; the silent one reads nothing and answers none.
+            let left = try watcher.message { if case .participantLeft = $0.message { true } else { false } }
+            #expect(left.message == .participantLeft(ParticipantReference(participant: joined.participant)))
+            #expect(ContinuousClock.now - start < .seconds(11))
+            #expect(silent.isClosedByServer())
+        }
+    }
+
+    @Test func `nothing is done for a connection that has not joined`() async throws {
+        try await withServer { server, grant in
+            let (_, victim) = try join(server, grant.accessToken)
+            let client = try RawClient(port: server.port)
+            #expect(try client.openWebSocket(port: server.port) == 101)
+            // Knowing another's id opens nothing: there is no message that takes over a session.
+            client.sendText(#"{"type":"subscribe","id":1,"stream":1,"participant":"\#(victim.participant)"}"#)
+            guard case .error(let problem) = try client.message(where: { $0.id == 1 }).message else {
+                return Issue.record("not refused")
+            }
+            #expect(problem.code == "protocol.out-of-order")
+        }
+    }
+}

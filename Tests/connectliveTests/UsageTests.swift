@@ -1,0 +1,57 @@
+import Foundation
+import Testing
+
+@Suite struct UsageTests {
+    @Test func `the version is told`() throws {
+        let result = try CommandLineTool.run(["--version"], folder: TemporaryFolder())
+        #expect(result.status == 0)
+        #expect(result.output.trimmingCharacters(in: .whitespacesAndNewlines).contains("."))
+    }
+
+    @Test(arguments: ["demo", "serve", "publish", "view", "devices"])
+    func `every command explains each of its flags in one line`(command: String) throws {
+        let result = try CommandLineTool.run([command, "--help"], folder: TemporaryFolder())
+        #expect(result.status == 0)
+        let lines = result.output.split(separator: "\n")
+        let flags = lines.indices.filter { lines[$0].hasPrefix("  --") || lines[$0].hasPrefix("  -h") }
+        #expect(!flags.isEmpty)
+        for index in flags {
+            // The parser puts the text of a long flag on the next line.
+            let text = lines[index].split(separator: "  ", omittingEmptySubsequences: true)
+            let next = lines.index(after: index) < lines.endIndex ? lines[index + 1] : ""
+            #expect(text.count > 1 || next.hasPrefix("          "), "no help: \(lines[index])")
+        }
+    }
+
+    @Test(arguments: [
+        ["dance"], ["publish"], ["publish", "--room", "r"], ["view"],
+        ["publish", "--room", "r", "--file", "a", "--test-pattern"], ["publish", "--room", "r", "--test-pattern", "--no-such"],
+        ["publish", "--room", "r", "--test-pattern", "--size", "big"],
+        ["publish", "--room", "r", "--test-pattern", "--codec", "mp3"],
+        ["publish", "--room", "r", "--test-pattern", "--fps", "0"],
+        ["serve", "--listen", "127.0.0.1:99999"],
+    ])
+    func `what the command line alone shows to be wrong exits with 2 and a sentence`(arguments: [String]) throws {
+        let result = try CommandLineTool.run(arguments, folder: TemporaryFolder())
+        #expect(result.status == 2, "\(result.error)")
+        #expect(result.error.hasPrefix("connectlive: "))
+    }
+
+    @Test func `a room name with a space is refused with one that would do`() throws {
+        let result = try CommandLineTool.run(["view", "--room", "my room"], folder: TemporaryFolder())
+        #expect(result.status == 2)
+        #expect(result.error.contains("[1301]"))
+        #expect(result.error.contains("my-room"))
+    }
+
+    @Test func `devices are listed as text and as JSON`() throws {
+        let folder = try TemporaryFolder()
+        let text = try CommandLineTool.run(["devices"], folder: folder)
+        #expect(text.status == 0)
+        #expect(text.output.contains("Cameras"))
+        #expect(text.error.isEmpty)
+        let json = try CommandLineTool.run(["devices", "--json"], folder: folder)
+        let object = try JSONSerialization.jsonObject(with: Data(json.output.utf8)) as? [String: Any]
+        #expect(object?.keys.sorted() == ["cameras", "microphones", "speakers"])
+    }
+}

@@ -1,0 +1,150 @@
+#!/usr/bin/python3
+"""Joins a room with a stack that is not ours, by docs/signalling.md alone: receives a video, publishes one, says how.
+
+Needs Debian's python3-aiortc and python3-wsproto. Prints one line of JSON; exits 0 when decodable, changing frames came
+over AES128_CM_SHA1_80 (the only SRTP profile that aiortc knows) and our own video was taken, else 1."""
+import argparse
+import asyncio
+import hashlib
+import json
+import sys
+import time
+import urllib.parse
+import urllib.request
+
+import aioice.ice
+from aiortc import RTCPeerConnection, RTCSessionDescription, VideoStreamTrack
+from OpenSSL import SSL
+from wsproto import ConnectionType, WSConnection
+from wsproto.events import AcceptConnection, Ping, Request, TextMessage
+
+PROFILE = "SRTP_AES128_CM_SHA1_80"  # OpenSSL's name of it
+
+
+class Signalling:
+    """Requests with answers; every other message goes to a queue."""
+    async def open(self, host, port):
+        self.reader, self.writer = await asyncio.open_connection(host, port)
+        self.connection, self.answers, self.messages = WSConnection(ConnectionType.CLIENT), {}, asyncio.Queue()
+        self.accepted = asyncio.get_running_loop().create_future()
+        self.send(Request(host=f"{host}:{port}", target="/v1/room"))
+        self.task = asyncio.create_task(self.read())
+        await asyncio.wait_for(self.accepted, 5)
+
+    def send(self, event=None, **message):
+        self.writer.write(self.connection.send(event or TextMessage(json.dumps(message))))
+
+    async def request(self, **message):
+        number = len(self.answers) + 1
+        self.answers[number] = asyncio.get_running_loop().create_future()
+        self.send(id=number, **message)
+        answer = await asyncio.wait_for(self.answers[number], 8)
+        if answer["type"] == "error":
+            raise RuntimeError(f"{message['type']} was refused: {answer['message']} [{answer['code']}]")
+        return answer
+
+    async def read(self):
+        text = ""
+        while data := await self.reader.read(65536):
+            self.connection.receive_data(data)
+            for event in self.connection.events():
+                if isinstance(event, AcceptConnection):
+                    self.accepted.set_result(None)
+                elif isinstance(event, Ping):
+                    self.send(event.response())
+                elif isinstance(event, TextMessage):
+                    text += event.data
+                    if event.message_finished:
+                        message, text = json.loads(text), ""
+                        answer = self.answers.get(message.get("id"))
+                        answer.set_result(message) if answer else self.messages.put_nowait(message)
+
+
+def sign_in(options):
+    body = json.dumps({"serviceId": options.service_id, "serviceSecret": options.service_secret}).encode()
+    request = urllib.request.Request(options.server + "/v1/sign-in", body, {"Content-Type": "application/json"})
+    with urllib.request.urlopen(request, timeout=5) as answer:
+        return json.load(answer)["accessToken"]
+
+
+async def answer(signalling, peer, offer):
+    """aiortc does not trickle: the server's candidates are in the offer, and ours go into the answer."""
+    await peer.setRemoteDescription(RTCSessionDescription(offer["sdp"], "offer"))
+    await peer.setLocalDescription(await peer.createAnswer())
+    signalling.send(type="answer", session="down", revision=offer["revision"], sdp=peer.localDescription.sdp)
+
+
+async def publish(signalling, peer):
+    video = peer.addTransceiver(VideoStreamTrack(), direction="sendonly")
+    await peer.setLocalDescription(await peer.createOffer())
+    sdp, streams = peer.localDescription.sdp, [{"mid": video.mid, "extraValue": "aiortc"}]
+    published = await signalling.request(type="publish", sdp=sdp, streams=streams)
+    await peer.setRemoteDescription(RTCSessionDescription(published["sdp"], "answer"))
+    return published["streams"][0]["stream"]
+
+
+def srtp_profile(peer):
+    """What the DTLS handshake chose, asked of OpenSSL itself."""
+    chosen = SSL._lib.SSL_get_selected_srtp_profile(peer.getTransceivers()[0].receiver.transport.ssl._ssl)
+    return SSL._ffi.string(SSL._ffi.cast("char **", chosen)[0]).decode() if chosen else None
+
+
+async def take_part(options, report):
+    url = urllib.parse.urlsplit(options.server)
+    signalling, down, up = Signalling(), RTCPeerConnection(), RTCPeerConnection()
+    try:
+        await signalling.open(url.hostname, url.port)
+        joined = await signalling.request(type="join", version=1, token=sign_in(options), room=options.room)
+        streams = [stream for participant in joined["participants"] for stream in participant["streams"]]
+        started, videos, pictures = time.monotonic(), [], set()
+        while not (down.localDescription and videos):
+            message = await signalling.messages.get()
+            if message["type"] == "offer":
+                await answer(signalling, down, message)
+            elif message["type"] == "streamPublished":
+                streams.append(message["stream"])
+            videos = [stream for stream in streams if stream["media"] == "video"]
+        mid = (await signalling.request(type="subscribe", stream=videos[0]["id"]))["mid"]
+        track = next(t.receiver.track for t in down.getTransceivers() if t.mid == mid)
+        report.update(stream=videos[0], mid=mid, published=await publish(signalling, up))
+        while report["frames"] < options.frames:
+            frame = await track.recv()
+            pictures.add(hashlib.sha1(frame.to_ndarray(format="yuv420p").tobytes()).digest())
+            report.setdefault("firstFrameMs", round((time.monotonic() - started) * 1000))
+            report.setdefault("size", f"{frame.width}x{frame.height}")
+            report.update(frames=report["frames"] + 1, distinctPictures=len(pictures))
+        report["srtpProfile"] = srtp_profile(down)
+        report["packetsSent"] = max(getattr(s, "packetsSent", 0) for s in (await up.getStats()).values())
+        await signalling.request(type="leave")
+    finally:
+        await asyncio.gather(down.close(), up.close())
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    for name in ["--server", "--service-id", "--service-secret", "--room"]:
+        parser.add_argument(name, required=True)
+    parser.add_argument("--frames", type=int, default=30, help="how many decoded frames to wait for (default 30)")
+    parser.add_argument("--seconds", type=float, default=20, help="give up after this (default 20)")
+    options = parser.parse_args()
+    if not aioice.ice.get_host_addresses(True, True):  # aioice leaves loopback out, even where there is nothing else
+        aioice.ice.get_host_addresses = lambda use_ipv4, use_ipv6: ["127.0.0.1"]
+    report, problem = {"frames": 0, "distinctPictures": 0, "packetsSent": 0}, None
+    try:
+        asyncio.run(asyncio.wait_for(take_part(options, report), options.seconds))
+        if report["distinctPictures"] < options.frames / 2:
+            problem = f"{report['frames']} frames came, only {report['distinctPictures']} of them different."
+        elif report["srtpProfile"] != PROFILE:
+            problem = f"The handshake chose {report['srtpProfile']}, and {PROFILE} was offered."
+        elif report["packetsSent"] == 0:
+            problem = "Our own video was published, but no packet of it left."
+    except asyncio.TimeoutError:
+        problem = f"After {options.seconds:g} s only {report['frames']} of {options.frames} frames had come."
+    except (OSError, RuntimeError) as error:
+        problem = str(error)
+    print(json.dumps({"ok": problem is None, "sentence": problem or "A foreign stack saw moving pictures.", **report}))
+    sys.exit(0 if problem is None else 1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,275 @@
+#!/usr/bin/python3
+"""Opens the room page in a real headless Chromium with a made-up camera and microphone; says what it sees and hears.
+
+Needs Debian's chromium, chromium-driver and python3-selenium. Starts no server. Prints one line of JSON; exits 0 when
+everything that was expected happened, else 1 with the reason in "sentence". Leaves no process and no file behind.
+
+    chromium.py --page 'http://127.0.0.1:7880/?room=R&join=1' --seconds 10 \
+        --expect-video-from-others 1 --expect-audio --expect-publishing --screenshot out.png
+"""
+import argparse
+import json
+import os
+import shutil
+import signal
+import sys
+import tempfile
+import time
+
+from selenium import webdriver
+from selenium.common.exceptions import WebDriverException
+from selenium.webdriver.chrome.service import Service
+
+# Runs before the page's own code: keeps every peer connection, so that its statistics can be asked for.
+REMEMBER_PEERS = """
+window.testPeers = [];
+window.RTCPeerConnection = class extends RTCPeerConnection {
+    constructor(...given) { super(...given); window.testPeers.push(this); }
+};
+"""
+
+# One look at the page: its state, each tile with a hash of its pixels, and the statistics of both sessions.
+LOOK = """
+const done = arguments[arguments.length - 1];
+(async () => {
+    const data = document.body.dataset;
+    const canvas = document.createElement('canvas');
+    canvas.width = 32; canvas.height = 24;
+    const context = canvas.getContext('2d', { willReadFrequently: true });
+    const tiles = [...document.querySelectorAll('.tile')].map((tile) => {
+        const video = tile.querySelector('video');
+        let hash = 0, spread = 0;
+        if (video.videoWidth > 0) {
+            context.drawImage(video, 0, 0, 32, 24);
+            const pixels = context.getImageData(0, 0, 32, 24).data;
+            let low = 255, high = 0;
+            for (let i = 0; i < pixels.length; i += 1) {
+                hash = (hash * 31 + pixels[i]) | 0;
+                if (i % 4 === 1) { low = Math.min(low, pixels[i]); high = Math.max(high, pixels[i]); }
+            }
+            spread = high - low;
+        }
+        return { participant: tile.dataset.participant, stream: tile.dataset.stream ?? null,
+            self: 'self' in tile.dataset, frames: Number(tile.dataset.frames), size: tile.dataset.size ?? null,
+            heard: tile.dataset.heard === 'true', hash, spread, note: tile.querySelector('.note').textContent };
+    });
+    const stats = [];
+    for (const peer of window.testPeers ?? []) {
+        if (peer.connectionState === 'closed') continue;
+        stats.push([...(await peer.getStats()).values()]);
+    }
+    return { state: data.state, problem: data.problem ?? null, participant: data.participant ?? null,
+        firstFrameMs: data.firstFrameMs === undefined ? null : Number(data.firstFrameMs),
+        publishing: data.publishing ?? '', words: [document.querySelector('#problem').textContent,
+            document.querySelector('#word').textContent].filter(Boolean),
+        soundButton: !document.querySelector('#sound').hidden, tiles, stats };
+})().then(done, (error) => done({ failed: String(error) }));
+"""
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--page", required=True, help="address of the page, with ?room=R&join=1")
+    parser.add_argument("--seconds", type=float, default=10, help="how long to stay (default 10)")
+    parser.add_argument("--until-expected", action="store_true", help="leave as soon as all expectations are met")
+    parser.add_argument("--expect-video-from-others", type=int, default=0, metavar="N",
+                        help="moving pictures of N streams")
+    parser.add_argument("--expect-audio", action="store_true", help="sound from others is heard")
+    parser.add_argument("--expect-publishing", action="store_true", help="our camera's frames and sound leave")
+    parser.add_argument("--expect-problem", metavar="CODE", help="the page says this problem in words")
+    parser.add_argument("--expect-srtp", metavar="PROFILE", help="each session's profile has this in its name (GCM)")
+    parser.add_argument("--viewer", action="store_true", help="camera and microphone are refused by the browser")
+    parser.add_argument("--screenshot", metavar="PNG")
+    parser.add_argument("--window", default="1280x800", metavar="WxH")
+    parser.add_argument("--flag", action="append", default=[], help="one more for Chromium, as in --flag=--lang=de")
+    return parser.parse_args()
+
+
+def start(options, folder):
+    chromium, driver = shutil.which("chromium"), shutil.which("chromedriver")
+    if not chromium or not driver:
+        raise LookupError("Chromium or its driver is missing: apt install chromium chromium-driver.")
+    settings = webdriver.ChromeOptions()
+    settings.binary_location = chromium
+    flags = [
+        "--headless=new", "--use-fake-device-for-media-stream", "--disable-gpu", "--disable-dev-shm-usage",
+        "--autoplay-policy=no-user-gesture-required", "--no-first-run", "--disable-background-networking",
+        # On a machine (or in a namespace) that has no address but loopback, Chromium would find no candidate at all.
+        "--allow-loopback-in-peer-connection",
+        "--window-size=" + options.window.replace("x", ","), "--user-data-dir=" + folder,
+        "--deny-permission-prompts" if options.viewer else "--use-fake-ui-for-media-stream",
+    ]
+    if os.geteuid() == 0:
+        flags.append("--no-sandbox")
+    for flag in flags + options.flag:
+        settings.add_argument(flag)
+    settings.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    browser = webdriver.Chrome(service=Service(executable_path=driver), options=settings)
+    browser.set_script_timeout(10)
+    width, height = (int(number) for number in options.window.split("x"))
+    # The window has a smallest width of its own; a phone's needs the metrics overridden.
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {
+        "width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600})
+    browser.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": REMEMBER_PEERS})
+    return browser
+
+
+class Observation:
+    """What was seen and heard so far."""
+
+    def __init__(self):
+        self.last = {}
+        self.pictures = {}
+        self.states = []
+        self.audio_first = None
+
+    def add(self, look):
+        self.last = look
+        if not self.states or self.states[-1] != look["state"]:
+            self.states.append(look["state"])
+        for tile in look["tiles"]:
+            if tile["frames"] and tile["spread"] > 8:
+                self.pictures.setdefault((tile["participant"], tile["stream"]), set()).add(tile["hash"])
+        if self.audio_first is None and self.reports("inbound-rtp", "audio"):
+            self.audio_first = self.energy()
+
+    def reports(self, kind, media=None):
+        return [r for session in self.last.get("stats", []) for r in session
+                if r["type"] == kind and (media is None or r.get("kind") == media)]
+
+    def energy(self):
+        return sum(r.get("totalAudioEnergy", 0) for r in self.reports("inbound-rtp", "audio"))
+
+    def videos(self):
+        found = []
+        for tile in self.last.get("tiles", []):
+            if tile["self"] or not tile["stream"]:
+                continue
+            distinct = len(self.pictures.get((tile["participant"], tile["stream"]), ()))
+            found.append({"participant": tile["participant"], "stream": int(tile["stream"]), "size": tile["size"],
+                          "frames": tile["frames"], "distinctPictures": distinct, "heard": tile["heard"]})
+        return found
+
+    def result(self):
+        codecs = {r["id"]: r["mimeType"] for r in self.reports("codec")}
+        def outbound(media):
+            return next(iter(self.reports("outbound-rtp", media)), {})
+        def total(kind, media, field):
+            return sum(r.get(field, 0) for r in self.reports(kind, media))
+        sessions = []
+        for stats in self.last.get("stats", []):
+            by_id = {r["id"]: r for r in stats}
+            for r in stats:
+                if r["type"] == "transport":
+                    pair = by_id.get(r.get("selectedCandidatePairId"), {})
+                    sends = any(s["type"] == "outbound-rtp" for s in stats)
+                    sessions.append({
+                        "session": "up" if sends else "down", "srtp": r.get("srtpCipher"), "dtls": r.get("tlsVersion"),
+                        "dtlsState": r.get("dtlsState"), "roundTripMs": pair.get("currentRoundTripTime", 0) * 1000})
+        video, audio = outbound("video"), outbound("audio")
+        return {
+            "states": self.states, "problem": self.last.get("problem"), "words": self.last.get("words", []),
+            "participant": self.last.get("participant"), "firstFrameMs": self.last.get("firstFrameMs"),
+            "videos": self.videos(),
+            "video": {"framesDecoded": total("inbound-rtp", "video", "framesDecoded"),
+                      "packetsLost": total("inbound-rtp", "video", "packetsLost"),
+                      "freezes": total("inbound-rtp", "video", "freezeCount"),
+                      "plis": total("inbound-rtp", "video", "pliCount"),
+                      "nacks": total("inbound-rtp", "video", "nackCount"),
+                      "codecs": sorted({codecs.get(r.get("codecId"), "?") for r in self.reports("inbound-rtp", "video")
+                                        if r.get("framesDecoded")})},
+            "audio": {"energy": self.energy(), "energyRise": self.energy() - (self.audio_first or 0),
+                      "packets": total("inbound-rtp", "audio", "packetsReceived"),
+                      "concealedSamples": total("inbound-rtp", "audio", "concealedSamples"),
+                      "soundButton": self.last.get("soundButton")},
+            "publishing": {"kinds": self.last.get("publishing"), "framesSent": video.get("framesSent", 0),
+                           "width": video.get("frameWidth"), "height": video.get("frameHeight"),
+                           "codec": codecs.get(video.get("codecId")), "plis": video.get("pliCount", 0),
+                           "nacks": video.get("nackCount", 0), "audioPackets": audio.get("packetsSent", 0),
+                           "audioEnergy": total("media-source", "audio", "totalAudioEnergy")},
+            "sessions": sessions,
+        }
+
+
+def missing(options, seen, result):
+    """What was expected and has not happened, in one sentence, or None."""
+    if options.expect_problem:
+        said = result["problem"] == options.expect_problem and bool(result["words"])
+        got = f"{result['problem']} {result['words']}"
+        return None if said else f"Expected the problem {options.expect_problem}, got {got}."
+    if "joined" not in seen.states:
+        return f"The page did not join: it is {seen.states[-1:]} and says {result['words']}."
+    if seen.states[-1] != "joined":
+        return f"The call ended by itself: {result['words']} [{result['problem']}]."
+    moving = [v for v in result["videos"] if v["frames"] >= 5 and v["distinctPictures"] >= 3]
+    if len(moving) < options.expect_video_from_others:
+        return f"Expected moving pictures of {options.expect_video_from_others}, saw {len(moving)}: {result['videos']}."
+    if options.expect_audio and not (result["audio"]["energyRise"] > 1e-7 and result["audio"]["packets"] > 10):
+        return f"Expected sound from others, heard {result['audio']}."
+    sent = result["publishing"]
+    if options.expect_publishing and not (sent["framesSent"] >= 5 and sent["audioPackets"] > 10):
+        return f"Expected our camera and microphone to be sent, but {sent}."
+    profiles = [str(session["srtp"]) for session in result["sessions"]]
+    if options.expect_srtp and not (profiles and all(options.expect_srtp in profile for profile in profiles)):
+        return f"Expected SRTP {options.expect_srtp}, found {profiles}."
+    return None
+
+
+def observe(options, browser):
+    browser.get(options.page)
+    seen = Observation()
+    end = time.monotonic() + options.seconds
+    while True:
+        look = browser.execute_async_script(LOOK)
+        if "failed" in look:
+            raise WebDriverException(f"looking at the page failed: {look['failed']}")
+        seen.add(look)
+        over = time.monotonic() >= end
+        if over or options.until_expected or options.expect_problem:
+            result = seen.result()
+            sentence = missing(options, seen, result)
+            if over or (sentence is None):
+                break
+        time.sleep(0.2)
+    if options.screenshot:
+        browser.save_screenshot(options.screenshot)
+    result["console"] = [entry["message"][:300] for entry in browser.get_log("browser") if entry["level"] == "SEVERE"]
+    return result, sentence
+
+
+def end_all(browser, folder):
+    """Ends the browser, and by its own id any process of it that is left (it alone uses our folder)."""
+    if browser is not None:
+        try:
+            browser.quit()
+        except Exception:  # a driver that died already
+            browser.service.process.kill()
+    for process in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{process}/cmdline", "rb") as file:
+                if b"--user-data-dir=" + folder.encode() in file.read().split(b"\0"):
+                    os.kill(int(process), signal.SIGKILL)
+        except OSError:
+            pass
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def main():
+    options = arguments()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    folder = tempfile.mkdtemp(prefix="connectlive-chromium-")
+    browser, result, sentence = None, {}, None
+    try:
+        browser = start(options, folder)
+        result, sentence = observe(options, browser)
+    except (WebDriverException, LookupError) as error:
+        sentence = f"Chromium could not be driven: {str(error).strip().splitlines()[0]}"
+    finally:
+        end_all(browser, folder)
+    result = {"ok": sentence is None, "sentence": sentence or "Everything expected was seen and heard.", **result}
+    print(json.dumps(result))
+    return 0 if result["ok"] else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
