@@ -31,7 +31,7 @@ extension SDKTests {
 
         private func subscribe(_ video: RemoteVideo, by client: Client) async throws -> Watcher {
             let watcher = Watcher()
-            watcher.watch { video.attach($0) }
+            watcher.watch(video)
             if case .failure(let error) = await client.room.subscribe(videoId: video.id) { throw error }
             return watcher
         }
@@ -50,7 +50,7 @@ extension SDKTests {
                 let media = try await publish(pattern(frames: 240), by: publisher)
                 let video = try await viewer.listener.waitForVideo()
                 let watcher = try await subscribe(video, by: viewer)
-                let capture = try #require(media.capture)
+                let capture = try #require(media.localCapture)
                 try await eventually("the end of the pattern", within: 20) {
                     let encoder = capture.encoderStatistics
                     return encoder.captured == 240 && encoder.inFlight == 0
@@ -61,7 +61,8 @@ extension SDKTests {
                 let sights = watcher.sights
                 let all = try sent(video, on: stage)
                 let first = try #require(all.firstIndex { $0 == sights.first?.rtpTimestamp })
-                #expect(sights.map(\.rtpTimestamp) == Array(all[first...]))
+                let isComplete = sights.map(\.rtpTimestamp) == Array(all[first...])
+                #expect(isComplete, "rendered \(sights.count) of \(all.count - first) frames")
                 #expect(sights.count > 200)
                 let codes = sights.compactMap(\.barCode)
                 #expect(codes.count == sights.count, "every frame shows its number")
@@ -91,7 +92,7 @@ extension SDKTests {
                 let media = try await publish(pattern(frames: 450), by: publisher)
                 let video = try await viewer.listener.waitForVideo()
                 let watcher = try await subscribe(video, by: viewer)
-                let capture = try #require(media.capture)
+                let capture = try #require(media.localCapture)
                 try await eventually("the end of the pattern", within: 30) {
                     let encoder = capture.encoderStatistics
                     return encoder.captured == 450 && encoder.inFlight == 0
@@ -106,7 +107,9 @@ extension SDKTests {
                 print("loss: rendered", sights.count, "of", all.count - first, "gap", watcher.longestGap, received)
                 #expect(received.packetsLost > 0)
                 #expect(Double(sights.count) >= 0.995 * Double(all.count - first))
-                #expect(watcher.longestGap <= 200)
+                // What this machine was too busy to capture is no fault of the network's.
+                let captured = zip(all, all.dropFirst()).map { Double($1 &- $0) / 90 }.max() ?? 0
+                #expect(watcher.longestGap <= 200 + max(0, captured - 1000 / 30))
                 let codes = sights.compactMap(\.barCode)
                 #expect(zip(codes, codes.dropFirst()).allSatisfy { $0 < $1 })
                 try await viewer.leave()

@@ -1,4 +1,4 @@
-import ConnectLiveSDK
+import Dispatch
 import Foundation
 import Logging
 import MediaGraph
@@ -7,6 +7,8 @@ import RoomClient
 import RoomServer
 import Synchronization
 import Testing
+
+@testable import ConnectLiveSDK
 
 struct NotInTime: Error, CustomStringConvertible {
     var what: String
@@ -46,15 +48,24 @@ enum Heard: Sendable {
 
 final class Listener: RoomDelegate, Sendable {
     private let heard = Mutex<[Heard]>([])
-    private let onMainThread = Mutex<[Bool]>([])
+    private let onMainQueue = Mutex<[Bool]>([])
 
     var events: [Heard] { heard.withLock { $0 } }
     var names: [String] { events.map(\.name) }
-    var mainThread: [Bool] { onMainThread.withLock { $0 } }
+    /// Whether each was told on the main queue, which is not always the main thread.
+    var mainQueue: [Bool] { onMainQueue.withLock { $0 } }
+
+    private static let mainKey: DispatchSpecificKey<Bool> = {
+        let key = DispatchSpecificKey<Bool>()
+        DispatchQueue.main.setSpecific(key: key, value: true)
+        return key
+    }()
+
+    init() { _ = Self.mainKey }
 
     private func add(_ event: Heard) {
         heard.withLock { $0.append(event) }
-        onMainThread.withLock { $0.append(Thread.isMainThread) }
+        onMainQueue.withLock { $0.append(DispatchQueue.getSpecific(key: Self.mainKey) == true) }
     }
 
     func onConnected(participantIds: [String]) { add(.connected(participantIds)) }
@@ -135,7 +146,10 @@ struct Stage {
         configuration.port = 0
         configuration.impairment = impairment
         server = try await RoomServer.start(configuration)
-        guard isSignedIn else { return }
+        if isSignedIn { try await signIn() }
+    }
+
+    func signIn() async throws {
         let (code, message) = await ConnectLive.signIn(
             serviceId: key.id, serviceSecret: key.secret, endpoint: server.url)
         try #require(code == 0, "\(message)")
@@ -176,14 +190,22 @@ final class Watcher: Sendable {
 
     var sights: [Sight] { seen.withLock { $0 } }
 
-    func watch(_ attach: (UIRenderView) -> Void) {
-        let view = UIRenderView()
+    func watch(in view: UIRenderView, _ attach: (UIRenderView) -> Void) {
         view.onFrame = { [self] frame in
             let sight = Sight(
                 rtpTimestamp: frame.rtpTimestamp, barCode: frame.barCode, time: frame.handedOver, width: frame.width)
             seen.withLock { $0.append(sight) }
         }
         attach(view)
+    }
+
+    /// Sees every picture as it is rendered, without a view in between, which drops some when it is too slow.
+    func watch(_ video: RemoteVideo) {
+        _ = video.outlet.fanout.add { [self] frame in
+            let sight = Sight(
+                rtpTimestamp: frame.rtpTimestamp, barCode: frame.barCode, time: frame.handedOver, width: frame.width)
+            seen.withLock { $0.append(sight) }
+        }
     }
 
     /// Longest time between two frames in milliseconds.

@@ -1,6 +1,16 @@
 import MediaGraph
 import MediaNodes
+import Synchronization
 import Testing
+
+/// What a test does when a keyframe is asked for.
+final class KeyframeWish: Sendable {
+    let action = Mutex<(@Sendable () -> Void)?>(nil)
+
+    func call() {
+        action.withLock { $0 }?()
+    }
+}
 
 /// A publishing pipeline whose packets go straight into a receiving one.
 final class Loopback: Sendable {
@@ -16,6 +26,7 @@ final class Loopback: Sendable {
     let rendered = Collected<Rendered>()
     let publisherEvents = Collected<MediaEvent>()
     let receiverEvents = Collected<MediaEvent>()
+    private let keyframeWish: KeyframeWish
 
     /// `carry` gets each batch and the receiver's input, and may lose packets.
     init(
@@ -36,7 +47,12 @@ final class Loopback: Sendable {
             rendered.append(
                 Rendered(number: $0.barCode, rtpTimestamp: $0.rtpTimestamp, handedOver: $0.handedOver))
         }
-        bindings.events = { receiverEvents.append($0) }
+        let wish = KeyframeWish()
+        keyframeWish = wish
+        bindings.events = {
+            receiverEvents.append($0)
+            if case .keyframeNeeded = $0 { wish.call() }
+        }
         receiver = try MediaPipeline(receiving, bindings: bindings)
         let input = try #require(receiver.rtpInput("in"))
         let publishing = MediaGraph {
@@ -65,6 +81,11 @@ final class Loopback: Sendable {
     func stop() async {
         await publisher.stop()
         await receiver.stop()
+    }
+
+    /// What to do when the receiver needs a keyframe.
+    func whenKeyframeNeeded(_ action: @escaping @Sendable () -> Void) {
+        keyframeWish.action.withLock { $0 = action }
     }
 
     var hasEnded: Bool {

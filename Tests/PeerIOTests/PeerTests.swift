@@ -307,7 +307,8 @@ struct PeerTests {
         #expect(threadCount() <= before.1 + 2)
         let grown = residentKilobytes() - before.2
         print("200 peers opened and closed: resident set grew by \(grown) KiB")
-        #expect(grown < 4 * 1024)
+        // The address sanitizer keeps what was freed for a while, on purpose.
+        if !isAddressSanitized { #expect(grown < 4 * 1024) }
         loop.shutdown()
     }
 }

@@ -45,3 +45,6 @@ func residentKilobytes() -> Int {
     let pages = String(cString: text).split(separator: " ")
     return pages.count > 1 ? (Int(pages[1]) ?? 0) * 4 : 0
 }
+
+/// Whether this process runs under the address sanitizer.
+var isAddressSanitized: Bool { dlsym(nil, "__asan_init") != nil }

@@ -48,14 +48,14 @@ private func milliseconds(_ value: Int64) -> MonotonicTime { MonotonicTime.zero 
         #expect(nacks.nextTimeout(roundTrip: .milliseconds(1)) == milliseconds(80))
     }
 
-    @Test("What came is not asked for again; an answer to a single request tells the round trip")
+    @Test("What came is not asked for again; an answer tells how often and since when it was asked for")
     func recovery() {
         var nacks = NackGenerator()
         for number in [10, 13] { _ = nacks.receive(number, now: milliseconds(0)) }
         #expect(ask(&nacks, at: 10) == [11, 12])
-        #expect(nacks.receive(11, now: milliseconds(40)) == .recovered(answering: milliseconds(10)))
+        #expect(nacks.receive(11, now: milliseconds(40)) == .recovered(tries: 1, firstAsked: milliseconds(10)))
         #expect(ask(&nacks, at: 60) == [12])
-        #expect(nacks.receive(12, now: milliseconds(90)) == .recovered(answering: nil))
+        #expect(nacks.receive(12, now: milliseconds(90)) == .recovered(tries: 2, firstAsked: milliseconds(10)))
         #expect(nacks.nextTimeout(roundTrip: .zero) == .never)
         #expect(nacks.abandoned == 0)
     }
@@ -192,5 +192,20 @@ private func milliseconds(_ value: Int64) -> MonotonicTime { MonotonicTime.zero 
             reception.receive(SequenceNumber(1), timestamp: RTPTimestamp(0), isRetransmission: true, now: .zero)
                 == .tooOld)
         #expect(reception.reportBlock(ssrc: SSRC(1), now: .zero) == nil)
+    }
+}
+
+@Suite struct RoundTripTests {
+    @Test("Even when everything was asked for twice the round trip is found")
+    func ambiguity() {
+        var roundTrip = RepairRoundTrip()
+        roundTrip.answered(tries: 2, firstAsked: milliseconds(0), now: milliseconds(70))
+        #expect(roundTrip.estimate.smoothed == .milliseconds(70))
+        for _ in 0..<100 { roundTrip.answered(tries: 1, firstAsked: milliseconds(0), now: milliseconds(30)) }
+        for _ in 0..<4 { roundTrip.answered(tries: 2, firstAsked: milliseconds(0), now: milliseconds(200)) }
+        #expect(roundTrip.estimate.smoothed.map { abs($0.milliseconds - 30) < 1 } == true)
+        for _ in 0..<40 { roundTrip.answered(tries: 2, firstAsked: milliseconds(0), now: milliseconds(200)) }
+        #expect(roundTrip.estimate.smoothed.map { abs($0.milliseconds - 200) < 5 } == true)
+        #expect(roundTrip.estimate.patience.map { $0 > .milliseconds(200) } == true)
     }
 }

@@ -94,7 +94,10 @@ private func join(_ server: RoomServer, _ token: String, room: String = "kitchen
             let (client, _) = try join(server, grant.accessToken)
             client.sendText(#"{"type":"dance","id":5}"#)
             let refused = try client.message { $0.id == 5 }
-            guard case .error(let problem) = refused.message else { return Issue.record("\(refused)") }
+            guard case .error(let problem) = refused.message else {
+                Issue.record("\(refused)")
+                return
+            }
             #expect(problem.code == "protocol.unknown-message")
             client.sendMessage(.ping, id: 6)
             #expect(try client.message { $0.id == 6 }.message == .pong)
@@ -131,14 +134,10 @@ private func join(_ server: RoomServer, _ token: String, room: String = "kitchen
         try await withServer { server, _ in
             var configuration = server.configuration
             configuration.port = server.port
-            do {
-                let second = try await RoomServer.start(configuration)
-                await second.stop()
-                Issue.record("both listen on \(server.port)")
-            } catch {
-                #expect(error.code == .portInUse)
-                #expect(error.message.contains(String(server.port)))
-            }
+            let taken = configuration
+            let error = await #expect(throws: RoomError.self) { try await RoomServer.start(taken).stop() }
+            #expect(error?.code == .portInUse)
+            #expect(error?.message.contains(String(server.port)) == true)
             configuration.portsTried = 50
             let second = try await RoomServer.start(configuration)
             #expect(second.port > server.port)
@@ -203,7 +202,8 @@ private func join(_ server: RoomServer, _ token: String, room: String = "kitchen
             // Knowing another's id opens nothing: there is no message that takes over a session.
             client.sendText(#"{"type":"subscribe","id":1,"stream":1,"participant":"\#(victim.participant)"}"#)
             guard case .error(let problem) = try client.message(where: { $0.id == 1 }).message else {
-                return Issue.record("not refused")
+                Issue.record("not refused")
+                return
             }
             #expect(problem.code == "protocol.out-of-order")
         }

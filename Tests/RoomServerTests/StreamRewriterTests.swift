@@ -11,12 +11,14 @@ private func packet(
 ) throws -> ForwardedPacket {
     var buffer = PacketBuffer()
     let payload: [UInt8] = [0x90, 0x80, 0x80 | UInt8(pictureID >> 8), UInt8(pictureID & 0xff), keyframe ? 0 : 1, 0, 0]
-    #expect(
-        buffer.assignRTP(
-            payloadType: 96, sequenceNumber: SequenceNumber(sequence), timestamp: RTPTimestamp(timestamp),
-            ssrc: SSRC(1), payload: payload))
-    let header = try #require(RTPHeader(parsing: buffer))
-    let vp8 = try #require(VP8PayloadDescriptor(parsing: buffer, header: header))
+    let fits = buffer.assignRTP(
+        payloadType: 96, sequenceNumber: SequenceNumber(sequence), timestamp: RTPTimestamp(timestamp), ssrc: SSRC(1),
+        payload: payload)
+    #expect(fits)
+    let parsed = RTPHeader(parsing: buffer)
+    let header = try #require(parsed)
+    let descriptor = VP8PayloadDescriptor(parsing: buffer, header: header)
+    let vp8 = try #require(descriptor)
     return ForwardedPacket(header: header, isKeyframeStart: vp8.isKeyframeStart, vp8: vp8)
 }
 

@@ -18,18 +18,15 @@ from OpenSSL import SSL
 from wsproto import ConnectionType, WSConnection
 from wsproto.events import AcceptConnection, Ping, Request, TextMessage
 
-PROFILE = "SRTP_AES128_CM_SHA1_80"  # OpenSSL's name of it
-
 
 class Signalling:
-    """Requests with answers; every other message goes to a queue."""
-    async def open(self, host, port):
-        self.reader, self.writer = await asyncio.open_connection(host, port)
+    async def open(self, url):
+        self.reader, self.writer = await asyncio.open_connection(url.hostname, url.port)
         self.connection, self.answers, self.messages = WSConnection(ConnectionType.CLIENT), {}, asyncio.Queue()
         self.accepted = asyncio.get_running_loop().create_future()
-        self.send(Request(host=f"{host}:{port}", target="/v1/room"))
+        self.send(Request(host=url.netloc, target="/v1/room"))
         self.task = asyncio.create_task(self.read())
-        await asyncio.wait_for(self.accepted, 5)
+        await self.accepted
 
     def send(self, event=None, **message):
         self.writer.write(self.connection.send(event or TextMessage(json.dumps(message))))
@@ -60,6 +57,14 @@ class Signalling:
                         answer.set_result(message) if answer else self.messages.put_nowait(message)
 
 
+class Bars(VideoStreamTrack):
+    async def recv(self):
+        frame = await super().recv()
+        plane, shift = frame.planes[0], frame.pts // 500 % 256
+        plane.update(bytes((column + shift) % 256 for column in range(256)) * (plane.buffer_size // 256))
+        return frame
+
+
 def sign_in(options):
     body = json.dumps({"serviceId": options.service_id, "serviceSecret": options.service_secret}).encode()
     request = urllib.request.Request(options.server + "/v1/sign-in", body, {"Content-Type": "application/json"})
@@ -75,25 +80,23 @@ async def answer(signalling, peer, offer):
 
 
 async def publish(signalling, peer):
-    video = peer.addTransceiver(VideoStreamTrack(), direction="sendonly")
+    video = peer.addTransceiver(Bars(), direction="sendonly")
     await peer.setLocalDescription(await peer.createOffer())
-    sdp, streams = peer.localDescription.sdp, [{"mid": video.mid, "extraValue": "aiortc"}]
-    published = await signalling.request(type="publish", sdp=sdp, streams=streams)
+    stream = {"mid": video.mid, "extraValue": "aiortc"}
+    published = await signalling.request(type="publish", sdp=peer.localDescription.sdp, streams=[stream])
     await peer.setRemoteDescription(RTCSessionDescription(published["sdp"], "answer"))
     return published["streams"][0]["stream"]
 
 
 def srtp_profile(peer):
-    """What the DTLS handshake chose, asked of OpenSSL itself."""
     chosen = SSL._lib.SSL_get_selected_srtp_profile(peer.getTransceivers()[0].receiver.transport.ssl._ssl)
     return SSL._ffi.string(SSL._ffi.cast("char **", chosen)[0]).decode() if chosen else None
 
 
 async def take_part(options, report):
-    url = urllib.parse.urlsplit(options.server)
     signalling, down, up = Signalling(), RTCPeerConnection(), RTCPeerConnection()
     try:
-        await signalling.open(url.hostname, url.port)
+        await signalling.open(urllib.parse.urlsplit(options.server))
         joined = await signalling.request(type="join", version=1, token=sign_in(options), room=options.room)
         streams = [stream for participant in joined["participants"] for stream in participant["streams"]]
         started, videos, pictures = time.monotonic(), [], set()
@@ -111,8 +114,7 @@ async def take_part(options, report):
             frame = await track.recv()
             pictures.add(hashlib.sha1(frame.to_ndarray(format="yuv420p").tobytes()).digest())
             report.setdefault("firstFrameMs", round((time.monotonic() - started) * 1000))
-            report.setdefault("size", f"{frame.width}x{frame.height}")
-            report.update(frames=report["frames"] + 1, distinctPictures=len(pictures))
+            report.update(frames=report["frames"] + 1, distinctPictures=len(pictures), height=frame.height)
         report["srtpProfile"] = srtp_profile(down)
         report["packetsSent"] = max(getattr(s, "packetsSent", 0) for s in (await up.getStats()).values())
         await signalling.request(type="leave")
@@ -134,14 +136,12 @@ def main():
         asyncio.run(asyncio.wait_for(take_part(options, report), options.seconds))
         if report["distinctPictures"] < options.frames / 2:
             problem = f"{report['frames']} frames came, only {report['distinctPictures']} of them different."
-        elif report["srtpProfile"] != PROFILE:
-            problem = f"The handshake chose {report['srtpProfile']}, and {PROFILE} was offered."
+        elif report["srtpProfile"] != "SRTP_AES128_CM_SHA1_80":
+            problem = f"The handshake chose {report['srtpProfile']}, and only SRTP_AES128_CM_SHA1_80 was offered."
         elif report["packetsSent"] == 0:
             problem = "Our own video was published, but no packet of it left."
-    except asyncio.TimeoutError:
-        problem = f"After {options.seconds:g} s only {report['frames']} of {options.frames} frames had come."
-    except (OSError, RuntimeError) as error:
-        problem = str(error)
+    except (OSError, RuntimeError, asyncio.TimeoutError) as error:
+        problem = str(error) or f"After {options.seconds:g} s only {report['frames']} frames had come."
     print(json.dumps({"ok": problem is None, "sentence": problem or "A foreign stack saw moving pictures.", **report}))
     sys.exit(0 if problem is None else 1)
 

@@ -119,6 +119,7 @@ class Observation:
 
     def __init__(self):
         self.last = {}
+        self.streams = {}
         self.pictures = {}
         self.states = []
         self.audio_first = None
@@ -128,6 +129,8 @@ class Observation:
         if not self.states or self.states[-1] != look["state"]:
             self.states.append(look["state"])
         for tile in look["tiles"]:
+            if tile["stream"] and not tile["self"]:
+                self.streams[tile["participant"], tile["stream"]] = tile
             if tile["frames"] and tile["spread"] > 8:
                 self.pictures.setdefault((tile["participant"], tile["stream"]), set()).add(tile["hash"])
         if self.audio_first is None and self.reports("inbound-rtp", "audio"):
@@ -141,14 +144,10 @@ class Observation:
         return sum(r.get("totalAudioEnergy", 0) for r in self.reports("inbound-rtp", "audio"))
 
     def videos(self):
-        found = []
-        for tile in self.last.get("tiles", []):
-            if tile["self"] or not tile["stream"]:
-                continue
-            distinct = len(self.pictures.get((tile["participant"], tile["stream"]), ()))
-            found.append({"participant": tile["participant"], "stream": int(tile["stream"]), "size": tile["size"],
-                          "frames": tile["frames"], "distinctPictures": distinct, "heard": tile["heard"]})
-        return found
+        """Everyone's videos that were ever there, as they were when last seen."""
+        return [{"participant": participant, "stream": int(stream), "size": tile["size"], "frames": tile["frames"],
+                 "distinctPictures": len(self.pictures.get((participant, stream), ())), "heard": tile["heard"]}
+                for (participant, stream), tile in self.streams.items()]
 
     def result(self):
         codecs = {r["id"]: r["mimeType"] for r in self.reports("codec")}

@@ -23,7 +23,7 @@ struct DemoCommand: AsyncParsableCommand {
 
     @Option(help: "Publish this file instead of the camera or the bundled clip.") var file: String?
 
-    @Option(help: "Room to meet in.") var roomName = "demo"
+    @Option(name: .customLong("room"), help: "Room to meet in.") var roomName = "demo"
 
     @Option(help: "Folder for report.json and frame.png.") var out = "out/demo"
 
@@ -61,7 +61,7 @@ struct DemoCommand: AsyncParsableCommand {
         let key = server.configuration.service
         let (code, message) = await ConnectLive.signIn(
             serviceId: key.id, serviceSecret: key.secret, endpoint: server.url)
-        guard code == 0 else { throw Failure(message) }
+        guard code == 0 else { throw Failure(code: code, message) }
         var config = Config()
         config.mediaOptions.videoCodec = codec.codec
         let source = try Demo.chooseSource(file: file, &config.mediaOptions)

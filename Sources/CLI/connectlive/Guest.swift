@@ -6,7 +6,7 @@ internal import Synchronization
 final class Guest: RoomDelegate, Sendable {
     private struct State {
         var hasEnded = false
-        var error: String?
+        var failure: Failure?
         var waiters: [CheckedContinuation<Void, Never>] = []
     }
 
@@ -42,7 +42,7 @@ final class Guest: RoomDelegate, Sendable {
         } onCancel: {
             release()
         }
-        if let error = state.withLock({ $0.error }) { throw Failure(error) }
+        if let failure = state.withLock({ $0.failure }) { throw failure }
     }
 
     private func release() {
@@ -56,17 +56,15 @@ final class Guest: RoomDelegate, Sendable {
     func onConnected(participantIds: [String]) { onConnected() }
 
     func onDisconnected(reason: DisconnectReason) {
-        state.withLock { state in
-            state.hasEnded = true
-            if state.error == nil, reason == .kicked { state.error = "An administrator removed this participant." }
-        }
+        state.withLock { $0.hasEnded = true }
         release()
     }
 
     func onError(code: Int, message: String, isCritical: Bool) {
-        guard isCritical || endsOnProblem else { return Console.error(message) }
+        let failure = Failure(code: code, message)
+        guard isCritical || endsOnProblem else { return Console.error("\(failure)") }
         state.withLock { state in
-            state.error = state.error ?? message
+            state.failure = state.failure ?? failure
             if endsOnProblem { state.hasEnded = true }
         }
         if endsOnProblem { release() }

@@ -19,7 +19,8 @@ enum Main {
             }
         } catch let error as ExitCode {
             Foundation.exit(error.rawValue)
-        } catch let error where error is CleanExit {
+        } catch where ConnectLiveCommand.exitCode(for: error) == .success {
+            // The help of a command is a command too.
             exit(reporting: error)
         } catch {
             Console.error("\(error)")

@@ -49,7 +49,7 @@ enum LocalSource {
         do {
             try await media.start()
         } catch let error as ConnectLiveError {
-            throw Failure(error.errorDescription ?? "\(error)")
+            throw Failure(code: error.code, error.errorDescription ?? "\(error)")
         }
         return media
     }

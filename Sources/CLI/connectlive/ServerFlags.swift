@@ -15,14 +15,16 @@ struct ServerFlags: ParsableArguments {
     func signIn() async throws {
         let (code, message) = await ConnectLive.signIn(
             serviceId: serviceId ?? "", serviceSecret: serviceSecret ?? "", endpoint: server ?? "")
-        // The SDK's message ends with its code in brackets.
-        guard code == 0 else { throw Failure(message) }
+        guard code == 0 else { throw Failure(code: code, message) }
     }
 }
 
-/// A failure whose sentence carries its code already.
+/// A failure that the SDK reported. Its sentence ends with the code's name where the code has one; else the number is
+/// added.
 struct Failure: Error, CustomStringConvertible {
     let description: String
 
-    init(_ description: String) { self.description = description }
+    init(code: Int, _ message: String) {
+        description = message.hasSuffix("]") ? message : "\(message) [\(code)]"
+    }
 }

@@ -89,7 +89,7 @@ package enum FileDiscovery {
         else { return nil }
         // The fourth part is for people: gstreamer|1.0|program|H.265 decoder|...
         let parts = String(cString: first).split(separator: "|")
-        return parts.count > 3 ? "a " + parts[3] : nil
+        return parts.count > 3 ? String(parts[3]) : nil
     }
 
     private static func lacksVideoDecoder(_ info: OpaquePointer) -> Bool {

@@ -47,8 +47,9 @@ protocol RunningNode: Sendable {
     /// All streaming threads have left.
     func stopped()
     func report(into statistics: inout MediaStatistics)
-    /// A failure of one of the node's elements, in the node's words; nil to leave it to the general ones.
-    func explain(_ failure: PipelineFailure) -> MediaError?
+    /// A failure of one of the node's elements, in the node's words; nil to leave it to the general ones. `missing`
+    /// is what nothing installed can decode, when that was said before.
+    func explain(_ failure: PipelineFailure, missing: String?) -> MediaError?
 }
 
 extension RunningNode {
@@ -56,7 +57,7 @@ extension RunningNode {
     func finish() {}
     func stopped() {}
     func report(into statistics: inout MediaStatistics) {}
-    func explain(_ failure: PipelineFailure) -> MediaError? { nil }
+    func explain(_ failure: PipelineFailure, missing: String?) -> MediaError? { nil }
 }
 
 /// A pipeline under construction: elements are added node by node, then linked as the graph says.

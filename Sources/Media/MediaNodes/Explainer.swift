@@ -35,15 +35,7 @@ final class Explainer: Sendable {
             let name = failure.path.lazy.compactMap { owners[$0] }.first
             return (state.nodes.first { $0.name == name }, state.missing)
         }
-        if let explained = owner?.explain(failure) { return reporter.fail(explained) }
-        if failure.kind == .noSuchCodec, let missing {
-            return reporter.fail(
-                MediaError(
-                    code: MediaError.Code.elementMissing,
-                    message: "\(missing) is not installed; on Debian look in gstreamer1.0-libav and "
-                        + "gstreamer1.0-plugins-bad.",
-                    cause: failure.message))
-        }
+        if let explained = owner?.explain(failure, missing: missing) { return reporter.fail(explained) }
         let name = owner.map { "\"\($0.name)\"" } ?? failure.path.first ?? "An element"
         reporter.fail(
             MediaError(

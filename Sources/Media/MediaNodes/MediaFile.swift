@@ -23,11 +23,7 @@ public enum MediaFile {
         switch FileDiscovery.discover(path) {
         case .notFound: throw notFound(path)
         case .unreadable(let reason): throw unreadable(path, reason)
-        case .missingPlugin(let name):
-            throw MediaError(
-                code: MediaError.Code.elementMissing,
-                message: "The file \(path) needs \(name), which is not installed; on Debian look in "
-                    + "gstreamer1.0-libav and gstreamer1.0-plugins-bad.")
+        case .missingPlugin(let name): throw undecodable(path, name)
         case .found(let contents):
             guard let video = contents.video else { throw noVideo(path) }
             return MediaFileInfo(
@@ -40,6 +36,15 @@ public enum MediaFile {
         MediaError(
             code: MediaError.Code.fileNotFound,
             message: "The file \(path) does not exist; check the path and the folder it is relative to.")
+    }
+
+    static func undecodable(_ path: String, _ missing: String) -> MediaError {
+        // For a text file GStreamer misses a "text/plain decoder".
+        if missing.contains("text/") { return unreadable(path, "it is text") }
+        return MediaError(
+            code: MediaError.Code.elementMissing,
+            message: "The file \(path) needs a decoder that is not installed (\(missing)); on Debian look in "
+                + "gstreamer1.0-libav and gstreamer1.0-plugins-bad.")
     }
 
     static func noVideo(_ path: String) -> MediaError {

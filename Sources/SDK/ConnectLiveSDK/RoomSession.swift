@@ -334,5 +334,5 @@ extension Room {
 
 extension LocalMedia {
     /// What is captured and encoded: for the command line, which checks sources and shows counters.
-    package var capture: LocalCapture? { (self as? LocalMediaSession)?.capture }
+    package var localCapture: LocalCapture? { (self as? LocalMediaSession)?.capture }
 }

@@ -12,14 +12,17 @@ public struct PeerSessionConfiguration: Sendable {
     /// Mean time between reports; each one comes after 0.5...1.5 times this (RFC 3550 section 6.2). The RFC's minimum of
     /// 5 s is halved and more by RFC 4585 section 3.4's profile; browsers use one second for video.
     public var reportInterval: TimeInterval
-    /// Largest RTP or RTCP packet sent, before SRTP's trailer. 1200 is what browsers keep to.
+    /// Largest RTP packet sent, counted without mid, RTX's sequence number and SRTP's trailer. One's own streams keep to
+    /// 1200; the default lets what others made pass as long as an Ethernet frame takes it.
     public var maximumPacketLength: Int
+    /// Largest RTCP compound sent, before SRTCP's trailer.
+    public static let maximumCompoundLength = 1200
     /// Datagrams that may wait in `outgoing`; further ones are dropped and counted (`outgoingFull`).
     public var outgoingCapacity: Int
 
     public init(
         cname: String, reportSSRC: SSRC = SSRC(1), seed: UInt64, reportInterval: TimeInterval = .seconds(1),
-        maximumPacketLength: Int = 1250, outgoingCapacity: Int = 2048
+        maximumPacketLength: Int = 1400, outgoingCapacity: Int = 2048
     ) {
         self.cname = cname
         self.reportSSRC = reportSSRC

@@ -44,6 +44,11 @@ public struct Deadline: Sendable, Equatable {
     public var time: MonotonicTime
     public var reason: Reason
 
+    public init(time: MonotonicTime, reason: Reason) {
+        self.time = time
+        self.reason = reason
+    }
+
     public static let never = Deadline(time: .never, reason: .nothing)
 
     func earlier(_ time: MonotonicTime, _ reason: Reason) -> Deadline {

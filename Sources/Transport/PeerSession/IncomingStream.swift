@@ -45,9 +45,9 @@ final class IncomingStream {
         nacks.reset()
     }
 
-    /// Takes a packet with its original header. `roundTrip` gets a sample when the packet answers a NACK.
+    /// Takes a packet with its original header. `roundTrip` is told when the packet answers a NACK.
     func receive(
-        _ header: RTPHeader, isRetransmission: Bool, now: MonotonicTime, roundTrip: inout RoundTripEstimate
+        _ header: RTPHeader, isRetransmission: Bool, now: MonotonicTime, roundTrip: inout RepairRoundTrip
     ) -> ReceptionStatistics.Arrival {
         let arrival = reception.receive(
             header.sequenceNumber, timestamp: header.timestamp, isRetransmission: isRetransmission, now: now)
@@ -55,9 +55,9 @@ final class IncomingStream {
         case .new(let number):
             count(header)
             guard configuration.nack else { return arrival }
-            if case .recovered(let asked) = nacks.receive(number, now: now) {
+            if case .recovered(let tries, let firstAsked) = nacks.receive(number, now: now) {
                 counters.recovered += 1
-                if isRetransmission, let asked { roundTrip.add(now - asked) }
+                if isRetransmission { roundTrip.answered(tries: tries, firstAsked: firstAsked, now: now) }
             }
         case .restarted(let number):
             count(header)

@@ -92,7 +92,7 @@ final class OutgoingStream {
             timestamp: header.timestamp, ssrc: ssrc)
         let payload = header.payloadOffset..<header.payloadEnd
         // The peer reports on the original alone, so that nothing shows whether it knows this SSRC: always the mid.
-        guard assemble(fields, original: number, stored, payload, stampMid: true, limit + 2, in: &scratch) else {
+        guard assemble(fields, original: number, stored, payload, stampMid: true, limit, in: &scratch) else {
             return false
         }
         repeatSequence = repeatSequence.advanced(by: 1)
@@ -109,7 +109,7 @@ final class OutgoingStream {
         let stamps = stampMid && !mid.isEmpty
         let words = stamps ? (1 + mid.count + 3) / 4 : 0
         let start = RTPHeader.minimumLength + (stamps ? 4 + 4 * words : 0) + (original == nil ? 0 : 2)
-        guard start + payload.count <= max(limit, RTPHeader.minimumLength) + 4 + 4 * words,
+        guard RTPHeader.minimumLength + payload.count <= limit,
             start + payload.count <= PacketBuffer.capacity - SRTPTrailer.reserve
         else { return false }
         fields.write(to: &scratch, hasExtension: stamps)

@@ -334,7 +334,7 @@ public final class PeerSession<DTLS: DTLSEngine, SRTP: SRTPEngine> {
     /// Packs packets into as many compounds as they need, each begun with a report and the CNAME.
     private func sendControl(_ packets: [RTCPPacket]) {
         control.count = 0
-        let limit = min(streams.configuration.maximumPacketLength, PacketBuffer.capacity - SRTPTrailer.reserve)
+        let limit = PeerSessionConfiguration.maximumCompoundLength
         for packet in packets where !packet.append(to: &control, limit: limit) {
             emitControl()
             for opening in streams.preamble { _ = opening.append(to: &control, limit: limit) }

@@ -9,6 +9,7 @@ public enum DTLSRole: Sendable, Equatable {
 /// SRTP protection profiles that are negotiated (RFC 5764 section 4.1.2, RFC 7714 section 14.2).
 public enum SRTPProfile: String, Sendable, CaseIterable {
     case aeadAES128GCM = "AEAD_AES_128_GCM"
+    // swift-format-ignore: AlwaysUseLowerCamelCase
     case aes128CMSHA1_80 = "AES128_CM_SHA1_80"
 
     /// Bytes of master key and of master salt.

@@ -20,7 +20,7 @@ final class StreamTable {
     var events = EventQueue()
     /// Of sender reports, else of NACKs and their answers.
     var reportedRoundTrip = RoundTripEstimate()
-    private var repairRoundTrip = RoundTripEstimate()
+    private var repairRoundTrip = RepairRoundTrip()
     private var hinted: TimeInterval?
 
     init(configuration: PeerSessionConfiguration) {
@@ -28,11 +28,11 @@ final class StreamTable {
         random = RandomSource(seed: configuration.seed)
     }
 
-    var roundTrip: TimeInterval? { reportedRoundTrip.smoothed ?? repairRoundTrip.smoothed ?? hinted }
+    var roundTrip: TimeInterval? { reportedRoundTrip.smoothed ?? repairRoundTrip.estimate.smoothed ?? hinted }
 
     /// What NACKs are repeated after; while nothing is known long enough for a continent, short enough for a call.
     var nackInterval: TimeInterval {
-        reportedRoundTrip.patience ?? repairRoundTrip.patience ?? hinted ?? .milliseconds(50)
+        reportedRoundTrip.patience ?? repairRoundTrip.estimate.patience ?? hinted ?? .milliseconds(50)
     }
 
     func hint(roundTrip: TimeInterval) { hinted = roundTrip }

@@ -20,9 +20,8 @@ public struct NackGenerator: Sendable {
     /// What a packet's arrival meant.
     public enum Arrival: Sendable, Equatable {
         case inOrder
-        /// It was missing; `answering` is when it was asked for, if that was exactly once, so that the answer's round
-        /// trip is known.
-        case recovered(answering: MonotonicTime?)
+        /// It was missing, and was asked for this many times, first at `firstAsked`.
+        case recovered(tries: Int, firstAsked: MonotonicTime)
         /// It opened a gap, or came without having been missed.
         case other
     }
@@ -31,6 +30,7 @@ public struct NackGenerator: Sendable {
         var number: Int
         var since: MonotonicTime
         var tries = 0
+        var firstAsked = MonotonicTime.zero
         var askedAt = MonotonicTime.zero
     }
 
@@ -74,7 +74,7 @@ public struct NackGenerator: Sendable {
         }
         guard let index = position(of: number) else { return .other }
         let found = missing.remove(at: index)
-        return .recovered(answering: found.tries == 1 ? found.askedAt : nil)
+        return .recovered(tries: found.tries, firstAsked: found.firstAsked)
     }
 
     private mutating func open(gap: Range<Int>, now: MonotonicTime) {
@@ -126,6 +126,7 @@ public struct NackGenerator: Sendable {
         }
         abandoned += before - missing.count
         for index in missing.indices where due(missing[index], interval) <= now {
+            if missing[index].tries == 0 { missing[index].firstAsked = now }
             missing[index].tries += 1
             missing[index].askedAt = now
             lost.append(SequenceNumber(UInt16(truncatingIfNeeded: missing[index].number)))

@@ -75,17 +75,15 @@ public struct PacketBuffer: ~Copyable, Sendable {
 
 extension [UInt8] {
     /// Copies a range of `source` over this array's elements from `offset` on; both must have the room.
-    ///
-    /// The loop over unchecked spans becomes vector moves; element by element through the arrays it would not.
     package mutating func copyBytes(from source: borrowing [UInt8], _ range: Range<Int>, to offset: Int) {
-        precondition(range.lowerBound >= 0 && range.upperBound <= source.count)
-        precondition(offset >= 0 && offset + range.count <= count)
-        let from = source.span
-        var into = mutableSpan
         let start = range.lowerBound
-        for index in 0..<range.count {
-            into[unchecked: offset + index] = from[unchecked: start + index]
-        }
+        let length = range.upperBound &- start
+        precondition(start >= 0 && range.upperBound <= source.count)
+        precondition(offset >= 0 && offset <= count && length <= count &- offset)
+        // Nothing in the loop can trap, so that it becomes vector moves.
+        let from = source.span.extracting(range)
+        var into = mutableSpan
+        for index in 0..<from.count { into[unchecked: offset &+ index] = from[unchecked: index] }
     }
 }
 

@@ -22,26 +22,3 @@ public struct SenderClock: Sendable, Equatable {
             ntp: ntp.advanced(by: now - at), rtp: rtp.advanced(by: Int(ticks)), at: now, clockRate: clockRate)
     }
 }
-
-/// Smoothed round trip time and its variation (RFC 6298 section 2).
-public struct RoundTripEstimate: Sendable, Equatable {
-    public private(set) var smoothed: TimeInterval?
-    public private(set) var variation = TimeInterval.zero
-
-    public init() {}
-
-    public mutating func add(_ sample: TimeInterval) {
-        guard sample >= .zero else { return }
-        guard let before = smoothed else {
-            smoothed = sample
-            variation = sample / 2
-            return
-        }
-        let deviation = TimeInterval(nanoseconds: abs((sample - before).nanoseconds))
-        variation = variation + (deviation - variation) / 4
-        smoothed = before + (sample - before) / 8
-    }
-
-    /// How long to wait for an answer before asking again: an answer is seldom later than this.
-    public var patience: TimeInterval? { smoothed.map { $0 + variation * 4 } }
-}

@@ -7,7 +7,8 @@ extension SessionDescription {
         guard text.utf8.count <= Self.maximumLength else {
             throw TransportError(
                 code: "sdp.too-large",
-                message: "The session description has \(text.utf8.count) bytes, at most \(Self.maximumLength) are read.")
+                message: "The session description has \(text.utf8.count) bytes, at most \(Self.maximumLength) are read."
+            )
         }
         var parser = DescriptionParser()
         var isFirst = true

@@ -70,7 +70,7 @@ final class CameraNode: RunningNode {
         watchdog.stop()
     }
 
-    func explain(_ failure: PipelineFailure) -> MediaError? {
+    func explain(_ failure: PipelineFailure, missing: String?) -> MediaError? {
         switch failure.kind {
         case .busy: Self.busy(device)
         case .notFound: Devices.absent(device)

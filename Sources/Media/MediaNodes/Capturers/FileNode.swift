@@ -78,10 +78,10 @@ final class FileNode: RunningNode {
         return convert
     }
 
-    func explain(_ failure: PipelineFailure) -> MediaError? {
+    func explain(_ failure: PipelineFailure, missing: String?) -> MediaError? {
         switch failure.kind {
         case .notFound: MediaFile.notFound(path)
-        case .noSuchCodec: nil
+        case .noSuchCodec: missing.map { MediaFile.undecodable(path, $0) } ?? MediaFile.unreadable(path, failure.message)
         default: MediaFile.unreadable(path, failure.message)
         }
     }

@@ -52,7 +52,7 @@ final class MicrophoneNode: RunningNode {
         watchdog.stop()
     }
 
-    func explain(_ failure: PipelineFailure) -> MediaError? {
+    func explain(_ failure: PipelineFailure, missing: String?) -> MediaError? {
         switch failure.kind {
         case .busy:
             MediaError(

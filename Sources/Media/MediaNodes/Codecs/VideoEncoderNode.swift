@@ -1,5 +1,6 @@
 import Dispatch
 import GStreamerKit
+import Glibc
 import MediaGraph
 import Synchronization
 
@@ -66,13 +67,15 @@ final class VideoEncoderNode: RunningNode {
     private static func h264Properties(keyframeInterval: Int) -> [String: PropertyValue] {
         [
             "tune": "zerolatency", "speed-preset": "superfast", "byte-stream": true, "bframes": 0,
-            "key-int-max": .integer(keyframeInterval), "threads": .integer(encoderThreads), "aud": false,
+            "key-int-max": .integer(keyframeInterval), "threads": 1, "aud": false,
             "vbv-buf-capacity": 600, "option-string": "scenecut=0",
         ]
     }
 
-    /// More threads than two gain little up to 720p and cost latency when cores are shared.
-    private static let encoderThreads = 2
+    /// One thread up to 720p: two that share busy cores wait for one another, which was seen to turn 2 ms into 200.
+    private static func threads(forPixels pixels: Int) -> Int {
+        pixels > 1280 * 720 ? max(1, min(sysconf(Int32(_SC_NPROCESSORS_ONLN)) / 2, 4)) : 1
+    }
 
     private func watch(_ queue: Element) {
         let ledger = ledger
@@ -97,6 +100,8 @@ final class VideoEncoderNode: RunningNode {
             let height = format.integer("height")
         else { return }
         ledger.set(width: width, height: height)
+        // Ahead of the caps: the encoder opens when they reach it.
+        element.set("threads", .integer(Self.threads(forPixels: width * height)))
         guard chosenBitrate == nil else { return }
         let rate = format.fractions("framerate").first ?? 0
         setBitrate(

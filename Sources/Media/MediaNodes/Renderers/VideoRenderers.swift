@@ -73,7 +73,7 @@ final class VideoRendererNode: RunningNode {
                 handedOver: GStreamer.now, storage: buffer.keep(as: format)))
     }
 
-    func explain(_ failure: PipelineFailure) -> MediaError? {
+    func explain(_ failure: PipelineFailure, missing: String?) -> MediaError? {
         explanation(failure)
     }
 

@@ -126,7 +126,7 @@ package final class LocalCapture: Sendable {
             let contents = try await inspect()
             let pipeline: MediaPipeline
             do throws(MediaError) {
-                pipeline = try MediaPipeline(graph(contents), bindings: bindings())
+                pipeline = try MediaPipeline(graph(contents), bindings: bindings(contents))
                 try await pipeline.start()
             } catch {
                 throw RoomError(error)
@@ -219,11 +219,15 @@ package final class LocalCapture: Sendable {
         if hasEnded { ended() }
     }
 
-    private func bindings() -> NodeBindings {
+    private func bindings(_ contents: Contents) -> NodeBindings {
         var bindings = NodeBindings()
-        bindings.rtpOutputs["video"] = { [weak self] batch in self?.outputs.withLock { $0.video }?(batch) }
-        bindings.rtpOutputs["audio"] = { [weak self] batch in self?.outputs.withLock { $0.audio }?(batch) }
-        bindings.frames["preview"] = { [preview] frame in preview.deliver(frame) }
+        if contents.hasVideo {
+            bindings.rtpOutputs["video"] = { [weak self] batch in self?.outputs.withLock { $0.video }?(batch) }
+            bindings.frames["preview"] = { [preview] frame in preview.deliver(frame) }
+        }
+        if contents.hasAudio {
+            bindings.rtpOutputs["audio"] = { [weak self] batch in self?.outputs.withLock { $0.audio }?(batch) }
+        }
         bindings.events = { [weak self] event in self?.handle(event) }
         return bindings
     }

@@ -137,9 +137,8 @@ package actor RoomEngine {
         case .connecting, .connected:
             guard pipe != nil else { return end(.disconnected, nil) }
             state = .leaving
-            loop.schedule(after: SignallingDeadlines.leave) { [weak self] in
-                self?.assumeIsolated { $0.end(.disconnected, nil) }
-            }
+            // The timer keeps the engine until everything is closed, also when nobody else does any more.
+            loop.schedule(after: SignallingDeadlines.leave) { self.assumeIsolated { $0.end(.disconnected, nil) } }
             request(.leave) { [weak self] _ in self?.assumeIsolated { $0.end(.disconnected, nil) } }
         case .leaving, .ended: break
         }
@@ -390,12 +389,14 @@ package actor RoomEngine {
 
     /// Losing either session ends the room: half a connection helps nobody, and a new one is a second away.
     func sessionEnded(_ direction: SessionDirection, _ error: TransportError?) {
-        guard state != .leaving else { return }
-        end(
-            .disconnected,
-            error.map { RoomError($0, session: direction) }
-                ?? RoomError(
-                    .connectionLost,
-                    "The server ended the \(direction.rawValue) session: it was stopped; connect again when it is back."))
+        guard state == .connecting || state == .connected else { return }
+        if let error { return end(.disconnected, RoomError(error, session: direction)) }
+        // The server's goodbye on a session may overtake the word about it on the WebSocket, which says more.
+        let lost = RoomError(
+            .connectionLost,
+            "The server ended the \(direction.rawValue) session: it was stopped; connect again when it is back.")
+        loop.schedule(after: SignallingDeadlines.leave) { [weak self] in
+            self?.assumeIsolated { if $0.state != .leaving { $0.end(.disconnected, lost) } }
+        }
     }
 }

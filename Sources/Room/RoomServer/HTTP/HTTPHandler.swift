@@ -1,5 +1,6 @@
 internal import NIOCore
 internal import NIOHTTP1
+internal import NIOWebSocket
 internal import RTP
 
 /// Collects one request, asks the routes, writes the answer.
@@ -48,7 +49,11 @@ final class HTTPHandler: ChannelInboundHandler, RemovableChannelHandler {
         }
     }
 
-    func errorCaught(context: ChannelHandlerContext, error: any Error) { context.close(promise: nil) }
+    func errorCaught(context: ChannelHandlerContext, error: any Error) {
+        // A WebSocket that is refused goes on as a plain request, which the routes answer with the reason.
+        if error is NIOWebSocketUpgradeError { return }
+        context.close(promise: nil)
+    }
 
     private func respond(to head: HTTPRequestHead, _ context: ChannelHandlerContext) {
         let response =

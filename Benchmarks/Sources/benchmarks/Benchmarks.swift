@@ -1,0 +1,44 @@
+internal import ArgumentParser
+internal import Foundation
+internal import Glibc
+
+/// Measures this package against itself; `Benchmarks/run` puts the figures beside those of other stacks.
+///
+/// Every command prints one line of JSON. None fails for being slow; one that forwards or renders wrongly exits 1.
+@main
+struct Benchmarks: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "benchmarks",
+        abstract: "Measures connecting, latency and forwarding; each command prints one line of JSON.",
+        subcommands: [CallCommand.self, ForwardingCommand.self, ServeCommand.self])
+}
+
+/// What went wrong, in a sentence.
+struct BenchmarkError: Error, CustomStringConvertible {
+    var description: String
+
+    init(_ description: String) { self.description = description }
+}
+
+/// Ends the process when a benchmark hangs, so that nothing is left running.
+func endProcess(after seconds: Int) {
+    alarm(UInt32(seconds))
+}
+
+/// Waits until the condition holds, looking every few milliseconds; what is measured has time stamps of its own.
+func wait(
+    upTo seconds: Double, for what: String, _ condition: () async throws -> Bool
+) async throws {
+    let deadline = ContinuousClock.now + .seconds(seconds)
+    while try await !condition() {
+        guard .now < deadline else { throw BenchmarkError("\(what) did not come about within \(Int(seconds)) s.") }
+        try await Task.sleep(for: .milliseconds(5))
+    }
+}
+
+func printJSON(_ value: some Encodable) throws {
+    let encoder = JSONEncoder()
+    encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+    // Not through `print`, which keeps what goes to a pipe until there is more.
+    try FileHandle.standardOutput.write(contentsOf: try encoder.encode(value) + Data("\n".utf8))
+}

@@ -1,0 +1,213 @@
+internal import ArgumentParser
+internal import Foundation
+internal import PeerIO
+internal import PeerSession
+internal import RTP
+
+/// What forwarding to some number of receivers took.
+struct ForwardingStep: Codable, Sendable {
+    var receivers: Int
+    var packetsIn: Int
+    /// As the receivers counted them.
+    var packetsForwarded: Int
+    /// Processor time of the rooms' thread while they were forwarded, everything else that it does included.
+    var cpuNanoseconds: Double
+    var nanosecondsPerForwardedPacket: Double
+    /// Share of one core that the thread used.
+    var load: Double
+    /// Of the rooms' thread; nil where they were not counted.
+    var allocations: Int?
+    var allocationsPerForwardedPacket: Double?
+    var missing: Int
+    var late: Int
+    var corrupted: Int
+    /// Lost between server and receivers at first, and repaired.
+    var lost: Int
+    var recovered: Int
+}
+
+struct ForwardingResult: Codable, Sendable {
+    var packetLength = LoadPacket.length
+    var packetsPerSecond: Double
+    var burst: Int
+    var seconds: Double
+    var upProfile: String
+    var downProfile: String
+    /// Of the rooms' thread with everyone connected and nothing forwarded, in nanoseconds of processor time a second.
+    var idleNanosecondsPerSecond: Double
+    var idleReceivers: Int
+    var steps: [ForwardingStep]
+    /// Processor time for each packet forwarded to one more receiver, from the first step to each further one.
+    var marginalNanoseconds: [Double]
+    /// Likewise allocations.
+    var marginalAllocations: [Double]?
+    /// What the counter counted of allocations that were known.
+    var counterSelfTest: String?
+}
+
+/// One publisher, several receivers, and a room server in a process of its own whose rooms' thread is timed.
+struct ForwardingCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "forwarding", abstract: "Processor time and allocations of the room server per forwarded packet.")
+
+    @Option(help: "How many receivers, one step after the other.") var receivers = "1,4,12"
+    @Option(help: "Packets in a burst.") var burst = 17
+    @Option(help: "Bursts a second.") var rate = 30
+    @Option(help: "Seconds of each step.") var seconds = 5
+    @Option(help: "malloc_counter.so, to count allocations with.") var counter: String?
+    @Option(help: "Core that the server is pinned to.") var core: Int?
+    @Flag(help: "Offer SRTP AES128_CM_SHA1_80 alone.") var aesCM = false
+
+    func run() async throws {
+        let counts = receivers.split(separator: ",").compactMap { Int($0) }.filter { $0 > 0 }.sorted()
+        guard !counts.isEmpty, burst > 0, rate > 0, seconds > 0 else {
+            throw ValidationError("Receivers, burst, rate and seconds are numbers above 0.")
+        }
+        endProcess(after: 60 + (seconds + 3) * (counts.count + 1))
+        let server = try ServerProcess(counter: counter, core: core)
+        defer { server.stop() }
+        let selfTest = try checkCounter(server)
+        let result = try await measure(counts, server, selfTest)
+        try printJSON(result)
+        let wrong = result.steps.reduce(0) { $0 + $1.missing + $1.corrupted }
+        guard wrong == 0 else { throw BenchmarkError("\(wrong) packets are missing or wrong.") }
+    }
+
+    /// A counter is not trusted before it has been seen to move, by as much as it should.
+    private func checkCounter(_ server: ServerProcess) throws -> String? {
+        guard let counted = try server.allocations()?.allocations else { return nil }
+        let known = UInt64(ServeCommand.knownAllocations)
+        guard counted >= known, counted < known + known / 4 else {
+            throw BenchmarkError("The malloc counter counted \(counted) where some \(known) allocations were made.")
+        }
+        return "\(counted) counted of \(known) known"
+    }
+
+    private func measure(
+        _ counts: [Int], _ server: ServerProcess, _ selfTest: String?
+    ) async throws -> ForwardingResult {
+        let loop = EventLoop(name: "load")
+        defer { loop.shutdown() }
+        let profiles: [SRTPProfile] = aesCM ? [.aes128CMSHA1_80] : [.aeadAES128GCM, .aes128CMSHA1_80]
+        let token = try await server.token()
+        let publisher = try await LoadClient("publisher", loop: loop, port: server.access.port, profiles: profiles)
+        _ = try await publisher.join("benchmark", token: token)
+        let stream = try await publisher.publish()
+        var clients: [LoadClient] = []
+        var steps: [ForwardingStep] = []
+        for count in counts {
+            while clients.count < count {
+                let client = try await LoadClient(
+                    "receiver\(clients.count)", loop: loop, port: server.access.port, profiles: profiles)
+                _ = try await client.join("benchmark", token: token)
+                try await client.subscribe(stream)
+                clients.append(client)
+            }
+            try await warmUp(publisher, clients)
+            steps.append(try await step(publisher, clients, server))
+        }
+        let idle = try await idleTime(server)
+        let up = await publisher.negotiated.last
+        let down = await clients.first?.negotiated.first
+        for client in clients + [publisher] { await client.leave() }
+        return result(steps, idle: idle, up: up, down: down, selfTest)
+    }
+
+    private func result(
+        _ steps: [ForwardingStep], idle: Double, up: SRTPProfile?, down: SRTPProfile?, _ selfTest: String?
+    ) -> ForwardingResult {
+        let first = steps[0]
+        let others = steps.dropFirst()
+        let marginal = others.map { step in
+            (step.cpuNanoseconds - first.cpuNanoseconds) / Double(step.packetsForwarded - first.packetsForwarded)
+        }
+        let allocations = others.compactMap { step in
+            guard let all = step.allocations, let before = first.allocations else { return Double?.none }
+            return Double(all - before) / Double(step.packetsForwarded - first.packetsForwarded)
+        }
+        return ForwardingResult(
+            packetsPerSecond: Double(burst * rate), burst: burst, seconds: Double(seconds),
+            upProfile: up?.rawValue ?? "", downProfile: down?.rawValue ?? "", idleNanosecondsPerSecond: idle,
+            idleReceivers: steps.last?.receivers ?? 0, steps: steps, marginalNanoseconds: marginal,
+            marginalAllocations: counter == nil ? nil : allocations, counterSelfTest: selfTest)
+    }
+
+    private var interval: RTP.TimeInterval { RTP.TimeInterval(nanoseconds: 1_000_000_000 / Int64(rate)) }
+
+    /// Sends until every receiver gets packets and all caches and slabs have grown to their size.
+    private func warmUp(_ publisher: LoadClient, _ clients: [LoadClient]) async throws {
+        // Retransmission caches hold 512 packets.
+        await publisher.send(bursts: max(rate, 1200 / burst), of: burst, every: interval)
+        try await everyoneHas(publisher, clients)
+    }
+
+    /// Waits until all that was sent has arrived, repaired losses included.
+    private func everyoneHas(_ publisher: LoadClient, _ clients: [LoadClient]) async throws {
+        let last = await publisher.sent - 1
+        for client in clients {
+            try await wait(upTo: 5, for: "the last packet at every receiver") {
+                let check = await client.check
+                return check.last == last && check.missing == 0
+            }
+        }
+    }
+
+    private func step(
+        _ publisher: LoadClient, _ clients: [LoadClient], _ server: ServerProcess
+    ) async throws -> ForwardingStep {
+        let before = await totals(clients)
+        let sent = await publisher.sent
+        let allocations = try server.allocations()
+        let time = try server.processorTime()
+        await publisher.send(bursts: rate * seconds, of: burst, every: interval)
+        // What is missing after its time is reported, not waited for.
+        try? await everyoneHas(publisher, clients)
+        let nanoseconds = Double(try server.processorTime() - time)
+        let allocated = try server.allocations().flatMap { after in
+            allocations.map { Int(after.allocations - $0.allocations) }
+        }
+        let after = await totals(clients)
+        let forwarded = after.received - before.received
+        guard forwarded > 0 else { throw BenchmarkError("The server forwarded nothing.") }
+        return ForwardingStep(
+            receivers: clients.count, packetsIn: Int(await publisher.sent - sent), packetsForwarded: forwarded,
+            cpuNanoseconds: nanoseconds, nanosecondsPerForwardedPacket: nanoseconds / Double(forwarded),
+            load: nanoseconds / 1e9 / Double(seconds), allocations: allocated,
+            allocationsPerForwardedPacket: allocated.map { Double($0) / Double(forwarded) },
+            missing: after.missing - before.missing, late: after.late - before.late,
+            corrupted: after.corrupted - before.corrupted, lost: after.lost - before.lost,
+            recovered: after.recovered - before.recovered)
+    }
+
+    private struct Totals {
+        var received = 0
+        var missing = 0
+        var late = 0
+        var corrupted = 0
+        var lost = 0
+        var recovered = 0
+    }
+
+    private func totals(_ clients: [LoadClient]) async -> Totals {
+        var totals = Totals()
+        for client in clients {
+            let check = await client.check
+            let (lost, recovered) = await client.lostAndRecovered
+            totals.received += check.received
+            totals.missing += check.missing
+            totals.late += check.late
+            totals.corrupted += check.corrupted
+            totals.lost += lost
+            totals.recovered += recovered
+        }
+        return totals
+    }
+
+    /// Nanoseconds of processor time a second while everyone is connected and nobody sends.
+    private func idleTime(_ server: ServerProcess) async throws -> Double {
+        let start = EventLoop.now
+        let time = try server.processorTime()
+        try await Task.sleep(for: .seconds(2))
+        return Double(try server.processorTime() - time) / (EventLoop.now - start).seconds
+    }
+}

@@ -1,0 +1,56 @@
+internal import ArgumentParser
+internal import Foundation
+internal import Logging
+internal import PeerIO
+internal import RoomServer
+
+/// How to reach a server that another process runs.
+struct ServerAccess: Codable, Sendable {
+    var port: Int
+    var id: String
+    var secret: String
+}
+
+/// A room server for `forwarding` to load: it says how to reach it and runs until its standard input ends.
+struct ServeCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "serve", abstract: "A room server for 'forwarding' to load.", shouldDisplay: false)
+
+    /// Allocations made on a thread that is called as the server's, for the counter to show that it counts.
+    static let knownAllocations = 1000
+
+    func run() async throws {
+        Self.allocateKnownNumber()
+        let server = try await startRoomServer()
+        try printJSON(
+            ServerAccess(
+                port: server.port, id: server.configuration.service.id, secret: server.configuration.service.secret))
+        await withCheckedContinuation { continuation in
+            Thread.detachNewThread {
+                while readLine() != nil {}
+                continuation.resume()
+            }
+        }
+        await server.stop()
+    }
+
+    private static func allocateKnownNumber() {
+        let loop = EventLoop(name: "rooms")
+        loop.execute {
+            var arrays: [[UInt8]] = []
+            arrays.reserveCapacity(knownAllocations)
+            for index in 1..<knownAllocations { arrays.append([UInt8](repeating: 1, count: index)) }
+            precondition(arrays.count == knownAllocations - 1)
+        }
+        loop.shutdown()
+    }
+}
+
+/// A server on loopback with a key of its own, on any free port.
+func startRoomServer() async throws -> RoomServer {
+    var log = Logger(label: "benchmarks", factory: StreamLogHandler.standardError(label:))
+    log.logLevel = .error
+    var configuration = RoomServer.Configuration(service: .development(), log: log)
+    configuration.port = 0
+    return try await RoomServer.start(configuration)
+}

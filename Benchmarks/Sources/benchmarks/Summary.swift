@@ -1,0 +1,69 @@
+internal import Foundation
+internal import Glibc
+
+/// What many measurements of one thing come to.
+struct Summary: Codable, Sendable {
+    var samples: Int
+    var min: Double
+    var median: Double
+    /// 95 of 100 were as small or smaller.
+    var p95: Double
+    var max: Double
+
+    /// Nil of nothing.
+    init?(_ values: [Double]) {
+        guard !values.isEmpty else { return nil }
+        let sorted = values.sorted()
+        let middle = sorted.count / 2
+        samples = sorted.count
+        min = sorted[0]
+        median = sorted.count % 2 == 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2
+        p95 = sorted[Swift.min(sorted.count - 1, sorted.count * 95 / 100)]
+        max = sorted[sorted.count - 1]
+    }
+}
+
+/// Processor time as the scheduler accounts it, to the nanosecond.
+enum ProcessorTime {
+    /// Of the threads of a process that have this name (`comm`, 15 characters). Nil when there is none.
+    static func nanoseconds(ofThreads name: String, in process: Int32) -> UInt64? {
+        let tasks = "/proc/\(process)/task"
+        var total: UInt64?
+        for task in (try? FileManager.default.contentsOfDirectory(atPath: tasks)) ?? [] {
+            guard read("\(tasks)/\(task)/comm") == name,
+                let running = read("\(tasks)/\(task)/schedstat")?.split(separator: " ").first.flatMap({ UInt64($0) })
+            else { continue }
+            total = (total ?? 0) + running
+        }
+        return total
+    }
+
+    /// Of this process, in seconds, the kernel's work for it included.
+    static var ofThisProcess: Double {
+        var time = timespec()
+        clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time)
+        return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
+    }
+
+    private static func read(_ path: String) -> String? {
+        guard let data = FileManager.default.contents(atPath: path) else { return nil }
+        return String(decoding: data, as: UTF8.self).trimmingCharacters(in: .whitespacesAndNewlines)
+    }
+}
+
+/// What `malloc-counter` has counted in another process.
+struct AllocationCounts: Sendable {
+    /// Allocations of the thread that is watched, the bytes asked for, and the blocks that it freed.
+    var allocations: UInt64
+    var bytes: UInt64
+    var frees: UInt64
+
+    /// Nil when the file is not there or too short.
+    init?(file: String) {
+        guard let data = FileManager.default.contents(atPath: file), data.count >= 32 else { return nil }
+        func number(_ index: Int) -> UInt64 {
+            data.dropFirst(index * 8).prefix(8).reversed().reduce(0) { $0 << 8 | UInt64($1) }
+        }
+        (allocations, bytes, frees) = (number(0), number(1), number(2))
+    }
+}

@@ -1,0 +1,43 @@
+# connectlive: `make help` says what there is.
+
+# Of make demo: SECONDS=15 LISTEN=0.0.0.0 CODEC=h264 FILE=clip.mp4 OUT=out/demo, and ARGS for any flag besides.
+demo_flags = $(if $(SECONDS),--seconds '$(SECONDS)') $(if $(LISTEN),--listen '$(LISTEN)') \
+	$(if $(CODEC),--codec '$(CODEC)') $(if $(FILE),--file '$(FILE)') $(if $(OUT),--out '$(OUT)') $(ARGS)
+
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.PHONY: help setup build demo test bench check format clean
+
+help: ## Say what there is
+	@echo "connectlive: publish cameras and files from Linux into real-time rooms"
+	@echo
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "%-14s %s\n", $$1, $$2 }'
+	@echo
+	@echo "make demo takes SECONDS=15 LISTEN=0.0.0.0 CODEC=h264 FILE=clip.mp4 OUT=folder and ARGS='--any flag'."
+	@echo "make test takes FILTER='regular expression': only the Swift tests that it matches."
+
+setup: ## Install the Debian packages that are missing, naming them first
+	@scripts/setup build
+
+build: ## Build .build/release/connectlive
+	@scripts/build
+
+demo: setup build ## Set up what is missing, build, and show a call
+	@.build/release/connectlive demo $(demo_flags)
+
+test: ## Set up what is missing, build, and pass every test
+	@scripts/setup test
+	@scripts/test $(if $(FILTER),'$(FILTER)')
+
+bench: ## Set up what is missing, and measure
+	@scripts/setup bench
+	@scripts/bench $(ARGS)
+
+check: ## Read the sources: the import law, the other laws, the format
+	@scripts/check
+
+format: ## Lay out the Swift sources
+	@swift format format --in-place --parallel $$(scripts/swift-files)
+
+clean: ## Remove what was built and written
+	@rm -rf .build out

@@ -1,0 +1,43 @@
+/// Smoothed round trip time and its variation (RFC 6298 section 2).
+public struct RoundTripEstimate: Sendable, Equatable {
+    public private(set) var smoothed: TimeInterval?
+    public private(set) var variation = TimeInterval.zero
+
+    public init() {}
+
+    public mutating func add(_ sample: TimeInterval) {
+        guard sample >= .zero else { return }
+        guard let before = smoothed else {
+            smoothed = sample
+            variation = sample / 2
+            return
+        }
+        let deviation = TimeInterval(nanoseconds: abs((sample - before).nanoseconds))
+        variation = variation + (deviation - variation) / 4
+        smoothed = before + (sample - before) / 8
+    }
+
+    /// How long to wait for an answer before asking again: an answer is seldom later than this.
+    public var patience: TimeInterval? { smoothed.map { $0 + variation * 4 } }
+}
+
+/// Round trip time as told by NACKs and their answers.
+public struct RepairRoundTrip: Sendable, Equatable {
+    /// So many answers in a row that may have been to any of several requests mean that the estimate is too short.
+    static let toleratedAmbiguity = 4
+
+    public private(set) var estimate = RoundTripEstimate()
+    private var ambiguous = 0
+
+    public init() {}
+
+    /// Takes an answer to something asked for `tries` times. Only an answer to a single request tells the time
+    /// exactly (Karn's rule). But while the estimate is shorter than the round trip, everything is asked for twice:
+    /// then the time since the first request is taken, which is too long at worst, and later answers correct it.
+    public mutating func answered(tries: Int, firstAsked: MonotonicTime, now: MonotonicTime) {
+        guard tries > 0 else { return }
+        ambiguous = tries == 1 ? 0 : ambiguous + 1
+        guard tries == 1 || estimate.smoothed == nil || ambiguous > Self.toleratedAmbiguity else { return }
+        estimate.add(now - firstAsked)
+    }
+}

@@ -1,0 +1,233 @@
+import ConnectLiveSDK
+import Dispatch
+import Foundation
+import MediaGraph
+import RoomClient
+import RoomServer
+import Synchronization
+import Testing
+
+extension SDKTests {
+    /// What goes wrong is told in one sentence with a stable code, and nothing hangs longer than 10 s.
+    @Suite(.timeLimit(.minutes(2)))
+    struct Failures {
+        private func signIn(_ endpoint: String, secret: String = "x") async -> (Int, String) {
+            await ConnectLive.signIn(serviceId: "test", serviceSecret: secret, endpoint: endpoint)
+        }
+
+        private func elapsed(_ body: () async throws -> Void) async rethrows -> Double {
+            let start = ContinuousClock.now
+            try await body()
+            return (ContinuousClock.now - start) / .seconds(1)
+        }
+
+        @Test func `a wrong secret is refused with the server's code, and the completion hears of it`() async throws {
+            try await onStage(isSignedIn: false) { stage in
+                let (code, message) = await signIn(stage.server.url, secret: "wrong")
+                #expect(code == -11003)
+                #expect(message.contains("test"))
+                let told: (Int, String) = await withCheckedContinuation { continuation in
+                    ConnectLive.signIn(serviceId: "test", serviceSecret: "wrong", endpoint: stage.server.url) {
+                        continuation.resume(returning: ($0, $1))
+                    }
+                }
+                #expect(told == (code, message))
+            }
+        }
+
+        @Test func `a server that is not there is named at once`() async throws {
+            let relay = try await Relay.start(to: nil)
+            await relay.kill()
+            let seconds = await elapsed {
+                let (code, message) = await signIn(relay.url)
+                #expect(code == 1305)
+                #expect(message.contains(relay.url))
+                #expect(message.contains("connection refused"))
+                #expect(message.contains("connectlive serve"))
+            }
+            #expect(seconds < 2)
+        }
+
+        @Test func `a server that takes the connection and says nothing is given up within ten seconds`() async throws {
+            let relay = try await Relay.start(to: nil)
+            let seconds = await elapsed {
+                let (code, _) = await signIn(relay.url)
+                #expect(code == 1305)
+            }
+            #expect(seconds < 10)
+            await relay.kill()
+        }
+
+        @Test func `an endpoint that is no server address is refused`() async {
+            let (code, message) = await signIn("gopher://x")
+            #expect(code == 1305)
+            #expect(message.contains("gopher://x"))
+        }
+
+        @Test func `a room name with a space ends the room with 1301 before anything is connected`() async throws {
+            let client = Client()
+            client.room.connect(roomId: "my room")
+            let error = try await client.listener.waitForError()
+            #expect(error.code == 1301)
+            #expect(error.isCritical)
+            #expect(error.message.contains("my-room"))
+            #expect(try await client.listener.waitForDisconnected() == .disconnected)
+            #expect(client.listener.names == ["error", "disconnected"])
+            #expect(client.room.status == .disconnected)
+        }
+
+        @Test func `connecting without having signed in is told`() async throws {
+            ConnectLive.signOut()
+            let client = Client()
+            client.room.connect(roomId: "r")
+            #expect(try await client.listener.waitForError().code == 1106)
+            _ = try await client.listener.waitForDisconnected()
+        }
+
+        @Test func `a token that the server does not know opens no room`() async throws {
+            try await onStage(isSignedIn: false) { stage in
+                let (code, _) = await ConnectLive.signIn(
+                    serviceId: "test", token: "made-up", endpoint: stage.server.url)
+                #expect(code == 0)
+                let client = Client()
+                client.room.connect(roomId: "r")
+                let error = try await client.listener.waitForError()
+                #expect(error.code == -11005)
+                #expect(error.isCritical)
+                _ = try await client.listener.waitForDisconnected()
+            }
+        }
+
+        /// Joins through a relay, so that the way to the server can be cut.
+        private func joined(through relay: Relay, _ stage: Stage) async throws -> Client {
+            let (code, message) = await ConnectLive.signIn(
+                serviceId: stage.key.id, serviceSecret: stage.key.secret, endpoint: relay.url)
+            try #require(code == 0, "\(message)")
+            let client = Client()
+            _ = try await client.join("relayed")
+            return client
+        }
+
+        @Test func `a server that falls silent is gone after less than ten seconds`() async throws {
+            try await onStage(isSignedIn: false) { stage in
+                let relay = try await Relay.start(to: stage.server.port)
+                let client = try await joined(through: relay, stage)
+                relay.freeze()
+                let seconds = try await elapsed {
+                    let error = try await client.listener.waitForError(within: 15)
+                    #expect(error.code == 1312)
+                    #expect(error.isCritical)
+                    #expect(error.message.contains(relay.url))
+                    #expect(try await client.listener.waitForDisconnected() == .disconnected)
+                }
+                #expect(seconds > 6 && seconds < 10)
+                #expect(client.listener.names.suffix(2) == ["error", "disconnected"])
+                await relay.kill()
+            }
+        }
+
+        @Test func `a cut of five seconds is survived`() async throws {
+            try await onStage(isSignedIn: false) { stage in
+                let relay = try await Relay.start(to: stage.server.port)
+                let client = try await joined(through: relay, stage)
+                relay.freeze()
+                try await Task.sleep(for: .seconds(5))
+                relay.thaw()
+                // Somebody enters: the line works again.
+                try await stage.signIn()
+                let other = Client()
+                _ = try await other.join("relayed")
+                try await client.listener.wait(for: "entered") { if case .entered = $0 { true } else { nil } }
+                #expect(client.room.isConnected)
+                #expect(!client.listener.names.contains("error"))
+                try await other.leave()
+                try await client.leave()
+                await relay.kill()
+            }
+        }
+
+        @Test func `a server that dies is noticed at once`() async throws {
+            try await onStage(isSignedIn: false) { stage in
+                let relay = try await Relay.start(to: stage.server.port)
+                let client = try await joined(through: relay, stage)
+                let seconds = try await elapsed {
+                    await relay.kill()
+                    #expect(try await client.listener.waitForError().code == 1312)
+                    _ = try await client.listener.waitForDisconnected()
+                }
+                #expect(seconds < 2)
+                #expect(client.listener.names.count { $0 == "disconnected" } == 1)
+            }
+        }
+
+        @Test func `leaving while connecting leaves`() async throws {
+            try await onStage { _ in
+                let client = Client()
+                client.room.connect(roomId: "hasty")
+                client.room.disconnect()
+                let reason = try await client.listener.waitForDisconnected()
+                #expect(reason == .disconnected)
+                #expect(!client.listener.names.contains("error"))
+                client.room.disconnect()
+                // A room that has ended stays so.
+                client.room.connect(roomId: "hasty")
+                #expect(try await client.listener.waitForError().code == 1302)
+                #expect(client.listener.names.count { $0 == "disconnected" } == 1)
+            }
+        }
+
+        @Test func `a missing file is told when it is published, and the room goes on`() async throws {
+            try await onStage { _ in
+                let client = Client()
+                _ = try await client.join("files")
+                var config = Config()
+                config.mediaOptions.source = .file
+                config.mediaOptions.fileName = "/nonexistent/clip.mp4"
+                let media = try #require(ConnectLive.createLocalMedia(config: config))
+                try client.room.publish(media)
+                let error = try await client.listener.waitForError()
+                #expect(!error.isCritical)
+                #expect(error.message.contains("/nonexistent/clip.mp4"))
+                #expect(error.message.contains("[file.not-found]"))
+                #expect(client.room.isConnected)
+                await #expect(throws: ConnectLiveError.self) { try await media.start() }
+                try await client.leave()
+            }
+        }
+
+        @Test func `subscribing what there is not, and what there is twice, is refused`() async throws {
+            try await onStage { _ in
+                let viewer = Client()
+                #expect(code(await viewer.room.subscribe(videoId: 1)) == 1328)
+                _ = try await viewer.join("refusals")
+                #expect(code(await viewer.room.subscribe(videoId: 99)) == 1328)
+                #expect(code(await viewer.room.unsubscribe(videoId: 99)) == 1327)
+                viewer.room.subscribe(videoIds: [98, 99])
+                try await eventually("two errors") { viewer.listener.names.count { $0 == "error" } == 2 }
+                let publisher = Client()
+                _ = try await publisher.join("refusals")
+                let media = ConnectLive.createLocalMedia(capture: CaptureOptions(source: .testPattern(frames: 0)))
+                try publisher.room.publish(media)
+                #expect(throws: ConnectLiveError.self) { try publisher.room.publish(media) }
+                #expect(throws: ConnectLiveError.self) { try publisher.room.publish(nil) }
+                let video = try await viewer.listener.waitForVideo()
+                #expect(code(await viewer.room.subscribe(videoId: video.id)) == nil)
+                #expect(code(await viewer.room.subscribe(videoId: video.id)) == 1321)
+                let told: Int? = await withCheckedContinuation { continuation in
+                    viewer.room.unsubscribe(videoId: video.id) { continuation.resume(returning: code($0)) }
+                }
+                #expect(told == nil)
+                #expect(code(await viewer.room.unsubscribe(videoId: video.id)) == 1327)
+                try await viewer.leave()
+                try await publisher.leave()
+                #expect(code(await viewer.room.subscribe(videoId: video.id)) == 1325)
+                await media.stop()
+            }
+        }
+
+        private func code(_ result: Result<Void, any Error>) -> Int? {
+            if case .failure(let error) = result { return (error as? ConnectLiveError)?.code ?? -1 }
+            return nil
+        }
+    }
+}

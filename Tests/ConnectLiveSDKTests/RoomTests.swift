@@ -1,0 +1,162 @@
+import ConnectLiveSDK
+import Dispatch
+import Foundation
+import MediaGraph
+import RoomClient
+import Synchronization
+import Testing
+
+extension SDKTests {
+    /// Who is in a room, and in which order and where one is told of it.
+    @Suite(.timeLimit(.minutes(1)))
+    struct Rooms {
+        @Test func `participants see one another come and go, and themselves among those present`() async throws {
+            try await onStage { _ in
+                let first = Client()
+                let alone = try await first.join("hall")
+                #expect(alone == [first.room.localParticipant.id])
+                let second = Client()
+                let both = try await second.join("hall")
+                #expect(both == [second.room.localParticipant.id, first.room.localParticipant.id])
+                #expect(second.room.remoteParticipants.keys.sorted() == alone)
+                let entered = try await first.listener.wait(for: "entered") {
+                    if case .entered(let participant) = $0 { participant } else { nil }
+                }
+                #expect(entered.id == second.room.localParticipant.id)
+                try await second.leave()
+                try await first.listener.wait(for: "left") {
+                    if case .left(let participant) = $0, participant === entered { true } else { nil }
+                }
+                #expect(first.room.remoteParticipants.isEmpty)
+                #expect(second.listener.names == ["progress", "progress", "progress", "connected", "disconnected"])
+                try await first.leave()
+            }
+        }
+
+        @Test func `what is published before connecting is published then, and gone with its publisher`() async throws {
+            try await onStage { _ in
+                let viewer = Client()
+                _ = try await viewer.join("early")
+                let publisher = Client()
+                var config = Config()
+                config.mediaOptions.source = .testPattern
+                config.mediaOptions.videoExtraValue = "screen"
+                config.mediaOptions.audioExtraValue = "song"
+                let media = try #require(ConnectLive.createLocalMedia(config: config))
+                try publisher.room.publish(media)
+                _ = try await publisher.join("early")
+                let video = try await viewer.listener.waitForVideo()
+                #expect(video.extraValue == "screen")
+                #expect(video.owner == publisher.room.localParticipant.id)
+                let audio = try await viewer.listener.wait(for: "audio") {
+                    if case .audio(let audio) = $0 { audio } else { nil }
+                }
+                #expect(audio.extraValue == "song")
+                try await publisher.listener.wait(for: "published") {
+                    if case .localPublished(let published) = $0, published === media { true } else { nil }
+                }
+                #expect(publisher.room.localParticipant.videos.keys.sorted() == [video.id])
+                #expect(publisher.room.localParticipant.audios[audio.id] === media.audio)
+                #expect(media.video.id == video.id)
+                // Who comes later finds it without being told.
+                let late = Client()
+                _ = try await late.join("early")
+                let found = late.room.remoteParticipants.values.flatMap { $0.videos.keys }
+                #expect(found == [video.id])
+                #expect(!late.listener.names.contains("video"))
+                try await publisher.leave()
+                try await viewer.listener.wait(for: "left") { if case .left = $0 { true } else { nil } }
+                let names = viewer.listener.names
+                let gone = try #require(names.firstIndex(of: "videoGone"))
+                #expect(try #require(names.firstIndex(of: "left")) > gone)
+                #expect(names.contains("audioGone"))
+                for client in [viewer, late] { try await client.leave() }
+                await media.stop()
+            }
+        }
+
+        @Test func `a room that is let go is left`() async throws {
+            try await onStage { _ in
+                let stayer = Client()
+                _ = try await stayer.join("leavers")
+                var leaver: Client? = Client()
+                _ = try await leaver?.join("leavers")
+                try await stayer.listener.wait(for: "entered") { if case .entered = $0 { true } else { nil } }
+                leaver = nil
+                try await stayer.listener.wait(for: "left") { if case .left = $0 { true } else { nil } }
+                try await stayer.leave()
+            }
+        }
+
+        @Test func `signing out ends what was joined by the sign-in`() async throws {
+            try await onStage { _ in
+                let client = Client()
+                _ = try await client.join("signed-out")
+                ConnectLive.signOut()
+                let error = try await client.listener.waitForError()
+                #expect(error.code == -11005)
+                #expect(error.isCritical)
+                #expect(try await client.listener.waitForDisconnected() == .disconnected)
+            }
+        }
+
+        @Test func `callbacks come on the main queue where Swift's async main serves it`() async throws {
+            try await onStage { _ in
+                let client = Client()
+                _ = try await client.join("threads")
+                try await client.leave()
+                #expect(client.listener.mainQueue == [true, true, true, true, true])
+            }
+        }
+
+        @Test func `callbacks come on the queue that the application sets`() async throws {
+            let queue = DispatchQueue(label: "application")
+            let key = DispatchSpecificKey<Bool>()
+            queue.setSpecific(key: key, value: true)
+            ConnectLive.callbackQueue = queue
+            defer { ConnectLive.callbackQueue = nil }
+            let onQueue: Bool = await withCheckedContinuation { continuation in
+                ConnectLive.signIn(serviceId: "x", serviceSecret: "y", endpoint: "nowhere:") { _, _ in
+                    continuation.resume(returning: DispatchQueue.getSpecific(key: key) == true)
+                }
+            }
+            #expect(onQueue)
+        }
+
+        @Test func `a local view shows the captured pictures`() async throws {
+            var options = CaptureOptions(source: .testPattern(frames: 0))
+            options.hasAudio = false
+            let media = ConnectLive.createLocalMedia(capture: options)
+            let watcher = Watcher()
+            let view = UIRenderView()
+            watcher.watch(in: view) { media.video.attach($0) }
+            #expect(media.video.viewId == view.uuid)
+            try await media.start()
+            try await eventually("5 pictures") { watcher.sights.count >= 5 }
+            #expect(watcher.sights.allSatisfy { $0.width == 640 && $0.rtpTimestamp == nil })
+            #expect(view.latestFrame != nil)
+            // A view shows one video at a time.
+            let other = ConnectLive.createLocalMedia(capture: options)
+            other.video.attach(view)
+            #expect(media.video.viewId == "")
+            #expect(view.isAssignedStream)
+            other.video.detach()
+            #expect(!view.isAssignedStream)
+            await media.stop()
+            await #expect(throws: ConnectLiveError.self) { try await media.start() }
+        }
+
+        @Test func `the defaults are the original's`() {
+            let config = Config()
+            #expect(config.videoReceiverInitialCount == 9)
+            #expect(config.videoReceiverMaximumCount == 20)
+            #expect(config.videoReceiverGrowthRate == 1)
+            let options = config.mediaOptions
+            #expect(options.source == .camera)
+            #expect(options.hasAudio && options.hasVideo && options.isMirror)
+            #expect(options.videoExtraValue == "" && options.audioExtraValue == "")
+            #expect(options.fileName == "sample.mov")
+            #expect((options.videoWidth, options.videoHeight, options.videoFPS) == (640, 480, 20))
+        }
+    }
+}

@@ -1,0 +1,82 @@
+import Dispatch
+import MediaGraph
+import Testing
+
+@testable import MediaNodes
+
+extension MediaNodesTests {
+    @Suite struct CapturerTests {
+        private func format(_ pixelFormat: String, _ width: Int, _ height: Int, _ rates: [Double]) -> CameraFormat {
+            CameraFormat(pixelFormat: pixelFormat, width: width, height: height, framesPerSecond: rates)
+        }
+
+        @Test("A raw mode of the size asked for is preferred, at the lowest rate that is enough")
+        func rawMode() throws {
+            let formats = [
+                format("MJPG", 640, 480, [30]), format("YUY2", 640, 480, [15, 24, 30]), format("YUY2", 1280, 720, [10]),
+            ]
+            let mode = try #require(CameraMode.best(of: formats, width: 640, height: 480, framesPerSecond: 20))
+            #expect(mode == CameraMode(format: "YUY2", width: 640, height: 480, framesPerSecond: 24))
+            #expect(mode.caps == "video/x-raw,format=YUY2,width=640,height=480,framerate=24/1")
+        }
+
+        @Test("JPEG is taken where raw pictures come too slowly")
+        func jpegMode() throws {
+            let formats = [format("YUY2", 1280, 720, [10]), format("MJPG", 1280, 720, [30])]
+            let mode = try #require(CameraMode.best(of: formats, width: 1280, height: 720, framesPerSecond: 30))
+            #expect(mode.isJPEG && mode.framesPerSecond == 30)
+            #expect(mode.caps.hasPrefix("image/jpeg"))
+        }
+
+        @Test("A larger picture is preferred to a smaller one; unknown formats are left alone")
+        func nearestMode() throws {
+            let formats = [
+                format("H264", 640, 480, [30]), format("YUY2", 320, 240, [30]), format("YUY2", 800, 600, [30]),
+            ]
+            let mode = try #require(CameraMode.best(of: formats, width: 640, height: 480, framesPerSecond: 20))
+            #expect(mode.width == 800)
+            #expect(CameraMode.best(of: [formats[0]], width: 640, height: 480, framesPerSecond: 20) == nil)
+        }
+
+        @Test("A device that goes quiet is noticed within 2 s, and only then")
+        func watchdog() async throws {
+            let noticed = Collected<ContinuousClock.Instant>()
+            let control = DispatchQueue(label: "test")
+            let watchdog = Watchdog(limit: 1.5, control: control) { noticed.append(.now) }
+            var last = ContinuousClock.now
+            for _ in 0..<20 {
+                watchdog.feed()
+                last = .now
+                try await Task.sleep(for: .milliseconds(100))
+            }
+            #expect(noticed.count == 0)
+            await eventually(within: 2.1, "the silence to be noticed") { noticed.count == 1 }
+            let delay = try #require(noticed.all.first) - last
+            #expect(delay > .seconds(1.4) && delay < .seconds(2.05))
+        }
+
+        @Test("Without devices the list is empty, quickly")
+        func devices() {
+            let start = ContinuousClock.now
+            let list = Devices.list()
+            #expect(ContinuousClock.now - start < .seconds(2))
+            // Where there are cameras, each lists a format and can be found as the first.
+            #expect(list.cameras.allSatisfy { !$0.formats.isEmpty })
+            #expect(Devices.firstCamera() == list.cameras.first)
+        }
+
+        @Test("Tiles share the window in a grid")
+        func tiles() {
+            #expect(TileLayout.places(0, width: 1280, height: 720).isEmpty)
+            #expect(TileLayout.places(1, width: 1280, height: 720) == [.init(x: 0, y: 0, width: 1280, height: 720)])
+            let three = TileLayout.places(3, width: 1280, height: 720)
+            #expect(three[2] == .init(x: 0, y: 360, width: 640, height: 360))
+            for count in 1...20 {
+                let places = TileLayout.places(count, width: 1280, height: 720)
+                #expect(places.count == count)
+                #expect(places.allSatisfy { $0.x + $0.width <= 1280 && $0.y + $0.height <= 720 })
+                #expect(Set(places.map { "\($0.x),\($0.y)" }).count == count)
+            }
+        }
+    }
+}

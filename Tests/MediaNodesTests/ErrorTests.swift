@@ -1,0 +1,157 @@
+import MediaGraph
+import MediaNodes
+import Testing
+
+extension MediaNodesTests {
+    @Suite struct ErrorTests {
+        private func failure(of graph: MediaGraph) async -> MediaError? {
+            do throws(MediaError) {
+                let pipeline = try MediaPipeline(graph)
+                try await pipeline.start()
+                await pipeline.stop()
+                return nil
+            } catch {
+                return error
+            }
+        }
+
+        private func playing(_ path: String) -> MediaGraph {
+            MediaGraph {
+                Chain {
+                    Node.file("clip", path: path)
+                    Node.null()
+                }
+            }
+        }
+
+        /// A WAV file with a tenth of a second of silence.
+        private func silentWAV() -> [UInt8] {
+            let samples = 800
+            func little(_ value: Int, _ count: Int) -> [UInt8] { (0..<count).map { UInt8(value >> ($0 * 8) & 0xff) } }
+            var bytes: [UInt8] = Array("RIFF".utf8) + little(36 + samples * 2, 4) + Array("WAVEfmt ".utf8)
+            bytes += little(16, 4) + little(1, 2) + little(1, 2) + little(8000, 4) + little(16000, 4)
+            bytes += little(2, 2) + little(16, 2) + Array("data".utf8) + little(samples * 2, 4)
+            return bytes + [UInt8](repeating: 0, count: samples * 2)
+        }
+
+        @Test("A file that is not there is named, before and at the start")
+        func missingFile() async {
+            let path = "/nowhere/clip.mp4"
+            let inspected = #expect(throws: MediaError.self) { try MediaFile.inspect(path) }
+            #expect(inspected?.code == "file.not-found")
+            #expect(inspected?.description.contains(path) == true)
+            #expect(inspected?.description.hasSuffix("[file.not-found]") == true)
+            let started = await failure(of: playing(path))
+            #expect(started?.code == "file.not-found")
+            #expect(started?.message.contains(path) == true)
+        }
+
+        @Test("A file without video is refused, before and at the start")
+        func noVideo() async {
+            let folder = TemporaryFolder()
+            let path = folder.path + "/sound.wav"
+            writeFile(silentWAV(), to: path)
+            #expect(throws: MediaError.self) { try MediaFile.inspect(path) }
+            #expect((#expect(throws: MediaError.self) { try MediaFile.inspect(path) })?.code == "file.no-video")
+            #expect(await failure(of: playing(path))?.code == "file.no-video")
+        }
+
+        @Test("A file that is no media, and a folder, are unreadable")
+        func unreadable() async {
+            let folder = TemporaryFolder()
+            let path = folder.path + "/notes.txt"
+            writeFile(Array("These are notes, not pictures.\n".utf8), to: path)
+            let text = #expect(throws: MediaError.self) { try MediaFile.inspect(path) }
+            #expect(text?.code == "file.unreadable" || text?.code == "file.no-video")
+            let directory = #expect(throws: MediaError.self) { try MediaFile.inspect(folder.path) }
+            #expect(directory?.code == "file.unreadable")
+            for bad in [path, folder.path] {
+                let started = await failure(of: playing(bad))
+                #expect(started?.code.hasPrefix("file.") == true)
+                #expect(started?.message.contains(bad) == true)
+            }
+        }
+
+        @Test("A file is inspected: size, rate, sound, duration")
+        func inspect() throws {
+            let info = try MediaFile.inspect(clip)
+            #expect(info.width == 1280 && info.height == 720)
+            #expect(info.framesPerSecond == 25)
+            #expect(info.hasAudio)
+            #expect(abs(info.duration - 5.28) < 0.1)
+        }
+
+        @Test("A camera that is not there is named")
+        func absentCamera() async {
+            let graph = MediaGraph {
+                Chain {
+                    Node.camera(device: "/dev/video97")
+                    Node.null()
+                }
+            }
+            let error = await failure(of: graph)
+            #expect(error?.code == "camera.absent")
+            #expect(error?.message.contains("/dev/video97") == true)
+        }
+
+        @Test("Something that is no camera is refused")
+        func notACamera() async {
+            let graph = MediaGraph {
+                Chain {
+                    Node.camera(device: "/dev/null")
+                    Node.null()
+                }
+            }
+            #expect(await failure(of: graph)?.code == "camera.no-mode")
+        }
+
+        @Test("A graph with problems is refused with all of them")
+        func invalidGraph() async {
+            let graph = MediaGraph {
+                Chain {
+                    Node("test-patern", name: "source")
+                    Node("null", name: "sink", settings: ["colour": "red"])
+                }
+            }
+            let error = await failure(of: graph)
+            #expect(error?.code == "graph.invalid")
+            #expect(error?.message.contains("test-pattern") == true)
+            #expect(error?.message.contains("colour") == true)
+        }
+
+        @Test("A pipeline runs once")
+        func once() async throws {
+            let pipeline = try MediaPipeline(
+                MediaGraph {
+                    Chain {
+                        Node.testPattern()
+                        Node.null()
+                    }
+                })
+            try await pipeline.start()
+            await pipeline.stop()
+            await pipeline.stop()
+            let error = await #expect(throws: MediaError.self) { try await pipeline.start() }
+            #expect(error?.code == "pipeline.stopped")
+        }
+
+        @Test("A picture that cannot be written says where")
+        func unwritableImage() async throws {
+            let events = Collected<MediaEvent>()
+            var bindings = NodeBindings()
+            bindings.events = { events.append($0) }
+            let graph = MediaGraph {
+                Chain {
+                    Node.testPattern(width: 64, height: 64)
+                    Node.image(path: "/nowhere/frame.png")
+                }
+            }
+            let pipeline = try MediaPipeline(graph, bindings: bindings)
+            try await pipeline.start()
+            await eventually("a failure") {
+                events.all.contains { if case .failed(let error) = $0 { error.code == "file.unwritable" } else { false } }
+            }
+            await pipeline.stop()
+        }
+    }
+}

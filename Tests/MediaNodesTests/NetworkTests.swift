@@ -1,0 +1,204 @@
+import Dispatch
+import MediaGraph
+import MediaNodes
+import Synchronization
+import Testing
+
+/// A small generator with a seed, so that a loss that breaks something breaks it again.
+struct SeededGenerator: RandomNumberGenerator {
+    var state: UInt64
+
+    mutating func next() -> UInt64 {
+        state &+= 0x9e37_79b9_7f4a_7c15
+        var mixed = state
+        mixed = (mixed ^ mixed >> 30) &* 0xbf58_476d_1ce4_e5b9
+        mixed = (mixed ^ mixed >> 27) &* 0x94d0_49bb_1331_11eb
+        return mixed ^ mixed >> 31
+    }
+}
+
+extension MediaNodesTests {
+    @Suite struct NetworkTests {
+        @Test("Reordered and repeated packets still give every frame once and in order")
+        func reordered() async throws {
+            let loopback = try Loopback(codec: .vp8, frames: 60, bitrate: .kilobitsPerSecond(2000)) { batch, input in
+                for index in (0..<batch.count).reversed() {
+                    let packet = Array(batch.bytes[batch.range(index)])
+                    input.push(packet, ends: [packet.count])
+                    input.push(packet, ends: [packet.count])
+                }
+            }
+            try await loopback.start()
+            await eventually("the end") { loopback.hasEnded }
+            await eventually("the last frame") { loopback.rendered.count >= loopback.sent.count }
+            await loopback.stop()
+            #expect(loopback.rendered.all.map(\.rtpTimestamp) == loopback.sent.all.map { Optional($0.rtpTimestamp) })
+            #expect(loopback.receiver.statistics.rtpInputs["in"]?.packetsLost == 0)
+        }
+
+        @Test("A packet that is repaired within the latency costs no frame", arguments: VideoCodec.allCases)
+        func repaired(codec: VideoCodec) async throws {
+            let counter = Mutex(0)
+            let loopback = try Loopback(codec: codec, frames: 90) { batch, input in
+                for index in 0..<batch.count {
+                    let packet = Array(batch.bytes[batch.range(index)])
+                    let isLate = counter.withLock { count in
+                        count += 1
+                        return count % 20 == 19
+                    }
+                    if isLate {
+                        DispatchQueue.global().asyncAfter(deadline: .now() + 0.06) {
+                            input.push(packet, ends: [packet.count])
+                        }
+                    } else {
+                        input.push(packet, ends: [packet.count])
+                    }
+                }
+            }
+            try await loopback.start()
+            await eventually("the end") { loopback.hasEnded }
+            await eventually("the last frame") { loopback.rendered.count >= loopback.sent.count }
+            await loopback.stop()
+            #expect(loopback.rendered.all.map(\.rtpTimestamp) == loopback.sent.all.map { Optional($0.rtpTimestamp) })
+        }
+
+        @Test("After a loss beyond repair nothing broken is shown until a keyframe", arguments: VideoCodec.allCases)
+        func lost(codec: VideoCodec) async throws {
+            let generator = Mutex(SeededGenerator(state: 7))
+            let loopback = try Loopback(codec: codec, frames: 150, latency: 30) { batch, input in
+                for index in 0..<batch.count {
+                    let isLost = generator.withLock { Int.random(in: 0..<100, using: &$0) < 3 }
+                    if isLost { continue }
+                    let packet = Array(batch.bytes[batch.range(index)])
+                    input.push(packet, ends: [packet.count])
+                }
+            }
+            loopback.whenKeyframeNeeded { [weak loopback] in loopback?.publisher.requestKeyframe("encoder") }
+            try await loopback.start()
+            await eventually("the end") { loopback.hasEnded }
+            // Nothing more comes when the jitter buffer has given up what was lost last.
+            try await Task.sleep(for: .milliseconds(300))
+            await loopback.stop()
+            let sent = loopback.sent.all
+            let order = Dictionary(uniqueKeysWithValues: sent.enumerated().map { ($1.rtpTimestamp, $0) })
+            let shown = loopback.rendered.all.compactMap { $0.rtpTimestamp.flatMap { order[$0] } }
+            #expect(shown.count == loopback.rendered.count)
+            #expect(loopback.rendered.all.allSatisfy { $0.number != nil })
+            #expect(shown.count < sent.count)
+            #expect(shown.count > sent.count / 3)
+            var previous = -1
+            for index in shown {
+                // Whatever follows a gap is a keyframe.
+                #expect(index == previous + 1 || (index > previous && sent[index].isKeyframe))
+                previous = index
+            }
+            #expect((loopback.receiver.statistics.rtpInputs["in"]?.packetsLost ?? 0) > 0)
+        }
+
+        @Test("Who joins in the middle waits for a keyframe and keeps asking", arguments: VideoCodec.allCases)
+        func lateJoin(codec: VideoCodec) async throws {
+            let count = Mutex(0)
+            let loopback = try Loopback(codec: codec, frames: 0) { batch, input in
+                let number = count.withLock { count in
+                    count += 1
+                    return count
+                }
+                if number > 10 { input.push(batch.bytes, ends: batch.ends) }
+            }
+            let asked = Collected<Bool>()
+            loopback.whenKeyframeNeeded { asked.append(true) }
+            try await loopback.start()
+            await eventually("three requests") { asked.count >= 3 }
+            #expect(loopback.rendered.count == 0)
+            loopback.publisher.requestKeyframe("encoder")
+            await eventually("a picture") { loopback.rendered.count > 5 }
+            let requests = asked.count
+            await eventually("more pictures") { loopback.rendered.count > 20 }
+            #expect(asked.count <= requests + 1)
+            await loopback.stop()
+        }
+
+        @Test("A stream that begins with a keyframe asks for none")
+        func noNeedlessRequest() async throws {
+            let loopback = try Loopback(codec: .vp8, frames: 20)
+            try await loopback.start()
+            await eventually("the end") { loopback.hasEnded }
+            await eventually("the last frame") { loopback.rendered.count >= loopback.sent.count }
+            await loopback.stop()
+            #expect(loopback.receiver.statistics.rtpInputs["in"]?.keyframesNeeded == 0)
+        }
+
+        @Test("Packets for an input that does not run are dropped and counted, bad ones harm nothing")
+        func overflowAndGarbage() async throws {
+            let graph = MediaGraph {
+                Chain {
+                    Node("rtp-input", name: "in", settings: ["codec": "vp8", "capacity": 16])
+                    Node.videoDecoder()
+                    Node.null("view")
+                }
+            }
+            let pipeline = try MediaPipeline(graph)
+            let input = try #require(pipeline.rtpInput("in"))
+            #expect(pipeline.rtpInput("out") == nil)
+            input.push([1, 2, 3], ends: [3])
+            #expect(pipeline.statistics.rtpInputs["in"]?.packetsDropped == 1)
+            try await pipeline.start()
+            var generator = SeededGenerator(state: 3)
+            for length in 0..<200 {
+                var packet = (0..<length).map { _ in UInt8.random(in: 0...255, using: &generator) }
+                if length > 1 {
+                    packet[0] = 0x80
+                    packet[1] = 96
+                }
+                input.push(packet, ends: [length])
+            }
+            #expect(pipeline.statistics.rtpInputs["in"]?.packetsReceived == 201)
+            await pipeline.stop()
+            input.push([1, 2, 3], ends: [3])
+            #expect((pipeline.statistics.rtpInputs["in"]?.packetsDropped ?? 0) >= 2)
+        }
+
+        @Test("Sound survives Opus, and a lost packet is concealed")
+        func opus() async throws {
+            let receiving = MediaGraph {
+                Chain {
+                    Node.rtpInput("in", codec: .opus)
+                    Node.audioDecoder()
+                    Node.speaker()
+                }
+            }
+            let receiver = try MediaPipeline(receiving)
+            let input = try #require(receiver.rtpInput("in"))
+            let count = Mutex(0)
+            var bindings = NodeBindings()
+            bindings.rtpOutputs["audio"] = { batch in
+                let number = count.withLock { count in
+                    count += 1
+                    return count
+                }
+                if number % 25 != 0 { input.push(batch.bytes, ends: batch.ends) }
+            }
+            let publishing = MediaGraph {
+                Chain {
+                    Node.testPattern("pattern", width: 64, height: 64, framesPerSecond: 5)
+                    Node.null()
+                }
+                Chain(from: "pattern", port: "audio") {
+                    Node.opusEncoder()
+                    Node.rtpOutput("audio", payloadType: 111)
+                }
+            }
+            let publisher = try MediaPipeline(publishing, bindings: bindings)
+            try await receiver.start()
+            try await publisher.start()
+            await eventually("two seconds of sound") {
+                (receiver.statistics.audioRenderers["speaker"]?.secondsRendered ?? 0) >= 2
+            }
+            await publisher.stop()
+            await receiver.stop()
+            let sound = try #require(receiver.statistics.audioRenderers["speaker"])
+            #expect(sound.secondsAboveSilence > 0.95 * sound.secondsRendered)
+            #expect((receiver.statistics.rtpInputs["in"]?.packetsLost ?? 0) >= 3)
+        }
+    }
+}

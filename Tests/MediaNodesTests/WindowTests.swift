@@ -1,0 +1,200 @@
+import Foundation
+import GStreamerKit
+import MediaGraph
+import MediaNodes
+import Synchronization
+import Testing
+
+/// An X server without a screen, on a display number that is free.
+final class VirtualDisplay {
+    let number: Int
+    private let process = Process()
+
+    init?(width: Int = 1280, height: Int = 720) {
+        guard FileManager.default.isExecutableFile(atPath: "/usr/bin/Xvfb") else { return nil }
+        let pipe = Pipe()
+        process.executableURL = URL(fileURLWithPath: "/usr/bin/Xvfb")
+        // The server picks the number and says it on its standard output.
+        process.arguments = ["-displayfd", "1", "-screen", "0", "\(width)x\(height)x24", "-nolisten", "tcp"]
+        process.standardOutput = pipe
+        process.standardError = FileHandle.nullDevice
+        guard (try? process.run()) != nil else { return nil }
+        let line = String(decoding: pipe.fileHandleForReading.availableData, as: UTF8.self)
+        guard let number = Int(line.trimmingCharacters(in: .whitespacesAndNewlines)) else {
+            process.terminate()
+            return nil
+        }
+        self.number = number
+        setenv("DISPLAY", ":\(number)", 1)
+        unsetenv("WAYLAND_DISPLAY")
+    }
+
+    /// What is on the screen now.
+    func picture() async throws -> VideoFrame? {
+        let pipeline = Pipeline { _ in }
+        let source = try Element("ximagesrc", ["num-buffers": 1, "use-damage": false])
+        let convert = try Element("videoconvert")
+        let filter = try Element.filter("video/x-raw,format=I420")
+        let sink = try Element("fakesink", ["async": false])
+        for element in [source, convert, filter, sink] { pipeline.add(element) }
+        try source.link(convert)
+        try convert.link(filter)
+        try filter.link(sink)
+        let box = Screenshot()
+        sink.sink.onBuffer { buffer in
+            if let format = buffer.videoFormat {
+                box.frame.withLock {
+                    $0 = VideoFrame(
+                        width: format.width, height: format.height, captureTime: buffer.time, rtpTimestamp: nil,
+                        handedOver: buffer.time, storage: buffer.keep(as: format))
+                }
+            }
+            return .pass
+        }
+        #expect(pipeline.play())
+        await eventually("a picture of the screen") { box.frame.withLock { $0 != nil } }
+        pipeline.stop()
+        return box.frame.withLock { $0 }
+    }
+
+    deinit {
+        unsetenv("DISPLAY")
+        process.terminate()
+        process.waitUntilExit()
+    }
+}
+
+final class Screenshot: Sendable {
+    let frame = Mutex<VideoFrame?>(nil)
+}
+
+extension VideoFrame {
+    /// Mean brightness of a part of the picture.
+    func brightness(x: Range<Int>, y: Range<Int>) -> Int {
+        withPlane(.luma) { bytes, stride in
+            var sum = 0
+            for row in y {
+                for column in x {
+                    sum += Int(bytes.unsafeLoad(fromByteOffset: row * stride + column, as: UInt8.self))
+                }
+            }
+            return sum / max(x.count * y.count, 1)
+        }
+    }
+}
+
+extension MediaNodesTests {
+    @Suite(.serialized) struct WindowTests {
+        private func plain(_ luma: UInt8, width: Int = 320, height: Int = 240) -> VideoFrame {
+            let chroma = [UInt8](repeating: 128, count: (width + 1) / 2 * ((height + 1) / 2))
+            let now = GStreamer.now
+            return VideoFrame(
+                width: width, height: height, captureTime: now, rtpTimestamp: nil, handedOver: now,
+                storage: VideoBuffer(
+                    width: width, height: height, luma: [UInt8](repeating: luma, count: width * height),
+                    chromaBlue: chroma, chromaRed: chroma))
+        }
+
+        @Test("Without a display a window says that there is none")
+        func noDisplay() {
+            unsetenv("DISPLAY")
+            unsetenv("WAYLAND_DISPLAY")
+            let error = #expect(throws: MediaError.self) { try TiledWindow(title: "Nothing") }
+            #expect(error?.code == "window.unavailable")
+            #expect(!TiledWindow.isPossible)
+            setenv("DISPLAY", ":987", 1)
+            #expect(throws: MediaError.self) { try TiledWindow(title: "Nothing") }
+            unsetenv("DISPLAY")
+        }
+
+        @Test("A window shows the pictures of a graph")
+        func window() async throws {
+            let display = try #require(VirtualDisplay(width: 640, height: 480))
+            let pipeline = try MediaPipeline(
+                MediaGraph {
+                    Chain {
+                        Node.testPattern("pattern", width: 640, height: 480)
+                        Node.window("window", title: "Test")
+                    }
+                })
+            try await pipeline.start()
+            await eventually("ten pictures") {
+                (pipeline.statistics.videoRenderers["window"]?.framesRendered ?? 0) >= 10
+            }
+            let screen = try #require(try await display.picture())
+            await pipeline.stop()
+            // Grey, yellow, cyan: brighter than an empty screen.
+            #expect(screen.brightness(x: 0..<600, y: 100..<200) > 60)
+            keepPicture(screen, "window")
+        }
+
+        @Test("Tiles come, show pictures, and go")
+        func tiles() async throws {
+            let display = try #require(VirtualDisplay())
+            let window = try TiledWindow(title: "Tiles")
+            window.addTile("left")
+            window.addTile("right")
+            let white = plain(235)
+            let grey = plain(120)
+            await eventually("both tiles") {
+                window.show(white, in: "left")
+                window.show(grey, in: "right")
+                window.show(white, in: "nobody")
+                return window.picturesDrawn > 60
+            }
+            let both = try #require(try await display.picture())
+            keepPicture(both, "tiles-two")
+            #expect(both.brightness(x: 300..<340, y: 340..<380) > 200)
+            let right = both.brightness(x: 940..<980, y: 340..<380)
+            #expect(right > 90 && right < 150)
+            window.removeTile("left")
+            let drawn = window.picturesDrawn
+            await eventually("one tile") {
+                window.show(grey, in: "right")
+                return window.picturesDrawn > drawn + 60
+            }
+            let one = try #require(try await display.picture())
+            keepPicture(one, "tiles-one")
+            #expect(one.brightness(x: 300..<340, y: 340..<380) < 150)
+            await window.close()
+            await window.close()
+            window.show(grey, in: "right")
+        }
+
+        @Test("A frame is written as PNG, by the program and by a node")
+        func image() async throws {
+            let folder = TemporaryFolder()
+            let path = folder.path + "/frame.png"
+            let frames = Collected<VideoFrame>()
+            var bindings = NodeBindings()
+            bindings.frames["view"] = { if frames.count < 3 { frames.append($0) } }
+            let pipeline = try MediaPipeline(
+                MediaGraph {
+                    Chain {
+                        Node.testPattern()
+                        Tee { Node.image(path: path, frame: 5) }
+                        Node.frames("view")
+                    }
+                }, bindings: bindings)
+            try await pipeline.start()
+            await eventually("a file") { fileSize(path) > 500 }
+            await eventually("frames") { frames.count == 3 }
+            await pipeline.stop()
+            let frame = try #require(frames.all.last)
+            let bytes = try FrameImage.png(of: frame)
+            #expect(bytes.prefix(8) == [0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a])
+            // Width and height stand in the first chunk.
+            #expect(bytes[16..<24] == [0, 0, 2, 128, 0, 0, 1, 224])
+            try FrameImage.writePNG(frame, to: path)
+            #expect(fileSize(path) == bytes.count)
+            let error = #expect(throws: MediaError.self) { try FrameImage.writePNG(frame, to: "/nowhere/frame.png") }
+            #expect(error?.code == "file.unwritable")
+        }
+    }
+}
+
+/// With `MEDIA_TEST_PICTURES` set to a folder, pictures that tests judge are kept there for people to look at.
+func keepPicture(_ frame: VideoFrame, _ name: String) {
+    guard let folder = ProcessInfo.processInfo.environment["MEDIA_TEST_PICTURES"] else { return }
+    try? FrameImage.writePNG(frame, to: folder + "/" + name + ".png")
+}

@@ -1,0 +1,242 @@
+import PeerSession
+import RTP
+import Testing
+
+/// Speaks for a peer beside its session, with the session's keys.
+final class Voice {
+    private let call: Call
+    private let to: Call.End
+    private let cipher: CipherDouble
+    private var packet = PacketBuffer()
+
+    /// What `to` will take for its peer's words.
+    init(_ call: Call, to: Call.End) throws {
+        self.call = call
+        self.to = to
+        let key: UInt8 = to == .b ? 0x5a : 0xa5
+        cipher = try CipherDouble(keys: SRTPKeys(profile: .aeadAES128GCM, local: [key], remote: [0]))
+    }
+
+    func say(_ packets: [RTCPPacket]) {
+        packet.count = 0
+        for one in packets where !one.append(to: &packet) { Issue.record("\(one) does not fit.") }
+        guard cipher.protectRTCP(&packet) else { return }
+        call.deliver(Array(packet.bytes[..<packet.count]), to: to)
+    }
+
+    /// An RTP packet as given, header and all.
+    func send(_ bytes: [UInt8]) {
+        guard packet.assign(bytes), cipher.protectRTP(&packet) else { return }
+        call.deliver(Array(packet.bytes[..<packet.count]), to: to)
+    }
+}
+
+@Suite struct FeedbackTests {
+    @Test("A keyframe request reaches the sender")
+    func keyframeRequest() {
+        let call = Call()
+        call.secure()
+        let stream = Stream.video(call)
+        stream.send()
+        call.run(for: .milliseconds(100))
+        call.b.requestKeyframe(stream.receiver, now: call.now)
+        call.run(for: .milliseconds(20))
+        #expect(call.events[0].contains(.keyframeRequested(stream.sender)))
+        #expect(call.a.statistics(of: stream.sender)?.keyframeRequests == 1)
+        #expect(call.b.statistics(of: stream.receiver)?.keyframeRequests == 1)
+    }
+
+    @Test("However often a keyframe is asked for, a request goes out every 200 ms")
+    func keyframeRequestRate() {
+        let call = Call()
+        call.secure()
+        let stream = Stream.video(call)
+        call.every(.milliseconds(1), count: 1000) { _ in call.b.requestKeyframe(stream.receiver, now: call.now) }
+        call.run(for: .seconds(3))
+        // At 0, 200, ... 800 ms, and one for what was asked after that.
+        #expect(call.b.statistics(of: stream.receiver)?.keyframeRequests == 6)
+        #expect(call.a.statistics(of: stream.sender)?.keyframeRequests == 6)
+    }
+
+    @Test("A keyframe asked for before the session is secured is asked for when it is")
+    func earlyKeyframeRequest() {
+        let call = Call()
+        let stream = Stream.video(call)
+        call.b.requestKeyframe(stream.receiver, now: call.now)
+        call.secure()
+        call.run(for: .milliseconds(100))
+        #expect(call.a.statistics(of: stream.sender)?.keyframeRequests == 1)
+    }
+
+    @Test("An FIR counts once for each command number; many requests make one event")
+    func fullIntraRequest() throws {
+        let call = Call()
+        call.secure()
+        let stream = Stream.video(call)
+        let voice = try Voice(call, to: .a)
+        for command: UInt8 in [1, 1, 1, 2, 2] {
+            voice.say([.fullIntraRequest(sender: SSRC(1), requests: [.init(ssrc: SSRC(1000), command: command)])])
+        }
+        #expect(call.a.statistics(of: stream.sender)?.keyframeRequests == 2)
+        #expect(call.a.pollEvent() == .keyframeRequested(stream.sender))
+        #expect(call.a.pollEvent() == nil)
+    }
+
+    @Test("The first sender report follows the first packet at once, and carries the clock extrapolated to then")
+    func senderReport() throws {
+        let call = Call()
+        call.secure()
+        let stream = Stream.video(call)
+        let origin = NTPTime(unixNanoseconds: 1_763_697_600_000_000_000)
+        call.run(for: .milliseconds(420))
+        let sentAt = call.now
+        stream.send()
+        call.run(for: .milliseconds(20))
+        guard case .senderReport(let id, let ntp, let rtp, let at) = call.events[1].last else {
+            Issue.record("\(call.events[1])")
+            return
+        }
+        #expect(id == stream.receiver)
+        #expect(at == sentAt + .milliseconds(20))
+        #expect(ntp == origin.advanced(by: sentAt - call.start))
+        #expect(rtp.rawValue == UInt32((sentAt - call.start).nanoseconds * 9 / 100_000))
+    }
+
+    @Test("Without a clock there is no sender report; with one it comes at once")
+    func noClock() {
+        let call = Call()
+        call.secure()
+        var packet = PacketBuffer()
+        let sender = call.a.addSender(SenderConfiguration(kind: .video, ssrc: SSRC(1000), clockRate: 90000))
+        _ = call.b.addReceiver(
+            ReceiverConfiguration(
+                kind: .video, ssrc: SSRC(1000), mid: "v", clockRate: 90000, payloadTypes: [96], nack: true))
+        let fits = packet.assignRTP(
+            payloadType: 96, sequenceNumber: SequenceNumber(1), timestamp: RTPTimestamp(5), ssrc: SSRC(1), payload: [1])
+        guard fits, let header = RTPHeader(parsing: packet) else { return }
+        call.a.send(packet, header: header, rewrite: Rewrite(keeping: header), via: sender, now: call.now)
+        call.run(for: .seconds(3))
+        #expect(call.events[1] == [.secured(.aeadAES128GCM)])
+        call.a.setClock(sender, ntp: NTPTime(unixNanoseconds: 5), rtp: RTPTimestamp(0), at: call.now)
+        call.run(for: .milliseconds(21))
+        #expect(call.events[1].count == 2)
+    }
+
+    @Test("The round trip is measured by reports, and by repairs at an end that sends nothing")
+    func roundTrip() throws {
+        let call = Call(seed: 8, path: Path(loss: 0.02, delay: .milliseconds(35)))
+        call.secure()
+        let stream = Stream.video(call)
+        call.every(.milliseconds(10), count: 2000) { _ in stream.send(2) }
+        call.run(for: .seconds(21))
+        let sender = try #require(call.a.statistics.roundTrip)
+        let receiver = try #require(call.b.statistics.roundTrip)
+        #expect((70...71).contains(sender.milliseconds))
+        #expect((70...75).contains(receiver.milliseconds))
+        #expect(call.events[0].contains { if case .roundTrip = $0 { true } else { false } })
+    }
+
+    @Test("S17: a storm of NACKs gets no more than the repairs' share of the bitrate and the floor")
+    func nackStorm() throws {
+        let call = Call()
+        call.secure()
+        let stream = Stream.video(call)
+        let voice = try Voice(call, to: .a)
+        let recent = { (0..<400).map { SequenceNumber(65000).advanced(by: stream.count - 400 + $0) } }
+        call.every(.milliseconds(10), count: 1000) { index in
+            stream.send()
+            if stream.count >= 400 {
+                for _ in 0..<10 { voice.say([.nack(sender: SSRC(1), media: SSRC(1000), lost: recent())]) }
+            }
+        }
+        call.run(for: .seconds(11))
+        let statistics = try #require(call.a.statistics(of: stream.sender))
+        #expect(statistics.nackedPackets > 2_000_000)
+        // 30 % of the bytes sent, 12,500 bytes a second for ten seconds, 64 KiB saved up.
+        let budget = statistics.bytes * 3 / 10 + 125_000 + 65_536
+        #expect(statistics.retransmittedBytes <= budget)
+        #expect(statistics.retransmittedBytes > budget / 2)
+        #expect(statistics.retransmissionsOverBudget > 1_000_000)
+        #expect(stream.missing == 0)
+    }
+
+    @Test("A packet is repeated once per 10 ms or half a round trip, however often it is asked for")
+    func repeatInterval() throws {
+        let call = Call()
+        call.secure()
+        let stream = Stream.video(call)
+        let voice = try Voice(call, to: .a)
+        stream.send()
+        for _ in 0..<100 { voice.say([.nack(sender: SSRC(1), media: SSRC(1000), lost: [SequenceNumber(65000)])]) }
+        let statistics = try #require(call.a.statistics(of: stream.sender))
+        #expect(statistics.retransmittedPackets == 1)
+        #expect(statistics.retransmissionsHeldBack == 99)
+        call.run(for: .milliseconds(30))
+        voice.say([.nack(sender: SSRC(1), media: SSRC(1000), lost: [SequenceNumber(65000), SequenceNumber(9)])])
+        let later = try #require(call.a.statistics(of: stream.sender))
+        #expect(later.retransmittedPackets == 2)
+        #expect(later.retransmissionsMissed == 1)
+    }
+
+    @Test("Audio without NACK asks for nothing; what is lost stays lost and is counted")
+    func audio() throws {
+        let call = Call(seed: 9, path: Path(loss: 0.1))
+        call.secure()
+        let stream = Stream.audio(call)
+        call.every(.milliseconds(20), count: 2000) { _ in stream.send() }
+        call.run(for: .seconds(39))
+        let receiving = try #require(call.b.statistics(of: stream.receiver))
+        let sending = try #require(call.a.statistics(of: stream.sender))
+        #expect(receiving.nackedPackets == 0 && sending.nacks == 0)
+        #expect(abs(receiving.lost - stream.missing) <= 3, "those on their way are neither")
+        #expect((100...300).contains(stream.missing))
+        #expect((0.02...0.25).contains(sending.remoteFractionLost))
+    }
+
+    @Test("Malformed RTCP from an authentic peer is counted and changes nothing")
+    func malformedControl() throws {
+        let call = Call()
+        call.secure()
+        let cipher = try CipherDouble(keys: SRTPKeys(profile: .aeadAES128GCM, local: [0x5a], remote: [0]))
+        var random = Seeded(10)
+        for _ in 0..<20_000 {
+            var packet = PacketBuffer()
+            var bytes = (0..<Int.random(in: 8...80, using: &random)).map { _ in
+                UInt8.random(in: 0...255, using: &random)
+            }
+            bytes[0] = 0x80 | bytes[0] & 0x3f
+            bytes[1] = UInt8.random(in: 200...207, using: &random)
+            bytes[2] = 0
+            guard packet.assign(bytes), cipher.protectRTCP(&packet) else { continue }
+            call.deliver(Array(packet.bytes[..<packet.count]), to: .b)
+        }
+        #expect(call.b.statistics.dropped.malformed > 10_000)
+        #expect(call.b.isSecured)
+    }
+
+    @Test("A deadline names its reason: a gap asks for handleTimeout 10 ms later, to send a NACK")
+    func deadline() {
+        let call = Call()
+        call.secure()
+        let stream = Stream.video(call)
+        stream.send()
+        call.run(for: .milliseconds(50))
+        call.paths[0].isCut = true
+        stream.send()
+        call.flush()
+        call.paths[0].isCut = false
+        stream.send()
+        call.run(for: .milliseconds(20))
+        #expect(call.b.nextTimeout == Deadline(time: call.now + .milliseconds(10), reason: .nack))
+    }
+
+    @Test("When nobody drains what is to be sent, it stops at its capacity and counts")
+    func outgoingCapacity() {
+        let call = Call(outgoingCapacity: 16)
+        call.secure()
+        let stream = Stream.video(call)
+        stream.send(20)
+        #expect(call.a.outgoing.count == 16)
+        #expect(call.a.statistics.dropped.outgoingFull == 4)
+    }
+}

@@ -1,0 +1,276 @@
+import PeerSession
+import RTP
+import Testing
+
+@Suite struct StreamTests {
+    private func rtp(
+        _ payload: [UInt8], type: UInt8 = 96, number: UInt16 = 10, ssrc: UInt32 = 5, head: UInt8 = 0x80,
+        extra: [UInt8] = []
+    ) -> [UInt8] {
+        let fixed: [UInt8] = [
+            head, type, UInt8(number >> 8), UInt8(truncatingIfNeeded: number), 0, 0, 0, 9, UInt8(ssrc >> 24),
+            UInt8(truncatingIfNeeded: ssrc >> 16), UInt8(truncatingIfNeeded: ssrc >> 8),
+            UInt8(truncatingIfNeeded: ssrc),
+        ]
+        return fixed + extra + payload
+    }
+
+    private func receiver(
+        _ mid: String, types: Set<UInt8> = [96], ssrc: SSRC? = nil, midID: UInt8? = 4
+    ) -> ReceiverConfiguration {
+        ReceiverConfiguration(
+            kind: .video, ssrc: ssrc, mid: mid, midExtensionID: midID, clockRate: 90000, payloadTypes: types,
+            retransmissionPayloadTypes: [96: 97], nack: true)
+    }
+
+    private func midExtension(_ mid: String) -> [UInt8] {
+        precondition(mid.utf8.count == 2)
+        return [0xbe, 0xde, 0, 1, 0x41] + Array(mid.utf8) + [0]
+    }
+
+    /// Sends one packet from `a` and returns what `b` got.
+    private func relay(
+        _ call: Call, _ bytes: [UInt8], sending: SenderConfiguration, receiving: ReceiverConfiguration,
+        change: (RTPHeader, borrowing PacketBuffer) -> Rewrite
+    ) throws -> [[UInt8]] {
+        let sender = call.a.addSender(sending)
+        _ = call.b.addReceiver(receiving)
+        var got: [[UInt8]] = []
+        call.onMedia = { _, _, _, packet in got.append(Array(packet.bytes[..<packet.count])) }
+        var packet = PacketBuffer()
+        #expect(Bool(packet.assign(bytes)))
+        let parsed = RTPHeader(parsing: packet)
+        let header = try #require(parsed)
+        call.a.send(packet, header: header, rewrite: change(header, packet), via: sender, now: call.now)
+        #expect(Array(packet.bytes[..<packet.count]) == bytes, "the packet is borrowed")
+        call.run(for: .milliseconds(50))
+        return got
+    }
+
+    @Test("A packet is sent with the rewritten fields, without the last hop's CSRCs, extensions and padding")
+    func rewriting() throws {
+        let call = Call()
+        call.secure()
+        let extra: [UInt8] = [0, 0, 0, 1] + [0xbe, 0xde, 0, 1, 0x21, 1, 2, 0]
+        let bytes = rtp([0x90, 0xc0, 0x81, 0x23, 0x45, 0x99, 0, 0, 3], head: 0xb1, extra: extra)
+        let got = try relay(
+            call, bytes, sending: SenderConfiguration(kind: .video, ssrc: SSRC(0x0102_0304), clockRate: 90000),
+            receiving: receiver("v0", types: [100], ssrc: SSRC(0x0102_0304))
+        ) { header, packet in
+            let descriptor = VP8PayloadDescriptor(parsing: packet, header: header)
+            return Rewrite(
+                payloadType: 100, sequenceNumber: SequenceNumber(0x1112), timestamp: RTPTimestamp(0x2122_2324),
+                marker: true,
+                vp8: descriptor.map { VP8Rewrite($0, pictureID: 0x0777, tl0PictureIndex: 0x66) })
+        }
+        let header: [UInt8] = [0x80, 0xe4, 0x11, 0x12, 0x21, 0x22, 0x23, 0x24, 1, 2, 3, 4]
+        #expect(got == [header + [0x90, 0xc0, 0x87, 0x77, 0x66, 0x99]])
+    }
+
+    @Test("The mid is stamped until the peer has reported on the stream")
+    func midStamping() throws {
+        let call = Call()
+        call.secure()
+        var lengths: [Int] = []
+        let stream = Stream.video(call) { configuration in
+            configuration.mid = "v0"
+            configuration.midExtensionID = 4
+        }
+        let count = call.onMedia
+        call.onMedia = { end, id, header, packet in
+            lengths.append(header.extensionRange.count)
+            if lengths.count == 1 {
+                #expect(header.headerExtension(id: 4, in: packet).map { Array(packet.bytes[$0]) } == Array("v0".utf8))
+            }
+            count(end, id, header, packet)
+        }
+        call.every(.milliseconds(20), count: 200) { _ in stream.send() }
+        call.run(for: .seconds(5))
+        #expect(lengths.first == 4 && lengths.last == 0)
+        #expect(stream.missing == 0)
+    }
+
+    @Test("A stream of unknown SSRC finds its receiver by the mid, its RTX as well, and keeps it without the mid")
+    func bindingByMid() throws {
+        let call = Call()
+        call.secure()
+        let first = call.b.addReceiver(receiver("v0"))
+        let second = call.b.addReceiver(receiver("v1"))
+        var got: [(ReceiverID, UInt16, [UInt8])] = []
+        call.onMedia = { _, id, header, packet in
+            got.append(
+                (id, header.sequenceNumber.rawValue, Array(packet.bytes[header.payloadOffset..<header.payloadEnd])))
+        }
+        let voice = try Voice(call, to: .b)
+        voice.send(rtp([1], ssrc: 51))
+        #expect(call.b.statistics.dropped.unknownSSRC == 1)
+        voice.send(rtp([2], ssrc: 51, head: 0x90, extra: midExtension("v1")))
+        voice.send(rtp([3], number: 11, ssrc: 51))
+        voice.send(rtp([4], ssrc: 50, head: 0x90, extra: midExtension("v0")))
+        // RTX of packet 12, whose stream is known by now.
+        voice.send(rtp([0, 12, 5], type: 97, number: 700, ssrc: 61, head: 0x90, extra: midExtension("v1")))
+        #expect(got.map(\.0) == [second, second, first, second])
+        #expect(got.map(\.1) == [10, 11, 10, 12])
+        #expect(got.map(\.2) == [[2], [3], [4], [5]])
+        #expect(call.b.statistics(of: second)?.ssrc == SSRC(51))
+    }
+
+    @Test("A foreign mid binds nothing, even where the payload type would")
+    func foreignMid() throws {
+        let call = Call()
+        call.secure()
+        _ = call.b.addReceiver(receiver("v0"))
+        let voice = try Voice(call, to: .b)
+        voice.send(rtp([1], head: 0x90, extra: midExtension("xx")))
+        #expect(call.b.statistics.dropped.unknownSSRC == 1)
+    }
+
+    @Test("Without a mid the payload type tells the receiver where only one takes it")
+    func bindingByPayloadType() throws {
+        let call = Call()
+        call.secure()
+        let video = call.b.addReceiver(receiver("v0", midID: nil))
+        var audioConfiguration = receiver("a0", types: [111], midID: nil)
+        audioConfiguration.retransmissionPayloadTypes = [:]
+        let audio = call.b.addReceiver(audioConfiguration)
+        var got: [ReceiverID] = []
+        call.onMedia = { _, id, _, _ in got.append(id) }
+        let voice = try Voice(call, to: .b)
+        voice.send(rtp([1], type: 111, ssrc: 8))
+        voice.send(rtp([1], type: 96, ssrc: 9))
+        voice.send(rtp([1], type: 96, ssrc: 10))
+        voice.send(rtp([1], type: 55, ssrc: 11))
+        #expect(got == [audio, video])
+        #expect(call.b.statistics.dropped.unknownSSRC == 2)
+    }
+
+    @Test("A payload type that a receiver does not take is dropped and counted")
+    func unknownPayloadType() throws {
+        let call = Call()
+        call.secure()
+        _ = call.b.addReceiver(receiver("v0", ssrc: SSRC(5)))
+        let voice = try Voice(call, to: .b)
+        voice.send(rtp([1], type: 97))
+        voice.send(rtp([1], type: 98))
+        #expect(call.b.statistics.dropped.unknownPayloadType == 2)
+    }
+
+    @Test("S8: RTX and padding that overrun are dropped and counted; padding probes are no error")
+    func hostileMedia() throws {
+        let call = Call()
+        call.secure()
+        var configuration = receiver("v0", ssrc: SSRC(5))
+        configuration.retransmissionSSRC = SSRC(6)
+        _ = call.b.addReceiver(configuration)
+        let voice = try Voice(call, to: .b)
+        voice.send(rtp([1, 2, 200], head: 0xa0))
+        voice.send(rtp([0], head: 0xa0))
+        voice.send(rtp([1], type: 97, ssrc: 6))
+        #expect(call.b.statistics.dropped.malformed == 3)
+        voice.send(rtp([0, 0, 3], type: 97, ssrc: 6, head: 0xa0))
+        #expect(call.b.statistics.dropped.padding == 1)
+        voice.send(rtp([0, 9, 1], type: 97, number: 2, ssrc: 6))
+        #expect(call.b.statistics.dropped.tooOld == 1, "a repair cannot begin a stream")
+    }
+
+    @Test("20,000 mutated packets from an authentic peer never trap")
+    func fuzz() throws {
+        let call = Call()
+        call.secure()
+        var configuration = receiver("v0", ssrc: SSRC(5))
+        configuration.retransmissionSSRC = SSRC(6)
+        _ = call.b.addReceiver(configuration)
+        _ = call.b.addReceiver(receiver("v1"))
+        let voice = try Voice(call, to: .b)
+        var random = Seeded(11)
+        for round in 0..<20_000 {
+            var bytes = rtp(
+                [1, 2, 3, 4], type: round % 3 == 0 ? 97 : 96, number: UInt16(truncatingIfNeeded: round),
+                ssrc: UInt32(round % 4 + 4), head: 0x90, extra: midExtension("v1"))
+            for _ in 0..<Int.random(in: 0...3, using: &random) {
+                bytes[Int.random(in: 0..<bytes.count, using: &random)] = UInt8.random(in: 0...255, using: &random)
+            }
+            bytes[0] = 0x80 | bytes[0] & 0x3f
+            bytes.removeLast(Int.random(in: 0...5, using: &random))
+            voice.send(bytes)
+            if round % 100 == 0 { call.run(for: .milliseconds(20)) }
+        }
+        #expect(call.b.isSecured)
+    }
+
+    @Test("A removed receiver's packets are unknown; its place is taken by another with another name")
+    func removal() throws {
+        let call = Call()
+        call.secure()
+        let first = call.b.addReceiver(receiver("v0", ssrc: SSRC(5)))
+        let voice = try Voice(call, to: .b)
+        voice.send(rtp([1]))
+        call.b.removeReceiver(first)
+        voice.send(rtp([1], number: 11))
+        #expect(call.b.statistics.dropped.unknownSSRC == 1)
+        let second = call.b.addReceiver(receiver("v1", ssrc: SSRC(5)))
+        #expect(first != second)
+        #expect(call.b.statistics(of: first) == nil)
+        call.b.requestKeyframe(first, now: call.now)
+        call.b.removeReceiver(first)
+        #expect(call.b.statistics(of: second) != nil)
+    }
+
+    @Test("A removed sender sends nothing more and says BYE")
+    func senderRemoval() {
+        let call = Call()
+        call.secure()
+        let stream = Stream.video(call)
+        stream.send()
+        call.a.removeSender(stream.sender, now: call.now)
+        stream.send()
+        call.run(for: .milliseconds(100))
+        #expect(call.events[1].contains(.bye(stream.receiver)))
+        #expect(stream.received == [1, 0])
+    }
+
+    @Test("A packet too long to send is dropped and counted")
+    func tooLong() {
+        let call = Call()
+        call.secure()
+        let stream = Stream.video(call, length: 1389)
+        stream.send()
+        call.run(for: .milliseconds(100))
+        #expect(call.a.statistics.dropped.unprotectable == 1)
+        #expect(stream.missing == 1)
+        let fits = Stream.video(call, length: 1388)
+        fits.send()
+        call.run(for: .milliseconds(100))
+        #expect(fits.missing == 0)
+    }
+
+    @Test("Thirty streams report in compounds of at most 1200 bytes, each begun with a report and the CNAME")
+    func manyStreams() throws {
+        let call = Call()
+        call.secure()
+        var senders: [SenderID] = []
+        for index in 0..<30 {
+            let ssrc = SSRC(UInt32(100 + index))
+            let id = call.a.addSender(SenderConfiguration(kind: .video, ssrc: ssrc, clockRate: 90000))
+            call.a.setClock(id, ntp: NTPTime(unixNanoseconds: 1), rtp: RTPTimestamp(0), at: call.now)
+            senders.append(id)
+            _ = call.b.addReceiver(receiver("v\(index)", ssrc: ssrc))
+        }
+        call.every(.milliseconds(100), count: 50) { index in
+            for id in senders {
+                var packet = PacketBuffer()
+                let fits = packet.assignRTP(
+                    payloadType: 96, sequenceNumber: SequenceNumber(UInt16(index)), timestamp: RTPTimestamp(5),
+                    ssrc: SSRC(1), payload: [1])
+                guard fits, let header = RTPHeader(parsing: packet) else { continue }
+                call.a.send(packet, header: header, rewrite: Rewrite(keeping: header), via: id, now: call.now)
+            }
+        }
+        call.run(for: .seconds(6))
+        let reported = Set(
+            call.events[1].compactMap { if case .senderReport(let id, _, _, _) = $0 { id } else { nil } })
+        #expect(reported.count == 30)
+        for id in senders { #expect(try #require(call.a.statistics(of: id)).remoteLost == 0) }
+        #expect(call.a.statistics.roundTrip != nil)
+    }
+}

@@ -1,0 +1,64 @@
+"""scripts/test counts honestly: every way in which a run can end badly is a failure in the closing line."""
+import importlib.machinery
+import importlib.util
+import pathlib
+import unittest
+
+PATH = pathlib.Path(__file__).resolve().parent.parent / "test"
+LOADER = importlib.machinery.SourceFileLoader("closing", str(PATH))
+closing = importlib.util.module_from_spec(importlib.util.spec_from_loader("closing", LOADER))
+LOADER.exec_module(closing)
+
+GOOD = ["◇ Test one() started.", "✔ Test one() passed after 0.001 seconds."]
+BAD = ["◇ Test two() started.", '✘ Test two() recorded an issue at a.swift:5:22', "✘ Test two() failed after 0.1 seconds."]
+
+
+class Closing(unittest.TestCase):
+    def tally(self, code, lines, words=closing.SWIFT):
+        tally = closing.Tally()
+        tally.tests("T", code, lines, words)
+        return tally.passed, tally.skipped, tally.failures
+
+    def test_what_passed_is_counted(self):
+        self.assertEqual(self.tally(0, GOOD + ["✔ Test run with 1 test in 0 suites passed after 0.1 seconds."]), (1, 0, []))
+
+    def test_a_failed_test_is_named_once(self):
+        lines = GOOD + BAD + ["✘ Test run with 2 tests in 1 suite failed after 0.2 seconds with 1 issue."]
+        self.assertEqual(self.tally(1, lines), (1, 0, ["T: two()"]))
+
+    def test_arguments_of_one_test_count_once(self):
+        lines = [
+            '◇ Test "of three" started.', '◇ Test case passing 1 argument n → 1 to "of three" started.',
+            '✘ Test "of three" with 3 test cases failed after 0.001 seconds with 1 issue.',
+            "✘ Test run with 1 test in 1 suite failed after 0.2 seconds with 1 issue.",
+        ]
+        self.assertEqual(self.tally(1, lines), (0, 0, ['T: "of three"']))
+
+    def test_a_crash_names_the_test_that_was_running(self):
+        lines = GOOD + ["◇ Test two() started.", "Fatal error: boo"]
+        self.assertEqual(self.tally(1, lines), (1, 0, ["T: two(): ended with exit code 1"]))
+
+    def test_a_hang_names_the_test_that_was_running(self):
+        lines = GOOD + ["◇ Test two() started."]
+        self.assertEqual(self.tally(None, lines), (1, 0, ["T: two(): took too long and was ended"]))
+
+    def test_a_run_without_a_test_is_a_failure(self):
+        for lines in ([], ["✔ Test run with 0 tests in 0 suites passed after 0.001 seconds."]):
+            passed, _, failures = self.tally(0, lines)
+            self.assertEqual((passed, len(failures)), (0, 1))
+
+    def test_a_bad_exit_code_after_a_good_run_is_a_failure(self):
+        lines = GOOD + ["✔ Test run with 1 test in 0 suites passed after 0.1 seconds."]
+        self.assertEqual(self.tally(1, lines), (0, 0, ["T: ended with exit code 1"]))
+
+    def test_a_skipped_test_did_not_pass(self):
+        lines = GOOD + ['➜ Test old() skipped: "why"', "✔ Test run with 2 tests in 1 suite passed after 0.1 seconds."]
+        self.assertEqual(self.tally(0, lines), (1, 1, []))
+
+    def test_the_scripts_own_tests_are_read(self):
+        lines = ["FAIL: test_x (test_y.Y)", "Ran 4 tests in 0.1s", "FAILED (failures=1)"]
+        self.assertEqual(self.tally(1, lines, closing.UNITTEST), (3, 0, ["T: test_x"]))
+
+
+if __name__ == "__main__":
+    unittest.main()
