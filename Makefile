@@ -31,7 +31,7 @@ test: ## Set up what is missing, build, and pass every test
 
 bench: ## Set up what is missing, and measure
 	@scripts/setup bench
-	@scripts/bench $(ARGS)
+	@Benchmarks/run $(ARGS)
 
 check: ## Read the sources: the import law, the other laws, the format
 	@scripts/check

@@ -83,11 +83,15 @@ let package = Package(
         .executableTarget(
             name: "connectlive",
             dependencies: [
-                "ConnectLiveSDK", "EmbeddedFiles", "RoomServer", "RoomClient", "RoomProtocol", "MediaGraph", "MediaNodes",
+                "ConnectLiveSDK", "EmbeddedFiles", "RoomServer", "RoomClient", "RoomProtocol", "MediaGraph",
+                "MediaNodes",
                 log,
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             path: "Sources/CLI/connectlive", swiftSettings: strict),
+        // The code of the README
+        .executableTarget(
+            name: "readme", dependencies: ["ConnectLiveSDK"], path: "examples/readme", swiftSettings: strict),
         // Tests
         tests(of: "MediaGraph"),
         tests(of: "GStreamerKit", with: ["MediaGraph"]),

@@ -2,7 +2,6 @@ import Dispatch
 import Foundation
 import Logging
 import MediaGraph
-import PeerIO
 import RoomClient
 import RoomServer
 import Synchronization
@@ -139,12 +138,11 @@ struct Stage {
     let server: RoomServer
     let key: ServiceKey
 
-    init(impairment: (@Sendable () -> Impairment?)? = nil, isSignedIn: Bool = true) async throws {
+    init(isSignedIn: Bool = true) async throws {
         key = ServiceKey(id: "test", secret: "a secret for tests")
         var configuration = RoomServer.Configuration(
             service: key, log: Logger(label: "server") { _ in SwiftLogNoOpLogHandler() })
         configuration.port = 0
-        configuration.impairment = impairment
         server = try await RoomServer.start(configuration)
         if isSignedIn { try await signIn() }
     }
@@ -164,10 +162,10 @@ struct Stage {
 
 /// Runs the test on a stage of its own and takes the stage down whatever happens.
 func onStage(
-    impairment: (@Sendable () -> Impairment?)? = nil, isSignedIn: Bool = true,
+    isSignedIn: Bool = true,
     _ body: (Stage) async throws -> Void
 ) async throws {
-    let stage = try await Stage(impairment: impairment, isSignedIn: isSignedIn)
+    let stage = try await Stage(isSignedIn: isSignedIn)
     do {
         try await body(stage)
     } catch {
@@ -240,18 +238,6 @@ func silent() -> Config {
     var config = Config()
     config.playsRemoteAudio = false
     return config
-}
-
-/// Counts up from 1.
-final class Counter: Sendable {
-    private let count = Mutex<UInt64>(0)
-
-    var next: UInt64 {
-        count.withLock { count in
-            count += 1
-            return count
-        }
-    }
 }
 
 /// All of them one after the other.

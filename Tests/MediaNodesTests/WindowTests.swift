@@ -1,5 +1,5 @@
-import Foundation
 import GStreamerKit
+import Glibc
 import MediaGraph
 import MediaNodes
 import Synchronization
@@ -7,24 +7,43 @@ import Testing
 
 /// An X server without a screen, on a display number that is free.
 final class VirtualDisplay {
+    private static let server = "/usr/bin/Xvfb"
+
     let number: Int
-    private let process = Process()
+    private let process: pid_t
 
     init?(width: Int = 1280, height: Int = 720) {
-        guard FileManager.default.isExecutableFile(atPath: "/usr/bin/Xvfb") else { return nil }
-        let pipe = Pipe()
-        process.executableURL = URL(fileURLWithPath: "/usr/bin/Xvfb")
-        // The server picks the number and says it on its standard output.
-        process.arguments = ["-displayfd", "1", "-screen", "0", "\(width)x\(height)x24", "-nolisten", "tcp"]
-        process.standardOutput = pipe
-        process.standardError = FileHandle.nullDevice
-        guard (try? process.run()) != nil else { return nil }
-        let line = String(decoding: pipe.fileHandleForReading.availableData, as: UTF8.self)
-        guard let number = Int(line.trimmingCharacters(in: .whitespacesAndNewlines)) else {
-            process.terminate()
-            return nil
-        }
-        self.number = number
+        var ends: [Int32] = [0, 0]
+        guard access(Self.server, X_OK) == 0, pipe(&ends) == 0 else { return nil }
+        defer { close(ends[0]) }
+        var actions = posix_spawn_file_actions_t()
+        posix_spawn_file_actions_init(&actions)
+        defer { posix_spawn_file_actions_destroy(&actions) }
+        posix_spawn_file_actions_adddup2(&actions, ends[1], 1)
+        posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0)
+        // The server picks a free number and says it on its standard output.
+        let arguments = [
+            Self.server, "-displayfd", "1", "-screen", "0", "\(width)x\(height)x24", "-nolisten", "tcp",
+        ]
+        var strings: [UnsafeMutablePointer<CChar>?] = arguments.map { strdup($0) } + [nil]
+        defer { for string in strings { free(string) } }
+        // Threads of Swift's pool block all signals, and a child would inherit that and never hear SIGTERM.
+        var attributes = posix_spawnattr_t()
+        posix_spawnattr_init(&attributes)
+        defer { posix_spawnattr_destroy(&attributes) }
+        var signals = sigset_t()
+        sigemptyset(&signals)
+        posix_spawnattr_setsigmask(&attributes, &signals)
+        posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK))
+        var child: pid_t = 0
+        let failure = posix_spawn(&child, Self.server, &actions, &attributes, &strings, environ)
+        close(ends[1])
+        guard failure == 0 else { return nil }
+        process = child
+        var line = [UInt8](repeating: 0, count: 16)
+        let count = read(ends[0], &line, line.count)
+        let text = String(decoding: line.prefix(max(count, 0)).prefix { $0 != 10 }, as: UTF8.self)
+        number = Int(text) ?? -1
         setenv("DISPLAY", ":\(number)", 1)
         unsetenv("WAYLAND_DISPLAY")
     }
@@ -59,8 +78,8 @@ final class VirtualDisplay {
 
     deinit {
         unsetenv("DISPLAY")
-        process.terminate()
-        process.waitUntilExit()
+        kill(process, SIGTERM)
+        waitpid(process, nil, 0)
     }
 }
 
@@ -195,6 +214,6 @@ extension MediaNodesTests {
 
 /// With `MEDIA_TEST_PICTURES` set to a folder, pictures that tests judge are kept there for people to look at.
 func keepPicture(_ frame: VideoFrame, _ name: String) {
-    guard let folder = ProcessInfo.processInfo.environment["MEDIA_TEST_PICTURES"] else { return }
+    guard let folder = getenv("MEDIA_TEST_PICTURES").map({ String(cString: $0) }) else { return }
     try? FrameImage.writePNG(frame, to: folder + "/" + name + ".png")
 }

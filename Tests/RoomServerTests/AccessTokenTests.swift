@@ -68,7 +68,8 @@ import Testing
     @Test func `a page has a token on loopback, and beyond it only from an open server`() {
         let mine: HTTPHeaders = ["host": "127.0.0.1:7880", "sec-fetch-site": "same-origin"]
         #expect(loopback.admitsPageToken(mine, peerIsLoopback: true))
-        #expect(!loopback.admitsPageToken(["host": "127.0.0.1:7880", "sec-fetch-site": "cross-site"], peerIsLoopback: true))
+        #expect(
+            !loopback.admitsPageToken(["host": "127.0.0.1:7880", "sec-fetch-site": "cross-site"], peerIsLoopback: true))
         let elsewhere: HTTPHeaders = ["host": "192.0.2.1:7880"]
         #expect(!OriginPolicy(isLoopbackOnly: false, isOpen: false).admitsPageToken(elsewhere, peerIsLoopback: false))
         #expect(OriginPolicy(isLoopbackOnly: false, isOpen: true).admitsPageToken(elsewhere, peerIsLoopback: false))

@@ -71,7 +71,9 @@ final class RawClient {
         let response = try readHead()
         let status = try #require(Int(response.split(separator: " ")[1]))
         let lines = response.lowercased().split(separator: "\r\n")
-        let length = lines.first { $0.hasPrefix("content-length:") }.flatMap { Int($0.dropFirst(15).drop { $0 == " " }) }
+        let length = lines.first { $0.hasPrefix("content-length:") }.flatMap {
+            Int($0.dropFirst(15).drop { $0 == " " })
+        }
         while received.count < length ?? 0, fill() {}
         let data = received.prefix(length ?? 0)
         received.removeFirst(data.count)
@@ -95,7 +97,8 @@ final class RawClient {
         send(
             Array(
                 ("GET /v1/room HTTP/1.1\r\nhost: 127.0.0.1:\(port)\r\nupgrade: websocket\r\nconnection: Upgrade\r\n"
-                    + "sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\nsec-websocket-version: 13\r\n\(headers)\r\n").utf8))
+                    + "sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\nsec-websocket-version: 13\r\n\(headers)\r\n").utf8
+            ))
         return try #require(Int(try readHead().split(separator: " ")[1]))
     }
 

@@ -54,8 +54,7 @@ private func join(_ server: RoomServer, _ token: String, room: String = "kitchen
         }
     }
 
-    @Test func `those who come later learn who is there, and those who are there learn who comes and goes`() async throws
-    {
+    @Test func `newcomers learn who is there, and the others who comes and goes`() async throws {
         try await withServer { server, grant in
             let (first, alone) = try join(server, grant.accessToken)
             #expect(alone.participants.isEmpty)
@@ -73,8 +72,7 @@ private func join(_ server: RoomServer, _ token: String, room: String = "kitchen
         }
     }
 
-    @Test func `the down session is offered with four audio slots and nine video receivers of both codecs`() async throws
-    {
+    @Test func `the down session has four audio slots and nine video receivers of both codecs`() async throws {
         try await withServer { server, grant in
             let (client, _) = try join(server, grant.accessToken)
             let message = try client.message { if case .offer = $0.message { true } else { false } }
@@ -159,7 +157,8 @@ private func join(_ server: RoomServer, _ token: String, room: String = "kitchen
             let (client, _) = try join(server, grant.accessToken)
             var head = client.frame([])
             head[1] = 0x80 | 127
-            head.insert(contentsOf: (0..<8).reversed().map { UInt8(truncatingIfNeeded: 100_000_000 >> ($0 * 8)) }, at: 2)
+            let length = (0..<8).reversed().map { UInt8(truncatingIfNeeded: 100_000_000 >> ($0 * 8)) }
+            head.insert(contentsOf: length, at: 2)
             client.send(head)
             #expect(client.isClosedByServer())
             _ = try join(server, grant.accessToken)

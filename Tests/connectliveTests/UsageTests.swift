@@ -25,7 +25,8 @@ import Testing
 
     @Test(arguments: [
         ["dance"], ["publish"], ["publish", "--room", "r"], ["view"],
-        ["publish", "--room", "r", "--file", "a", "--test-pattern"], ["publish", "--room", "r", "--test-pattern", "--no-such"],
+        ["publish", "--room", "r", "--file", "a", "--test-pattern"],
+        ["publish", "--room", "r", "--test-pattern", "--no-such"],
         ["publish", "--room", "r", "--test-pattern", "--size", "big"],
         ["publish", "--room", "r", "--test-pattern", "--codec", "mp3"],
         ["publish", "--room", "r", "--test-pattern", "--fps", "0"],

@@ -1,8 +1,7 @@
 #!/usr/bin/python3
 """Joins a room with a stack that is not ours, by docs/signalling.md alone: receives a video, publishes one, says how.
 
-Needs Debian's python3-aiortc and python3-wsproto. Prints one line of JSON; exits 0 when decodable, changing frames came
-over AES128_CM_SHA1_80 (the only SRTP profile that aiortc knows) and our own video was taken, else 1."""
+Needs Debian's python3-aiortc and python3-wsproto. Prints one line of JSON; exits 0 if pictures moved, over AES-CM."""
 import argparse
 import asyncio
 import hashlib
@@ -99,8 +98,9 @@ async def take_part(options, report):
         await signalling.open(urllib.parse.urlsplit(options.server))
         joined = await signalling.request(type="join", version=1, token=sign_in(options), room=options.room)
         streams = [stream for participant in joined["participants"] for stream in participant["streams"]]
+        down.on("connectionstatechange", lambda: signalling.messages.put_nowait({"type": down.connectionState}))
         started, videos, pictures = time.monotonic(), [], set()
-        while not (down.localDescription and videos):
+        while not videos or down.connectionState != "connected":  # aiortc never asks for a keyframe that it missed
             message = await signalling.messages.get()
             if message["type"] == "offer":
                 await answer(signalling, down, message)

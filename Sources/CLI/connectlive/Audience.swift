@@ -68,7 +68,8 @@ final class Audience: Sendable {
     /// Until Ctrl-C, the end of the time given, the room's end, or the end of the other guest's room.
     func stay(until interruption: Interruption, seconds: Double?, alsoWatching other: Guest? = nil) async throws {
         guard let room = state.withLock({ $0.room }) else { return }
-        try await Attendance.until(interruption, seconds: seconds, [guest] + (other.map { [$0] } ?? []), leaving: room) { [self] in
+        try await Attendance.until(interruption, seconds: seconds, [guest] + (other.map { [$0] } ?? []), leaving: room)
+        { [self] in
             let statistics = await room.statistics()
             state.withLock { $0.lastStatistics = statistics }
         }

@@ -11,7 +11,8 @@ struct DemoCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "demo",
         abstract: "Show a call: a server, one who publishes, one who watches, and a page for your browser.",
-        discussion: "Publishes the first camera and microphone, or without a camera the bundled clip. Nothing needs to be "
+        discussion:
+            "Publishes the first camera and microphone, or without a camera the bundled clip. Nothing needs to be "
             + "configured: the server's key is made for this run.")
 
     @Option(help: "Address and port of the server; 0.0.0.0 lets browsers elsewhere in.")
@@ -53,7 +54,9 @@ struct DemoCommand: AsyncParsableCommand {
             Console.say("Port \(listen.port) is taken; the server listens on \(server.port).")
         }
         let query = "?room=\(roomName)&join=1"
-        for line in Serving.pageLines(listen.host, port: server.port, isOpen: isOpen, query: query) { Console.say(line) }
+        for line in Serving.pageLines(listen.host, port: server.port, isOpen: isOpen, query: query) {
+            Console.say(line)
+        }
         return server
     }
 
@@ -82,7 +85,9 @@ struct DemoCommand: AsyncParsableCommand {
         let seat = ConnectLive.createRoom(config: Config(), delegate: audience.guest)
         audience.enter(seat, named: roomName)
         let status = Task {
-            await StatusLine.run { StatusLine.demo(viewer: await seat.statistics(), publisher: await stage.statistics()) }
+            await StatusLine.run {
+                StatusLine.demo(viewer: await seat.statistics(), publisher: await stage.statistics())
+            }
         }
         let ended = await Result {
             try await audience.stay(until: interruption, seconds: seconds, alsoWatching: guest)
@@ -114,11 +119,13 @@ private enum Demo {
             options.source = .camera
             options.cameraDevice = camera.path
             let microphone = Devices.firstMicrophone()
-            return "\(camera.name)" + (microphone.map { " and \($0.name)" } ?? ", without sound: no microphone was found")
+            return "\(camera.name)"
+                + (microphone.map { " and \($0.name)" } ?? ", without sound: no microphone was found")
         }
         options.source = .file
         options.fileName = try writeClip()
-        return "the bundled clip, over and over (no camera was found): Big Buck Bunny, (c) 2008 Blender Foundation, CC BY 3.0"
+        return
+            "the bundled clip, over and over (no camera was found): Big Buck Bunny, (c) 2008 Blender Foundation, CC BY 3.0"
     }
 
     /// GStreamer reads files, so the clip inside the binary becomes one for as long as the demo runs.
@@ -136,12 +143,16 @@ private enum Demo {
     static func conclude(_ report: Report, frame: VideoFrame?, folder: String, mustHear: Bool, mustSee: Bool) throws {
         try report.write(to: folder + "/report.json")
         if let frame { try FrameImage.writePNG(frame, to: folder + "/frame.png") }
-        Console.say("Rendered \(report.framesRendered) frames and \(Int(report.audioSecondsRendered)) s of sound; see \(folder).")
+        Console.say(
+            "Rendered \(report.framesRendered) frames and \(Int(report.audioSecondsRendered)) s of sound; see \(folder)."
+        )
         guard report.framesRendered > 0 || !mustSee else {
-            throw CommandFailure(code: "view.nothing-rendered", "No frame was rendered; \(folder)/report.json has the counters.")
+            throw CommandFailure(
+                code: "view.nothing-rendered", "No frame was rendered; \(folder)/report.json has the counters.")
         }
         guard report.audioSecondsRendered > 0 || !mustHear else {
-            throw CommandFailure(code: "view.nothing-heard", "No sound was heard; \(folder)/report.json has the counters.")
+            throw CommandFailure(
+                code: "view.nothing-heard", "No sound was heard; \(folder)/report.json has the counters.")
         }
     }
 }

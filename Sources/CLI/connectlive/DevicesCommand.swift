@@ -22,7 +22,9 @@ struct DevicesCommand: ParsableCommand {
             if let stable = camera.stablePath { print("    the same after a reboot: \(stable)") }
             for format in camera.formats {
                 let rates = format.framesPerSecond.map { $0.formatted(.number.precision(.fractionLength(0...2))) }
-                print("    \(format.pixelFormat)  \(format.width)x\(format.height)  \(rates.joined(separator: ", ")) frames/s")
+                print(
+                    "    \(format.pixelFormat)  \(format.width)x\(format.height)  \(rates.joined(separator: ", ")) frames/s"
+                )
             }
         }
         for (title, devices) in [("Microphones", list.microphones), ("Speakers", list.speakers)] {

@@ -19,7 +19,7 @@ enum Main {
             }
         } catch let error as ExitCode {
             Foundation.exit(error.rawValue)
-        } catch where ConnectLiveCommand.exitCode(for: error) == .success {
+        } catch  where ConnectLiveCommand.exitCode(for: error) == .success {
             // The help of a command is a command too.
             exit(reporting: error)
         } catch {

@@ -64,7 +64,8 @@ struct Report: Encodable {
 
     init(viewer: RoomStatistics, publisher: RoomStatistics? = nil) {
         let videos = viewer.received.filter(\.isVideo)
-        let first = videos.filter { $0.firstFrameMilliseconds != nil }
+        let first =
+            videos.filter { $0.firstFrameMilliseconds != nil }
             .min { ($0.firstFrameMilliseconds ?? 0) < ($1.firstFrameMilliseconds ?? 0) } ?? videos.first
         let published = publisher?.published.first(where: \.isVideo)
         framesPublished = published?.framesEncoded

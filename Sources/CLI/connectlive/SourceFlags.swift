@@ -48,7 +48,9 @@ struct EncodingFlags: ParsableArguments {
     @Option(help: "Video bits per second (default: by size and rate, as docs/bitrates.md lists).") var bitrate: Int?
 
     func validate() throws {
-        if let fps, !(1...60).contains(fps) { throw ValidationError("--fps takes 1 to 60 frames per second, not \(fps).") }
+        if let fps, !(1...60).contains(fps) {
+            throw ValidationError("--fps takes 1 to 60 frames per second, not \(fps).")
+        }
         if let bitrate, !(30_000...50_000_000).contains(bitrate) {
             throw ValidationError("--bitrate takes 30000 to 50000000 bits per second, not \(bitrate).")
         }
@@ -78,7 +80,8 @@ struct SourceFlags: ParsableArguments {
     func validate() throws {
         let given = [file != nil, camera != nil, testPattern].count { $0 }
         guard given == 1 else {
-            throw ValidationError("Give one of --file, --camera and --test-pattern, not \(given == 0 ? "none" : "\(given)").")
+            throw ValidationError(
+                "Give one of --file, --camera and --test-pattern, not \(given == 0 ? "none" : "\(given)").")
         }
     }
 

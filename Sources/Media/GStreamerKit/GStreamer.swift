@@ -70,7 +70,6 @@ package enum GStreamer {
             ("gstreamer1.0-libav", ["avdec_h264"]),
             ("gstreamer1.0-pulseaudio", ["pulsesrc", "pulsesink"]),
             ("gstreamer1.0-alsa", ["alsasrc", "alsasink"]),
-            ("gstreamer1.0-gl", ["glimagesink"]),
         ]
         var byFactory: [String: String] = [:]
         for (package, factories) in packages {

@@ -22,7 +22,7 @@ package enum DisplaySystem {
     package static var windowSink: String? {
         var candidates: [String] = []
         if getenv("WAYLAND_DISPLAY") != nil { candidates.append("waylandsink") }
-        if getenv("DISPLAY") != nil { candidates += ["xvimagesink", "ximagesink", "glimagesink"] }
+        if getenv("DISPLAY") != nil { candidates += ["xvimagesink", "ximagesink"] }
         return candidates.first { factory in
             guard GStreamer.has(factory), let element = try? Element(factory) else { return false }
             return element.canOpen()

@@ -83,7 +83,8 @@ private func explain(_ error: any Error) -> String {
 private func unknown(_ head: EnvelopeHead) -> MessageRefused {
     MessageRefused(
         id: head.id,
-        error: RoomError(.messageUnknown, "There is no message '\(head.type.prefix(40))' in version 1 of the protocol."))
+        error: RoomError(.messageUnknown, "There is no message '\(head.type.prefix(40))' in version 1 of the protocol.")
+    )
 }
 
 extension Envelope where Message == ClientMessage {

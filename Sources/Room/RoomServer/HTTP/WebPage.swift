@@ -15,7 +15,8 @@ enum WebPage {
     /// `/` is the page itself. Only the page's own kinds of file are served.
     static func file(at path: String) -> File? {
         let name = path == "/" ? "index.html" : String(path.dropFirst())
-        guard let dot = name.lastIndex(of: "."), let contentType = contentTypes[String(name[name.index(after: dot)...])],
+        guard let dot = name.lastIndex(of: "."),
+            let contentType = contentTypes[String(name[name.index(after: dot)...])],
             let bytes = EmbeddedFiles.file(named: name)
         else { return nil }
         return File(contentType: contentType, bytes: bytes)

@@ -57,8 +57,9 @@ final class WebSocketHandler: ChannelInboundHandler {
         let frame = unwrapInboundIn(data)
         switch frame.opcode {
         case .text: read(frame.unmaskedData, context)
-        case .ping: context.writeAndFlush(
-            wrapOutboundOut(WebSocketFrame(fin: true, opcode: .pong, data: frame.unmaskedData)), promise: nil)
+        case .ping:
+            context.writeAndFlush(
+                wrapOutboundOut(WebSocketFrame(fin: true, opcode: .pong, data: frame.unmaskedData)), promise: nil)
         case .connectionClose: close(.normalClosure, context)
         case .binary: close(.unacceptableData, context)
         default: break

@@ -60,7 +60,8 @@ final class DownSession {
         }
         for consumer in consumers where consumer.accepted == nil {
             let media = answer[mid: consumer.receiver.mid]
-            let takes = media.map { !$0.isRejected && ($0.direction == .recvonly || $0.direction == .sendrecv) } ?? false
+            let takes =
+                media.map { !$0.isRejected && ($0.direction == .recvonly || $0.direction == .sendrecv) } ?? false
             consumer.accept(takes ? media.map(NegotiatedCodec.all) ?? [] : [])
         }
     }

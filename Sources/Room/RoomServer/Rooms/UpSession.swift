@@ -41,7 +41,8 @@ final class UpSession {
             guard !(taken + new.map(\.offered)).contains(where: { $0.mid == stream.mid }) else {
                 throw RoomError(.publishRefused, "The m-line '\(stream.mid.prefix(32))' is published already.")
             }
-            new.append((try UpDescription.stream(stream.mid, of: offer), String((stream.extraValue ?? "").prefix(1024))))
+            new.append(
+                (try UpDescription.stream(stream.mid, of: offer), String((stream.extraValue ?? "").prefix(1024))))
         }
         guard !new.isEmpty else { throw RoomError(.publishRefused, "The message lists no stream to publish.") }
         if !isConnected {

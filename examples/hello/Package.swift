@@ -1,0 +1,15 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+let package = Package(
+    name: "hello",
+    dependencies: [.package(name: "connectlive", path: "../..")],
+    targets: [
+        .executableTarget(
+            name: "hello",
+            dependencies: [
+                .product(name: "ConnectLiveSDK", package: "connectlive"),
+                .product(name: "MediaGraph", package: "connectlive"),
+            ])
+    ]
+)

@@ -1,0 +1,59 @@
+// Publishes a file into a room and shows what everyone else publishes: hello FILE [ROOM] [SECONDS]
+// Start `connectlive serve` on the same machine first.
+import ConnectLiveSDK
+import Foundation
+import MediaGraph
+import Synchronization
+
+let framesShown = Mutex(0)
+
+final class Hello: RoomDelegate {
+    var room: (any Room)?
+
+    func onConnected(participantIds: [String]) {
+        print("connected; others here: \(participantIds.count - 1)")
+        for participant in room?.remoteParticipants ?? [:] { participant.value.videos.values.forEach(show) }
+    }
+
+    func onRemoteVideoPublished(remoteParticipant: RemoteParticipant, remoteVideo: RemoteVideo) { show(remoteVideo) }
+
+    private func show(_ video: RemoteVideo) {
+        // A window where there is a display; the pictures are counted either way.
+        let view = (try? UIRenderView(windowTitle: video.owner)) ?? UIRenderView()
+        view.onFrame = { frame in framesShown.withLock { $0 += 1 } }
+        video.attach(view)
+        room?.subscribe(videoIds: [video.id])
+    }
+
+    func onParticipantEntered(remoteParticipant: RemoteParticipant) { print("\(remoteParticipant.id) entered") }
+    func onParticipantLeft(remoteParticipant: RemoteParticipant) { print("\(remoteParticipant.id) left") }
+    func onDisconnected(reason: DisconnectReason) { print("disconnected") }
+    func onError(code: Int, message: String, isCritical: Bool) { print("error \(code): \(message)") }
+}
+
+let arguments = CommandLine.arguments + ["", ""]
+var config = Config()
+config.mediaOptions.source = .file
+config.mediaOptions.fileName = arguments[1]
+guard arguments[1] != "", let media = ConnectLive.createLocalMedia(config: config) else {
+    print("usage: hello FILE [ROOM] [SECONDS]")
+    exit(2)
+}
+
+// Empty: the server and the key that `connectlive serve` left for this user, or the environment's.
+let (code, message) = await ConnectLive.signIn(serviceId: "", serviceSecret: "")
+guard code == 0 else {
+    print("error \(code): \(message)")
+    exit(1)
+}
+let hello = Hello()
+let room = ConnectLive.createRoom(config: config, delegate: hello)
+hello.room = room
+room.connect(roomId: arguments[2].isEmpty ? "hello" : arguments[2])
+try room.publish(media)
+for _ in 0..<(Int(arguments[3]) ?? .max) where room.status != .disconnected {
+    try await Task.sleep(for: .seconds(1))
+    print("frames shown: \(framesShown.withLock { $0 })")
+}
+room.disconnect()
+while room.status != .disconnected { try await Task.sleep(for: .milliseconds(10)) }
