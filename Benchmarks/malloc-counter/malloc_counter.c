@@ -3,16 +3,20 @@
  *
  *     MALLOC_COUNTER_FILE=/tmp/x MALLOC_COUNTER_THREAD=rooms LD_PRELOAD=./malloc_counter.so program
  *
- * The file holds four little-endian 64-bit numbers: allocations of the thread (malloc, calloc, realloc and the aligned
- * ones), bytes asked for by them, blocks freed by the thread, and allocations of all other threads. They are there to
- * be read at any time; whoever reads should see them move once before trusting them.
+ * The file holds five little-endian 64-bit numbers: allocations of the thread (malloc, calloc, realloc and the aligned
+ * ones), bytes asked for by them, blocks freed by the thread, allocations of all other threads, and of the thread's
+ * allocations those whose caller lies in the libraries of libsrtp2's cryptography (libsrtp2 itself, and NSS and NSPR
+ * where it is built on them). They are there to be read at any time; whoever reads should see them move once before
+ * trusting them.
  *
  * A thread gets its name after it was born: its name is looked up at each of its first allocations, and the answer
  * holds from then on.
  */
 #define _GNU_SOURCE
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <link.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,6 +36,7 @@ struct counts {
     uint64_t bytes;
     uint64_t frees;
     uint64_t elsewhere;
+    uint64_t cryptography;
 };
 
 enum { name_lookups = 256 };
@@ -70,45 +75,60 @@ static int counts_this_thread(void) {
     return is_counted;
 }
 
-static inline void count(size_t size) {
+/* Whether code at this address belongs to libsrtp2 or to the libraries that it encrypts with. */
+static int is_cryptography(void *caller) {
+    static const char *const libraries[] = {
+        "/libsrtp2.", "/libnss3.", "/libnssutil3.", "/libsoftokn3.", "/libfreebl", "/libnspr4.",
+    };
+    struct dl_find_object object;
+    /* Takes no lock and allocates nothing, unlike dladdr. */
+    if (_dl_find_object(caller, &object) != 0 || object.dlfo_link_map == NULL) return 0;
+    for (size_t i = 0; i < sizeof libraries / sizeof *libraries; i++) {
+        if (strstr(object.dlfo_link_map->l_name, libraries[i]) != NULL) return 1;
+    }
+    return 0;
+}
+
+static inline void count(size_t size, void *caller) {
     if (counts_this_thread()) {
         /* One writer: the thread itself. */
         counts->allocations++;
         counts->bytes += size;
+        if (is_cryptography(caller)) counts->cryptography++;
     } else {
         __atomic_fetch_add(&counts->elsewhere, 1, __ATOMIC_RELAXED);
     }
 }
 
 void *malloc(size_t size) {
-    count(size);
+    count(size, __builtin_return_address(0));
     return __libc_malloc(size);
 }
 
 void *calloc(size_t number, size_t size) {
-    count(number * size);
+    count(number * size, __builtin_return_address(0));
     return __libc_calloc(number, size);
 }
 
 void *realloc(void *block, size_t size) {
-    count(size);
+    count(size, __builtin_return_address(0));
     return __libc_realloc(block, size);
 }
 
 void *memalign(size_t alignment, size_t size) {
-    count(size);
+    count(size, __builtin_return_address(0));
     return __libc_memalign(alignment, size);
 }
 
 void *aligned_alloc(size_t alignment, size_t size) {
-    count(size);
+    count(size, __builtin_return_address(0));
     return __libc_memalign(alignment, size);
 }
 
 int posix_memalign(void **block, size_t alignment, size_t size) {
     void *memory;
     if (alignment % sizeof(void *) != 0 || (alignment & (alignment - 1)) != 0) return EINVAL;
-    count(size);
+    count(size, __builtin_return_address(0));
     memory = __libc_memalign(alignment, size);
     if (memory == NULL) return ENOMEM;
     *block = memory;

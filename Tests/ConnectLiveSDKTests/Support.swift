@@ -111,19 +111,20 @@ final class Listener: RoomDelegate, Sendable {
         try await wait(for: "connected") { if case .connected(let ids) = $0 { ids } else { nil } }
     }
 
+    /// The video that was announced first, second, ...
     func waitForVideo(count: Int = 1) async throws -> RemoteVideo {
-        var seen = 0
-        return try await wait(for: "video \(count)") { event in
-            guard case .video(let video) = event else { return nil }
-            seen += 1
-            // Each look begins at the first event again.
-            defer { if seen == count { seen = 0 } }
-            return seen == count ? video : nil
-        }
+        try await eventually("video \(count)") { videos.count >= count }
+        return videos[count - 1]
+    }
+
+    private var videos: [RemoteVideo] {
+        events.compactMap { if case .video(let video) = $0 { video } else { nil } }
     }
 
     func waitForDisconnected(within seconds: Double = 10) async throws -> DisconnectReason {
-        try await wait(for: "disconnected", within: seconds) { if case .disconnected(let why) = $0 { why } else { nil } }
+        try await wait(for: "disconnected", within: seconds) {
+            if case .disconnected(let why) = $0 { why } else { nil }
+        }
     }
 
     func waitForError(within seconds: Double = 10) async throws -> (code: Int, message: String, isCritical: Bool) {

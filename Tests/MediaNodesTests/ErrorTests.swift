@@ -149,7 +149,9 @@ extension MediaNodesTests {
             let pipeline = try MediaPipeline(graph, bindings: bindings)
             try await pipeline.start()
             await eventually("a failure") {
-                events.all.contains { if case .failed(let error) = $0 { error.code == "file.unwritable" } else { false } }
+                events.all.contains {
+                    if case .failed(let error) = $0 { error.code == "file.unwritable" } else { false }
+                }
             }
             await pipeline.stop()
         }

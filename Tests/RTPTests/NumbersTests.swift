@@ -67,3 +67,52 @@ import Testing
         #expect(MonotonicTime.never + .seconds(1) == .never)
     }
 }
+
+@Suite struct PacketBufferTests {
+    @Test("A buffer takes a range of bytes, another buffer, and refuses what is longer than itself")
+    func assigning() {
+        var buffer = PacketBuffer()
+        let bytes = (0..<4000).map { UInt8(truncatingIfNeeded: $0) }
+        check(buffer.assign(bytes, 10..<1500))
+        #expect(buffer.contents == Array(bytes[10..<1500]))
+        check(!buffer.assign(bytes, 0..<2049))
+        check(!buffer.assign(bytes))
+        #expect(buffer.contents == Array(bytes[10..<1500]))
+        var copy = PacketBuffer()
+        copy.assign(copying: buffer)
+        #expect(copy.contents == buffer.contents)
+        check(buffer.assign(bytes, 5..<5))
+        #expect(buffer.contents.isEmpty)
+    }
+
+    @Test("Numbers lie in network order")
+    func numbers() {
+        var buffer = PacketBuffer()
+        buffer.setUInt64(0x0102_0304_0506_0708, at: 3)
+        #expect(Array(buffer.bytes[3..<11]) == [1, 2, 3, 4, 5, 6, 7, 8])
+        #expect(buffer.uint64(at: 3) == 0x0102_0304_0506_0708)
+        #expect(buffer.uint24(at: 4) == 0x02_0304)
+        #expect(buffer.uint16(at: 9) == 0x0708)
+    }
+
+    @Test("A batch gives back its datagrams and is empty after removal")
+    func batch() {
+        var batch = DatagramBatch()
+        batch.append([1, 2])
+        batch.append([UInt8]())
+        batch.append(packet([3]))
+        #expect(batch.count == 3)
+        #expect(Array(batch[0]) == [1, 2] && batch[1].isEmpty && Array(batch[2]) == [3])
+        batch.removeAll()
+        #expect(batch.isEmpty)
+    }
+
+    @Test("Fingerprints read back as written; others are refused")
+    func fingerprints() {
+        let fingerprint = Fingerprint("SHA-256 0a:FF")
+        #expect(fingerprint?.description == "sha-256 0A:FF")
+        for text in ["", "sha-256", "sha-256 0", "sha-256 0A:", "sha-256 0A FF", "sha-256 +A"] {
+            #expect(Fingerprint(text) == nil, "\(text)")
+        }
+    }
+}

@@ -30,10 +30,12 @@ extension SignallingSession.Output {
     let (second, _) = try session.request(.leave, now: at(0))
     #expect(text == #"{"id":\#(first),"stream":7,"type":"subscribe"}"#)
     #expect(first != second)
-    #expect(session.receive(#"{"type":"left","id":\#(second)}"#, now: at(0.1)) == [.answer(id: second, .success(.left))])
+    #expect(
+        session.receive(#"{"type":"left","id":\#(second)}"#, now: at(0.1)) == [.answer(id: second, .success(.left))])
     let entered = #"{"type":"participantLeft","participant":"p-1","novelty":[1]}"#
     #expect(
-        session.receive(entered, now: at(0.1)) == [.message(.participantLeft(ParticipantReference(participant: "p-1")))])
+        session.receive(entered, now: at(0.1)) == [.message(.participantLeft(ParticipantReference(participant: "p-1")))]
+    )
     let answer = #"{"type":"subscribed","id":\#(first),"stream":7,"mid":"4"}"#
     #expect(
         session.receive(answer, now: at(0.2))
@@ -112,7 +114,9 @@ extension SignallingSession.Output {
     #expect(throws: RoomError.self) { try session.request(.leave, now: at(10)) }
 }
 
-@Test func `a request that a living server leaves unanswered fails after ten seconds and the connection goes on`() throws {
+@Test func `a request that a living server leaves unanswered fails after ten seconds and the connection goes on`()
+    throws
+{
     var session = session()
     let (id, _) = try session.request(.subscribe(StreamReference(stream: 7)), now: at(0))
     for second in stride(from: 1.0, to: 10, by: 1) {

@@ -59,6 +59,7 @@ import Testing
     @Test func `a page elsewhere is refused and a client that is no browser is not`() {
         #expect(loopback.admitsOrigin(["host": "127.0.0.1:7880"]))
         #expect(loopback.admitsOrigin(["host": "127.0.0.1:7880", "origin": "http://127.0.0.1:7880"]))
+        #expect(loopback.admitsOrigin(["host": "localhost:7880", "origin": "https://localhost:7880"]))
         #expect(!loopback.admitsOrigin(["host": "127.0.0.1:7880", "origin": "http://evil.example"]))
         #expect(!loopback.admitsOrigin(["host": "127.0.0.1:7880", "origin": "null"]))
         // DNS rebinding: the page's own name leads here.

@@ -18,6 +18,9 @@ struct ForwardingStep: Codable, Sendable {
     /// Of the rooms' thread; nil where they were not counted.
     var allocations: Int?
     var allocationsPerForwardedPacket: Double?
+    /// Of them, all but those that libsrtp2's cryptography makes.
+    var ownAllocations: Int?
+    var ownAllocationsPerForwardedPacket: Double?
     var missing: Int
     var late: Int
     var corrupted: Int
@@ -35,12 +38,14 @@ struct ForwardingResult: Codable, Sendable {
     var downProfile: String
     /// Of the rooms' thread with everyone connected and nothing forwarded, in nanoseconds of processor time a second.
     var idleNanosecondsPerSecond: Double
+    var idleAllocationsPerSecond: Double?
     var idleReceivers: Int
     var steps: [ForwardingStep]
     /// Processor time for each packet forwarded to one more receiver, from the first step to each further one.
     var marginalNanoseconds: [Double]
-    /// Likewise allocations.
+    /// Likewise allocations, and those that are not libsrtp2's.
     var marginalAllocations: [Double]?
+    var marginalOwnAllocations: [Double]?
     /// What the counter counted of allocations that were known.
     var counterSelfTest: String?
 }
@@ -106,7 +111,7 @@ struct ForwardingCommand: AsyncParsableCommand {
             try await warmUp(publisher, clients)
             steps.append(try await step(publisher, clients, server))
         }
-        let idle = try await idleTime(server)
+        let idle = try await idleWork(server)
         let up = await publisher.negotiated.last
         let down = await clients.first?.negotiated.first
         for client in clients + [publisher] { await client.leave() }
@@ -114,22 +119,29 @@ struct ForwardingCommand: AsyncParsableCommand {
     }
 
     private func result(
-        _ steps: [ForwardingStep], idle: Double, up: SRTPProfile?, down: SRTPProfile?, _ selfTest: String?
+        _ steps: [ForwardingStep], idle: Idle, up: SRTPProfile?, down: SRTPProfile?, _ selfTest: String?
     ) -> ForwardingResult {
         let first = steps[0]
         let others = steps.dropFirst()
         let marginal = others.map { step in
             (step.cpuNanoseconds - first.cpuNanoseconds) / Double(step.packetsForwarded - first.packetsForwarded)
         }
-        let allocations = others.compactMap { step in
-            guard let all = step.allocations, let before = first.allocations else { return Double?.none }
-            return Double(all - before) / Double(step.packetsForwarded - first.packetsForwarded)
+        func marginalCount(_ count: KeyPath<ForwardingStep, Int?>) -> [Double]? {
+            guard let before = first[keyPath: count] else { return nil }
+            return others.compactMap { step in
+                step[keyPath: count].map {
+                    Double($0 - before) / Double(step.packetsForwarded - first.packetsForwarded)
+                }
+            }
         }
         return ForwardingResult(
             packetsPerSecond: Double(burst * rate), burst: burst, seconds: Double(seconds),
-            upProfile: up?.rawValue ?? "", downProfile: down?.rawValue ?? "", idleNanosecondsPerSecond: idle,
-            idleReceivers: steps.last?.receivers ?? 0, steps: steps, marginalNanoseconds: marginal,
-            marginalAllocations: counter == nil ? nil : allocations, counterSelfTest: selfTest)
+            upProfile: up?.rawValue ?? "", downProfile: down?.rawValue ?? "",
+            idleNanosecondsPerSecond: idle.nanoseconds,
+            idleAllocationsPerSecond: idle.allocations, idleReceivers: steps.last?.receivers ?? 0, steps: steps,
+            marginalNanoseconds: marginal,
+            marginalAllocations: marginalCount(\.allocations),
+            marginalOwnAllocations: marginalCount(\.ownAllocations), counterSelfTest: selfTest)
     }
 
     private var interval: RTP.TimeInterval { RTP.TimeInterval(nanoseconds: 1_000_000_000 / Int64(rate)) }
@@ -163,9 +175,9 @@ struct ForwardingCommand: AsyncParsableCommand {
         // What is missing after its time is reported, not waited for.
         try? await everyoneHas(publisher, clients)
         let nanoseconds = Double(try server.processorTime() - time)
-        let allocated = try server.allocations().flatMap { after in
-            allocations.map { Int(after.allocations - $0.allocations) }
-        }
+        let counted = try server.allocations()
+        let allocated = difference(allocations, counted, \.allocations)
+        let own = difference(allocations, counted, \.cryptography).flatMap { libsrtp in allocated.map { $0 - libsrtp } }
         let after = await totals(clients)
         let forwarded = after.received - before.received
         guard forwarded > 0 else { throw BenchmarkError("The server forwarded nothing.") }
@@ -173,10 +185,18 @@ struct ForwardingCommand: AsyncParsableCommand {
             receivers: clients.count, packetsIn: Int(await publisher.sent - sent), packetsForwarded: forwarded,
             cpuNanoseconds: nanoseconds, nanosecondsPerForwardedPacket: nanoseconds / Double(forwarded),
             load: nanoseconds / 1e9 / Double(seconds), allocations: allocated,
-            allocationsPerForwardedPacket: allocated.map { Double($0) / Double(forwarded) },
+            allocationsPerForwardedPacket: allocated.map { Double($0) / Double(forwarded) }, ownAllocations: own,
+            ownAllocationsPerForwardedPacket: own.map { Double($0) / Double(forwarded) },
             missing: after.missing - before.missing, late: after.late - before.late,
             corrupted: after.corrupted - before.corrupted, lost: after.lost - before.lost,
             recovered: after.recovered - before.recovered)
+    }
+
+    private func difference(
+        _ before: AllocationCounts?, _ after: AllocationCounts?, _ count: KeyPath<AllocationCounts, UInt64>
+    ) -> Int? {
+        guard let before, let after else { return nil }
+        return Int(after[keyPath: count] - before[keyPath: count])
     }
 
     private struct Totals {
@@ -203,11 +223,20 @@ struct ForwardingCommand: AsyncParsableCommand {
         return totals
     }
 
-    /// Nanoseconds of processor time a second while everyone is connected and nobody sends.
-    private func idleTime(_ server: ServerProcess) async throws -> Double {
+    private struct Idle {
+        var nanoseconds: Double
+        var allocations: Double?
+    }
+
+    /// What the rooms' thread does in a second while everyone is connected and nobody sends.
+    private func idleWork(_ server: ServerProcess) async throws -> Idle {
         let start = EventLoop.now
         let time = try server.processorTime()
-        try await Task.sleep(for: .seconds(2))
-        return Double(try server.processorTime() - time) / (EventLoop.now - start).seconds
+        let allocations = try server.allocations()
+        try await Task.sleep(for: .seconds(3))
+        let seconds = (EventLoop.now - start).seconds
+        let used = Double(try server.processorTime() - time)
+        let allocated = difference(allocations, try server.allocations(), \.allocations)
+        return Idle(nanoseconds: used / seconds, allocations: allocated.map { Double($0) / seconds })
     }
 }

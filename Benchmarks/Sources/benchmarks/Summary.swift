@@ -57,13 +57,15 @@ struct AllocationCounts: Sendable {
     var allocations: UInt64
     var bytes: UInt64
     var frees: UInt64
+    /// Of the allocations, those that libsrtp2 and the cryptography under it made.
+    var cryptography: UInt64
 
     /// Nil when the file is not there or too short.
     init?(file: String) {
-        guard let data = FileManager.default.contents(atPath: file), data.count >= 32 else { return nil }
+        guard let data = FileManager.default.contents(atPath: file), data.count >= 40 else { return nil }
         func number(_ index: Int) -> UInt64 {
             data.dropFirst(index * 8).prefix(8).reversed().reduce(0) { $0 << 8 | UInt64($1) }
         }
-        (allocations, bytes, frees) = (number(0), number(1), number(2))
+        (allocations, bytes, frees, cryptography) = (number(0), number(1), number(2), number(4))
     }
 }

@@ -83,7 +83,8 @@ package final class Pad: @unchecked Sendable {
         gst_pad_add_probe(
             pointer, GstPadProbeType(rawValue: types),
             { pad, info, data in
-                guard let pad, let info, let body = Box<@Sendable (borrowing PassingBuffer) -> ProbeAnswer>.value(at: data)
+                guard let pad, let info,
+                    let body = Box<@Sendable (borrowing PassingBuffer) -> ProbeAnswer>.value(at: data)
                 else { return GST_PAD_PROBE_OK }
                 if info.pointee.type.rawValue & GST_PAD_PROBE_TYPE_BUFFER_LIST.rawValue != 0 {
                     let list = OpaquePointer(info.pointee.data)
@@ -119,6 +120,17 @@ package final class Pad: @unchecked Sendable {
                 }
                 let event = info.pointee.data.assumingMemoryBound(to: GstEvent.self)
                 return body(PadEvent(event)) == .drop ? GST_PAD_PROBE_DROP : GST_PAD_PROBE_OK
+            }, Box(body).retained, releaseBox)
+    }
+
+    /// Calls `body` once when nothing is on its way through this output: at once on this thread, or soon on the
+    /// streaming thread.
+    package func whenIdle(_ body: @escaping @Sendable () -> Void) {
+        gst_pad_add_probe(
+            pointer, GST_PAD_PROBE_TYPE_IDLE,
+            { _, _, data in
+                Box<@Sendable () -> Void>.value(at: data)?()
+                return GST_PAD_PROBE_REMOVE
             }, Box(body).retained, releaseBox)
     }
 

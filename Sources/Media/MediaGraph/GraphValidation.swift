@@ -195,7 +195,8 @@ extension MediaGraph {
             let given = bound.names(for: binding)
             for name in needed.subtracting(given).sorted() {
                 problems.append(
-                    GraphProblem(.unboundCode, node: name, "\"\(name)\" has no \(binding.rawValue) function bound to it."))
+                    GraphProblem(
+                        .unboundCode, node: name, "\"\(name)\" has no \(binding.rawValue) function bound to it."))
             }
             for name in given.subtracting(needed).sorted() {
                 let hint = nearest(to: name, among: Array(needed)).map { "; did you mean \"\($0)\"?" } ?? "."

@@ -10,13 +10,17 @@ final class CallbackQueue: Sendable {
     static let shared = CallbackQueue()
 
     private static let patience = DispatchTimeInterval.milliseconds(100)
+    /// Events that wait for the application at most; whoever has one more must end what it tells of.
+    static let capacity = 4096
 
     private struct State {
         var chosen: DispatchQueue?
         var decided: DispatchQueue?
         var isProbing = false
-        /// What came before the decision. It lasts 100 ms at most, so that a bound would never be reached.
+        /// What came before the decision, which takes 100 ms at most.
         var waiting: [@Sendable () -> Void] = []
+        /// Callbacks that have not returned yet.
+        var pending = 0
     }
 
     private let state = Mutex(State())
@@ -46,14 +50,23 @@ final class CallbackQueue: Sendable {
         DispatchQueue.global().asyncAfter(deadline: .now() + Self.patience) { self.decide(self.own) }
     }
 
-    func run(_ callback: @escaping @Sendable () -> Void) {
+    /// Calls it when its turn comes. Without `mustRun` it is refused when `capacity` callbacks wait: false.
+    @discardableResult
+    func run(mustRun: Bool = true, _ callback: @escaping @Sendable () -> Void) -> Bool {
         prepare()
-        state.withLock { state in
-            if let queue = state.chosen ?? state.decided {
-                queue.async(execute: callback)
-            } else {
-                state.waiting.append(callback)
+        return state.withLock { state in
+            guard mustRun || state.pending < Self.capacity else { return false }
+            state.pending += 1
+            let counted: @Sendable () -> Void = {
+                callback()
+                self.state.withLock { $0.pending -= 1 }
             }
+            if let queue = state.chosen ?? state.decided {
+                queue.async(execute: counted)
+            } else {
+                state.waiting.append(counted)
+            }
+            return true
         }
     }
 

@@ -211,16 +211,27 @@ final class RoomSession: Room {
 
     // MARK: - What happens
 
-    private func tell(_ event: @escaping @Sendable (any RoomDelegate) -> Void) {
+    /// An application that does not return from its callbacks loses the room, not single events of it.
+    private func tell(isLast: Bool = false, _ event: @escaping @Sendable (any RoomDelegate) -> Void) {
         let reference = delegate
-        CallbackQueue.shared.run {
+        let isTaken = CallbackQueue.shared.run(mustRun: isLast) {
             guard let delegate = reference.delegate else { return }
             event(delegate)
         }
+        guard !isTaken else { return }
+        engine.disconnect()
+        end(
+            .disconnected,
+            RoomError(
+                .roomReleased,
+                "The application left \(CallbackQueue.capacity) callbacks waiting, so the room was left: return from "
+                    + "callbacks soon, or set ConnectLive.callbackQueue."))
     }
 
     private func problem(_ error: RoomError, isCritical: Bool = false) {
-        tell { $0.onError(code: error.code.number, message: error.sdkMessage, isCritical: isCritical) }
+        tell(isLast: isCritical) {
+            $0.onError(code: error.code.number, message: error.sdkMessage, isCritical: isCritical)
+        }
     }
 
     private func handle(_ event: RoomEvent) {
@@ -306,7 +317,7 @@ final class RoomSession: Room {
             for video in participant.videos.values { video.setSubscribed(false) }
         }
         if let error { problem(error, isCritical: true) }
-        tell { $0.onDisconnected(reason: reason) }
+        tell(isLast: true) { $0.onDisconnected(reason: reason) }
     }
 }
 

@@ -122,7 +122,8 @@ final class RenderTarget: Sendable {
 
     private func drain() {
         while true {
-            let (frame, handler, path) = state.withLock { state -> (VideoFrame?, (@Sendable (VideoFrame) -> Void)?, String?) in
+            let (frame, handler, path) = state.withLock {
+                state -> (VideoFrame?, (@Sendable (VideoFrame) -> Void)?, String?) in
                 guard !state.waiting.isEmpty else {
                     state.isScheduled = false
                     return (nil, nil, nil)

@@ -14,7 +14,10 @@ public struct Fingerprint: Hashable, Sendable, CustomStringConvertible {
         guard parts.count == 2 else { return nil }
         var digest: [UInt8] = []
         for pair in parts[1].split(separator: ":", omittingEmptySubsequences: false) {
-            guard pair.utf8.count == 2, let byte = UInt8(pair, radix: 16) else { return nil }
+            // The initialiser alone would take a sign for the first digit.
+            guard pair.utf8.count == 2, pair.first?.isHexDigit == true, let byte = UInt8(pair, radix: 16) else {
+                return nil
+            }
             digest.append(byte)
         }
         guard !digest.isEmpty, digest.count <= 64 else { return nil }

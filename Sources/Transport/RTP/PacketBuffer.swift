@@ -60,7 +60,15 @@ public struct PacketBuffer: ~Copyable, Sendable {
         setUInt32(UInt32(truncatingIfNeeded: value), at: offset + 4)
     }
 
-    /// Replaces the contents. A longer packet than `capacity` is refused: false.
+    /// Replaces the contents with a range of `source`, quickly. More than `capacity` is refused: false.
+    public mutating func assign(_ source: borrowing [UInt8], _ range: Range<Int>) -> Bool {
+        guard range.count <= Self.capacity else { return false }
+        bytes.copyBytes(from: source, range, to: 0)
+        count = range.count
+        return true
+    }
+
+    /// Replaces the contents. A longer packet than `capacity` is refused: false. Byte by byte: not for the path of media.
     public mutating func assign(_ source: some Collection<UInt8>) -> Bool {
         guard source.count <= Self.capacity else { return false }
         var index = 0

@@ -53,10 +53,10 @@ public struct RTPHeader: Sendable, Equatable {
             extensionProfile = packet.uint16(at: offset)
             let length = 4 * Int(packet.uint16(at: offset + 2))
             offset += 4
-            guard offset + length <= count else { return nil }
             extensionRange = offset..<(offset + length)
             offset += length
         }
+        // CSRCs and extension alike.
         guard offset <= count else { return nil }
         payloadOffset = offset
         payloadEnd = count

@@ -127,7 +127,8 @@ struct CameraMode: Equatable {
             let distance = abs(format.width * format.height - width * height)
             let isTooSlow = rate < framesPerSecond * 0.99
             let cost = [
-                isTooSlow ? framesPerSecond / max(rate, 0.1) : 0, isTooSmall ? 1 : 0, Double(distance), Double(rank), rate,
+                isTooSlow ? framesPerSecond / max(rate, 0.1) : 0, isTooSmall ? 1 : 0, Double(distance), Double(rank),
+                rate,
             ]
             if best.map({ cost.lexicographicallyPrecedes($0.cost) }) ?? true {
                 best = (

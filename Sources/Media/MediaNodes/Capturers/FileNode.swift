@@ -81,7 +81,8 @@ final class FileNode: RunningNode {
     func explain(_ failure: PipelineFailure, missing: String?) -> MediaError? {
         switch failure.kind {
         case .notFound: MediaFile.notFound(path)
-        case .noSuchCodec: missing.map { MediaFile.undecodable(path, $0) } ?? MediaFile.unreadable(path, failure.message)
+        case .noSuchCodec:
+            missing.map { MediaFile.undecodable(path, $0) } ?? MediaFile.unreadable(path, failure.message)
         default: MediaFile.unreadable(path, failure.message)
         }
     }

@@ -126,6 +126,10 @@ final class VideoEncoderNode: RunningNode {
 
     func finish() {
         ledger.close(waiting: Self.finishLimit)
+        // The last frame has been counted when it left the encoder; it may still be on its way to the program.
+        let isHandedOver = DispatchSemaphore(value: 0)
+        element.source.whenIdle { isHandedOver.signal() }
+        _ = isHandedOver.wait(timeout: .now() + Self.finishLimit)
     }
 
     func stopped() {

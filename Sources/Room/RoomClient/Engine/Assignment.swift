@@ -24,9 +24,6 @@ final class Assignment {
     /// A keyframe of 1080p is some 150 packets; what comes beyond this is dropped, and a keyframe asked for.
     private static let earlyCapacity = 600
     private static let serials = Atomic<Int>(0)
-    private static let inputNode = "in"
-    private static let view = "view"
-    private static let speaker = "speaker"
 
     /// Holds the pipeline for whoever asks for its counters.
     private final class PipelineReference: Sendable {
@@ -48,7 +45,7 @@ final class Assignment {
         self.pipeline = pipeline
         var bindings = NodeBindings()
         if let fanout = stream.fanout {
-            bindings.frames[Self.view] = { frame in
+            bindings.frames[ReceivingGraph.view] = { frame in
                 monitor.rendered(frame)
                 fanout.deliver(frame)
             }
@@ -60,33 +57,16 @@ final class Assignment {
             case .ended, .firstFrame: break
             }
         }
-        runner = PipelineRunner(Self.graph(stream, codec), bindings: bindings) { result in
+        runner = PipelineRunner(
+            ReceivingGraph.make(codec.codec, payloadType: codec.payloadType, isAudible: stream.isAudible),
+            bindings: bindings
+        ) { result in
             switch result {
             case .success(let made):
                 pipeline.pipeline.withLock { $0 = made }
-                guard let input = made.rtpInput(Self.inputNode) else { return }
+                guard let input = made.rtpInput(ReceivingGraph.input) else { return }
                 post(ReceiverNotice(mid: mid, serial: serial, kind: .running(input)))
             case .failure(let error): post(ReceiverNotice(mid: mid, serial: serial, kind: .failed(error)))
-            }
-        }
-    }
-
-    private static func graph(_ stream: AssignedStream, _ codec: NegotiatedCodec) -> MediaGraph {
-        MediaGraph {
-            switch codec.codec {
-            case .vp8, .h264:
-                Chain {
-                    Node.rtpInput(
-                        inputNode, codec: codec.codec == .vp8 ? VideoCodec.vp8 : .h264, payloadType: codec.payloadType)
-                    Node.videoDecoder()
-                    Node.frames(view)
-                }
-            case .opus:
-                Chain {
-                    Node.rtpInput(inputNode, codec: AudioCodec.opus, payloadType: codec.payloadType)
-                    Node.audioDecoder()
-                    if stream.isAudible { Node.speaker(speaker) } else { Node.null(speaker) }
-                }
             }
         }
     }
@@ -111,7 +91,13 @@ final class Assignment {
             streamId: stream.id, participantId: stream.participant, isVideo: stream.codec.media == .video)
         entry.codec = stream.codec.rawValue
         monitor.fill(&entry, connectStarted: connectStarted)
-        if let sound = pipeline.pipeline.withLock({ $0 })?.statistics.audioRenderers[Self.speaker] {
+        let counted = pipeline.pipeline.withLock { $0 }?.statistics
+        if let input = counted?.rtpInputs[ReceivingGraph.input] {
+            entry.framesReceived = input.framesReceived
+            entry.framesDecoded = input.framesDecoded
+            entry.packetsLate = input.packetsLate
+        }
+        if let sound = counted?.audioRenderers[ReceivingGraph.speaker] {
             entry.audioSecondsRendered = sound.secondsRendered
             entry.audioSecondsAboveSilence = sound.secondsAboveSilence
             entry.isAudible = sound.isAudible

@@ -89,6 +89,12 @@ final class DownSession {
         }
     }
 
+    func cut(_ isCut: Bool) {
+        var impairment = Impairment(seed: 0)
+        impairment.isCut = isCut
+        peer.impairment = impairment
+    }
+
     func addRemoteCandidate(_ candidate: String) {
         if candidate.isEmpty { peer.remoteCandidatesEnded() } else { peer.addRemoteCandidate(candidate) }
     }

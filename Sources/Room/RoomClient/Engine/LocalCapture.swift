@@ -35,6 +35,8 @@ package final class LocalCapture: Sendable {
     }
 
     private let phase = Mutex(Phase.idle)
+    /// What the last inspection found.
+    private let contents = Mutex<Contents?>(nil)
     private let outputs = Mutex(Outputs())
 
     private static let encoder = "encoder"
@@ -53,12 +55,13 @@ package final class LocalCapture: Sendable {
                 return .failure(RoomError(error))
             }
         }
-        let contents = try await task.value.get()
-        guard contents.hasVideo || contents.hasAudio else {
+        let found = try await task.value.get()
+        guard found.hasVideo || found.hasAudio else {
             throw RoomError(
                 .settingInvalid, "There is nothing to publish: neither video nor audio is asked for and there.")
         }
-        return contents
+        contents.withLock { $0 = found }
+        return found
     }
 
     private static func inspect(_ options: CaptureOptions) throws(MediaError) -> Contents {
@@ -123,7 +126,9 @@ package final class LocalCapture: Sendable {
 
     private func launch() async -> Result<MediaPipeline, RoomError> {
         do throws(RoomError) {
-            let contents = try await inspect()
+            // What was looked at a moment ago is not looked at again; starting finds out what has changed since.
+            let known = contents.withLock { $0 }
+            let contents = if let known { known } else { try await inspect() }
             let pipeline: MediaPipeline
             do throws(MediaError) {
                 pipeline = try MediaPipeline(graph(contents), bindings: bindings(contents))
@@ -143,6 +148,7 @@ package final class LocalCapture: Sendable {
             return .success(pipeline)
         } catch {
             // A failed start may be tried again: the camera may have been plugged in.
+            contents.withLock { $0 = nil }
             phase.withLock { if case .starting = $0 { $0 = .idle } }
             return .failure(error)
         }

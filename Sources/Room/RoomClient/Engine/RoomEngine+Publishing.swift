@@ -4,8 +4,8 @@ internal import RTP
 package import RoomProtocol
 
 extension RoomEngine {
-    /// Publishes what the capture has; it is started if it is not running yet. Waits for nothing but the server and the
-    /// source.
+    /// Publishes what the capture has; it is started if it is not running yet. Waits for nothing but the source and
+    /// the server.
     package func publish(
         _ capture: LocalCapture, videoExtraValue: String = "", audioExtraValue: String = ""
     ) async throws(RoomError) -> [PublishedStream] {
@@ -23,19 +23,13 @@ extension RoomEngine {
         }
         if contents.hasAudio { tracks.append(up.addTrack(.opus, of: capture, extraValue: audioExtraValue)) }
         do throws(RoomError) {
-            connect(capture, to: tracks)
-            let starting = Task.detached { () -> RoomError? in
-                do throws(RoomError) {
-                    try await capture.start()
-                    return nil
-                } catch {
-                    return error
-                }
+            // Only what runs is announced: others would see a video that never comes.
+            try await capture.start()
+            guard self.up === up else {
+                throw RoomError(.roomReleased, "The room was left before the local media had started.")
             }
-            // The devices come up while the server answers.
-            let published = try await requestPublish(up, tracks)
-            if let error = await starting.value { throw error }
-            return published
+            connect(capture, to: tracks)
+            return try await requestPublish(up, tracks)
         } catch {
             capture.connect(video: nil, audio: nil)
             up.removeTracks(of: capture)

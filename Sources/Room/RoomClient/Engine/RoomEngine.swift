@@ -51,6 +51,7 @@ package actor RoomEngine {
         loop = RoomLoop.shared
         self.options = options
         self.onEvent = onEvent
+        ReceivingGraph.warmUp()
     }
 
     /// Runs on the loop, from wherever; false when the loop refuses.
@@ -77,6 +78,7 @@ package actor RoomEngine {
         address = token.address
         signalling = SignallingSession(server: token.address.description, now: loop.now)
         timer = loop.makeTimer { [weak self] in self?.assumeIsolated { $0.signallingTimeout() } }
+        loop.schedule(after: Self.connectDeadline) { [weak self] in self?.assumeIsolated { $0.connectTimeout() } }
         do throws(RoomError) {
             let pipe = try await SignallingPipe.open(to: token.address) { [weak self] event in
                 self?.post { $0.handle(event) } ?? false
@@ -84,19 +86,19 @@ package actor RoomEngine {
             guard state == .connecting else { return pipe.close() }
             self.pipe = pipe
             signalling?.heard(now: loop.now)
-            loop.schedule(after: Self.connectDeadline) { [weak self] in self?.assumeIsolated { $0.connectTimeout() } }
             let join = Join(token: token.token, room: room.text, receivers: options.receivers)
             let answer = try await request(.join(join))
             guard case .joined = answer else {
-                throw RoomError(.enterResponseInvalid, "The server \(token.address) answered 'join' with something else.")
+                throw RoomError(
+                    .enterResponseInvalid, "The server \(token.address) answered 'join' with something else.")
             }
         } catch {
             end(.disconnected, error)
         }
     }
 
-    /// From the open WebSocket to the secured down session.
-    private static let connectDeadline = TimeInterval.seconds(9)
+    /// From `connect` to the secured down session.
+    private static let connectDeadline = TimeInterval.milliseconds(9500)
 
     func connectTimeout() {
         guard state == .connecting else { return }
@@ -105,7 +107,7 @@ package actor RoomEngine {
             RoomError(
                 .mediaConnectionFailed,
                 "The server \(address.map(\.description) ?? "") let us into the room, and no media connection came about "
-                    + "within 9 s: is UDP between here and there let through?"))
+                    + "in time: is UDP between here and there let through?"))
     }
 
     func joined(_ joined: Joined) {
@@ -329,6 +331,14 @@ package actor RoomEngine {
 
     func handle(_ notice: ReceiverNotice) {
         if let error = down?.handle(notice) { onEvent(.problem(error)) }
+    }
+
+    /// Loses every datagram of media in both directions, for tests of cut networks; takes losses on purpose away.
+    package nonisolated func cutMedia(_ isCut: Bool) {
+        post { engine in
+            engine.down?.cut(isCut)
+            engine.up?.cut(isCut)
+        }
     }
 
     // MARK: - Sessions

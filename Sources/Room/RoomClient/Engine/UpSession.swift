@@ -91,7 +91,9 @@ final class UpSession {
         while true {
             // 0 and 1 have meanings of their own for some stacks.
             let ssrc = SSRC(UInt32.random(in: 2 ... .max))
-            if !tracks.contains(where: { $0.sender.ssrc == ssrc || $0.sender.retransmissionSSRC == ssrc }) { return ssrc }
+            if !tracks.contains(where: { $0.sender.ssrc == ssrc || $0.sender.retransmissionSSRC == ssrc }) {
+                return ssrc
+            }
         }
     }
 
@@ -130,6 +132,12 @@ final class UpSession {
             throw RoomError(
                 .answerRefused, "The server's answer to the up session cannot be used: \(error.message)")
         }
+    }
+
+    func cut(_ isCut: Bool) {
+        var impairment = Impairment(seed: 0)
+        impairment.isCut = isCut
+        peer.impairment = impairment
     }
 
     func addRemoteCandidate(_ candidate: String) {

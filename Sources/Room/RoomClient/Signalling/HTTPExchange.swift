@@ -34,6 +34,7 @@ package struct HTTPExchange: Sendable {
     package func run(at address: ServerAddress) async throws(RoomError) -> Answer {
         do {
             let group = MultiThreadedEventLoopGroup.singleton
+            let deadline = NIODeadline.now() + SignallingDeadlines.exchange.amount
             let promise = group.any().makePromise(of: Answer.self)
             let request = self
             let channel: any Channel
@@ -52,7 +53,7 @@ package struct HTTPExchange: Sendable {
                 promise.fail(error)
                 throw error
             }
-            let timer = channel.eventLoop.scheduleTask(in: SignallingDeadlines.exchange.amount) {
+            let timer = channel.eventLoop.scheduleTask(deadline: deadline) {
                 promise.fail(ChannelError.connectTimeout(SignallingDeadlines.exchange.amount))
             }
             defer {

@@ -24,6 +24,7 @@ struct SignallingPipe: Sendable {
     ) async throws(RoomError) -> SignallingPipe {
         do {
             let group = MultiThreadedEventLoopGroup.singleton
+            let deadline = NIODeadline.now() + SignallingDeadlines.exchange.amount
             let upgraded = group.any().makePromise(of: Void.self)
             let channel: any Channel
             do {
@@ -40,7 +41,7 @@ struct SignallingPipe: Sendable {
                 upgraded.fail(error)
                 throw error
             }
-            let timer = channel.eventLoop.scheduleTask(in: SignallingDeadlines.exchange.amount) {
+            let timer = channel.eventLoop.scheduleTask(deadline: deadline) {
                 upgraded.fail(ChannelError.connectTimeout(SignallingDeadlines.exchange.amount))
             }
             defer { timer.cancel() }
@@ -77,11 +78,14 @@ struct SignallingPipe: Sendable {
         try channel.pipeline.syncOperations.addHTTPClientHandlers(
             withClientUpgrade: (
                 upgraders: [upgrader],
-                completionHandler: { context in context.pipeline.syncOperations.removeHandler(bound.value, promise: nil) }
+                completionHandler: { context in context.pipeline.syncOperations.removeHandler(bound.value, promise: nil)
+                }
             ))
         try channel.pipeline.syncOperations.addHandler(handshake)
     }
 
+    /// What waits to be sent is bounded by `SignallingSession`: by the requests that may be open, and by the silence of
+    /// a server that takes nothing.
     func send(_ text: String) {
         let buffer = channel.allocator.buffer(string: text)
         channel.writeAndFlush(
@@ -175,7 +179,8 @@ private final class SignallingHandler: ChannelInboundHandler {
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
         finish(
             RoomError(
-                .connectionLost, "The connection to the server \(server) broke (\(error)); connect again when it is back."))
+                .connectionLost,
+                "The connection to the server \(server) broke (\(error)); connect again when it is back."))
         context.close(promise: nil)
     }
 

@@ -28,6 +28,9 @@ public struct RoomStatistics: Sendable {
         public var isVideo: Bool
         /// `VP8`, `H264` or `opus`.
         public var codec = ""
+        /// Frames put together from packets, and those that could be decoded.
+        public var framesReceived = 0
+        public var framesDecoded = 0
         /// Frames handed to the renderers.
         public var framesRendered = 0
         public var framesPerSecond = 0.0
@@ -43,6 +46,8 @@ public struct RoomStatistics: Sendable {
         public var packetsLost = 0
         /// Of those, the ones that came after all.
         public var packetsRecovered = 0
+        /// Came after the decoder had gone on without them.
+        public var packetsLate = 0
         public var keyframesRequested = 0
         public var latency: Latency?
         /// From `connect` to the stream's first rendered frame.

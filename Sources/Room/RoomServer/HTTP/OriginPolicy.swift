@@ -15,7 +15,8 @@ struct OriginPolicy: Sendable {
         guard hasAcceptableHost(headers) else { return false }
         guard let origin = headers.first(name: "origin") else { return true }
         guard let host = headers.first(name: "host") else { return false }
-        return origin.lowercased() == "http://" + host.lowercased()
+        // Behind a proxy that ends TLS the page is https while we are spoken to in the clear.
+        return ["http://", "https://"].contains { origin.lowercased() == $0 + host.lowercased() }
     }
 
     /// Whether a page of this server may have a token without a secret.

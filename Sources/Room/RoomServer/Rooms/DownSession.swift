@@ -7,6 +7,9 @@ internal import RoomProtocol
 final class DownSession {
     /// Packets kept for retransmission to this client, for each video receiver.
     private static let cacheCapacity = 512
+    /// After the session is secured a second keyframe is asked for. The first may come before the client's own media path
+    /// is ready, and not every stack asks again (aiortc does not).
+    private static let keyframeRepetition = TimeInterval.milliseconds(500)
 
     private let peer: Peer
     private let pool: ReceiverPool
@@ -16,6 +19,7 @@ final class DownSession {
     private var consumers: [Consumer] = []
     private var revision = 0
     private var isConnected = false
+    private lazy var repeatedRequest = settings.loop.makeTimer { [unowned self] in requestKeyframes() }
 
     /// Called for what the owner must know: the media path failed for good.
     var onFailed: ((RoomError) -> Void)?
@@ -123,6 +127,7 @@ final class DownSession {
     }
 
     func close() {
+        repeatedRequest.disarm()
         for consumer in consumers { consumer.release() }
         peer.close()
     }
@@ -147,12 +152,17 @@ final class DownSession {
                 participant: consumer.stream?.participant, codec: consumer.stream?.codec.rawValue))
     }
 
+    private func requestKeyframes() {
+        for consumer in consumers { consumer.stream?.requestKeyframe() }
+    }
+
     private func handle(_ event: PeerEvent) {
         switch event {
         case .localCandidate(let candidate): send(.candidate(Candidate(session: .down, candidate: candidate)))
         case .gatheringDone: send(.candidate(Candidate(session: .down, candidate: "")))
         case .secured:
-            for consumer in consumers { consumer.stream?.requestKeyframe() }
+            requestKeyframes()
+            repeatedRequest.arm(at: EventLoop.now + Self.keyframeRepetition)
         case .keyframeRequested(let sender):
             consumers.first { $0.owns(sender) }?.stream?.requestKeyframe()
         case .failed(let error):

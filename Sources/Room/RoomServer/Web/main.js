@@ -50,8 +50,11 @@ function refuse(problem) {
     $("problem").textContent = known ? problem.message : `Something in this page failed: ${problem.message}.`;
     $("room").setAttribute("aria-invalid", problem.code === "1301");
     setState("idle");
-    $(problem.code === "1301" ? "room" : "join").focus();
+    (problem.code === "1301" ? $("room") : door()).focus();
 }
+
+/** The button that enters the room: without a camera to ask for it is the other one. */
+const door = () => $(canPublish() ? "join" : "watch");
 
 async function join(publishes) {
     if (body.dataset.state !== "idle") return;
@@ -101,7 +104,7 @@ function leave(problem = null) {
     say("");
     if (problem) return refuse(problem);
     say(`You left ${roomName}.`);
-    $("join").focus();
+    door().focus();
 }
 
 // MARK: what we publish
@@ -281,4 +284,4 @@ if (!canPublish()) {
 }
 draw();
 if (query.get("join") === "1") join(true);
-else ($("room").value ? $("join") : $("room")).focus();
+else ($("room").value ? door() : $("room")).focus();

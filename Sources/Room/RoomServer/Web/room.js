@@ -118,6 +118,7 @@ export class Room {
         case "participantLeft":
             for (const id of this.participants.get(message.participant)?.keys() ?? []) this.carriers.delete(id);
             if (this.participants.delete(message.participant)) this.onpresence("left", message.participant);
+            this.#subscribeRefused();
             break;
         case "streamPublished":
             this.#published(message.participant, message.stream);
@@ -153,6 +154,15 @@ export class Room {
             stream.refused = problem.code === "1322" ? words.tooManyVideos(receivers.maximum) : problem.message;
         }
         this.onchange();
+    }
+
+    /** Receivers may have become free for those who found none. */
+    #subscribeRefused() {
+        for (const stream of [...this.participants.values()].flatMap((streams) => [...streams.values()])) {
+            if (!stream.refused) continue;
+            delete stream.refused;
+            this.#subscribe(stream);
+        }
     }
 
     /** A receiver carries one stream at a time; without a stream it is free. */

@@ -134,7 +134,7 @@ export class Grid {
         this.observer.observe(root);
     }
 
-    /** Makes the grid show exactly these entries: {key, participant, stream, track, self, label, heard, badge, note}. */
+    /** Shows exactly these entries: {key, participant, stream, track, self, label, heard, badge, note}. */
     show(entries) {
         const keys = new Set(entries.map(({ key }) => key));
         for (const [key, tile] of this.#tiles) {

@@ -29,8 +29,8 @@ export const words = {
         new Problem(code, message ?? "The server lets no page in from another machine unless it runs with “--open”."),
     refused: (code, message) => new Problem(code, message ?? "The server refused, without saying why."),
     noMediaPath: () =>
-        new Problem("1411", `The server at ${location.host} answers, but no UDP packet gets through between it and this `
-            + "browser. A firewall or VPN may stand between; a server that listens on 127.0.0.1 only can be reached "
+        new Problem("1411", `The server at ${location.host} answers, but no UDP packet gets through between it and `
+            + "this browser. A firewall or VPN may stand between; a server that listens on 127.0.0.1 only can be reached "
             + "only from its own machine."),
     mediaLost: () =>
         new Problem("1411", "Pictures and sound stopped getting through, so the call ended. Check the network, then "
@@ -92,5 +92,5 @@ export function deviceProblem(error, wanted) {
 }
 
 export const deviceLost = (kind) =>
-    new Problem("device.lost", `Your ${kinds[kind]} was unplugged or stopped. Plug it in, then press the ${kinds[kind]} `
-        + "button below.");
+    new Problem("device.lost", `Your ${kinds[kind]} was unplugged or stopped. Plug it in, then press the `
+        + `${kinds[kind]} button below.`);

@@ -1,0 +1,89 @@
+import ConnectLiveSDK
+import Foundation
+import MediaGraph
+import RoomClient
+import RoomServer
+import Synchronization
+import Testing
+
+extension SDKTests {
+    /// The example is a package of its own, as an application would be: built and run here as one.
+    @Suite(.timeLimit(.minutes(20)))
+    struct Hello {
+        private static let root = URL(fileURLWithPath: #filePath).resolvingSymlinksInPath()
+            .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+        private static let package = root.appendingPathComponent("examples/hello")
+
+        /// A program under way and what it has said.
+        private final class Running: Sendable {
+            private let process = Mutex<Process?>(nil)
+            private let said = Mutex(Data())
+            private let status = Mutex<Int32?>(nil)
+
+            init(_ path: String, _ arguments: [String], environment: [String: String] = [:]) throws {
+                let process = Process()
+                process.executableURL = URL(fileURLWithPath: path)
+                process.arguments = arguments
+                process.environment = ProcessInfo.processInfo.environment.merging(environment) { $1 }
+                let pipe = Pipe()
+                process.standardOutput = pipe
+                process.standardError = pipe
+                pipe.fileHandleForReading.readabilityHandler = { [weak self] handle in
+                    let data = handle.availableData
+                    if data.isEmpty { handle.readabilityHandler = nil }
+                    self?.said.withLock { $0.append(data) }
+                }
+                process.terminationHandler = { [weak self] process in
+                    let code = process.terminationStatus
+                    self?.status.withLock { $0 = code }
+                }
+                try process.run()
+                self.process.withLock { $0 = process }
+            }
+
+            deinit { process.withLock { if $0?.isRunning == true { $0?.terminate() } } }
+
+            var output: String { String(decoding: said.withLock { $0 }, as: UTF8.self) }
+            var exitCode: Int32? { status.withLock { $0 } }
+        }
+
+        @Test func `the example publishes a file and shows what it subscribes to`() async throws {
+            let build = try Running(
+                "/usr/bin/env", ["swift", "build", "--package-path", Self.package.path, "--product", "hello"])
+            try await eventually("the example is built", within: 1080) { build.exitCode != nil }
+            try #require(build.exitCode == 0, "\(build.output.suffix(4000))")
+            let clip = Self.root.appendingPathComponent("media/bigbuckbunny.mp4").path
+            try await onStage { stage in
+                let host = Client()
+                _ = try await host.join("hello")
+                let media = ConnectLive.createLocalMedia(capture: CaptureOptions(source: .testPattern(frames: 0)))
+                try host.room.publish(media)
+                let hello = try Running(
+                    Self.package.appendingPathComponent(".build/debug/hello").path, [clip, "hello", "4"],
+                    environment: [
+                        "CONNECTLIVE_SERVER": stage.server.url, "CONNECTLIVE_SERVICE_ID": stage.key.id,
+                        "CONNECTLIVE_SERVICE_SECRET": stage.key.secret,
+                    ])
+                let video = try await host.listener.waitForVideo()
+                let watcher = Watcher()
+                watcher.watch(video)
+                if case .failure(let error) = await host.room.subscribe(videoId: video.id) { throw error }
+                try await eventually("pictures of the file") { watcher.sights.count >= 20 }
+                try await eventually("the end of the example", within: 20) { hello.exitCode != nil }
+                #expect(hello.exitCode == 0)
+                let shown = hello.output.matches(of: /frames shown: (\d+)/).compactMap { Int($0.output.1) }
+                #expect(try #require(shown.last) > 20, "\(hello.output)")
+                #expect(hello.output.contains("disconnected"))
+                try await host.listener.wait(for: "left") { if case .left = $0 { true } else { nil } }
+                try await host.leave()
+                await media.stop()
+            }
+        }
+
+        @Test func `the example fits on a page`() throws {
+            let source = try String(
+                contentsOf: Self.package.appendingPathComponent("Sources/hello/main.swift"), encoding: .utf8)
+            #expect(source.split(separator: "\n", omittingEmptySubsequences: false).count <= 61)
+        }
+    }
+}

@@ -1,0 +1,187 @@
+import Foundation
+import MediaGraph
+import Testing
+
+@Suite struct GraphTests {
+    private var publishing: MediaGraph {
+        MediaGraph {
+            Chain {
+                Node.file("clip", path: "clip.mp4")
+                Tee {
+                    Node.scale("small", width: 320)
+                    Node.frames("preview")
+                }
+                Node.videoEncoder("encoder", codec: .h264, bitrate: .kilobitsPerSecond(500))
+                Node.rtpOutput("video")
+            }
+            Chain(from: "clip", port: "audio") {
+                Node.opusEncoder("voice")
+                Node.rtpOutput("audio", payloadType: 111)
+            }
+        }
+    }
+
+    private func link(_ from: String, _ fromPort: String, _ to: String, _ toPort: String) -> Link {
+        Link(from: PortReference(node: from, port: fromPort), to: PortReference(node: to, port: toPort))
+    }
+
+    @Test("Chains and tees become nodes and links, with ports that fit")
+    func builder() {
+        let graph = publishing
+        #expect(graph.nodes.map(\.name) == ["clip", "small", "preview", "encoder", "video", "voice", "audio"])
+        #expect(
+            Set(graph.links) == [
+                link("clip", "video", "small", "in"), link("small", "out", "preview", "in"),
+                link("clip", "video", "encoder", "in"), link("encoder", "out", "video", "in"),
+                link("clip", "audio", "voice", "in"), link("voice", "out", "audio", "in"),
+            ])
+        #expect(graph.validate().isEmpty)
+        let bound = BoundNames(rtpOutputs: ["video", "audio"], frames: ["preview"])
+        #expect(graph.validate(bound: bound).isEmpty)
+    }
+
+    @Test("A chain finds the output that fits without being told")
+    func fittingPort() {
+        let graph = MediaGraph {
+            Node.testPattern("pattern")
+            Chain(from: "pattern") { Node.opusEncoder() }
+            Chain(from: "pattern") { Node.null("screen") }
+        }
+        #expect(graph.links(into: "opus-encoder").first?.from.port == "audio")
+        #expect(graph.links(into: "screen").first?.from.port == "video")
+    }
+
+    @Test("A chain may end at a node that stands elsewhere, and may hold conditions")
+    func join() {
+        for isLoud in [true, false] {
+            let graph = MediaGraph {
+                Node.null("end")
+                Chain {
+                    Node.testPattern("pattern")
+                    Join("end")
+                }
+                if isLoud {
+                    Chain(from: "pattern", port: "audio") { Node.speaker() }
+                }
+            }
+            #expect(graph.validate().isEmpty)
+            #expect(graph.nodes.count == (isLoud ? 3 : 2))
+        }
+    }
+
+    @Test("A graph survives being written and read")
+    func codable() throws {
+        let data = try JSONEncoder().encode(publishing)
+        #expect(try JSONDecoder().decode(MediaGraph.self, from: data) == publishing)
+        let settings: [String: SettingValue] = ["a": true, "b": 1, "c": 1.5, "d": "true"]
+        let node = Node("x", settings: settings)
+        #expect(try JSONDecoder().decode(Node.self, from: JSONEncoder().encode(node)) == node)
+    }
+
+    @Test("Every problem is reported at once")
+    func everything() {
+        let graph = MediaGraph(
+            nodes: [
+                Node("test-patern", name: "typo"),
+                Node("file", name: "clip"),
+                Node("camera", name: "camera", settings: ["width": "wide", "fps": 1000, "colour": 1]),
+                Node("null", name: "end"), Node("null", name: "end"), Node("null", name: "lonely"),
+                Node("opus-encoder", name: "voice"),
+                Node("rtp-input", name: "in", settings: ["codec": "mpeg"]),
+            ],
+            links: [
+                link("camera", "video", "voice", "in"), link("clip", "video", "end", "in"),
+                link("camera", "picture", "end", "in"), link("clip", "video", "nobody", "in"),
+            ])
+        let problems = graph.validate(bound: BoundNames(frames: ["view"]))
+        let kinds = Set(problems.map(\.kind))
+        #expect(
+            kinds == [
+                .unknownKind, .missingSetting, .badSetting, .unknownSetting, .duplicateName, .unconnected,
+                .kindsDoNotMatch, .unknownPort, .inputTaken, .unknownNode, .unusedCode,
+            ])
+        #expect(problems.filter { $0.kind == .badSetting }.count == 3)
+        let text = problems.map(\.message).joined(separator: "\n")
+        #expect(text.contains("did you mean \"test-pattern\"?"))
+        #expect(text.contains("1.0 to 240.0 frames/s"))
+        #expect(text.contains("vp8, h264, opus"))
+        #expect(text.contains("camera.video gives rawVideo but voice.in takes rawAudio."))
+    }
+
+    @Test("A circle is reported with the nodes on it, and only those")
+    func cycle() throws {
+        let graph = MediaGraph(
+            nodes: [
+                Node.testPattern("source"), Node.scale("a"), Node.scale("b"), Node.null("end"), Node.null("other"),
+            ],
+            links: [
+                link("source", "video", "other", "in"), link("a", "out", "b", "in"), link("b", "out", "a", "in"),
+                link("b", "out", "end", "in"),
+            ])
+        let problem = try #require(graph.validate().first)
+        #expect(graph.validate().count == 1)
+        #expect(problem.kind == .cycle)
+        #expect(problem.message == "These nodes feed one another in a circle: a, b.")
+    }
+
+    @Test("Functions that are missing or too many are reported, with the name that was meant")
+    func bindings() {
+        let graph = publishing
+        let problems = graph.validate(bound: BoundNames(rtpOutputs: ["video", "adio"], frames: ["preview"]))
+        #expect(problems.map(\.kind) == [.unboundCode, .unusedCode])
+        #expect(problems[1].message.contains("did you mean \"audio\"?"))
+    }
+
+    @Test("An empty graph is a problem")
+    func empty() {
+        #expect(MediaGraph().validate().map(\.kind) == [.empty])
+    }
+
+    @Test("Every built-in node fits its kind's contract")
+    func factories() {
+        let nodes: [Node] = [
+            .camera(), .microphone(), .file(path: "x"), .testPattern(), .scale(width: 2 * 64, framesPerSecond: 29.97),
+            .videoEncoder(codec: .vp8), .videoEncoder(codec: .h264, bitrate: .kilobitsPerSecond(300)),
+            .opusEncoder(), .rtpOutput("o", ssrc: .max, mtu: 1200), .rtpInput("v", codec: VideoCodec.vp8),
+            .rtpInput("a", codec: AudioCodec.opus), .videoDecoder(), .audioDecoder(), .frames("f"), .sound("s"),
+            .image(path: "x"), .window(), .speaker(), .null(),
+        ]
+        #expect(Set(nodes.map(\.kind)) == Set(NodeKind.builtIn.map(\.name)))
+        let problems = MediaGraph(nodes: nodes).validate().filter { $0.kind != .unconnected }
+        #expect(problems.isEmpty)
+    }
+
+    @Test("The bitrate table rises with size and rate, and says what it documents")
+    func bitrates() {
+        #expect(VideoBitrate.default(width: 640, height: 480, framesPerSecond: 20).kilobitsPerSecond == 816)
+        #expect(VideoBitrate.default(width: 1280, height: 720, framesPerSecond: 25).kilobitsPerSecond == 2008)
+        #expect(VideoBitrate.default(width: 1920, height: 1080, framesPerSecond: 30).kilobitsPerSecond == 4000)
+        #expect(VideoBitrate.default(width: 3840, height: 2160, framesPerSecond: 30).kilobitsPerSecond == 12000)
+        let sizes = [(320, 240), (480, 360), (640, 480), (1280, 720), (1920, 1080), (3840, 2160)]
+        for (small, large) in zip(sizes, sizes.dropFirst()) {
+            for rate in [1.0, 15, 30, 60] {
+                let less = VideoBitrate.default(width: small.0, height: small.1, framesPerSecond: rate)
+                #expect(less < VideoBitrate.default(width: large.0, height: large.1, framesPerSecond: rate))
+                #expect(less < VideoBitrate.default(width: small.0, height: small.1, framesPerSecond: rate * 2))
+            }
+        }
+    }
+
+    @Test("Times subtract both ways")
+    func times() {
+        let early = MediaTime(nanoseconds: 1_000_000_000)
+        let late = MediaTime(nanoseconds: 1_500_000_000)
+        #expect(late.milliseconds(since: early) == 500)
+        #expect(early.seconds(since: late) == -0.5)
+        #expect(early < late)
+    }
+
+    @Test("Packets of a batch lie back to back")
+    func batch() {
+        let batch = RTPBatch(
+            bytes: [1, 2, 3, 4, 5, 6], ends: [1, 4, 6], captureTime: MediaTime(nanoseconds: 0), rtpTimestamp: 0,
+            isKeyframe: false)
+        #expect(batch.count == 3)
+        #expect((0..<3).map { Array(batch.bytes[batch.range($0)]) } == [[1], [2, 3, 4], [5, 6]])
+    }
+}

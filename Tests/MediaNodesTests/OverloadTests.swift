@@ -1,0 +1,117 @@
+import MediaGraph
+import MediaNodes
+import Testing
+
+extension MediaNodesTests {
+    @Suite struct OverloadTests {
+        @Test("An encoder that cannot keep up drops the oldest frames, counted, and says so")
+        func overload() async throws {
+            let batches = Collected<RTPBatch>()
+            var bindings = NodeBindings()
+            // A consumer that takes 50 ms a frame holds the encoder up as a slow machine would.
+            bindings.rtpOutputs["video"] = { batch in
+                batches.append(batch)
+                var spin = ContinuousClock.now + .milliseconds(50)
+                while ContinuousClock.now < spin { spin = spin + .zero }
+            }
+            let pipeline = try MediaPipeline(
+                MediaGraph {
+                    Chain {
+                        Node.testPattern("pattern", width: 320, height: 240, framesPerSecond: 60)
+                        Node.videoEncoder("encoder")
+                        Node.rtpOutput("video")
+                    }
+                }, bindings: bindings)
+            try await pipeline.start()
+            await eventually("30 frames") { batches.count >= 30 }
+            let running = try #require(pipeline.statistics.encoders["encoder"])
+            #expect(running.captured == running.encoded + running.droppedBeforeEncoder + running.inFlight)
+            #expect(running.inFlight <= 4)
+            #expect(!running.encoderKeepsUp)
+            await pipeline.stop()
+            let stopped = try #require(pipeline.statistics.encoders["encoder"])
+            #expect(stopped.captured == stopped.encoded + stopped.droppedBeforeEncoder)
+            #expect(stopped.inFlight == 0)
+            #expect(stopped.encoded == batches.count)
+            #expect(stopped.droppedBeforeEncoder > 30)
+            // What is encoded is fresh: at most the queue and the frame in hand lie before it.
+            let gaps = zip(batches.all, batches.all.dropFirst()).map {
+                $1.captureTime.milliseconds(since: $0.captureTime)
+            }
+            #expect((gaps.median ?? 0) > 40)
+        }
+
+        @Test("Bitrate follows a change while the encoder runs", arguments: VideoCodec.allCases)
+        func bitrate(codec: VideoCodec) async throws {
+            let batches = Collected<Int>()
+            var bindings = NodeBindings()
+            bindings.rtpOutputs["video"] = { batches.append($0.bytes.count) }
+            let pipeline = try MediaPipeline(
+                MediaGraph {
+                    Chain {
+                        Node.file("clip", path: clip)
+                        Node.scale(width: 320)
+                        Node.videoEncoder("encoder", codec: codec, bitrate: .kilobitsPerSecond(800))
+                        Node.rtpOutput("video")
+                    }
+                }, bindings: bindings)
+            try await pipeline.start()
+            await eventually("40 frames") { batches.count >= 40 }
+            pipeline.setBitrate(.kilobitsPerSecond(100), "encoder")
+            #expect(pipeline.statistics.encoders["encoder"]?.targetBitsPerSecond == 100_000)
+            await eventually("100 frames") { batches.count >= 100 }
+            await pipeline.stop()
+            let before = batches.all[10..<40].reduce(0, +) * 8 * 25 / 30
+            let after = batches.all[60..<100].reduce(0, +) * 8 * 25 / 40
+            print("\(codec) bit/s before", before, "after", after)
+            #expect(after < before / 2)
+            #expect(after < 200_000)
+        }
+
+        @Test("A preview does not hold the encoder up")
+        func preview() async throws {
+            let batches = Collected<Int>()
+            let frames = Collected<Int>()
+            var bindings = NodeBindings()
+            bindings.rtpOutputs["video"] = { batches.append($0.count) }
+            bindings.frames["preview"] = { _ in
+                frames.append(1)
+                let end = ContinuousClock.now + .milliseconds(150)
+                while ContinuousClock.now < end {}
+            }
+            let pipeline = try MediaPipeline(
+                MediaGraph {
+                    Chain {
+                        Node.testPattern("pattern", width: 320, height: 240)
+                        Tee { Node.frames("preview") }
+                        Node.videoEncoder("encoder")
+                        Node.rtpOutput("video")
+                    }
+                }, bindings: bindings)
+            try await pipeline.start()
+            await eventually("40 frames") { batches.count >= 40 }
+            await pipeline.stop()
+            #expect(pipeline.statistics.encoders["encoder"]?.droppedBeforeEncoder ?? 99 < 10)
+            #expect(frames.count > 5 && frames.count < 20)
+        }
+
+        @Test("A non-looping file ends, and everything in it has been encoded")
+        func fileEnds() async throws {
+            let events = Collected<MediaEvent>()
+            var bindings = NodeBindings()
+            bindings.events = { events.append($0) }
+            let pipeline = try MediaPipeline(
+                MediaGraph {
+                    Chain {
+                        Node.file("clip", path: clip, loop: false)
+                        Node.null("video")
+                    }
+                }, bindings: bindings)
+            try await pipeline.start()
+            await eventually("the end") { events.all.contains { if case .ended = $0 { true } else { false } } }
+            await pipeline.stop()
+            #expect(pipeline.statistics.videoRenderers["video"]?.framesRendered == 132)
+            #expect(events.count == 2)
+        }
+    }
+}

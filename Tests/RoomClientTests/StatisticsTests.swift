@@ -1,0 +1,114 @@
+import MediaGraph
+import RTP
+import Testing
+
+@testable import RoomClient
+
+private func at(_ milliseconds: Int64) -> MonotonicTime {
+    MonotonicTime(nanoseconds: 1_000_000_000) + .milliseconds(milliseconds)
+}
+
+@Test func `a rate is the mean of about two seconds`() {
+    var window = RateWindow()
+    #expect(window.rate == 0)
+    for step in 0..<20 { window.sample(step * 15, now: at(Int64(step) * 500)) }
+    #expect(window.rate == 30)
+    // A stop shows within some seconds.
+    for step in 20..<26 { window.sample(19 * 15, now: at(Int64(step) * 500)) }
+    #expect(window.rate == 0)
+}
+
+@Test func `keyframes are spaced, and none that was asked for is forgotten`() {
+    var requests = KeyframeRequests()
+    #expect(requests.asked(at: at(0)) == .now)
+    #expect(requests.asked(at: at(10)) == .at(at(100)))
+    #expect(requests.asked(at: at(50)) == .pending)
+    requests.delivered(at: at(100))
+    #expect(requests.asked(at: at(199)) == .at(at(200)))
+    requests.delivered(at: at(200))
+    #expect(requests.asked(at: at(300)) == .now)
+    #expect(requests.count == 5)
+}
+
+@Test func `a capture time is found by its RTP timestamp until it is old`() throws {
+    let ledger = CaptureLedger()
+    let key = CaptureLedger.Key(server: try ServerAddress("ws://127.0.0.1:1"), stream: 7)
+    #expect(ledger.captureTime(key, rtpTimestamp: 0) == nil)
+    for frame in 0..<1000 {
+        ledger.record(key, rtpTimestamp: UInt32(frame * 3000), captured: MediaTime(nanoseconds: UInt64(frame)))
+    }
+    #expect(ledger.captureTime(key, rtpTimestamp: 999 * 3000) == MediaTime(nanoseconds: 999))
+    #expect(ledger.captureTime(key, rtpTimestamp: 488 * 3000) == MediaTime(nanoseconds: 488))
+    #expect(ledger.captureTime(key, rtpTimestamp: 487 * 3000) == nil)
+    #expect(ledger.captureTime(key, rtpTimestamp: 1) == nil)
+    #expect(ledger.timestamps(key) == (488..<1000).map { UInt32($0 * 3000) })
+    let other = CaptureLedger.Key(server: try ServerAddress("ws://127.0.0.1:2"), stream: 7)
+    #expect(ledger.captureTime(other, rtpTimestamp: 999 * 3000) == nil)
+    ledger.remove(key)
+    #expect(ledger.captureTime(key, rtpTimestamp: 999 * 3000) == nil)
+}
+
+/// A picture without samples.
+private final class NoPicture: VideoFrameStorage {
+    func withPlane<Result>(_ plane: VideoPlane, _ body: (RawSpan, Int) throws -> Result) rethrows -> Result {
+        try body([UInt8](repeating: 0, count: 16).span.bytes, 4)
+    }
+}
+
+private func frame(rtp: UInt32?, handedOver: MonotonicTime) -> VideoFrame {
+    VideoFrame(
+        width: 4, height: 4, captureTime: MediaTime(nanoseconds: 0), rtpTimestamp: rtp,
+        handedOver: MediaTime(nanoseconds: handedOver.nanoseconds), storage: NoPicture())
+}
+
+private func numbers(_ monitor: StreamMonitor) -> RoomStatistics.Received {
+    var entry = RoomStatistics.Received(streamId: 1, participantId: "p", isVideo: true)
+    monitor.fill(&entry, connectStarted: at(0))
+    return entry
+}
+
+@Test func `latency is told by RTP timestamp where the publisher is in this process`() throws {
+    let key = CaptureLedger.Key(server: try ServerAddress("ws://127.0.0.1:3"), stream: 1)
+    let monitor = StreamMonitor(key: key)
+    for index in 0..<100 {
+        let captured = at(Int64(index) * 33)
+        let timestamp = UInt32(index * 2970)
+        CaptureLedger.shared.record(
+            key, rtpTimestamp: timestamp, captured: MediaTime(nanoseconds: captured.nanoseconds))
+        monitor.rendered(frame(rtp: timestamp, handedOver: captured + .milliseconds(index < 90 ? 10 : 50)))
+    }
+    let entry = numbers(monitor)
+    #expect(entry.framesRendered == 100)
+    #expect(entry.firstFrameMilliseconds == 10)
+    #expect(entry.longestGapMilliseconds == 73)
+    let latency = try #require(entry.latency)
+    #expect(latency.method == .rtpTimestamp)
+    #expect(latency.medianMilliseconds == 10)
+    #expect(latency.p95Milliseconds == 50)
+    CaptureLedger.shared.remove(key)
+}
+
+@Test func `latency is told by sender reports where the publisher is elsewhere`() throws {
+    let monitor = StreamMonitor(key: .init(server: try ServerAddress("ws://127.0.0.1:4"), stream: 1))
+    let now = at(5000)
+    // Without a report nothing is known.
+    monitor.rendered(frame(rtp: 90_000, handedOver: now))
+    #expect(numbers(monitor).latency == nil)
+    // On the publisher's wall, 60 ms ago, its stream was at 90,000.
+    monitor.senderReport(ntp: WallClock.time(at: now + .milliseconds(-60)), rtp: RTPTimestamp(90_000))
+    monitor.rendered(frame(rtp: 90_000 + 1800, handedOver: now))
+    let latency = try #require(numbers(monitor).latency)
+    #expect(latency.method == .senderReport)
+    #expect(abs(latency.medianMilliseconds - 40) < 1)
+}
+
+@Test func `pictures go to every sink, and to none that was removed`() {
+    let fanout = FrameFanout()
+    let seen = Seen()
+    let first = fanout.add { _ in seen.add(1) }
+    _ = fanout.add { _ in seen.add(2) }
+    fanout.deliver(frame(rtp: nil, handedOver: at(0)))
+    fanout.remove(first)
+    fanout.deliver(frame(rtp: nil, handedOver: at(0)))
+    #expect(seen.all == [1, 2, 2])
+}

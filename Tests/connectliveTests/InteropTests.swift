@@ -1,0 +1,82 @@
+import Foundation
+import Testing
+
+/// Other stacks at the other end: scripts in Tests/interop that print one line of JSON and exit 0 when what they expected
+/// happened.
+private func run(_ script: String, _ arguments: [String], seconds: Double = 90) throws -> [String: Any] {
+    let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+    let path = root.appendingPathComponent("interop/\(script)").path
+    // Debian's own Python: that is where Debian's packages for Python are.
+    let program = try RunningProgram("/usr/bin/python3", [path] + arguments, folder: TemporaryFolder())
+    let result = try program.finish(seconds: seconds)
+    #expect(result.status == 0, "\(script): \(result.output)\(result.error)")
+    let line = result.output.split(separator: "\n").last ?? ""
+    return try #require(try JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any])
+}
+
+@Suite(.serialized) struct ChromiumTests {
+    @Test func `a browser and our programs see and hear each other`() throws {
+        let server = try TestServer()
+        let publisher = try CommandLineTool(["publish", "--room", "r", "--file", clip], folder: server.folder)
+        _ = try publisher.waitForText("publishing VP8")
+        let viewer = try CommandLineTool(
+            ["view", "--room", "r", "--report", "r.json", "--seconds", "25"], folder: server.folder)
+        let seen = try run(
+            "chromium.py",
+            [
+                "--page", "\(server.page)?room=r&join=1", "--seconds", "14", "--expect-video-from-others", "1",
+                "--expect-audio", "--expect-publishing", "--expect-srtp", "GCM",
+            ])
+        #expect((seen["publishing"] as? [String: Any])?["codec"] as? String == "video/VP8")
+        let ended = try viewer.finish(seconds: 60)
+        #expect(ended.status == 0, "\(ended.error)")
+        let report = try JSONSerialization.jsonObject(
+            with: Data(contentsOf: URL(fileURLWithPath: server.folder.file("r.json"))))
+        let streams = try #require((report as? [String: Any])?["streams"] as? [[String: Any]])
+        let camera = streams.filter { $0["media"] as? String == "video" && $0["width"] as? Int == 640 }
+        #expect((camera.first?["framesRendered"] as? Int ?? 0) > 40, "\(streams)")
+        let sound = streams.filter { $0["media"] as? String == "audio" }
+        #expect(sound.count == 2)
+        // The made-up microphone of the browser beeps once a second.
+        #expect(sound.allSatisfy { ($0["audioSecondsRendered"] as? Double ?? 0) > 0.2 }, "\(streams)")
+    }
+
+    @Test func `a browser shows H264 as well as VP8`() throws {
+        let server = try TestServer()
+        let codecs = ["vp8", "h264"]
+        let publishers = try codecs.map {
+            try CommandLineTool(["publish", "--room", "r", "--test-pattern", "--codec", $0], folder: server.folder)
+        }
+        for publisher in publishers { _ = try publisher.waitForText("publishing") }
+        let seen = try run(
+            "chromium.py",
+            [
+                "--page", "\(server.page)?room=r&join=1", "--viewer", "--seconds", "12",
+                "--expect-video-from-others", "2",
+            ])
+        #expect(
+            ((seen["video"] as? [String: Any])?["codecs"] as? [String])?.sorted() == ["video/H264", "video/VP8"],
+            "\(seen)")
+    }
+}
+
+@Suite(.serialized) struct AiortcTests {
+    @Test(arguments: ["vp8", "h264"])
+    func `a stack that knows only docs signalling md sees a video and is seen`(codec: String) throws {
+        let server = try TestServer(["--service-id", "svc", "--service-secret", "a secret"])
+        let publisher = try CommandLineTool(
+            ["publish", "--room", "r", "--test-pattern", "--codec", codec], folder: server.folder)
+        _ = try publisher.waitForText("publishing")
+        let viewer = try CommandLineTool(
+            ["view", "--room", "r", "--report", "r.json", "--seconds", "14"], folder: server.folder)
+        let seen = try run(
+            "aiortc_client.py",
+            [
+                "--server", String(server.page.dropLast()), "--service-id", "svc", "--service-secret", "a secret",
+                "--room", "r", "--seconds", "40",
+            ])
+        // This stack knows no other profile: the fallback is what it got.
+        #expect((seen["srtpProfile"] as? String)?.contains("CM") == true, "\(seen)")
+        #expect(try viewer.finish(seconds: 60).status == 0)
+    }
+}

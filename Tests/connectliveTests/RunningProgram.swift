@@ -1,0 +1,113 @@
+import Foundation
+import Glibc
+import Synchronization
+import Testing
+
+/// Another program in a folder of its own, without any server file or key of whoever runs the tests.
+class RunningProgram {
+    struct Result {
+        var status: Int32
+        var output: String
+        var error: String
+    }
+
+    let process = Process()
+    private let output = Collector()
+    private let errors = Collector()
+    // Kept for as long as the program may use it.
+    private let folder: TemporaryFolder
+
+    init(
+        _ program: String, _ arguments: [String], folder: TemporaryFolder, environment: [String: String] = [:]
+    ) throws {
+        self.folder = folder
+        process.executableURL = URL(fileURLWithPath: program)
+        process.arguments = arguments
+        process.currentDirectoryURL = URL(fileURLWithPath: folder.path)
+        var variables = ProcessInfo.processInfo.environment.filter { !$0.key.hasPrefix("CONNECTLIVE_") }
+        variables["XDG_RUNTIME_DIR"] = folder.path
+        variables.removeValue(forKey: "DISPLAY")
+        variables.removeValue(forKey: "WAYLAND_DISPLAY")
+        process.environment = variables.merging(environment) { $1 }
+        process.standardInput = FileHandle.nullDevice
+        process.standardOutput = output.pipe
+        process.standardError = errors.pipe
+        try process.run()
+    }
+
+    deinit {
+        if process.isRunning { kill(process.processIdentifier, SIGKILL) }
+    }
+
+    func finish(seconds: Double) throws -> Result {
+        let ended = wait(seconds: seconds) { !self.process.isRunning }
+        if !ended { kill(process.processIdentifier, SIGKILL) }
+        process.waitUntilExit()
+        try #require(ended, "\(process.arguments ?? []) still ran after \(seconds) s: \(errors.finish())")
+        return Result(status: process.terminationStatus, output: output.finish(), error: errors.finish())
+    }
+
+    /// Waits for a line on standard output or standard error that contains the text.
+    func waitForText(_ text: String, seconds: Double = 20) throws -> String {
+        var found: String?
+        let ended = wait(seconds: seconds) {
+            let lines = (self.output.text + "\n" + self.errors.text).split(separator: "\n")
+            found = lines.first { $0.contains(text) }.map(String.init)
+            return found != nil || !self.process.isRunning
+        }
+        return try #require(found, "no '\(text)' (\(ended ? "ended" : "still running")): \(errors.text)")
+    }
+
+    func interrupt() { kill(process.processIdentifier, SIGINT) }
+
+    private func wait(seconds: Double, for condition: () -> Bool) -> Bool {
+        let deadline = ContinuousClock.now + .seconds(seconds)
+        while !condition() {
+            guard ContinuousClock.now < deadline else { return false }
+            // Another process's end has no event that a test could wait on portably: look again shortly.
+            usleep(20_000)
+        }
+        return true
+    }
+}
+
+/// Reads a pipe to its end in the background.
+private final class Collector: Sendable {
+    let pipe = Pipe()
+    private let data = Mutex(Data())
+    private let ended = DispatchSemaphore(value: 0)
+
+    init() {
+        let handle = pipe.fileHandleForReading
+        Thread.detachNewThread { [self] in
+            while true {
+                let part = handle.availableData
+                if part.isEmpty { break }
+                data.withLock { $0 += part }
+            }
+            ended.signal()
+        }
+    }
+
+    var text: String { String(decoding: data.withLock { $0 }, as: UTF8.self) }
+
+    func finish() -> String {
+        _ = ended.wait(timeout: .now() + 2)
+        return text
+    }
+}
+
+/// A folder that is gone with the test.
+final class TemporaryFolder {
+    let path: String
+
+    init() throws {
+        path = FileManager.default.temporaryDirectory.appendingPathComponent("connectlive-\(UUID().uuidString)").path
+        try FileManager.default.createDirectory(
+            atPath: path, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+    }
+
+    deinit { try? FileManager.default.removeItem(atPath: path) }
+
+    func file(_ name: String) -> String { path + "/" + name }
+}

@@ -1,0 +1,289 @@
+#!/usr/bin/python3
+"""What connectlive does between machines: a server, who publishes and who watches, each in a network namespace.
+
+    behaviours.py --connectlive .build/debug/connectlive [--list] [BEHAVIOUR ...]
+
+Runs those named, else all; prints a line for each and exits 0 if all are as they should be. Needs Debian's iproute2, and
+root or a kernel that lets users make namespaces of their own. Everything runs in a process namespace whose first process
+is this program: when it ends, however it does, so does everything that it started, and the networks go with it."""
+import argparse
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+
+from hosts import Broken, Network, expect, wait_for
+from room import PORT, Participant, is_reachable, request, sign_in
+
+SERVICE, SECRET = "service-of-the-test", "secret-of-the-test"
+KEY = {"CONNECTLIVE_SERVICE_ID": SERVICE, "CONNECTLIVE_SERVICE_SECRET": SECRET}
+# Small enough to leave a shared machine time to keep up.
+PATTERN = ("--room", "r", "--test-pattern", "--size", "320x240", "--fps", "15")
+RATE = 15
+CUT = 5.0
+# A participant or a server that fell silent is given up within this.
+NOTICED = 10.0
+
+
+def serve(host, *flags):
+    server = host.start("serve", *flags, **KEY)
+    server.wait_for_line("Serving rooms at ws://")
+    return server
+
+
+def publish(host, server):
+    """By flags, as `view` below does it by the environment."""
+    return host.start("publish", *PATTERN, "--server", f"ws://{server.address}:{PORT}", "--service-id", SERVICE,
+                      "--service-secret", SECRET)
+
+
+def view(host, server, *flags):
+    return host.start("view", "--room", "r", "--no-window", "--report", "report.json", *flags,
+                      **KEY | {"CONNECTLIVE_SERVER": f"ws://{server.address}:{PORT}"})
+
+
+def watcher(host, address):
+    """Sees on the server's own host, where nothing is cut, what others would be told."""
+    return Participant(host, address, sign_in(host, address, SERVICE, SECRET), "r")
+
+
+def read_report(host):
+    with open(os.path.join(host.folder, "report.json"), encoding="utf-8") as file:
+        return json.load(file)
+
+
+def three_hosts(network):
+    return network.host("server"), network.host("publisher"), network.host("viewer")
+
+
+def a_server_on_all_addresses_is_used_from_other_machines(network):
+    server, publisher, viewer = three_hosts(network)
+    program = serve(server, "--listen", f"0.0.0.0:{PORT}")
+    given = watcher(viewer, server.address).offered_addresses()
+    expect(given >= {server.address, "127.0.0.1"}, f"the server gives the candidates {given}")
+    before = viewer.bytes_received()
+    publishing, viewing = publish(publisher, server), view(viewer, server)
+    viewing.wait_for_pictures(RATE * 0.8)
+    viewing.interrupt()
+    report, crossed = read_report(viewer), viewer.bytes_received() - before
+    expect(report["framesRendered"] > RATE, f"{report['framesRendered']} frames were rendered")
+    expect(report["latencyMethod"] == "rtcp-sender-report", f"latency was measured by {report['latencyMethod']}")
+    # 250 kbit/s is what the encoder makes at the least; signalling alone is some 10 kB.
+    expect(crossed > 60_000, f"only {crossed} bytes went to the viewer's machine, too few to be its pictures")
+    publishing.interrupt()
+    program.interrupt()
+    return f"candidates {sorted(given)}, {report['framesRendered']} frames, {crossed} bytes to the viewer's machine"
+
+
+def a_server_on_one_address_gives_that_address_alone(network):
+    server, viewer = network.host("server"), network.host("viewer")
+    server.add_address("10.77.1.1")
+    serve(server, "--listen", f"{server.address}:{PORT}")
+    given = watcher(viewer, server.address).offered_addresses()
+    expect(given == {server.address}, f"told to listen on {server.address}, the server gives the candidates {given}")
+    expect(not is_reachable(server, "127.0.0.1"), "it listens on 127.0.0.1 too")
+    return f"candidates {sorted(given)}"
+
+
+def a_server_on_loopback_stays_on_its_machine(network):
+    server, viewer = network.host("server"), network.host("viewer")
+    serve(server)
+    given = watcher(server, "127.0.0.1").offered_addresses()
+    expect(given == {"127.0.0.1"}, f"the server gives the candidates {given}")
+    viewing = view(viewer, server)
+    took = viewing.expect_failure(1305, NOTICED)
+    sentence = viewing.sentences()[0]
+    expect(f"{server.address}:{PORT}" in sentence, f"the sentence does not name the server: {sentence}")
+    # A machine that is not there does not even refuse.
+    network.set_switch(False)
+    took_unanswered = view(viewer, server).expect_failure(1305, NOTICED)
+    return f"refused after {took:.1f} s, unanswered after {took_unanswered:.1f} s"
+
+
+def page_token(host, address, **headers):
+    status, text = request(host, address, "GET", "/v1/page-token?room=r", headers=headers)
+    return status, json.loads(text)
+
+
+def a_page_elsewhere_has_a_token_only_of_an_open_server(network):
+    server, browser = network.host("server"), network.host("browser")
+    page = f"http://{server.address}:{PORT}"
+    closed = serve(server, "--listen", f"0.0.0.0:{PORT}")
+    expect("html" in request(browser, server.address, "GET", "/?room=r")[1], "the page itself is not served")
+    # Whatever a program elsewhere claims, it is not on the server's machine.
+    for headers in ({}, {"Origin": page}, {"Host": f"127.0.0.1:{PORT}"}, {"Host": "localhost"}):
+        status, body = page_token(browser, server.address, **headers)
+        expect((status, body.get("code")) == (403, "-11004"), f"with {headers} the answer is {status} {body}")
+        expect("--open" in body["message"], f"the refusal does not name --open: {body}")
+    expect(page_token(server, "127.0.0.1")[0] == 200, "the page has no token on the server's own machine")
+    closed.interrupt()
+    serve(server, "--listen", f"0.0.0.0:{PORT}", "--open")
+    status, body = page_token(browser, server.address, Origin=page)
+    expect(status == 200, f"an open server answered {status} {body}")
+    status, _ = page_token(browser, server.address, Origin="http://elsewhere.example")
+    expect(status == 403, f"a page of another origin was answered {status}")
+    expect(Participant(browser, server.address, body["accessToken"], "r").joined["type"] == "joined", "it does not open")
+    other = Participant(browser, server.address, body["accessToken"], "other").joined
+    expect(other.get("code") == "-11004", f"the token for one room opens another: {other}")
+    return f"403 without --open, 200 with it, for {body['expiresIn']} s and one room"
+
+
+def a_cut_of_five_seconds_is_survived(network):
+    server, publisher, viewer = three_hosts(network)
+    serve(server, "--listen", f"0.0.0.0:{PORT}")
+    seen = watcher(server, "127.0.0.1")
+    publishing = publish(publisher, server)
+    seen.wait_for_publisher(0)
+    viewing = view(viewer, server)
+    viewing.wait_for_pictures(RATE * 0.8)
+    network.set_switch(False)
+    begun = time.monotonic()
+    wait_for(lambda: time.monotonic() - begun >= CUT, CUT + 1, "the end of the cut")
+    network.set_switch(True)
+    back = time.monotonic()
+    viewing.wait_for_pictures(RATE * 0.8)
+    # The call is not only still there but known to be: whoever had been given up would have been told by now.
+    wait_for(lambda: time.monotonic() - begun >= NOTICED, NOTICED, "the end of the time in which silence is noticed")
+    for program in (publishing, viewing):
+        expect(program.process.poll() is None, f"{program.name} did not survive the cut: {program.tail()}")
+    left = [message for _, message in seen.messages if message["type"] == "participantLeft"]
+    expect(not left, f"the others were told that somebody left: {left}")
+    viewing.interrupt()
+    publishing.interrupt()
+    gap = read_report(viewer)["streams"][0]["longestGapMs"] / 1000
+    expect(CUT - 0.5 <= gap <= CUT + 4, f"the picture stood still for {gap:.1f} s at a cut of {CUT} s")
+    return f"the picture stood still for {gap:.2f} s"
+
+
+def a_longer_cut_ends_with_a_sentence(network):
+    server, publisher, viewer = three_hosts(network)
+    serve(server, "--listen", f"0.0.0.0:{PORT}")
+    seen = watcher(server, "127.0.0.1")
+    publishing = publish(publisher, server)
+    who = seen.wait_for_publisher(0)
+    viewing = view(viewer, server)
+    viewing.wait_for_pictures(RATE * 0.8)
+    server.set_cable(False)
+    begun = time.monotonic()
+    # One second for the camera's pipelines to stop on a busy machine.
+    for program in (publishing, viewing):
+        program.expect_failure(1312, begun + NOTICED + 1 - time.monotonic())
+    took = time.monotonic() - begun
+    left = seen.wait_for_leaving(who, begun, NOTICED)
+    frames = read_report(viewer)["framesRendered"]
+    expect(frames > 0, "the report of a viewer that was cut off is empty")
+    server.set_cable(True)
+    wait_for(lambda: is_reachable(viewer, server.address), 5, "the server after the cut")
+    return f"ended after {took:.1f} s, left the room after {left:.1f} s"
+
+
+def a_participant_that_dies_or_falls_silent_is_gone_within_ten_seconds(network):
+    server = network.host("server")
+    serve(server, "--listen", f"0.0.0.0:{PORT}")
+    seen = watcher(server, "127.0.0.1")
+    victims = []
+    for number, name in enumerate(("killed", "stopped", "unplugged")):
+        host = network.host(name)
+        program = publish(host, server)
+        victims.append((host, program, seen.wait_for_publisher(number)))
+    (_, killed, killed_id), (_, stopped, stopped_id), (unplugged, _, unplugged_id) = victims
+    begun = time.monotonic()
+    killed.signal(signal.SIGKILL)
+    stopped.signal(signal.SIGSTOP)
+    unplugged.set_cable(False)
+    took = [seen.wait_for_leaving(killed_id, begun, 2)]
+    took += [seen.wait_for_leaving(name, begun, NOTICED) for name in (stopped_id, unplugged_id)]
+    return "gone after {:.1f} s (killed), {:.1f} s (stopped), {:.1f} s (unplugged)".format(*took)
+
+
+def the_demo_names_each_address_a_browser_elsewhere_can_open(network):
+    server, browser = network.host("server"), network.host("browser")
+    server.add_address("10.77.1.1")
+    demo = server.start("demo", "--listen", "0.0.0.0:7900", "--no-window")
+    wait_for(lambda: demo.line("camera") or demo.process.poll() is not None, 20, lambda: f"pages, not {demo.tail()}")
+    said = [line for _, line in demo.said]
+    for address in (server.address, "10.77.1.1"):
+        expect(any(f"elsewhere: http://{address}:7900/?room=demo&join=1" in line for line in said), f"it said {said}")
+    expect(any("127.0.0.1:7900" in line and "here" in line for line in said), f"it named no page for here: {said}")
+    expect(demo.line("no camera or microphone"), f"it did not tell what a browser allows there: {said}")
+    status, _ = request(browser, server.address, "GET", "/?room=demo&join=1", port=7900)
+    expect(status == 200, f"the page that it named is answered {status}")
+    status, text = request(browser, server.address, "GET", "/v1/page-token?room=demo", port=7900)
+    expect(status == 200, f"the page that it named has no token: {status} {text}")
+    demo.wait_for_line("Publishing")
+    demo.interrupt()
+    return "two addresses named, and open"
+
+
+BEHAVIOURS = [
+    a_server_on_all_addresses_is_used_from_other_machines,
+    a_server_on_one_address_gives_that_address_alone,
+    a_server_on_loopback_stays_on_its_machine,
+    a_page_elsewhere_has_a_token_only_of_an_open_server,
+    a_cut_of_five_seconds_is_survived,
+    a_longer_cut_ends_with_a_sentence,
+    a_participant_that_dies_or_falls_silent_is_gone_within_ten_seconds,
+    the_demo_names_each_address_a_browser_elsewhere_can_open,
+]
+
+
+def in_namespaces():
+    """The command that makes the namespaces: as root plainly, else in a user namespace where one is root."""
+    namespaces = ["unshare", "--net", "--pid", "--fork", "--kill-child"]
+    if os.geteuid() != 0:
+        namespaces[1:1] = ["--user", "--map-root-user"]
+    done = subprocess.run([*namespaces, "true"], capture_output=True, text=True)
+    if done.returncode != 0:
+        sys.exit(f"No network namespace can be made ({done.stderr.strip()}): run as root, or let users make namespaces.")
+    return namespaces
+
+
+def run(behaviour, folder):
+    begun, network = time.monotonic(), None
+    try:
+        network = Network(folder, dict(os.environ))
+        outcome = behaviour(network)
+        print(f"passed  {behaviour.__name__} ({time.monotonic() - begun:.1f} s): {outcome}", flush=True)
+        return True
+    except Broken as broken:
+        print(f"FAILED  {behaviour.__name__} ({time.monotonic() - begun:.1f} s): {broken}", flush=True)
+    except Exception:  # a fault of the test itself, or of the machine
+        print(f"FAILED  {behaviour.__name__}: {traceback.format_exc()}", flush=True)
+    finally:
+        if network:
+            network.close()
+    return False
+
+
+def main():
+    names = {behaviour.__name__: behaviour for behaviour in BEHAVIOURS}
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--connectlive", help="the binary")
+    parser.add_argument("--folder", help="where programs write; else a temporary one")
+    parser.add_argument("--list", action="store_true", help="name the behaviours")
+    parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("behaviours", nargs="*", metavar="BEHAVIOUR")
+    options = parser.parse_args()
+    if options.list:
+        return print("\n".join(names))
+    if unknown := set(options.behaviours) - set(names):
+        parser.error(f"no such behaviour: {', '.join(sorted(unknown))}")
+    if not options.connectlive or not os.access(options.connectlive, os.X_OK):
+        parser.error("name the binary with --connectlive")
+    if not options.inside:
+        with tempfile.TemporaryDirectory(prefix="connectlive-network-") as folder:
+            command = [*in_namespaces(), sys.executable, os.path.abspath(__file__), "--inside", "--connectlive",
+                       os.path.abspath(options.connectlive), "--folder", options.folder or folder, *options.behaviours]
+            sys.exit(subprocess.run(command).returncode)
+    os.environ["CONNECTLIVE"] = options.connectlive
+    chosen = options.behaviours or list(names)
+    results = [run(names[name], os.path.join(options.folder, name)) for name in chosen]
+    sys.exit(0 if all(results) else 1)
+
+
+if __name__ == "__main__":
+    main()

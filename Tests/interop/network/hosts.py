@@ -1,0 +1,234 @@
+"""Hosts on one machine: network namespaces on a switch, and the programs and sockets in them.
+
+Must be run where namespaces may be made, see `run` in behaviours.py. Only the main thread enters namespaces. A namespace
+lives as long as its file descriptor here and the programs in it, so nothing stays behind."""
+import ctypes
+import fcntl
+import os
+import pty
+import re
+import select
+import signal
+import struct
+import subprocess
+import termios
+import threading
+import time
+
+NEW_NETWORK = 0x40000000  # CLONE_NEWNET
+PREFIX = "10.77.0."
+libc = ctypes.CDLL(None, use_errno=True)
+
+
+class Broken(Exception):
+    """A behaviour that is not as it should be, in one sentence."""
+
+
+def expect(condition, sentence):
+    if not condition:
+        raise Broken(sentence)
+
+
+def wait_for(condition, seconds, what):
+    """Returns the condition's value as soon as it holds."""
+    deadline = time.monotonic() + seconds
+    while True:
+        if value := condition():
+            return value
+        expect(time.monotonic() < deadline, f"waited {seconds} s in vain for {what() if callable(what) else what}")
+        time.sleep(0.02)
+
+
+def ip(*words, keep=()):
+    done = subprocess.run(["ip", *words], capture_output=True, text=True, pass_fds=keep)
+    expect(done.returncode == 0, f"'ip {' '.join(words)}' failed: {done.stderr.strip()}")
+    return done.stdout
+
+
+def check(result):
+    if result != 0:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+
+
+def namespace():
+    return os.open("/proc/thread-self/ns/net", os.O_RDONLY)
+
+
+class Network:
+    """A switch with a cable to each host. Where it is made has no other network."""
+
+    def __init__(self, folder, environment):
+        self.folder, self.environment = folder, environment
+        self.outside, self.hosts, self.programs, self.participants = namespace(), {}, [], []
+        ip("link", "add", "switch", "type", "bridge", "forward_delay", "0", "mcast_snooping", "0")
+        ip("link", "set", "switch", "up")
+
+    def host(self, name):
+        self.hosts[name] = host = Host(self, name, f"{PREFIX}{len(self.hosts) + 1}")
+        return host
+
+    def set_switch(self, is_on):
+        """Off, everything between the hosts vanishes without a word to any of them."""
+        ip("link", "set", "switch", "up" if is_on else "down")
+
+    def close(self):
+        for participant in self.participants:
+            participant.close()
+        for program in self.programs:
+            program.kill()
+        for host in self.hosts.values():
+            os.close(host.namespace)
+        ip("link", "delete", "switch")
+        for host in self.hosts.values():
+            # A namespace is gone a little after the last program in it, and its end of the cable with it.
+            subprocess.run(["ip", "link", "delete", host.port], capture_output=True)
+        os.close(self.outside)
+
+
+class Host:
+    """`with host:` is in its namespace: programs started and sockets opened there stay there."""
+
+    def __init__(self, network, name, address):
+        self.network, self.name, self.address, self.port = network, name, address, f"to-{name}"
+        self.folder = os.path.join(network.folder, name)
+        os.makedirs(self.folder, mode=0o700, exist_ok=True)
+        check(libc.unshare(NEW_NETWORK))
+        self.namespace = namespace()
+        check(libc.setns(network.outside, NEW_NETWORK))
+        ip("link", "add", self.port, "type", "veth", "peer", "name", "eth0", "netns",
+           f"/proc/self/fd/{self.namespace}", keep=[self.namespace])
+        ip("link", "set", self.port, "master", "switch", "up")
+        with self:
+            ip("link", "set", "lo", "up")
+            ip("address", "add", f"{address}/24", "dev", "eth0")
+            ip("link", "set", "eth0", "up")
+
+    def __enter__(self):
+        check(libc.setns(self.namespace, NEW_NETWORK))
+        return self
+
+    def __exit__(self, *_):
+        check(libc.setns(self.network.outside, NEW_NETWORK))
+
+    def add_address(self, address):
+        with self:
+            ip("address", "add", f"{address}/24", "dev", "eth0")
+
+    def set_cable(self, is_plugged):
+        ip("link", "set", self.port, "up" if is_plugged else "down")
+
+    def bytes_received(self):
+        """What the switch has handed to this host."""
+        with open("/proc/thread-self/net/dev", encoding="ascii") as table:
+            line = next(line for line in table if line.split(":")[0].strip() == self.port)
+        return int(line.split(":")[1].split()[8])
+
+    def start(self, *arguments, **environment):
+        """Runs connectlive in a folder of this host, without any server file of another."""
+        program = Program(self, arguments, environment)
+        self.network.programs.append(program)
+        return program
+
+
+class Program:
+    """A running connectlive, with what it says: lines on standard output, and standard error as on a terminal, where its
+    status is there twice a second."""
+
+    def __init__(self, host, arguments, environment):
+        self.name = f"{arguments[0]} on {host.name}"
+        ours, terminal = pty.openpty()
+        fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 50, 500, 0, 0))
+        variables = {key: value for key, value in host.network.environment.items() if not key.startswith("CONNECTLIVE")}
+        for key in ("DISPLAY", "WAYLAND_DISPLAY"):
+            variables.pop(key, None)
+        variables |= {"XDG_RUNTIME_DIR": host.folder} | environment
+        with host:
+            self.process = subprocess.Popen(
+                [host.network.environment["CONNECTLIVE"], *arguments], cwd=host.folder, env=variables,
+                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=terminal, start_new_session=True)
+        os.close(terminal)
+        self.said = []  # (when, line)
+        self.reader = threading.Thread(target=self.read, args=(ours,), daemon=True)
+        self.reader.start()
+
+    def read(self, terminal):
+        rest = {self.process.stdout.fileno(): b"", terminal: b""}
+        while rest:
+            for source in select.select(list(rest), [], [])[0]:
+                try:
+                    data = os.read(source, 65536)
+                except OSError:  # how a terminal says that everybody has closed it
+                    data = b""
+                *lines, rest[source] = re.split(rb"[\r\n]+", rest[source] + data) if data else [rest[source], b""]
+                if not data:
+                    del rest[source]
+                for line in lines:
+                    if text := line.decode(errors="replace").replace("\x1b[K", "").strip():
+                        self.said.append((time.monotonic(), text))
+        os.close(terminal)
+
+    def line(self, text, since=0):
+        """The first line that holds the text, said since then."""
+        return next((line for when, line in list(self.said) if when >= since and text in line), None)
+
+    def wait_for_line(self, text, seconds=20):
+        wait_for(lambda: self.line(text) or self.process.poll() is not None, seconds,
+                 lambda: f"'{text}' from {self.name}; it said: {self.tail()}")
+        line = self.line(text)
+        expect(line, f"{self.name} ended with {self.process.returncode} before it said '{text}': {self.tail()}")
+        return line
+
+    def frame_rate(self, since):
+        """The newest frames/s of a viewer's status said since then."""
+        for when, line in reversed(list(self.said)):
+            if when < since:
+                break
+            if found := re.search(r"([\d.]+) frames/s", line):
+                return float(found[1])
+        return 0.0
+
+    def wait_for_pictures(self, rate, seconds=20):
+        begun = time.monotonic()
+        wait_for(lambda: self.process.poll() is not None or self.frame_rate(begun) >= rate, seconds,
+                 lambda: f"{rate} frames/s at {self.name}; it said: {self.tail()}")
+        expect(self.process.poll() is None, f"{self.name} ended instead of showing pictures: {self.tail()}")
+
+    def signal(self, number):
+        self.process.send_signal(number)
+
+    def end(self, seconds):
+        """Waits for the end; returns the exit code, and how long it took."""
+        begun = time.monotonic()
+        try:
+            code = self.process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            raise Broken(f"{self.name} still ran after {seconds} s; it said: {self.tail()}") from None
+        self.reader.join(2)
+        return code, time.monotonic() - begun
+
+    def interrupt(self):
+        """Ctrl-C; it leaves at once and with 0."""
+        self.signal(signal.SIGINT)
+        code, _ = self.end(10)
+        expect(code == 0, f"{self.name} exited with {code} at Ctrl-C: {self.tail()}")
+
+    def sentences(self):
+        """The failures that it told."""
+        return [line for _, line in list(self.said) if line.startswith("connectlive: ")]
+
+    def expect_failure(self, code, seconds):
+        """It ends with 1 and one sentence with the code, within the seconds; returns how long it took."""
+        status, took = self.end(seconds)
+        said = self.sentences()
+        expect(status == 1, f"{self.name} exited with {status}, not 1: {self.tail()}")
+        expect(len(said) == 1 and said[0].endswith(f"[{code}]"), f"{self.name} told no single sentence [{code}]: {said}")
+        return took
+
+    def tail(self):
+        return " / ".join(line for _, line in list(self.said)[-6:]) or "nothing"
+
+    def kill(self):
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+        self.reader.join(2)
