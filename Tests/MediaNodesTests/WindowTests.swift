@@ -40,9 +40,11 @@ final class VirtualDisplay {
         close(ends[1])
         guard failure == 0 else { return nil }
         process = child
-        var line = [UInt8](repeating: 0, count: 16)
-        let count = read(ends[0], &line, line.count)
-        let text = String(decoding: line.prefix(max(count, 0)).prefix { $0 != 10 }, as: UTF8.self)
+        // The number and the end of its line may come one after the other.
+        var digits: [UInt8] = []
+        var character: UInt8 = 0
+        while read(ends[0], &character, 1) == 1, character != 10 { digits.append(character) }
+        let text = String(decoding: digits, as: UTF8.self)
         number = Int(text) ?? -1
         setenv("DISPLAY", ":\(number)", 1)
         unsetenv("WAYLAND_DISPLAY")

@@ -74,13 +74,13 @@ extension SignallingSession.Output {
     #expect(!session.hasEnded)
 }
 
-@Test func `it pings every two seconds and takes the pong for itself`() {
+@Test func `it pings every second and takes the pong for itself`() {
     var session = session()
-    #expect(session.nextTimeout == at(2))
-    #expect(session.handleTimeout(now: at(1.9)) == [])
-    #expect(session.handleTimeout(now: at(2)) == [.send(#"{"id":1,"type":"ping"}"#)])
-    #expect(session.receive(#"{"type":"pong","id":1}"#, now: at(2.01)) == [])
-    #expect(session.handleTimeout(now: at(4)) == [.send(#"{"id":2,"type":"ping"}"#)])
+    #expect(session.nextTimeout == at(1))
+    #expect(session.handleTimeout(now: at(0.9)) == [])
+    #expect(session.handleTimeout(now: at(1)) == [.send(#"{"id":1,"type":"ping"}"#)])
+    #expect(session.receive(#"{"type":"pong","id":1}"#, now: at(1.01)) == [])
+    #expect(session.handleTimeout(now: at(2)) == [.send(#"{"id":2,"type":"ping"}"#)])
 }
 
 @Test func `a silence of five seconds is survived`() throws {
@@ -93,12 +93,12 @@ extension SignallingSession.Output {
     #expect(session.handleTimeout(now: at(14)).allSatisfy { $0.end == nil })
 }
 
-@Test func `a server that is silent for eight and a half seconds is gone, and every request hears of it`() throws {
+@Test func `a server that is silent for nine seconds is gone, and every request hears of it`() throws {
     var session = session()
     session.heard(now: at(1))
     let (id, _) = try session.request(.leave, now: at(1))
-    #expect(session.handleTimeout(now: at(9.4)).allSatisfy { $0.end == nil })
-    let outputs = session.handleTimeout(now: at(9.5))
+    #expect(session.handleTimeout(now: at(9.9)).allSatisfy { $0.end == nil })
+    let outputs = session.handleTimeout(now: at(10))
     #expect(outputs.count == 2)
     #expect(outputs.first?.failure?.code == .connectionLost)
     guard case .answer(id, _) = outputs.first else {
@@ -108,10 +108,10 @@ extension SignallingSession.Output {
     let error = try #require(outputs.last?.end)
     #expect(error.code == .connectionLost)
     #expect(error.message.contains("ws://there:1"))
-    #expect(error.message.contains("8 s"))
+    #expect(error.message.contains("9 s"))
     #expect(session.hasEnded)
     #expect(session.nextTimeout == .never)
-    #expect(throws: RoomError.self) { try session.request(.leave, now: at(10)) }
+    #expect(throws: RoomError.self) { try session.request(.leave, now: at(11)) }
 }
 
 @Test func `a request that a living server leaves unanswered fails after ten seconds and the connection goes on`()

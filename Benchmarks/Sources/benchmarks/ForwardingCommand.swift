@@ -12,6 +12,9 @@ struct ForwardingStep: Codable, Sendable {
     var packetsForwarded: Int
     /// Processor time of the rooms' thread while they were forwarded, everything else that it does included.
     var cpuNanoseconds: Double
+    /// Likewise in a second while all of them are connected and nothing is forwarded.
+    var idleNanosecondsPerSecond: Double
+    var idleAllocationsPerSecond: Double?
     var nanosecondsPerForwardedPacket: Double
     /// Share of one core that the thread used.
     var load: Double
@@ -34,15 +37,14 @@ struct ForwardingResult: Codable, Sendable {
     var packetsPerSecond: Double
     var burst: Int
     var seconds: Double
+    var loss: Double
     var upProfile: String
     var downProfile: String
-    /// Of the rooms' thread with everyone connected and nothing forwarded, in nanoseconds of processor time a second.
-    var idleNanosecondsPerSecond: Double
-    var idleAllocationsPerSecond: Double?
-    var idleReceivers: Int
     var steps: [ForwardingStep]
     /// Processor time for each packet forwarded to one more receiver, from the first step to each further one.
     var marginalNanoseconds: [Double]
+    /// The same without what the thread does for as many connected clients when nothing is forwarded.
+    var marginalNetNanoseconds: [Double]
     /// Likewise allocations, and those that are not libsrtp2's.
     var marginalAllocations: [Double]?
     var marginalOwnAllocations: [Double]?
@@ -61,6 +63,7 @@ struct ForwardingCommand: AsyncParsableCommand {
     @Option(help: "Seconds of each step.") var seconds = 5
     @Option(help: "malloc_counter.so, to count allocations with.") var counter: String?
     @Option(help: "Core that the server is pinned to.") var core: Int?
+    @Option(help: "Share of its datagrams that the server loses on the way out, 0 to 1.") var loss = 0.0
     @Flag(help: "Offer SRTP AES128_CM_SHA1_80 alone.") var aesCM = false
 
     func run() async throws {
@@ -68,8 +71,8 @@ struct ForwardingCommand: AsyncParsableCommand {
         guard !counts.isEmpty, burst > 0, rate > 0, seconds > 0 else {
             throw ValidationError("Receivers, burst, rate and seconds are numbers above 0.")
         }
-        endProcess(after: 60 + (seconds + 3) * (counts.count + 1))
-        let server = try ServerProcess(counter: counter, core: core)
+        endProcess(after: 60 + (seconds + 8) * (counts.count + 1))
+        let server = try ServerProcess(counter: counter, core: core, loss: loss)
         defer { server.stop() }
         let selfTest = try checkCounter(server)
         let result = try await measure(counts, server, selfTest)
@@ -111,20 +114,21 @@ struct ForwardingCommand: AsyncParsableCommand {
             try await warmUp(publisher, clients)
             steps.append(try await step(publisher, clients, server))
         }
-        let idle = try await idleWork(server)
         let up = await publisher.negotiated.last
         let down = await clients.first?.negotiated.first
         for client in clients + [publisher] { await client.leave() }
-        return result(steps, idle: idle, up: up, down: down, selfTest)
+        return result(steps, up: up, down: down, selfTest)
     }
 
     private func result(
-        _ steps: [ForwardingStep], idle: Idle, up: SRTPProfile?, down: SRTPProfile?, _ selfTest: String?
+        _ steps: [ForwardingStep], up: SRTPProfile?, down: SRTPProfile?, _ selfTest: String?
     ) -> ForwardingResult {
         let first = steps[0]
         let others = steps.dropFirst()
-        let marginal = others.map { step in
-            (step.cpuNanoseconds - first.cpuNanoseconds) / Double(step.packetsForwarded - first.packetsForwarded)
+        func marginal(_ nanoseconds: (ForwardingStep) -> Double) -> [Double] {
+            others.map { step in
+                (nanoseconds(step) - nanoseconds(first)) / Double(step.packetsForwarded - first.packetsForwarded)
+            }
         }
         func marginalCount(_ count: KeyPath<ForwardingStep, Int?>) -> [Double]? {
             guard let before = first[keyPath: count] else { return nil }
@@ -135,11 +139,10 @@ struct ForwardingCommand: AsyncParsableCommand {
             }
         }
         return ForwardingResult(
-            packetsPerSecond: Double(burst * rate), burst: burst, seconds: Double(seconds),
-            upProfile: up?.rawValue ?? "", downProfile: down?.rawValue ?? "",
-            idleNanosecondsPerSecond: idle.nanoseconds,
-            idleAllocationsPerSecond: idle.allocations, idleReceivers: steps.last?.receivers ?? 0, steps: steps,
-            marginalNanoseconds: marginal,
+            packetsPerSecond: Double(burst * rate), burst: burst, seconds: Double(seconds), loss: loss,
+            upProfile: up?.rawValue ?? "", downProfile: down?.rawValue ?? "", steps: steps,
+            marginalNanoseconds: marginal { $0.cpuNanoseconds },
+            marginalNetNanoseconds: marginal { $0.cpuNanoseconds - $0.idleNanosecondsPerSecond * Double(seconds) },
             marginalAllocations: marginalCount(\.allocations),
             marginalOwnAllocations: marginalCount(\.ownAllocations), counterSelfTest: selfTest)
     }
@@ -167,6 +170,7 @@ struct ForwardingCommand: AsyncParsableCommand {
     private func step(
         _ publisher: LoadClient, _ clients: [LoadClient], _ server: ServerProcess
     ) async throws -> ForwardingStep {
+        let idle = try await idleWork(server)
         let before = await totals(clients)
         let sent = await publisher.sent
         let allocations = try server.allocations()
@@ -183,7 +187,8 @@ struct ForwardingCommand: AsyncParsableCommand {
         guard forwarded > 0 else { throw BenchmarkError("The server forwarded nothing.") }
         return ForwardingStep(
             receivers: clients.count, packetsIn: Int(await publisher.sent - sent), packetsForwarded: forwarded,
-            cpuNanoseconds: nanoseconds, nanosecondsPerForwardedPacket: nanoseconds / Double(forwarded),
+            cpuNanoseconds: nanoseconds, idleNanosecondsPerSecond: idle.nanoseconds,
+            idleAllocationsPerSecond: idle.allocations, nanosecondsPerForwardedPacket: nanoseconds / Double(forwarded),
             load: nanoseconds / 1e9 / Double(seconds), allocations: allocated,
             allocationsPerForwardedPacket: allocated.map { Double($0) / Double(forwarded) }, ownAllocations: own,
             ownAllocationsPerForwardedPacket: own.map { Double($0) / Double(forwarded) },
@@ -233,7 +238,7 @@ struct ForwardingCommand: AsyncParsableCommand {
         let start = EventLoop.now
         let time = try server.processorTime()
         let allocations = try server.allocations()
-        try await Task.sleep(for: .seconds(3))
+        try await Task.sleep(for: .seconds(2))
         let seconds = (EventLoop.now - start).seconds
         let used = Double(try server.processorTime() - time)
         let allocated = difference(allocations, try server.allocations(), \.allocations)

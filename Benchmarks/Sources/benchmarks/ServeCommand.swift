@@ -19,9 +19,11 @@ struct ServeCommand: AsyncParsableCommand {
     /// Allocations made on a thread that is called as the server's, for the counter to show that it counts.
     static let knownAllocations = 1000
 
+    @Option(help: "Share of its datagrams that the server loses on the way out, 0 to 1.") var loss = 0.0
+
     func run() async throws {
         Self.allocateKnownNumber()
-        let server = try await startRoomServer()
+        let server = try await startRoomServer(loss: loss)
         try printJSON(
             ServerAccess(
                 port: server.port, id: server.configuration.service.id, secret: server.configuration.service.secret))
@@ -47,10 +49,11 @@ struct ServeCommand: AsyncParsableCommand {
 }
 
 /// A server on loopback with a key of its own, on any free port.
-func startRoomServer() async throws -> RoomServer {
+func startRoomServer(loss: Double = 0) async throws -> RoomServer {
     var log = Logger(label: "benchmarks", factory: StreamLogHandler.standardError(label:))
     log.logLevel = .error
     var configuration = RoomServer.Configuration(service: .development(), log: log)
     configuration.port = 0
+    if loss > 0 { configuration.impairment = { Impairment(seed: 1, outgoingLoss: loss) } }
     return try await RoomServer.start(configuration)
 }

@@ -11,7 +11,8 @@ final class ServerProcess {
     /// - Parameters:
     ///   - counter: path of the malloc counter to load into the process; nil for none.
     ///   - core: the processor core that it may use; nil for any.
-    init(counter: String?, core: Int?) throws {
+    ///   - loss: share of its outgoing datagrams that get lost.
+    init(counter: String?, core: Int?, loss: Double) throws {
         let executable = try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
         process = Process()
         input = Pipe()
@@ -30,13 +31,9 @@ final class ServerProcess {
             counterFile = nil
         }
         process.environment = environment
-        if let core {
-            process.executableURL = URL(fileURLWithPath: "/usr/bin/taskset")
-            process.arguments = ["--cpu-list", String(core), executable, "serve"]
-        } else {
-            process.executableURL = URL(fileURLWithPath: executable)
-            process.arguments = ["serve"]
-        }
+        let arguments = ["serve", "--loss", String(loss)]
+        process.executableURL = URL(fileURLWithPath: core == nil ? executable : "/usr/bin/taskset")
+        process.arguments = core.map { ["--cpu-list", String($0), executable] + arguments } ?? arguments
         try process.run()
         var line = Data()
         while !line.contains(UInt8(ascii: "\n")) {

@@ -37,7 +37,7 @@ struct StatusLine {
 
     /// What comes in; of several videos the first, and how many there are.
     static func viewing(_ statistics: RoomStatistics) -> String {
-        let videos = statistics.received.filter(\.isVideo)
+        let videos = statistics.received.filter { $0.isVideo && !$0.hasEnded }
         guard let video = videos.first else { return "nobody publishes a video yet; waiting" }
         guard video.framesRendered > 0 else { return "a video is published; its first frame is on the way" }
         var parts = [

@@ -109,6 +109,12 @@ final class Assembly {
         return element
     }
 
+    /// Adds an element that was made elsewhere.
+    func adopt(_ element: Element, of node: ResolvedNode) {
+        pipeline.add(element)
+        owners[element.name] = node.name
+    }
+
     func filter(_ caps: String, of node: ResolvedNode) throws(MediaError) -> Element {
         try element("capsfilter", of: node, ["caps": .text(caps)])
     }

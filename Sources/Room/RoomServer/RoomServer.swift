@@ -10,8 +10,8 @@ package import RoomProtocol
 /// Rooms are made by the first who join them. Media is forwarded by rewriting RTP, never decoded.
 package final class RoomServer: Sendable {
     package struct Configuration: Sendable {
-        /// The address to listen on. 127.0.0.1 keeps signalling and media on this machine; 0.0.0.0 takes all of its
-        /// addresses.
+        /// The address to listen on, for signalling and media. 127.0.0.1 keeps both on this machine; 0.0.0.0 takes all
+        /// of its addresses.
         package var host = "127.0.0.1"
         /// 0 takes any free port.
         package var port = 7880
@@ -60,12 +60,13 @@ package final class RoomServer: Sendable {
         } catch {
             throw RoomError(.listenFailed, error.message)
         }
-        let isLoopback = (try? SocketAddress(ipAddress: configuration.host, port: 0))?.isLoopback ?? false
-        let scope: ListeningScope = isLoopback ? .loopback : .any
+        let address = try? SocketAddress.makeAddressResolvingHost(configuration.host, port: 0)
+        let isLoopback = address?.isLoopback ?? false
         let impairment = configuration.impairment
         let tokens = AccessTokens()
         let host = RoomHost(loop: EventLoop(name: "rooms"), tokens: tokens, log: configuration.log) { loop in
-            SessionSettings(loop: loop, certificate: certificate, scope: scope, impairment: impairment)
+            SessionSettings(
+                loop: loop, certificate: certificate, scope: scope(of: address), impairment: impairment)
         }
         let routes = Routes(
             service: configuration.service, tokens: tokens,
@@ -81,6 +82,12 @@ package final class RoomServer: Sendable {
             host.loop.shutdown()
             throw error
         }
+    }
+
+    /// Media listens where signalling does.
+    private static func scope(of address: SocketAddress?) -> ListeningScope {
+        guard let address, let text = address.ipAddress, text != "0.0.0.0", text != "::" else { return .any }
+        return address.isLoopback ? .loopback : .addresses([text])
     }
 
     /// Tells every participant, closes every connection and ends the threads.

@@ -67,10 +67,8 @@ final class ICEAgent {
         events: @escaping (ICEEvent) -> Void, datagrams: @escaping (UnsafeRawBufferPointer) -> Void
     ) throws(TransportError) {
         loop.preconditionOnLoop()
-        let options = NICE_AGENT_OPTION_ICE_TRICKLE.rawValue | NICE_AGENT_OPTION_CONSENT_FRESHNESS.rawValue
         guard
-            let agent = nice_agent_new_full(
-                loop.context, NICE_COMPATIBILITY_RFC5245, NiceAgentOption(rawValue: options))
+            let agent = nice_agent_new_full(loop.context, NICE_COMPATIBILITY_RFC5245, NICE_AGENT_OPTION_ICE_TRICKLE)
         else { throw TransportError(code: "transport.ice", message: "libnice made no ICE agent.") }
         do {
             try Self.listen(agent, on: scope)
@@ -80,6 +78,9 @@ final class ICEAgent {
         }
         nice_agent_set_flag(agent, "upnp", 0)
         nice_agent_set_flag(agent, "ice-tcp", 0)
+        // Asks the peer for consent every 5 s or so, and fails after 50 s without an answer. libnice's "consent-freshness"
+        // fails after 10 s: one lost check and a long pause to the next are enough, or a cut of 5 s.
+        nice_agent_set_flag(agent, "keepalive-conncheck", 1)
         nice_agent_set_flag(agent, "controlling-mode", role == .controlling ? 1 : 0)
         nice_agent_set_number(agent, "stun-pacing-timer", Self.pacing)
         nice_agent_set_number(agent, "stun-initial-timeout", Self.checkTimeout)

@@ -27,6 +27,9 @@ package final class Peer: TurnMember {
     private var isRemoteSet = false
     private var isConnected = false
     private var isSilent = false
+    private var packetsSent = 0
+    /// `packetsSent` when the silence was noticed.
+    private var packetsSentBeforeSilence = 0
     private var counters: PeerStatistics
     private var description: TransportDescription
     private var sessionTimer: LoopTimer?
@@ -168,6 +171,7 @@ package final class Peer: TurnMember {
         _ packet: borrowing PacketBuffer, header: RTPHeader, rewrite: Rewrite, via sender: SenderID
     ) {
         touch()
+        packetsSent &+= 1
         session.send(packet, header: header, rewrite: rewrite, via: sender, now: loop.turnTime)
     }
 
@@ -320,9 +324,7 @@ package final class Peer: TurnMember {
             waiting.append(
                 .failed(
                     isConnected
-                        ? TransportError(
-                            code: "transport.connection-lost",
-                            message: "The connection to the peer was lost: it has not answered for 30 seconds.")
+                        ? Self.lost(after: Self.checksFail)
                         : TransportError(
                             code: "transport.unreachable",
                             message: "None of the peer's addresses could be reached; a firewall may block UDP.")))
@@ -393,10 +395,24 @@ package final class Peer: TurnMember {
         } else {
             if !isSilent {
                 isSilent = true
+                packetsSentBeforeSilence = packetsSent
                 report(.disconnected)
+            } else if now >= counters.lastReceived + configuration.consent, packetsSent != packetsSentBeforeSilence {
+                // Who receives media reports on it every few seconds (RFC 3550 section 6.2): this one is gone. One that
+                // is sent nothing may be silent and there.
+                return fail(Self.lost(after: configuration.consent))
             }
             silenceTimer?.arm(at: now + Self.silenceRecheck)
         }
+    }
+
+    /// What libnice waits for the answer to a check of a pair in use.
+    private static let checksFail = TimeInterval.seconds(50)
+
+    private static func lost(after silence: TimeInterval) -> TransportError {
+        TransportError(
+            code: "transport.connection-lost",
+            message: "The connection to the peer was lost: it has not answered for \(Int(silence.seconds)) seconds.")
     }
 
     /// How soon the end of a silence is noticed.

@@ -13,8 +13,11 @@ package struct PeerConfiguration: Sendable {
     package var impairment: Impairment?
     /// From `setRemote` to the end of the DTLS handshake; then the peer fails with `transport.connect-timeout`.
     package var connectTimeout = TimeInterval.seconds(15)
-    /// Silence after which `.disconnected` is reported; libnice itself gives up after 30 s without consent (RFC 7675).
+    /// Silence after which `.disconnected` is reported.
     package var silence = TimeInterval.seconds(5)
+    /// Silence after which media is no longer sent to a peer: it fails with `transport.connection-lost` (RFC 7675
+    /// section 5.1). A peer to which none is sent fails after 50 s without an answer to ICE's checks.
+    package var consent = TimeInterval.seconds(30)
 
     package init(
         iceRole: ICERole, certificate: Certificate, cname: String, scope: ListeningScope = .loopback,

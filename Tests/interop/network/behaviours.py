@@ -4,8 +4,8 @@
     behaviours.py --connectlive .build/debug/connectlive [--list] [BEHAVIOUR ...]
 
 Runs those named, else all; prints a line for each and exits 0 if all are as they should be. Needs Debian's iproute2, and
-root or a kernel that lets users make namespaces of their own. Everything runs in a process namespace whose first process
-is this program: when it ends, however it does, so does everything that it started, and the networks go with it."""
+root or a kernel that lets users make namespaces of their own. When this program ends, however it does, so does everything
+that it started, and the networks go with it."""
 import argparse
 import json
 import os
@@ -68,12 +68,12 @@ def a_server_on_all_addresses_is_used_from_other_machines(network):
     before = viewer.bytes_received()
     publishing, viewing = publish(publisher, server), view(viewer, server)
     viewing.wait_for_pictures(RATE * 0.8)
+    # Media goes over the wire, not by some loopback: signalling alone is some 20 kB.
+    wait_for(lambda: viewer.bytes_received() - before > 100_000, 20, "100 kB on the cable to the viewer")
     viewing.interrupt()
     report, crossed = read_report(viewer), viewer.bytes_received() - before
     expect(report["framesRendered"] > RATE, f"{report['framesRendered']} frames were rendered")
     expect(report["latencyMethod"] == "rtcp-sender-report", f"latency was measured by {report['latencyMethod']}")
-    # 250 kbit/s is what the encoder makes at the least; signalling alone is some 10 kB.
-    expect(crossed > 60_000, f"only {crossed} bytes went to the viewer's machine, too few to be its pictures")
     publishing.interrupt()
     program.interrupt()
     return f"candidates {sorted(given)}, {report['framesRendered']} frames, {crossed} bytes to the viewer's machine"
@@ -232,14 +232,12 @@ BEHAVIOURS = [
 
 
 def in_namespaces():
-    """The command that makes the namespaces: as root plainly, else in a user namespace where one is root."""
-    namespaces = ["unshare", "--net", "--pid", "--fork", "--kill-child"]
-    if os.geteuid() != 0:
-        namespaces[1:1] = ["--user", "--map-root-user"]
-    done = subprocess.run([*namespaces, "true"], capture_output=True, text=True)
+    """The command that begins in a network of its own: as root plainly, else in a user namespace where one is root."""
+    command = ["unshare", "--net"] if os.geteuid() == 0 else ["unshare", "--user", "--map-root-user", "--net"]
+    done = subprocess.run([*command, "true"], capture_output=True, text=True)
     if done.returncode != 0:
         sys.exit(f"No network namespace can be made ({done.stderr.strip()}): run as root, or let users make namespaces.")
-    return namespaces
+    return command
 
 
 def run(behaviour, folder):
@@ -275,13 +273,13 @@ def main():
     if not options.connectlive or not os.access(options.connectlive, os.X_OK):
         parser.error("name the binary with --connectlive")
     if not options.inside:
-        with tempfile.TemporaryDirectory(prefix="connectlive-network-") as folder:
-            command = [*in_namespaces(), sys.executable, os.path.abspath(__file__), "--inside", "--connectlive",
-                       os.path.abspath(options.connectlive), "--folder", options.folder or folder, *options.behaviours]
-            sys.exit(subprocess.run(command).returncode)
-    os.environ["CONNECTLIVE"] = options.connectlive
-    chosen = options.behaviours or list(names)
-    results = [run(names[name], os.path.join(options.folder, name)) for name in chosen]
+        command = in_namespaces()
+        # In place of this process, so that whoever ends it ends the other.
+        os.execvp(command[0], [*command, sys.executable, os.path.abspath(__file__), "--inside", *sys.argv[1:]])
+    os.environ["CONNECTLIVE"] = os.path.abspath(options.connectlive)
+    with tempfile.TemporaryDirectory(prefix="connectlive-network-") as folder:
+        results = [run(names[name], os.path.join(options.folder or folder, name))
+                   for name in options.behaviours or names]
     sys.exit(0 if all(results) else 1)
 
 

@@ -1,7 +1,7 @@
 """Hosts on one machine: network namespaces on a switch, and the programs and sockets in them.
 
-Must be run where namespaces may be made, see `run` in behaviours.py. Only the main thread enters namespaces. A namespace
-lives as long as its file descriptor here and the programs in it, so nothing stays behind."""
+Must be run in a network namespace of its own, see `in_namespaces` in behaviours.py. Only the main thread enters others. A
+namespace lives as long as its descriptor here and the programs in it, and those die with this process: nothing stays."""
 import ctypes
 import fcntl
 import os
@@ -144,8 +144,9 @@ class Program:
         variables |= {"XDG_RUNTIME_DIR": host.folder} | environment
         with host:
             self.process = subprocess.Popen(
-                [host.network.environment["CONNECTLIVE"], *arguments], cwd=host.folder, env=variables,
-                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=terminal, start_new_session=True)
+                ["setpriv", "--pdeathsig", "KILL", host.network.environment["CONNECTLIVE"], *arguments],
+                cwd=host.folder, env=variables, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=terminal,
+                start_new_session=True)
         os.close(terminal)
         self.said = []  # (when, line)
         self.reader = threading.Thread(target=self.read, args=(ours,), daemon=True)

@@ -36,7 +36,11 @@ public final class TiledWindow: Sendable {
     private let counter: Counter
 
     /// Whether there is a display to open a window on. Blocks for some milliseconds.
-    public static var isPossible: Bool { DisplaySystem.windowSink != nil }
+    public static var isPossible: Bool {
+        let sink = DisplaySystem.openWindowSink()
+        sink?.close()
+        return sink != nil
+    }
 
     /// Opens an empty window. `onClose` is called once, on a thread of GStreamer's, when somebody closes it.
     ///
@@ -44,7 +48,6 @@ public final class TiledWindow: Sendable {
     public init(
         title: String, width: Int = 1280, height: Int = 720, onClose: (@Sendable () -> Void)? = nil
     ) throws(MediaError) {
-        let sinkFactory = try WindowNode.windowFactory()
         let isClosed = Flag()
         pipeline = Pipeline { message in
             guard case .error = message, !isClosed.exchange(true) else { return }
@@ -54,19 +57,20 @@ public final class TiledWindow: Sendable {
         self.width = width
         self.height = height
         counter = Counter()
-        mixer = try Element("compositor", ["background": "black", "ignore-inactive-pads": true])
+        // Not ignore-inactive-pads: while no pad has had a picture, 1.22 takes that for the end of the stream.
+        mixer = try Element("compositor", ["background": "black"])
         // Keeps the window alive and its clock running while there is no tile.
         let background = try Element("videotestsrc", ["is-live": true, "pattern": "black"])
         let size = try Element.filter("video/x-raw,format=I420,width=\(width),height=\(height),framerate=30/1")
         let convert = try Element("videoconvert")
-        let sink = try Element(sinkFactory, ["sync": false, "async": false, "qos": false])
-        for element in [background, size, mixer, convert, sink] { pipeline.add(element) }
+        let shown = try Element.filter("video/x-raw,width=\(width),height=\(height),framerate=30/1")
+        // Last: what is open must be in a pipeline, which closes it, before anything else can fail.
+        let sink = try WindowNode.openSink()
+        for element in [background, size, mixer, shown, convert, sink] { pipeline.add(element) }
         try background.link(size)
         guard let pad = mixer.requestPad("sink_%u"), size.source.link(pad) else {
             preconditionFailure("the compositor takes no picture")
         }
-        let shown = try Element.filter("video/x-raw,width=\(width),height=\(height),framerate=30/1")
-        pipeline.add(shown)
         try mixer.link(shown)
         try shown.link(convert)
         try convert.link(sink)

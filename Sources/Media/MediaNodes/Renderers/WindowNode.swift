@@ -4,13 +4,13 @@ import MediaGraph
 /// Shows pictures in a window of their own.
 enum WindowNode {
     static func build(_ node: ResolvedNode, in assembly: Assembly) throws(MediaError) {
-        let factory = try windowFactory()
+        let sink = try openSink()
         let queue = try assembly.element(
             "queue", of: node,
             ["leaky": "downstream", "max-size-buffers": 2, "max-size-bytes": 0, "max-size-time": 0, "silent": true])
         let scale = try assembly.element("videoscale", of: node)
         let convert = try assembly.element("videoconvert", of: node)
-        let sink = try assembly.element(factory, of: node, ["sync": false, "async": false, "qos": false])
+        assembly.adopt(sink, of: node)
         try assembly.link(queue, scale, convert, sink)
         setTitle(node.text("title"), after: queue)
         // What reaches the sink is shown; what the queue drops is not.
@@ -28,8 +28,9 @@ enum WindowNode {
         }
     }
 
-    static func windowFactory() throws(MediaError) -> String {
-        if let factory = DisplaySystem.windowSink { return factory }
+    /// A sink that has its display open. It must go to a pipeline or be closed.
+    static func openSink() throws(MediaError) -> Element {
+        if let sink = DisplaySystem.openWindowSink() { return sink }
         let reason =
             DisplaySystem.isNamed
             ? "the display that DISPLAY or WAYLAND_DISPLAY names cannot be opened" : "there is no display"

@@ -25,9 +25,16 @@ final class DownSession {
     private(set) var roundTrip: TimeInterval?
     /// Called on the loop.
     var onEvent: ((Event) -> Void)?
+    private let connectStarted: MonotonicTime
+    /// The last numbers of streams that are over, for a report of the whole call; the oldest go first.
+    private var ended: [RoomStatistics.Received] = []
+    private static let endedCapacity = 64
 
-    init(loop: EventLoop, configuration: PeerConfiguration) throws(TransportError) {
+    init(
+        loop: EventLoop, configuration: PeerConfiguration, connectStarted: MonotonicTime
+    ) throws(TransportError) {
         self.loop = loop
+        self.connectStarted = connectStarted
         sessionID = UInt64.random(in: 1...UInt64(Int64.max))
         peer = try Peer(loop: loop, configuration: configuration)
         peer.onEvent = { [unowned self] event in handle(event) }
@@ -110,7 +117,7 @@ final class DownSession {
         guard slot.assignment?.stream.id != stream.id else { return true }
         // A stream is in one receiver at a time.
         release(stream: stream.id)
-        slot.release()
+        free(slot)
         slot.assignment = Assignment(
             stream, mid: mid, codec: codec, before: peer.statistics(of: slot.id), post: post)
         return true
@@ -118,8 +125,18 @@ final class DownSession {
 
     func release(mid: String) -> AssignedStream? {
         let stream = slots[mid]?.assignment?.stream
-        slots[mid]?.release()
+        if let slot = slots[mid] { free(slot) }
         return stream
+    }
+
+    private func free(_ slot: ReceiverSlot) {
+        if var numbers = statistics(of: slot) {
+            numbers.hasEnded = true
+            ended.removeAll { $0.streamId == numbers.streamId }
+            ended.append(numbers)
+            if ended.count > Self.endedCapacity { ended.removeFirst() }
+        }
+        slot.release()
     }
 
     @discardableResult
@@ -141,7 +158,7 @@ final class DownSession {
         case .running(let input): assignment.start(input)
         case .keyframeNeeded: peer.requestKeyframe(slot.id)
         case .failed(let error):
-            slot.release()
+            free(slot)
             return RoomError(error)
         }
         return nil
@@ -157,18 +174,23 @@ final class DownSession {
         }
     }
 
-    func received(connectStarted: MonotonicTime) -> [RoomStatistics.Received] {
-        slots.values.compactMap { slot in
-            guard let assignment = slot.assignment else { return nil }
-            var entry = assignment.statistics(connectStarted: connectStarted)
-            if let now = peer.statistics(of: slot.id), let before = assignment.before {
-                entry.packetsReceived = now.packets - before.packets
-                entry.packetsLost = now.lost - before.lost
-                entry.packetsRecovered = now.recovered - before.recovered
-                entry.keyframesRequested = now.keyframeRequests - before.keyframeRequests
-            }
-            return entry
-        }.sorted { $0.streamId < $1.streamId }
+    /// Every stream that is or was received.
+    func received() -> [RoomStatistics.Received] {
+        let present = slots.values.compactMap { statistics(of: $0) }
+        let past = ended.filter { past in !present.contains { $0.streamId == past.streamId } }
+        return (present + past).sorted { $0.streamId < $1.streamId }
+    }
+
+    private func statistics(of slot: ReceiverSlot) -> RoomStatistics.Received? {
+        guard let assignment = slot.assignment else { return nil }
+        var entry = assignment.statistics(connectStarted: connectStarted)
+        if let now = peer.statistics(of: slot.id), let before = assignment.before {
+            entry.packetsReceived = now.packets - before.packets
+            entry.packetsLost = now.lost - before.lost
+            entry.packetsRecovered = now.recovered - before.recovered
+            entry.keyframesRequested = now.keyframeRequests - before.keyframeRequests
+        }
+        return entry
     }
 
     /// Ends everything; the pipelines have stopped when the returned runners have.

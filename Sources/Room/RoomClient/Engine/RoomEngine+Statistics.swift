@@ -16,7 +16,7 @@ extension RoomEngine {
 
     func makeStatistics() -> RoomStatistics {
         var statistics = RoomStatistics()
-        statistics.received = down?.received(connectStarted: connectStarted) ?? []
+        statistics.received = down?.received() ?? []
         statistics.published = up?.published() ?? []
         statistics.roundTripMilliseconds = (up?.roundTrip ?? down?.roundTrip)?.milliseconds
         statistics.srtpProfile = (down?.profile ?? up?.profile)?.rawValue

@@ -374,7 +374,8 @@ package actor RoomEngine {
     }
 
     func makeDownSession() throws(TransportError) -> DownSession {
-        let session = try DownSession(loop: loop, configuration: peerConfiguration(.controlled, salt: 1))
+        let session = try DownSession(
+            loop: loop, configuration: peerConfiguration(.controlled, salt: 1), connectStarted: connectStarted)
         session.onEvent = { [weak self] event in self?.assumeIsolated { $0.handle(event) } }
         return session
     }

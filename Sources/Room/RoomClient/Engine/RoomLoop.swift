@@ -25,7 +25,7 @@ extension RoomError {
     /// Why media cannot flow to or from the server.
     init(_ error: TransportError, session: SessionDirection) {
         self.init(
-            .mediaConnectionFailed,
+            error.code == "transport.connection-lost" ? .connectionLost : .mediaConnectionFailed,
             "The \(session.rawValue) session with the server failed: "
                 + error.message.prefix(1).lowercased() + error.message.dropFirst())
     }

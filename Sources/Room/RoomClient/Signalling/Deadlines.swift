@@ -9,9 +9,10 @@ package enum SignallingDeadlines {
     /// From a request to its answer. Longer than `silence`, so that a server that vanished is called that.
     package static let answer = TimeInterval.seconds(10)
     /// Between pings.
-    package static let ping = TimeInterval.seconds(2)
-    /// Without a byte from the server for this long it is gone; a cut of 5 s and the ping after it fit in.
-    package static let silence = TimeInterval(nanoseconds: 8_500_000_000)
+    package static let ping = TimeInterval.seconds(1)
+    /// Without a byte from the server for this long it is gone. A cut of 5 s fits in: TCP tries again 6.4 s after the
+    /// first loss, which is up to a ping after the last byte.
+    package static let silence = TimeInterval.seconds(9)
     /// For the answer to `leave`, after which the connection is closed all the same.
     package static let leave = TimeInterval.seconds(1)
 }

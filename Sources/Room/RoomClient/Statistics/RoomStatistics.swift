@@ -26,6 +26,8 @@ public struct RoomStatistics: Sendable {
         public var streamId: Int
         public var participantId: String
         public var isVideo: Bool
+        /// Whether it is over: unsubscribed, or its publisher left.
+        public var hasEnded = false
         /// `VP8`, `H264` or `opus`.
         public var codec = ""
         /// Frames put together from packets, and those that could be decoded.

@@ -15,9 +15,10 @@ final class WebSocketHandler: ChannelInboundHandler {
     typealias OutboundOut = WebSocketFrame
 
     /// How often the client is pinged, and after how much silence it is taken as gone: a closed laptop or a cut network
-    /// shows within 10 s, and a cut of 5 s (TCP tries again 6.2 s after the first loss) is survived.
-    static let pingInterval = TimeAmount.seconds(2)
-    static let silenceLimit = TimeAmount.seconds(8)
+    /// shows within 10 s, and a cut of 5 s (TCP tries again 6.4 s after the first loss, which is up to a ping after the
+    /// last byte) is survived.
+    static let pingInterval = TimeAmount.seconds(1)
+    static let silenceLimit = TimeAmount.seconds(9)
     static let joinDeadline = TimeAmount.seconds(10)
 
     private let connection: SignallingConnection
@@ -26,6 +27,8 @@ final class WebSocketHandler: ChannelInboundHandler {
     private let opened = NIODeadline.now()
     private var hasJoined = false
     private var watch: RepeatedTask?
+    /// The end of a silence that comes before the next ping.
+    private var lastWatch: Scheduled<Void>?
     private var isClosing = false
 
     init(connection: SignallingConnection, delegate: any SignallingDelegate) {
@@ -40,14 +43,10 @@ final class WebSocketHandler: ChannelInboundHandler {
         }
     }
 
-    func handlerRemoved(context: ChannelHandlerContext) {
-        watch?.cancel()
-        watch = nil
-    }
+    func handlerRemoved(context: ChannelHandlerContext) { stopWatching() }
 
     func channelInactive(context: ChannelHandlerContext) {
-        watch?.cancel()
-        watch = nil
+        stopWatching()
         delegate.disconnected(connection)
         context.fireChannelInactive()
     }
@@ -87,13 +86,32 @@ final class WebSocketHandler: ChannelInboundHandler {
     }
 
     private func check(_ context: ChannelHandlerContext) {
-        let now = NIODeadline.now()
-        if now - lastHeard > Self.silenceLimit || (!hasJoined && now - opened > Self.joinDeadline) {
-            context.close(promise: nil)
-            return
+        guard !closeIfSilent(context) else { return }
+        let end = lastHeard + Self.silenceLimit
+        if end < .now() + Self.pingInterval {
+            let bound = NIOLoopBound((handler: self, context: context), eventLoop: context.eventLoop)
+            lastWatch = context.eventLoop.scheduleTask(deadline: end) {
+                _ = bound.value.handler.closeIfSilent(bound.value.context)
+            }
         }
         let ping = WebSocketFrame(fin: true, opcode: .ping, data: context.channel.allocator.buffer(capacity: 0))
         context.writeAndFlush(wrapOutboundOut(ping), promise: nil)
+    }
+
+    private func closeIfSilent(_ context: ChannelHandlerContext) -> Bool {
+        let now = NIODeadline.now()
+        guard now - lastHeard >= Self.silenceLimit || (!hasJoined && now - opened > Self.joinDeadline) else {
+            return false
+        }
+        context.close(promise: nil)
+        return true
+    }
+
+    private func stopWatching() {
+        watch?.cancel()
+        watch = nil
+        lastWatch?.cancel()
+        lastWatch = nil
     }
 
     private func close(_ code: WebSocketErrorCode, _ context: ChannelHandlerContext) {
