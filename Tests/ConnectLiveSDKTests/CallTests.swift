@@ -91,44 +91,70 @@ extension SDKTests {
             }
         }
 
-        @Test func `five percent of loss on every hop is repaired before anybody sees it`() async throws {
-            // Each client loses 5 % of what it sends and of what comes in: one hop is between it and the server.
+        /// How a call with losses went.
+        private struct Outcome {
+            var sent: Int
+            var rendered: Int
+            var longestGap: Double
+            var packetsLost: Int
+            var isInOrder: Bool
+
+            var isWhole: Bool { Double(rendered) >= 0.995 * Double(sent) }
+            var isSmooth: Bool { longestGap <= 200 }
+        }
+
+        /// Fifteen seconds in which each client loses 5 % of what it sends and of what comes in: one hop is between it
+        /// and the server.
+        private func lossyCall(seed: UInt64) async throws -> Outcome {
+            var outcome: Outcome?
             try await onStage { stage in
-                let viewer = Client(impairment: LinkImpairment(seed: 1, outgoingLoss: 0.05, incomingLoss: 0.05))
+                let viewer = Client(impairment: LinkImpairment(seed: seed, outgoingLoss: 0.05, incomingLoss: 0.05))
                 _ = try await viewer.join("loss")
-                let publisher = Client(impairment: LinkImpairment(seed: 2, outgoingLoss: 0.05, incomingLoss: 0.05))
+                let publisher = Client(
+                    impairment: LinkImpairment(seed: seed + 100, outgoingLoss: 0.05, incomingLoss: 0.05))
                 _ = try await publisher.join("loss")
                 let media = try await publish(pattern(frames: 450), by: publisher)
                 let video = try await viewer.listener.waitForVideo()
                 let watcher = try await subscribe(video, by: viewer)
                 let capture = try #require(media.localCapture)
                 try await end(of: capture, after: 450, publishedBy: publisher)
+                // Nothing follows the last frame that would show its loss.
                 try? await eventually("the last frame", within: 2) {
                     watcher.sights.last?.rtpTimestamp == (try sent(video, on: stage)).last
                 }
                 let sights = watcher.sights
                 let all = try sent(video, on: stage)
                 let first = try #require(all.firstIndex { $0 == sights.first?.rtpTimestamp })
-                let received = try #require(await viewer.room.statistics().received.first { $0.isVideo })
-                let missing = all[first...].indices.filter { index in !sights.contains { $0.rtpTimestamp == all[index] } }
-                print("DEBUG rendered", sights.count, "of", all.count - first, "missing", missing)
-                print("DEBUG", received)
-                for pub in await publisher.room.statistics().published { print("DEBUG", pub) }
-                for (a, b) in zip(sights, sights.dropFirst()) where b.time.milliseconds(since: a.time) > 100 {
-                    print("DEBUG gap", b.time.milliseconds(since: a.time), all.firstIndex { $0 == a.rtpTimestamp } as Any,
-                        all.firstIndex { $0 == b.rtpTimestamp } as Any)
-                }
-                #expect(received.packetsLost > 0)
-                #expect(Double(sights.count) >= 0.995 * Double(all.count - first))
-                // What this machine was too busy to capture is no fault of the network's.
-                let captured = zip(all, all.dropFirst()).map { Double($1 &- $0) / 90 }.max() ?? 0
-                #expect(watcher.longestGap <= 200 + max(0, captured - 1000 / 30))
                 let codes = sights.compactMap(\.barCode)
-                #expect(zip(codes, codes.dropFirst()).allSatisfy { $0 < $1 })
+                let received = try #require(await viewer.room.statistics().received.first { $0.isVideo })
+                outcome = Outcome(
+                    sent: all.count - first, rendered: sights.count, longestGap: watcher.longestGap,
+                    packetsLost: received.packetsLost,
+                    isInOrder: zip(codes, codes.dropFirst()).allSatisfy { $0 < $1 })
                 try await viewer.leave()
                 try await publisher.leave()
                 await media.stop()
             }
+            return try #require(outcome)
+        }
+
+        @Test func `five percent of loss on every hop is repaired before anybody sees it`() async throws {
+            var outcome: Outcome?
+            for round in 1...3 {
+                let stalls = Stalls()
+                let call = try await lossyCall(seed: UInt64(round))
+                outcome = call
+                // Repairs take some ten milliseconds each: a machine that lets a thread wait for longer than that says
+                // nothing about them, and is asked again.
+                let worst = stalls.end()
+                print("STALL", worst, call)
+                if call.isWhole && call.isSmooth || worst < 40 { break }
+            }
+            let call = try #require(outcome)
+            #expect(call.packetsLost > 0)
+            #expect(call.isWhole, "rendered \(call.rendered) of \(call.sent)")
+            #expect(call.isSmooth, "a gap of \(call.longestGap) ms")
+            #expect(call.isInOrder)
         }
 
         @Test func `a room carries a VP8 and an H264 publisher side by side`() async throws {

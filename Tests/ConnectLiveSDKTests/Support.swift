@@ -241,6 +241,29 @@ func silent() -> Config {
     return config
 }
 
+/// Measures how long this machine lets a thread wait that wants to run.
+final class Stalls: Sendable {
+    private let worst = Mutex(0.0)
+    private let isOver = Mutex(false)
+
+    init() {
+        Thread.detachNewThread { [self] in
+            while !isOver.withLock({ $0 }) {
+                let start = ContinuousClock.now
+                Thread.sleep(forTimeInterval: 0.005)
+                let late = (ContinuousClock.now - start) / .milliseconds(1) - 5
+                worst.withLock { $0 = max($0, late) }
+            }
+        }
+    }
+
+    /// The longest wait in milliseconds.
+    func end() -> Double {
+        isOver.withLock { $0 = true }
+        return worst.withLock { $0 }
+    }
+}
+
 /// All of them one after the other.
 @Suite(.serialized)
 enum SDKTests {}

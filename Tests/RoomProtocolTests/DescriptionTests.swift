@@ -61,3 +61,19 @@ import Testing
         #expect(throws: RoomError.self) { try UpDescription.stream("9", of: offer) }
     }
 }
+
+@Suite("S10 encoding names from the network") struct EncodingNameTests {
+    @Test func `only the codecs that rooms carry come of an offer, whatever it names`() {
+        let hostile = [
+            "X-GST", "THEORA", "VORBIS", "X-QT", "x-gst", "QDM2", "ASF", "VP8 ! filesink", "../VP8", "", "VP8\u{0}",
+            "rtx", "red", "ulpfec", "L16", "JPEG", "H265", "AV1",
+        ]
+        for encoding in hostile {
+            #expect(Codec(PayloadFormat(payloadType: 96, encoding: encoding, clockRate: 90000)) == nil, "\(encoding)")
+        }
+        let carried = ["vp8", "VP8", "opus", "OPUS"].compactMap {
+            Codec(PayloadFormat(payloadType: 96, encoding: $0, clockRate: 90000))
+        }
+        #expect(carried == [.vp8, .vp8, .opus, .opus])
+    }
+}

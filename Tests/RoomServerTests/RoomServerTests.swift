@@ -1,50 +1,9 @@
 import Foundation
-import Logging
-import PeerIO
 import RTP
 import RoomProtocol
 import Testing
 
 @testable import RoomServer
-
-private func withServer(
-    open: Bool = false, _ body: @Sendable (RoomServer, AccessGrant) async throws -> Void
-) async throws {
-    var log = Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() })
-    log.logLevel = .critical
-    var configuration = RoomServer.Configuration(service: ServiceKey(id: "svc", secret: "a secret"), log: log)
-    configuration.port = 0
-    configuration.isOpen = open
-    let server = try await RoomServer.start(configuration)
-    do {
-        let grant = try await Task { try signIn(server) }.value
-        try await body(server, grant)
-    } catch {
-        await server.stop()
-        throw error
-    }
-    await server.stop()
-}
-
-private func signIn(_ server: RoomServer, secret: String = "a secret") throws -> AccessGrant {
-    let (status, body) = try RawClient(port: server.port).request(
-        "POST /v1/sign-in HTTP/1.1\r\nhost: 127.0.0.1:\(server.port)\r\n",
-        body: #"{"serviceId":"svc","serviceSecret":"\#(secret)"}"#)
-    guard status == 200 else { throw try JSONDecoder().decode(Problem.self, from: Data(body.utf8)).error }
-    return try JSONDecoder().decode(AccessGrant.self, from: Data(body.utf8))
-}
-
-private func join(_ server: RoomServer, _ token: String, room: String = "kitchen") throws -> (RawClient, Joined) {
-    let client = try RawClient(port: server.port)
-    #expect(try client.openWebSocket(port: server.port) == 101)
-    client.sendMessage(.join(Join(token: token, room: room)), id: 1)
-    let answer = try client.message { $0.id == 1 }
-    switch answer.message {
-    case .joined(let joined): return (client, joined)
-    case .error(let problem): throw problem.error
-    default: throw RoomError(.messageUnknown, "\(answer)")
-    }
-}
 
 @Suite(.serialized) struct RoomServerTests {
     @Test func `a wrong secret is refused with a sentence and a code`() async throws {

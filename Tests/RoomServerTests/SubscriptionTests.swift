@@ -1,0 +1,100 @@
+import RTP
+import RoomProtocol
+import Testing
+
+@testable import RoomServer
+
+@Suite(.serialized) struct SubscriptionTests {
+    @Test func `four audios are heard, the fifth is not, and gets the slot of one that leaves`() async throws {
+        try await withServer { server, grant in
+            let (listener, _) = try join(server, grant.accessToken)
+            var speakers: [RawClient] = []
+            var streams: [Int] = []
+            for _ in 0..<5 {
+                let (speaker, _) = try join(server, grant.accessToken)
+                streams += try speaker.publish([.opus])
+                speakers.append(speaker)
+            }
+            listener.sendMessage(.ping, id: 9)
+            var heard: [Int] = []
+            while true {
+                let next = try listener.message {
+                    if case .receiverAssigned = $0.message { true } else { $0.id == 9 }
+                }
+                guard case .receiverAssigned(let assigned) = next.message else { break }
+                #expect(assigned.media == .audio)
+                heard.append(try #require(assigned.stream))
+            }
+            #expect(heard == Array(streams.prefix(4)))
+            speakers[1].sendMessage(.leave, id: 3)
+            let freed = try listener.message { if case .receiverAssigned = $0.message { true } else { false } }
+            let filled = try listener.message { if case .receiverAssigned = $0.message { true } else { false } }
+            guard case .receiverAssigned(let empty) = freed.message, case .receiverAssigned(let next) = filled.message
+            else { return }
+            #expect(empty.stream == nil)
+            #expect(next.stream == streams[4])
+            #expect(next.mid == empty.mid)
+        }
+    }
+
+    @Test func `the pool grows by an offer with one receiver more, and ends at its maximum`() async throws {
+        try await withServer { server, grant in
+            let (publisher, _) = try join(server, grant.accessToken)
+            let streams = try publisher.publish(Array(repeating: .vp8, count: 4))
+            let client = try RawClient(port: server.port)
+            #expect(try client.openWebSocket(port: server.port) == 101)
+            let pool = ReceiverPool(initial: 2, maximum: 3, growth: 1)
+            client.sendMessage(.join(Join(token: grant.accessToken, room: "kitchen", receivers: pool)), id: 1)
+            let first = try client.message { if case .offer = $0.message { true } else { false } }
+            for (index, stream) in streams.prefix(2).enumerated() {
+                client.sendMessage(.subscribe(StreamReference(stream: stream)), id: 10 + index)
+                let answer = try client.message { $0.id == 10 + index }
+                #expect(answer.message == .subscribed(Subscribed(stream: stream, mid: String(4 + index))))
+            }
+            client.sendMessage(.subscribe(StreamReference(stream: streams[2])), id: 12)
+            let second = try client.message { if case .offer = $0.message { true } else { false } }
+            #expect(try client.message { $0.id == 12 }.message == .subscribed(Subscribed(stream: streams[2], mid: "6")))
+            guard case .offer(let before) = first.message, case .offer(let after) = second.message else { return }
+            #expect(after.revision == before.revision + 1)
+            let mids = try [before, after].map { try SessionDescription(parsing: $0.sdp).media.map(\.mid) }
+            #expect(mids[1] == mids[0] + ["6"])
+            #expect(try client.refusal(of: .subscribe(StreamReference(stream: streams[3])), id: 13) == "1322")
+            client.sendMessage(.unsubscribe(StreamReference(stream: streams[0])), id: 14)
+            #expect(try client.message { $0.id == 14 }.message == .unsubscribed(StreamReference(stream: streams[0])))
+            client.sendMessage(.subscribe(StreamReference(stream: streams[3])), id: 15)
+            #expect(try client.message { $0.id == 15 }.message == .subscribed(Subscribed(stream: streams[3], mid: "4")))
+        }
+    }
+
+    @Test func `what cannot be subscribed is refused with its own code`() async throws {
+        try await withServer { server, grant in
+            let (publisher, _) = try join(server, grant.accessToken)
+            let streams = try publisher.publish([.vp8, .opus])
+            let (client, joined) = try join(server, grant.accessToken)
+            #expect(joined.participants.first?.streams.map(\.id) == streams)
+            #expect(try client.refusal(of: .subscribe(StreamReference(stream: 999)), id: 2) == "1328")
+            #expect(try client.refusal(of: .subscribe(StreamReference(stream: streams[1])), id: 3) == "1328")
+            #expect(try client.refusal(of: .unsubscribe(StreamReference(stream: streams[0])), id: 4) == "1327")
+            #expect(try client.refusal(of: .subscribe(StreamReference(stream: streams[0])), id: 5) == nil)
+            #expect(try client.refusal(of: .subscribe(StreamReference(stream: streams[0])), id: 6) == "1321")
+            #expect(try publisher.refusal(of: .subscribe(StreamReference(stream: streams[0])), id: 7) == "1328")
+        }
+    }
+
+    @Test func `a description that is not one is refused and the connection goes on`() async throws {
+        try await withServer { server, grant in
+            let (client, _) = try join(server, grant.accessToken)
+            let hostile = ["", "v=0", String(repeating: "m=video 9 x 1\r\n", count: 4000), "\u{0}\u{1}"]
+            for (index, sdp) in hostile.enumerated() {
+                let publish = Publish(sdp: sdp, streams: [.init(mid: "0")])
+                #expect(try client.refusal(of: .publish(publish), id: 20 + index) == "1431", "\(sdp.prefix(20))")
+            }
+            for _ in 0..<1000 {
+                client.sendMessage(.candidate(Candidate(session: .down, candidate: "candidate:nonsense")))
+            }
+            client.sendMessage(.ping, id: 30)
+            #expect(try client.message { $0.id == 30 }.message == .pong)
+            #expect(try client.publish([.vp8], id: 31).count == 1)
+        }
+    }
+}

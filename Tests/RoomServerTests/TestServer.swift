@@ -1,0 +1,82 @@
+import Foundation
+import Logging
+import RTP
+import RoomProtocol
+import Testing
+
+@testable import RoomServer
+
+/// A server on a free port for the length of a test, and an access token for it.
+func withServer(
+    open: Bool = false, _ body: @Sendable (RoomServer, AccessGrant) async throws -> Void
+) async throws {
+    var log = Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() })
+    log.logLevel = .critical
+    var configuration = RoomServer.Configuration(service: ServiceKey(id: "svc", secret: "a secret"), log: log)
+    configuration.port = 0
+    configuration.isOpen = open
+    let server = try await RoomServer.start(configuration)
+    do {
+        let grant = try await Task { try signIn(server) }.value
+        try await body(server, grant)
+    } catch {
+        await server.stop()
+        throw error
+    }
+    await server.stop()
+}
+
+func signIn(_ server: RoomServer, secret: String = "a secret") throws -> AccessGrant {
+    let (status, body) = try RawClient(port: server.port).request(
+        "POST /v1/sign-in HTTP/1.1\r\nhost: 127.0.0.1:\(server.port)\r\n",
+        body: #"{"serviceId":"svc","serviceSecret":"\#(secret)"}"#)
+    guard status == 200 else { throw try JSONDecoder().decode(Problem.self, from: Data(body.utf8)).error }
+    return try JSONDecoder().decode(AccessGrant.self, from: Data(body.utf8))
+}
+
+func join(_ server: RoomServer, _ token: String, room: String = "kitchen") throws -> (RawClient, Joined) {
+    let client = try RawClient(port: server.port)
+    #expect(try client.openWebSocket(port: server.port) == 101)
+    client.sendMessage(.join(Join(token: token, room: room)), id: 1)
+    let answer = try client.message { $0.id == 1 }
+    switch answer.message {
+    case .joined(let joined): return (client, joined)
+    case .error(let problem): throw problem.error
+    default: throw RoomError(.messageUnknown, "\(answer)")
+    }
+}
+
+/// An offer of made-up streams, good in form; no media ever comes.
+func publication(_ codecs: [Codec]) -> Publish {
+    let transport = TransportDescription(
+        iceUfrag: "abcd", icePwd: "abcdefghijklmnopqrstuv",
+        fingerprints: [Fingerprint(algorithm: "sha-256", digest: Array(repeating: 7, count: 32))], setup: .actpass)
+    let senders = codecs.enumerated().map { index, codec in
+        Sender(
+            mid: String(index), codec: codec, ssrc: SSRC(UInt32(1000 + 2 * index)),
+            retransmissionSSRC: codec == .opus ? nil : SSRC(UInt32(1001 + 2 * index)))
+    }
+    let offer = UpDescription.offer(
+        sessionID: 1, version: 1, senders: senders, transport: transport, cname: "test")
+    return Publish(sdp: offer.serialized(), streams: senders.map { .init(mid: $0.mid) })
+}
+
+extension RawClient {
+    /// Publishes streams of these codecs; their ids.
+    func publish(_ codecs: [Codec], id: Int = 2) throws -> [Int] {
+        sendMessage(.publish(publication(codecs)), id: id)
+        let answer = try message { $0.id == id }
+        guard case .published(let published) = answer.message else {
+            Issue.record("\(answer)")
+            return []
+        }
+        return published.streams.map(\.stream)
+    }
+
+    /// The error that a request is answered with.
+    func refusal(of message: ClientMessage, id: Int) throws -> String? {
+        sendMessage(message, id: id)
+        guard case .error(let problem) = try self.message(where: { $0.id == id }).message else { return nil }
+        return problem.code
+    }
+}

@@ -1,0 +1,65 @@
+import Foundation
+import Glibc
+import Testing
+
+/// What happens between machines, each a network namespace that ../interop/network makes and takes down again. It needs
+/// root, or a kernel that lets users make namespaces of their own; where neither is so, these tests fail and say it.
+@Suite(.serialized) struct NetworkNamespaceTests {
+    @Test func `a server on all addresses is used from other machines, by addresses that are not loopback`() throws {
+        try expect("a_server_on_all_addresses_is_used_from_other_machines")
+    }
+
+    @Test func `a server on one address gives that address alone`() throws {
+        try expect("a_server_on_one_address_gives_that_address_alone")
+    }
+
+    @Test func `a server on loopback gives loopback alone and is not reached from other machines`() throws {
+        try expect("a_server_on_loopback_stays_on_its_machine")
+    }
+
+    @Test func `a page on another machine has a token with --open alone`() throws {
+        try expect("a_page_elsewhere_has_a_token_only_of_an_open_server")
+    }
+
+    @Test func `a network cut of five seconds is survived`() throws {
+        try expect("a_cut_of_five_seconds_is_survived")
+    }
+
+    @Test func `a longer network cut ends who publishes and who watches with a sentence within ten seconds`() throws {
+        try expect("a_longer_cut_ends_with_a_sentence")
+    }
+
+    @Test func `a participant that is killed, stopped or unplugged is gone for the others within ten seconds`() throws {
+        try expect("a_participant_that_dies_or_falls_silent_is_gone_within_ten_seconds")
+    }
+
+    @Test func `the demo on all addresses names each that a browser elsewhere can open`() throws {
+        try expect("the_demo_names_each_address_a_browser_elsewhere_can_open")
+    }
+
+    /// Runs one behaviour. Nothing outlives the script: what it started dies with it, and the namespaces then too.
+    private func expect(_ behaviour: String, seconds: Double = 60) throws {
+        let folder = try TemporaryFolder()
+        let log = folder.file("log")
+        try #require(FileManager.default.createFile(atPath: log, contents: nil))
+        let output = try #require(FileHandle(forWritingAtPath: log))
+        let script = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+            .appendingPathComponent("../interop/network/behaviours.py").standardized
+        let process = Process()
+        process.executableURL = script
+        process.arguments = ["--connectlive", try CommandLineTool.path, "--folder", folder.path, behaviour]
+        process.standardInput = FileHandle.nullDevice
+        process.standardOutput = output
+        process.standardError = output
+        try process.run()
+        let deadline = ContinuousClock.now + .seconds(seconds)
+        while process.isRunning, ContinuousClock.now < deadline { usleep(20_000) }
+        let ended = !process.isRunning
+        if !ended { kill(process.processIdentifier, SIGKILL) }
+        process.waitUntilExit()
+        let said = (try? String(contentsOfFile: log, encoding: .utf8)) ?? ""
+        #expect(ended, "\(behaviour) still ran after \(seconds) s: \(said)")
+        #expect(process.terminationStatus == 0, "\(said)")
+        #expect(said.hasPrefix("passed  \(behaviour)"), "\(said)")
+    }
+}
