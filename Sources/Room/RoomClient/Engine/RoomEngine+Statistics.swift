@@ -18,7 +18,9 @@ extension RoomEngine {
         var statistics = RoomStatistics()
         statistics.received = down?.received() ?? []
         statistics.published = up?.published() ?? []
-        statistics.roundTripMilliseconds = (up?.roundTrip ?? down?.roundTrip)?.milliseconds
+        // Who only receives sends no reports that a round trip could be told from: the signalling's stands in.
+        statistics.roundTripMilliseconds =
+            (up?.roundTrip ?? down?.roundTrip ?? signalling?.roundTrip)?.milliseconds
         statistics.srtpProfile = (down?.profile ?? up?.profile)?.rawValue
         statistics.connectMilliseconds = connectedAt.map { ($0 - connectStarted).milliseconds }
         if let first = statistics.received.compactMap(\.firstFrameMilliseconds).min() {

@@ -23,7 +23,10 @@ struct SignallingSession {
     private let server: String
     private var lastRequest = 0
     private var deadlines: [Int: (kind: String, time: MonotonicTime)] = [:]
-    private var pings: Set<Int> = []
+    /// When each ping without an answer was sent.
+    private var pings: [Int: MonotonicTime] = [:]
+    /// How long the last ping took to be answered.
+    private(set) var roundTrip: RTP.TimeInterval?
     private var lastHeard: MonotonicTime
     private var nextPing: MonotonicTime
     private(set) var hasEnded = false
@@ -63,7 +66,10 @@ struct SignallingSession {
         heard(now: now)
         do throws(MessageRefused) {
             let envelope = try Envelope<ServerMessage>(json: Data(text.utf8))
-            if let id = envelope.id, pings.remove(id) != nil { return [] }
+            if let id = envelope.id, let sent = pings.removeValue(forKey: id) {
+                roundTrip = now - sent
+                return []
+            }
             guard let id = envelope.id, deadlines.removeValue(forKey: id) != nil else {
                 return unsolicited(envelope)
             }
@@ -105,7 +111,7 @@ struct SignallingSession {
         }
         if now >= nextPing {
             lastRequest += 1
-            pings.insert(lastRequest)
+            pings[lastRequest] = now
             outputs.append(.send(Envelope<ClientMessage>(id: lastRequest, .ping).json()))
             nextPing = now + SignallingDeadlines.ping
         }

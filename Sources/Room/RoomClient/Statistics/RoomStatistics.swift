@@ -89,7 +89,8 @@ public struct RoomStatistics: Sendable {
 
     public var received: [Received] = []
     public var published: [Published] = []
-    /// Round trip to the server in milliseconds, once measured; of the up session where there is one.
+    /// Round trip to the server in milliseconds, once measured: of the up session where there is one, else of the
+    /// signalling.
     public var roundTripMilliseconds: Double?
     /// `AEAD_AES_128_GCM` or `AES128_CM_SHA1_80`, once the down session is secured.
     public var srtpProfile: String?
