@@ -89,6 +89,14 @@ let package = Package(
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             path: "Sources/CLI/connectlive", swiftSettings: strict),
+        // Benchmarks
+        .executableTarget(
+            name: "benchmarks",
+            dependencies: [
+                "ConnectLiveSDK", "RoomServer", "RoomClient", "RoomProtocol", "RTP", "PeerSession", "PeerIO",
+                "MediaGraph", log, .product(name: "ArgumentParser", package: "swift-argument-parser"),
+            ] + nio,
+            path: "Benchmarks/Sources/benchmarks", swiftSettings: strict),
         // The code of the README
         .executableTarget(
             name: "readme", dependencies: ["ConnectLiveSDK"], path: "examples/readme", swiftSettings: strict),

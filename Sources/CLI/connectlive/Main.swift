@@ -1,4 +1,5 @@
 internal import ArgumentParser
+internal import ConnectLiveSDK
 internal import Foundation
 
 /// Runs the command line. Exit codes: 0 done, 1 something failed, 2 the command line itself is wrong.
@@ -45,7 +46,7 @@ struct ConnectLiveCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "connectlive",
         abstract: "Publish cameras and files into real-time rooms, and watch them.",
-        version: Version.text,
+        version: ConnectLive.version,
         subcommands: [
             DemoCommand.self, ServeCommand.self, PublishCommand.self, ViewCommand.self, DevicesCommand.self,
         ])

@@ -195,6 +195,9 @@ package final class Peer: TurnMember {
         return result
     }
 
+    /// When the last datagram apart from STUN came in; `.zero` before the first.
+    package var lastReceived: MonotonicTime { counters.lastReceived }
+
     /// Counters of one stream; nil when it was removed.
     package func statistics(of sender: SenderID) -> SenderStatistics? { session.statistics(of: sender) }
 

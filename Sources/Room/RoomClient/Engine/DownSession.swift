@@ -102,6 +102,9 @@ final class DownSession {
         peer.impairment = impairment
     }
 
+    /// When media or a word about it last came.
+    var lastReceived: MonotonicTime { peer.lastReceived }
+
     func addRemoteCandidate(_ candidate: String) {
         if candidate.isEmpty { peer.remoteCandidatesEnded() } else { peer.addRemoteCandidate(candidate) }
     }

@@ -210,6 +210,7 @@ package actor RoomEngine {
     }
 
     func signallingTimeout() {
+        signalling?.heardMedia(at: max(down?.lastReceived ?? .zero, up?.lastReceived ?? .zero))
         perform(signalling?.handleTimeout(now: loop.now) ?? [])
         armTimer()
     }

@@ -10,9 +10,11 @@ package enum SignallingDeadlines {
     package static let answer = TimeInterval.seconds(10)
     /// Between pings.
     package static let ping = TimeInterval.seconds(1)
-    /// Without a byte from the server for this long it is gone. A cut of 5 s fits in: TCP tries again 6.4 s after the
-    /// first loss, which is up to a ping after the last byte.
+    /// Without a byte from the server for this long, media included, it is gone; a cut of 5 s fits in.
     package static let silence = TimeInterval.seconds(9)
+    /// The same for signalling alone: after a cut media is back at once, while TCP doubles its pauses and may be as long
+    /// silent again as the cut was.
+    package static let patience = TimeInterval.seconds(20)
     /// For the answer to `leave`, after which the connection is closed all the same.
     package static let leave = TimeInterval.seconds(1)
 }

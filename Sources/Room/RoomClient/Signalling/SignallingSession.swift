@@ -28,6 +28,7 @@ struct SignallingSession {
     /// How long the last ping took to be answered.
     private(set) var roundTrip: RTP.TimeInterval?
     private var lastHeard: MonotonicTime
+    private var lastMedia = MonotonicTime.zero
     private var nextPing: MonotonicTime
     private(set) var hasEnded = false
 
@@ -41,7 +42,12 @@ struct SignallingSession {
     var nextTimeout: MonotonicTime {
         guard !hasEnded else { return .never }
         let deadline = deadlines.values.map(\.time).min() ?? .never
-        return min(nextPing, lastHeard + SignallingDeadlines.silence, deadline)
+        return min(nextPing, silenceEnds, deadline)
+    }
+
+    /// When the server is taken as gone.
+    private var silenceEnds: MonotonicTime {
+        min(max(lastHeard, lastMedia) + SignallingDeadlines.silence, lastHeard + SignallingDeadlines.patience)
     }
 
     /// Numbers a request; the answer comes as `.answer` with the same number.
@@ -60,6 +66,9 @@ struct SignallingSession {
 
     /// Bytes came that are no message, such as a WebSocket ping.
     mutating func heard(now: MonotonicTime) { lastHeard = max(lastHeard, now) }
+
+    /// Media last came from the server at `time`, so it lives even if nothing is heard here.
+    mutating func heardMedia(at time: MonotonicTime) { lastMedia = max(lastMedia, time) }
 
     mutating func receive(_ text: String, now: MonotonicTime) -> [Output] {
         guard !hasEnded else { return [] }
@@ -94,12 +103,12 @@ struct SignallingSession {
 
     mutating func handleTimeout(now: MonotonicTime) -> [Output] {
         guard !hasEnded else { return [] }
-        if now >= lastHeard + SignallingDeadlines.silence {
+        if now >= silenceEnds {
+            let seconds = (now - lastHeard).nanoseconds / 1_000_000_000
             return end(
                 RoomError(
                     .connectionLost,
-                    "The server \(server) has not been heard for \(SignallingDeadlines.silence.nanoseconds / 1_000_000_000)"
-                        + " s: it was stopped, or the network between was cut; connect again when it is back."))
+                    "The server \(server) has not been heard for \(seconds) s: it was stopped, or the network between was cut; connect again when it is back."))
         }
         var outputs: [Output] = []
         for (id, deadline) in deadlines.sorted(by: { $0.key < $1.key }) where now >= deadline.time {

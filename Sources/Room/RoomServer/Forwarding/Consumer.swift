@@ -34,11 +34,14 @@ final class Consumer {
 
     func owns(_ sender: SenderID) -> Bool { self.sender == sender }
 
-    /// What the client's answer takes. Media flows from here on.
+    /// What the client's answer takes.
     func accept(_ codecs: [NegotiatedCodec]) {
         accepted = codecs
         beginIfPossible()
     }
+
+    /// The session can send from here on.
+    func secured() { beginIfPossible() }
 
     /// Whether the client can decode the codec; true as long as it has not said.
     func canCarry(_ codec: Codec) -> Bool { accepted.map { $0.contains { $0.codec == codec } } ?? true }
@@ -73,7 +76,7 @@ final class Consumer {
     }
 
     private func beginIfPossible() {
-        guard let stream, let negotiated = accepted?.first(where: { $0.codec == stream.codec }) else { return }
+        guard peer.isSecured, let stream, let negotiated = accepted?.first(where: { $0.codec == stream.codec }) else { return }
         rewriter.begin(stream.codec, payloadType: negotiated.payloadType)
         stream.requestKeyframe()
     }

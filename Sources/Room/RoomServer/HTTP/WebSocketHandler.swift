@@ -1,12 +1,15 @@
 internal import Foundation
 internal import NIOCore
 internal import NIOWebSocket
+internal import RTP
 internal import RoomProtocol
 
 /// What the rooms are told about connections; called on NIO's threads.
 protocol SignallingDelegate: AnyObject, Sendable {
     func received(_ envelope: Envelope<ClientMessage>, from connection: SignallingConnection)
     func disconnected(_ connection: SignallingConnection)
+    /// Tells on another thread when media last came from the client; not at all when the rooms are closed.
+    func findLastMedia(from connection: SignallingConnection, then: @escaping @Sendable (MonotonicTime) -> Void)
 }
 
 /// Reads messages from one WebSocket, watches that its client lives, and closes it when it misbehaves.
@@ -14,16 +17,20 @@ final class WebSocketHandler: ChannelInboundHandler {
     typealias InboundIn = WebSocketFrame
     typealias OutboundOut = WebSocketFrame
 
-    /// How often the client is pinged, and after how much silence it is taken as gone: a closed laptop or a cut network
-    /// shows within 10 s, and a cut of 5 s (TCP tries again 6.4 s after the first loss, which is up to a ping after the
-    /// last byte) is survived.
     static let pingInterval = TimeAmount.seconds(1)
+    /// After how much silence, here and of media, the client is taken as gone: a closed laptop or a cut network shows
+    /// within 10 s, and a cut of 5 s is survived.
     static let silenceLimit = TimeAmount.seconds(9)
+    /// The same here alone: after a cut media is back at once, while TCP doubles its pauses and may be as long silent
+    /// again as the cut was.
+    static let patience = TimeAmount.seconds(20)
     static let joinDeadline = TimeAmount.seconds(10)
 
     private let connection: SignallingConnection
     private let delegate: any SignallingDelegate
     private var lastHeard = NIODeadline.now()
+    /// As far as it was asked for: only once there is silence here.
+    private var lastMedia = NIODeadline.uptimeNanoseconds(0)
     private let opened = NIODeadline.now()
     private var hasJoined = false
     private var watch: RepeatedTask?
@@ -86,25 +93,33 @@ final class WebSocketHandler: ChannelInboundHandler {
     }
 
     private func check(_ context: ChannelHandlerContext) {
-        guard !closeIfSilent(context) else { return }
-        let end = lastHeard + Self.silenceLimit
+        closeIfSilent(context)
+        let end = max(lastHeard, lastMedia) + Self.silenceLimit
         if end < .now() + Self.pingInterval {
             let bound = NIOLoopBound((handler: self, context: context), eventLoop: context.eventLoop)
             lastWatch = context.eventLoop.scheduleTask(deadline: end) {
-                _ = bound.value.handler.closeIfSilent(bound.value.context)
+                bound.value.handler.closeIfSilent(bound.value.context)
             }
         }
         let ping = WebSocketFrame(fin: true, opcode: .ping, data: context.channel.allocator.buffer(capacity: 0))
         context.writeAndFlush(wrapOutboundOut(ping), promise: nil)
     }
 
-    private func closeIfSilent(_ context: ChannelHandlerContext) -> Bool {
+    private func closeIfSilent(_ context: ChannelHandlerContext) {
         let now = NIODeadline.now()
-        guard now - lastHeard >= Self.silenceLimit || (!hasJoined && now - opened > Self.joinDeadline) else {
-            return false
+        guard hasJoined || now - opened <= Self.joinDeadline, now - lastHeard < Self.patience else {
+            return context.close(promise: nil)
         }
-        context.close(promise: nil)
-        return true
+        guard now - max(lastHeard, lastMedia) >= Self.silenceLimit else { return }
+        let bound = NIOLoopBound((handler: self, context: context), eventLoop: context.eventLoop)
+        delegate.findLastMedia(from: connection) { time in
+            bound.eventLoop.execute { bound.value.handler.heardMedia(at: time, bound.value.context) }
+        }
+    }
+
+    private func heardMedia(at time: MonotonicTime, _ context: ChannelHandlerContext) {
+        lastMedia = max(lastMedia, .uptimeNanoseconds(time.nanoseconds))
+        if .now() - max(lastHeard, lastMedia) >= Self.silenceLimit { context.close(promise: nil) }
     }
 
     private func stopWatching() {

@@ -19,7 +19,9 @@ final class DownSession {
     private var consumers: [Consumer] = []
     private var revision = 0
     private var isConnected = false
-    private lazy var repeatedRequest = settings.loop.makeTimer { [unowned self] in requestKeyframes() }
+    private lazy var repeatedRequest = settings.loop.makeTimer { [unowned self] in
+        for consumer in consumers { consumer.stream?.requestKeyframe() }
+    }
 
     /// Called for what the owner must know: the media path failed for good.
     var onFailed: ((RoomError) -> Void)?
@@ -69,6 +71,9 @@ final class DownSession {
             consumer.accept(takes ? media.map(NegotiatedCodec.all) ?? [] : [])
         }
     }
+
+    /// When media or a word about it last came.
+    var lastReceived: MonotonicTime { peer.lastReceived }
 
     func addCandidate(_ candidate: String) {
         candidate.isEmpty ? peer.remoteCandidatesEnded() : peer.addRemoteCandidate(candidate)
@@ -152,16 +157,12 @@ final class DownSession {
                 participant: consumer.stream?.participant, codec: consumer.stream?.codec.rawValue))
     }
 
-    private func requestKeyframes() {
-        for consumer in consumers { consumer.stream?.requestKeyframe() }
-    }
-
     private func handle(_ event: PeerEvent) {
         switch event {
         case .localCandidate(let candidate): send(.candidate(Candidate(session: .down, candidate: candidate)))
         case .gatheringDone: send(.candidate(Candidate(session: .down, candidate: "")))
         case .secured:
-            requestKeyframes()
+            for consumer in consumers { consumer.secured() }
             repeatedRequest.arm(at: EventLoop.now + Self.keyframeRepetition)
         case .keyframeRequested(let sender):
             consumers.first { $0.owns(sender) }?.stream?.requestKeyframe()

@@ -1,3 +1,4 @@
+internal import RTP
 internal import RoomProtocol
 
 /// One client in a room: its connection, its two sessions and what it publishes. On the loop only.
@@ -59,6 +60,9 @@ final class Participant {
     func isHearing(_ stream: PublishedStream) -> Bool { down.receiver(carrying: stream) != nil }
 
     func streamEnded(_ stream: PublishedStream) -> Bool { down.streamEnded(stream) }
+
+    /// When media or a word about it last came.
+    var lastReceived: MonotonicTime { max(down.lastReceived, up?.lastReceived ?? .zero) }
 
     func close() {
         down.close()

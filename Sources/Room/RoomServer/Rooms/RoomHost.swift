@@ -49,6 +49,12 @@ actor RoomHost: SignallingDelegate {
         loop.execute { self.assumeIsolated { $0.remove(connection) } }
     }
 
+    nonisolated func findLastMedia(
+        from connection: SignallingConnection, then: @escaping @Sendable (MonotonicTime) -> Void
+    ) {
+        loop.execute { self.assumeIsolated { then($0.members[connection]?.participant.lastReceived ?? .zero) } }
+    }
+
     nonisolated func revoked(_ token: String) {
         loop.execute { self.assumeIsolated { $0.end(token) } }
     }

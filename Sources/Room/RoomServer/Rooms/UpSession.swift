@@ -62,6 +62,9 @@ final class UpSession {
         )
     }
 
+    /// When media or a word about it last came.
+    var lastReceived: MonotonicTime { peer.lastReceived }
+
     func addCandidate(_ candidate: String) {
         candidate.isEmpty ? peer.remoteCandidatesEnded() : peer.addRemoteCandidate(candidate)
     }
