@@ -166,10 +166,10 @@ class Pair:
     def receive(self, _, pad):
         if pad.get_direction() != Gst.PadDirection.SRC:
             return
+        on_the_clock = "false" if self.options.as_decoded else "true"
         tail = Gst.parse_bin_from_description(
             "rtpvp8depay name=depay ! vp8dec threads=1 ! videoconvert ! video/x-raw,format=I420 "
-            f"! appsink name=sink emit-signals=true max-buffers=0 sync={'false' if self.options.as_decoded else 'true'}",
-            True)
+            f"! appsink name=sink emit-signals=true max-buffers=0 sync={on_the_clock}", True)
         tail.get_by_name("depay").get_static_pad("sink").add_probe(Gst.PadProbeType.BUFFER, self.packet)
         tail.get_by_name("sink").connect("new-sample", self.frame)
         self.receiver.add(tail)
@@ -191,7 +191,7 @@ class Pair:
             self.first_at = shown
             self.processor_before = time.process_time()
             GLib.timeout_add(int(self.options.seconds * 1000), self.loop.quit)
-        # The first second holds the keyframe and the buffers' filling up.
+        # The first second holds the keyframe and the frames that waited for the connection.
         if timestamp is not None and shown - self.first_at > self.options.warm_up * 1e9:
             captured = self.sender.get_base_time() + timestamp * 1_000_000_000 // CLOCK_RATE
             self.latencies.append((shown - captured) / 1e6)

@@ -147,7 +147,7 @@ extension SDKTests {
                 // Repairs take some ten milliseconds each: a machine that lets a thread wait for longer than that says
                 // nothing about them, and is asked again.
                 let worst = stalls.end()
-                if call.isWhole && call.isSmooth || worst < 40 { break }
+                if call.isWhole && call.isSmooth || worst < 50 { break }
             }
             let call = try #require(outcome)
             #expect(call.packetsLost > 0)

@@ -113,7 +113,9 @@ extension SDKTests {
             try await onStage(isSignedIn: false) { stage in
                 let relay = try await Relay.start(to: stage.server.port)
                 let client = try await joined(through: relay, stage)
+                let engine = try #require(client.room as? RoomSession).engine
                 relay.freeze()
+                engine.cutMedia(true)
                 let seconds = try await elapsed {
                     let error = try await client.listener.waitForError(within: 15)
                     #expect(error.code == 1312)

@@ -241,26 +241,41 @@ func silent() -> Config {
     return config
 }
 
-/// Measures how long this machine lets a thread wait that wants to run.
+/// Measures how long this machine lets threads of this process wait that want to run.
 final class Stalls: Sendable {
+    private static let window = 0.1
     private let worst = Mutex(0.0)
     private let isOver = Mutex(false)
 
     init() {
         Thread.detachNewThread { [self] in
+            var before = Self.waits()
             while !isOver.withLock({ $0 }) {
-                let start = ContinuousClock.now
-                Thread.sleep(forTimeInterval: 0.005)
-                let late = (ContinuousClock.now - start) / .milliseconds(1) - 5
-                worst.withLock { $0 = max($0, late) }
+                Thread.sleep(forTimeInterval: Self.window)
+                let now = Self.waits()
+                let most = now.map { $0.value - (before[$0.key] ?? 0) }.max() ?? 0
+                worst.withLock { $0 = max($0, most) }
+                before = now
             }
         }
     }
 
-    /// The longest wait in milliseconds.
+    /// The longest that one thread waited for a processor within a tenth of a second, in milliseconds.
     func end() -> Double {
         isOver.withLock { $0 = true }
         return worst.withLock { $0 }
+    }
+
+    /// Milliseconds that each thread has waited in a run queue: the second figure of its schedstat.
+    private static func waits() -> [String: Double] {
+        var waits: [String: Double] = [:]
+        for thread in (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/task")) ?? [] {
+            let path = "/proc/self/task/\(thread)/schedstat"
+            guard let text = try? String(contentsOfFile: path, encoding: .utf8) else { continue }
+            let figures = text.split(separator: " ")
+            if figures.count > 1, let wait = Double(figures[1]) { waits[thread] = wait / 1e6 }
+        }
+        return waits
     }
 }
 

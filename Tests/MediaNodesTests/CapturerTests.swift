@@ -38,6 +38,25 @@ extension MediaNodesTests {
             #expect(CameraMode.best(of: [formats[0]], width: 640, height: 480, framesPerSecond: 20) == nil)
         }
 
+        @Test("A picture of another shape is cropped in the middle, not squeezed")
+        func crop() {
+            func crop(_ width: Int, _ height: Int, to shape: (Int, Int)) -> CameraMode.Crop? {
+                CameraMode(format: "YUY2", width: width, height: height, framesPerSecond: 30)
+                    .crop(toShapeOf: shape.0, shape.1)
+            }
+            #expect(crop(640, 480, to: (640, 480)) == nil)
+            #expect(crop(1280, 720, to: (320, 180)) == nil)
+            #expect(crop(1366, 768, to: (1280, 720)) == nil)
+            #expect(crop(640, 360, to: (320, 240)) == CameraMode.Crop(sides: 80, ends: 0))
+            #expect(crop(640, 480, to: (320, 180)) == CameraMode.Crop(sides: 0, ends: 60))
+        }
+
+        @Test("A camera that gives nothing but grey is read")
+        func greyMode() throws {
+            let formats = [format("GRAY8", 640, 480, [30])]
+            #expect(CameraMode.best(of: formats, width: 640, height: 480, framesPerSecond: 20)?.format == "GRAY8")
+        }
+
         @Test("A device that goes quiet is noticed within 2 s, and only then")
         func watchdog() async throws {
             let noticed = Collected<ContinuousClock.Instant>()

@@ -182,6 +182,28 @@ extension MediaNodesTests {
             window.show(grey, in: "right")
         }
 
+        @Test("Tiles that come and go all the time neither block nor close the window")
+        func restlessTiles() async throws {
+            let display = try #require(VirtualDisplay())
+            let closed = Collected<Bool>()
+            let window = try TiledWindow(title: "Restless", width: 640, height: 360) { closed.append(true) }
+            let grey = plain(120)
+            window.addTile("stays")
+            for round in 0..<30 {
+                window.addTile("goes")
+                let drawn = window.picturesDrawn
+                await eventually("the window to be drawn, round \(round)") {
+                    window.show(grey, in: "stays")
+                    window.show(grey, in: "goes")
+                    return window.picturesDrawn > drawn + 2
+                }
+                window.removeTile("goes")
+            }
+            #expect(closed.count == 0)
+            await window.close()
+            #expect(display.number >= 0)
+        }
+
         @Test("A frame is written as PNG, by the program and by a node")
         func image() async throws {
             let folder = TemporaryFolder()

@@ -68,6 +68,7 @@ struct Call: Sendable {
         var route: (@Sendable (String, Bool) -> String)?
         var connectTimeout = TimeInterval.seconds(15)
         var silence = TimeInterval.seconds(5)
+        var consent = TimeInterval.seconds(30)
     }
 
     let loop: EventLoop
@@ -95,6 +96,7 @@ struct Call: Sendable {
                 impairment: impairment)
             configuration.connectTimeout = options.connectTimeout
             configuration.silence = options.silence
+            configuration.consent = options.consent
             return try End(loop: loop, configuration: configuration)
         }
         let offerer = try end(.controlling, options.offererCertificate, options.offererImpairment)

@@ -286,6 +286,37 @@ struct PeerTests {
         loop.shutdown()
     }
 
+    @Test("media is not sent for long to a peer that is no longer heard, and one that is sent nothing may be silent")
+    func consent() async throws {
+        let loop = EventLoop(name: "call")
+        let path = Path()
+        var options = Call.Options()
+        options.route = { path.route($0, ofOfferer: $1) }
+        options.silence = .milliseconds(200)
+        options.consent = .milliseconds(600)
+        let call = try await Call.begin(on: loop, options)
+        try #require(await call.isSecured())
+        path.isCut = true
+        @Sendable func isSilent(_ end: LoopBound<End>) async -> Bool {
+            await onLoop(loop) { end.value.events.contains { if case .disconnected = $0 { true } else { false } } }
+        }
+        @Sendable func isLost(_ end: LoopBound<End>) async -> Bool {
+            await onLoop(loop) {
+                end.value.events.contains {
+                    if case .failed(let error) = $0 { error.code == "transport.connection-lost" } else { false }
+                }
+            }
+        }
+        #expect(await eventually { await isSilent(call.offerer) })
+        #expect(await eventually { await isSilent(call.answerer) })
+        await call.sendVideo(1)
+        #expect(await eventually { await isLost(call.offerer) })
+        #expect(await !isLost(call.answerer))
+        await call.close()
+        path.stop()
+        loop.shutdown()
+    }
+
     @Test("opening and closing 200 peers leaves no descriptor and no thread behind")
     func openAndClose() async throws {
         let loop = EventLoop(name: "call")

@@ -114,6 +114,23 @@ extension SignallingSession.Output {
     #expect(throws: RoomError.self) { try session.request(.leave, now: at(11)) }
 }
 
+@Test func `while media comes a server may be silent for twenty seconds`() throws {
+    var session = session()
+    for second in stride(from: 1.0, to: 20, by: 1) {
+        session.heardMedia(at: at(second))
+        #expect(session.handleTimeout(now: at(second)).allSatisfy { $0.end == nil })
+    }
+    session.heardMedia(at: at(20))
+    #expect(session.handleTimeout(now: at(20)).last?.end?.code == .connectionLost)
+}
+
+@Test func `nine seconds after the last media a silent server is gone`() throws {
+    var session = session()
+    session.heardMedia(at: at(2))
+    #expect(session.handleTimeout(now: at(10.9)).allSatisfy { $0.end == nil })
+    #expect(session.handleTimeout(now: at(11)).last?.end?.code == .connectionLost)
+}
+
 @Test func `a request that a living server leaves unanswered fails after ten seconds and the connection goes on`()
     throws
 {

@@ -96,6 +96,12 @@ package struct FormatStructure {
         return []
     }
 
+    /// Whether the field is a range, of which any number between its ends will do.
+    package func isRange(_ field: String) -> Bool {
+        guard let type = gst_structure_get_value(pointer, field)?.pointee.g_type else { return false }
+        return type == gst_int_range_get_type() || type == gst_fraction_range_get_type()
+    }
+
     /// Text, or every text of a list.
     package func texts(_ field: String) -> [String] {
         if let one = text(field) { return [one] }

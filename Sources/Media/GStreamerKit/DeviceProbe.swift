@@ -8,8 +8,15 @@ package enum DeviceProbe {
         package let pixelFormat: String
         package let width: Int
         package let height: Int
-        package let framesPerSecond: [Double]
+        package fileprivate(set) var framesPerSecond: [Double]
     }
+
+    /// What is listed of a device that takes any size or rate between two ends.
+    private static let usualSizes = [
+        (320, 180), (320, 240), (640, 360), (640, 480), (800, 600), (960, 540), (1024, 768), (1280, 720), (1920, 1080),
+        (2560, 1440), (3840, 2160),
+    ]
+    private static let usualRates: [Double] = [5, 10, 15, 20, 24, 25, 30, 50, 60]
 
     package struct SoundDevice: Sendable {
         package let identifier: String
@@ -36,7 +43,24 @@ package enum DeviceProbe {
         else { return [] }
         defer { source.close() }
         guard source.open(), let caps = source.source.queriedCaps else { return [] }
-        return caps.structures.flatMap(formats(in:))
+        return formats(in: caps)
+    }
+
+    /// Each pixel format and size once: devices list the same mode for several kinds of interlacing or colour.
+    package static func formats(in caps: Caps) -> [Format] {
+        var found: [Format] = []
+        var places: [String: Int] = [:]
+        for format in caps.structures.flatMap(formats(in:)) {
+            let mode = "\(format.pixelFormat) \(format.width)x\(format.height)"
+            if let place = places[mode] {
+                let rates = Set(found[place].framesPerSecond).union(format.framesPerSecond)
+                found[place].framesPerSecond = rates.sorted()
+            } else {
+                places[mode] = found.count
+                found.append(format)
+            }
+        }
+        return found
     }
 
     private static func formats(in structure: FormatStructure) -> [Format] {
@@ -46,14 +70,29 @@ package enum DeviceProbe {
         case "image/jpeg": names = ["MJPG"]
         default: return []
         }
-        guard let width = structure.integers("width").last, let height = structure.integers("height").last else {
-            return []
+        let rates = Array(Set(rates(in: structure))).sorted()
+        return names.flatMap { name in
+            sizes(in: structure).map { Format(pixelFormat: name, width: $0, height: $1, framesPerSecond: rates) }
         }
-        // A device that answers with a range can do anything up to its end; what nobody would film with is left out.
-        let rates = structure.fractions("framerate").filter { $0 >= 1 && $0 <= 240 }
-        return names.map {
-            Format(pixelFormat: $0, width: width, height: height, framesPerSecond: Array(Set(rates)).sorted())
+    }
+
+    private static func sizes(in structure: FormatStructure) -> [(Int, Int)] {
+        let widths = structure.integers("width")
+        let heights = structure.integers("height")
+        guard let width = widths.last, let height = heights.last else { return [] }
+        guard structure.isRange("width") || structure.isRange("height") else { return [(width, height)] }
+        // The largest is what a driver could address, not what its sensor gives.
+        let usual = usualSizes.filter { (widths[0]...width).contains($0) && (heights[0]...height).contains($1) }
+        return usual.isEmpty ? [(width, height)] : usual
+    }
+
+    private static func rates(in structure: FormatStructure) -> [Double] {
+        let rates = structure.fractions("framerate")
+        if structure.isRange("framerate"), let slowest = rates.first, let fastest = rates.last {
+            return usualRates.filter { $0 >= slowest && $0 <= fastest }
         }
+        // What nobody would film with is left out.
+        return rates.filter { $0 >= 1 && $0 <= 240 }
     }
 
     /// Why a device cannot be opened; nil when it can.

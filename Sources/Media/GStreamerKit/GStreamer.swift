@@ -62,7 +62,7 @@ package enum GStreamer {
                 "gstreamer1.0-plugins-good",
                 [
                     "vp8enc", "vp8dec", "rtpvp8pay", "rtpvp8depay", "rtph264pay", "rtph264depay", "rtpopuspay",
-                    "rtpopusdepay", "rtpjitterbuffer", "v4l2src", "jpegdec", "videoflip", "pngenc",
+                    "rtpopusdepay", "rtpjitterbuffer", "v4l2src", "jpegdec", "videocrop", "videoflip", "pngenc",
                 ]
             ),
             ("gstreamer1.0-plugins-bad", ["openh264dec", "openh264enc", "waylandsink", "h264parse"]),

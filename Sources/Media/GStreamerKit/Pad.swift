@@ -152,6 +152,11 @@ package final class Pad: @unchecked Sendable {
         gst_object_unref(peer)
     }
 
+    /// Frees whoever is blocked pushing into this input, and refuses what comes later. For a pad that is about to go.
+    package func refuseEverything() {
+        gst_pad_send_event(pointer, gst_event_new_flush_start())
+    }
+
     /// Tells the element that this input belongs to that nothing will come.
     package func sendEndOfStream() {
         gst_pad_send_event(pointer, gst_event_new_eos())

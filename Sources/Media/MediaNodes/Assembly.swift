@@ -50,6 +50,8 @@ protocol RunningNode: Sendable {
     /// A failure of one of the node's elements, in the node's words; nil to leave it to the general ones. `missing`
     /// is what nothing installed can decode, when that was said before.
     func explain(_ failure: PipelineFailure, missing: String?) -> MediaError?
+    /// What to say when nothing came at the start, in the node's words; nil to leave it to the general ones.
+    var stalled: MediaError? { get }
 }
 
 extension RunningNode {
@@ -58,6 +60,7 @@ extension RunningNode {
     func stopped() {}
     func report(into statistics: inout MediaStatistics) {}
     func explain(_ failure: PipelineFailure, missing: String?) -> MediaError? { nil }
+    var stalled: MediaError? { nil }
 }
 
 /// A pipeline under construction: elements are added node by node, then linked as the graph says.

@@ -107,12 +107,14 @@ public final class MediaPipeline: Sendable {
                     code: MediaError.Code.elementFailed, message: "The media pipeline refused to start."))
         }
         reporter.whenSettled(done)
-        control.asyncAfter(deadline: .now() + Self.startLimit) { [weak reporter] in
+        control.asyncAfter(deadline: .now() + Self.startLimit) { [weak reporter, weak self] in
             guard let reporter, let late = reporter.awaited.sorted().first else { return }
+            let node = self?.nodes.first { $0.name == late }
             reporter.fail(
-                MediaError(
-                    code: MediaError.Code.pipelineStalled,
-                    message: "\"\(late)\" gave no media within 8 s; check that the device or file can be read."))
+                node?.stalled
+                    ?? MediaError(
+                        code: MediaError.Code.pipelineStalled,
+                        message: "\"\(late)\" gave no media within 8 s; check that the device or file can be read."))
         }
     }
 

@@ -7,6 +7,7 @@ Runs those named, else all; prints a line for each and exits 0 if all are as the
 root or a kernel that lets users make namespaces of their own. When this program ends, however it does, so does everything
 that it started, and the networks go with it."""
 import argparse
+import contextlib
 import json
 import os
 import signal
@@ -134,6 +135,10 @@ def a_page_elsewhere_has_a_token_only_of_an_open_server(network):
 
 def a_cut_of_five_seconds_is_survived(network):
     server, publisher, viewer = three_hosts(network)
+    latecomer = network.host("latecomer")
+    for host in (server, publisher, viewer):
+        # The worst for TCP: it may have tried a little before the cut ends, and tries again 8 s after it began.
+        host.set_distance(50)
     serve(server, "--listen", f"0.0.0.0:{PORT}")
     seen = watcher(server, "127.0.0.1")
     publishing = publish(publisher, server)
@@ -144,19 +149,26 @@ def a_cut_of_five_seconds_is_survived(network):
     begun = time.monotonic()
     wait_for(lambda: time.monotonic() - begun >= CUT, CUT + 1, "the end of the cut")
     network.set_switch(True)
-    back = time.monotonic()
     viewing.wait_for_pictures(RATE * 0.8)
-    # The call is not only still there but known to be: whoever had been given up would have been told by now.
-    wait_for(lambda: time.monotonic() - begun >= NOTICED, NOTICED, "the end of the time in which silence is noticed")
+    pictures = time.monotonic() - begun - CUT
+    # The call goes on in signalling too: the viewer is told of another video, subscribes and shows it.
+    publish(latecomer, server)
     for program in (publishing, viewing):
-        expect(program.process.poll() is None, f"{program.name} did not survive the cut: {program.tail()}")
+        program.expect_running()
+    viewing.wait_for_line("and 1 more")
+    signalling = time.monotonic() - begun - CUT
+    publishing.expect_running()
     left = [message for _, message in seen.messages if message["type"] == "participantLeft"]
     expect(not left, f"the others were told that somebody left: {left}")
     viewing.interrupt()
     publishing.interrupt()
-    gap = read_report(viewer)["streams"][0]["longestGapMs"] / 1000
+    report = read_report(viewer)
+    videos = [stream for stream in report["streams"] if stream["media"] == "video"]
+    expect(len(videos) == 2 and videos[1]["framesRendered"] > 0, f"these videos were rendered: {videos}")
+    gap = videos[0]["longestGapMs"] / 1000
     expect(CUT - 0.5 <= gap <= CUT + 4, f"the picture stood still for {gap:.1f} s at a cut of {CUT} s")
-    return f"the picture stood still for {gap:.2f} s"
+    return (f"the picture stood still for {gap:.2f} s; at full rate {pictures:.1f} s and another video "
+            f"{signalling:.1f} s after the cut")
 
 
 def a_longer_cut_ends_with_a_sentence(network):
@@ -277,9 +289,8 @@ def main():
         # In place of this process, so that whoever ends it ends the other.
         os.execvp(command[0], [*command, sys.executable, os.path.abspath(__file__), "--inside", *sys.argv[1:]])
     os.environ["CONNECTLIVE"] = os.path.abspath(options.connectlive)
-    with tempfile.TemporaryDirectory(prefix="connectlive-network-") as folder:
-        results = [run(names[name], os.path.join(options.folder or folder, name))
-                   for name in options.behaviours or names]
+    with contextlib.nullcontext(options.folder) if options.folder else tempfile.TemporaryDirectory() as folder:
+        results = [run(names[name], os.path.join(folder, name)) for name in options.behaviours or names]
     sys.exit(0 if all(results) else 1)
 
 

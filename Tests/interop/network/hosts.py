@@ -114,6 +114,12 @@ class Host:
         with self:
             ip("address", "add", f"{address}/24", "dev", "eth0")
 
+    def set_distance(self, milliseconds):
+        """TCP here tries again as late as on a path with this round trip. The path itself stays as fast as it is."""
+        with self:
+            ip("route", "replace", f"{PREFIX}0/24", "dev", "eth0", "src", self.address, "rto_min",
+               f"{200 + milliseconds}ms")
+
     def set_cable(self, is_plugged):
         ip("link", "set", self.port, "up" if is_plugged else "down")
 
@@ -192,7 +198,10 @@ class Program:
         begun = time.monotonic()
         wait_for(lambda: self.process.poll() is not None or self.frame_rate(begun) >= rate, seconds,
                  lambda: f"{rate} frames/s at {self.name}; it said: {self.tail()}")
-        expect(self.process.poll() is None, f"{self.name} ended instead of showing pictures: {self.tail()}")
+        self.expect_running()
+
+    def expect_running(self):
+        expect(self.process.poll() is None, f"{self.name} ended with {self.process.returncode}: {self.tail()}")
 
     def signal(self, number):
         self.process.send_signal(number)

@@ -38,8 +38,15 @@ final class CameraNode: RunningNode {
         if mode.isJPEG { try append(try assembly.element("jpegdec", of: node)) }
         let rate = min(fps, mode.framesPerSecond)
         if mode.framesPerSecond > fps { try append(try assembly.element("videorate", of: node, ["drop-only": true])) }
-        try append(try assembly.element("videoscale", of: node))
-        try append(try assembly.element("videoconvert", of: node))
+        if let crop = mode.crop(toShapeOf: width, height) {
+            // Not every format that a camera gives can be cropped.
+            try append(try assembly.element("videoconvert", of: node))
+            try append(try assembly.element("videocrop", of: node, crop.properties))
+            try append(try assembly.element("videoscale", of: node))
+        } else {
+            try append(try assembly.element("videoscale", of: node))
+            try append(try assembly.element("videoconvert", of: node))
+        }
         if node.flag("mirror") {
             try append(try assembly.element("videoflip", of: node, ["video-direction": "horiz"]))
         }
@@ -76,8 +83,22 @@ final class CameraNode: RunningNode {
         case .notFound: Devices.absent(device)
         case .cannotOpen where Devices.exists(device): Self.busy(device)
         case .cannotOpen: Devices.absent(device)
-        default: Devices.exists(device) ? nil : Self.lost(device)
+        case _ where !Devices.exists(device): Self.lost(device)
+        // What makes I420 of the pictures failed, not the device.
+        case _ where failure.path.first?.hasPrefix("v4l2src") != true: nil
+        default: watchdog.isFed ? Self.lost(device) : silent(failure.message)
         }
+    }
+
+    var stalled: MediaError? { silent("none came in time") }
+
+    private func silent(_ reason: String) -> MediaError {
+        var reason = reason[...]
+        if reason.hasSuffix(".") { reason.removeLast() }
+        return MediaError(
+            code: MediaError.Code.cameraSilent,
+            message: "The camera \(device) can be opened and gives no pictures (\(reason)); plug it in again, or "
+                + "choose another size or camera.")
     }
 
     private static func busy(_ device: String) -> MediaError {
@@ -110,8 +131,32 @@ struct CameraMode: Equatable {
         return "\(type),width=\(width),height=\(height),framerate=\(fraction(framesPerSecond))"
     }
 
-    /// Pixel formats that videoconvert reads, the cheapest to convert first; JPEG needs a decoder and comes last.
-    private static let preference = ["I420", "YV12", "NV12", "YUY2", "UYVY", "RGB", "BGR", "BGRx", "RGBx", jpeg]
+    /// How much of a picture is cut off on each side, in pixels.
+    struct Crop: Equatable {
+        let sides: Int
+        let ends: Int
+
+        var properties: [String: PropertyValue] {
+            ["left": .integer(sides), "right": .integer(sides), "top": .integer(ends), "bottom": .integer(ends)]
+        }
+    }
+
+    /// What has to go so that a picture of the mode can be scaled to a size without being squeezed; nil where the shapes
+    /// are the same.
+    func crop(toShapeOf width: Int, _ height: Int) -> Crop? {
+        // Even numbers: colour may be sampled at every second pixel.
+        let sides = (self.width - self.height * width / height) / 4 * 2
+        let ends = (self.height - self.width * height / width) / 4 * 2
+        return sides > 0 || ends > 0 ? Crop(sides: max(sides, 0), ends: max(ends, 0)) : nil
+    }
+
+    /// Pixel formats that videoconvert reads, the cheapest to convert first; JPEG needs a decoder and comes after them,
+    /// and after it what loses colour or is rare.
+    private static let preference =
+        ["I420", "YV12", "NV12", "YUY2", "UYVY", "RGB", "BGR", "BGRx", "RGBx", jpeg] + [
+            "Y42B", "NV21", "YVYU", "NV16", "NV61", "NV24", "BGRA", "RGBA", "ARGB", "ABGR", "xRGB", "xBGR", "RGB16",
+            "BGR15", "RGB15", "GRAY8", "GRAY16_LE", "GRAY16_BE",
+        ]
 
     /// The mode that loses least: the size asked for or the nearest larger one, a rate no lower than asked, and among
     /// those the cheapest format.

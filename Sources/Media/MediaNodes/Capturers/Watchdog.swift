@@ -24,6 +24,9 @@ final class Watchdog: Sendable {
         self.onSilence = onSilence
     }
 
+    /// Whether anything has come yet.
+    var isFed: Bool { state.withLock { $0.lastSeen != nil } }
+
     /// Something came. Called for each frame.
     func feed() {
         let isFirst = state.withLock { state in

@@ -12,13 +12,15 @@ final class VideoEncoderNode: RunningNode {
 
     let name: String
     let codec: VideoCodec
+    private let queue: Element
     private let element: Element
     private let chosenBitrate: Bitrate?
     private let ledger: FrameLedger
 
-    private init(_ node: ResolvedNode, codec: VideoCodec, element: Element) {
+    private init(_ node: ResolvedNode, codec: VideoCodec, queue: Element, element: Element) {
         name = node.name
         self.codec = codec
+        self.queue = queue
         self.element = element
         chosenBitrate = node.integer("bitrate").map(Bitrate.init(bitsPerSecond:))
         ledger = FrameLedger()
@@ -37,7 +39,7 @@ final class VideoEncoderNode: RunningNode {
             case .vp8: try assembly.element("vp8enc", of: node, vp8Properties(keyframeInterval: interval))
             case .h264: try assembly.element("x264enc", of: node, h264Properties(keyframeInterval: interval))
             }
-        let running = VideoEncoderNode(node, codec: codec, element: encoder)
+        let running = VideoEncoderNode(node, codec: codec, queue: queue, element: encoder)
         if let bitrate = running.chosenBitrate { running.setBitrate(bitrate) }
         try queue.link(encoder)
         if codec == .h264 {
@@ -48,7 +50,7 @@ final class VideoEncoderNode: RunningNode {
         } else {
             assembly.provide("out", of: node, from: encoder)
         }
-        running.watch(queue)
+        running.watch()
         assembly.accept("in", of: node, into: queue)
         assembly.register(running)
     }
@@ -77,7 +79,7 @@ final class VideoEncoderNode: RunningNode {
         pixels > 1280 * 720 ? max(1, min(sysconf(Int32(_SC_NPROCESSORS_ONLN)) / 2, 4)) : 1
     }
 
-    private func watch(_ queue: Element) {
+    private func watch() {
         let ledger = ledger
         queue.sink.onEvent { [weak self] event in
             if case .caps(let caps) = event { self?.adapt(to: caps) }
@@ -126,9 +128,10 @@ final class VideoEncoderNode: RunningNode {
 
     func finish() {
         ledger.close(waiting: Self.finishLimit)
-        // The last frame has been counted when it left the encoder; it may still be on its way to the program.
+        // The last frame was counted when it left the encoder; it may still be on its way to the program. All of that
+        // happens inside the queue's push, so the queue's output is idle when it is done.
         let isHandedOver = DispatchSemaphore(value: 0)
-        element.source.whenIdle { isHandedOver.signal() }
+        queue.source.whenIdle { isHandedOver.signal() }
         _ = isHandedOver.wait(timeout: .now() + Self.finishLimit)
     }
 

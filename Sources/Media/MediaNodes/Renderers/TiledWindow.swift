@@ -50,6 +50,7 @@ public final class TiledWindow: Sendable {
     ) throws(MediaError) {
         let isClosed = Flag()
         pipeline = Pipeline { message in
+            if case .error(let f) = message { print("DBG", f) }
             guard case .error = message, !isClosed.exchange(true) else { return }
             onClose?()
         }
@@ -166,6 +167,9 @@ public final class TiledWindow: Sendable {
             return state.tiles.removeValue(forKey: id)
         }
         guard let removed else { return }
+        // The tile's thread may be waiting inside the compositor; closing its queue would wait for it in turn.
+        removed.source.element.close()
+        removed.pad.refuseEverything()
         for element in [removed.source.element, removed.queue, removed.scale, removed.filter] { element.close() }
         removed.filter.source.unlink(removed.pad)
         mixer.release(removed.pad)

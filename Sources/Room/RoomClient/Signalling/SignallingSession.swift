@@ -108,7 +108,8 @@ struct SignallingSession {
             return end(
                 RoomError(
                     .connectionLost,
-                    "The server \(server) has not been heard for \(seconds) s: it was stopped, or the network between was cut; connect again when it is back."))
+                    "The server \(server) has not been heard for \(seconds) s: it was stopped, or the network "
+                        + "between was cut; connect again when it is back."))
         }
         var outputs: [Output] = []
         for (id, deadline) in deadlines.sorted(by: { $0.key < $1.key }) where now >= deadline.time {

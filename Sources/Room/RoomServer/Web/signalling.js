@@ -3,7 +3,7 @@
 import { Problem, words } from "./words.js";
 
 // The server pings too but a page cannot see that; these keep "vanished" within 10 s and survive a cut of 5 s.
-const pingEvery = 1000;
+const pingEvery = 900;
 const silentAfter = 9000;
 const answerWithin = 8000;
 // What the server says unasked when a session cannot carry media (any more): media failed, our answer was refused.
