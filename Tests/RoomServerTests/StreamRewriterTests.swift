@@ -7,7 +7,7 @@ import Testing
 
 /// Packets of made-up VP8 streams: one packet a frame, 33 ms apart.
 private func packet(
-    _ sequence: UInt16, timestamp: UInt32, keyframe: Bool = false, pictureID: UInt16 = 0
+    _ sequence: UInt16, timestamp: UInt32, keyframe: Bool = false, pictureID: UInt16 = 0, isNewest: Bool = true
 ) throws -> ForwardedPacket {
     var buffer = PacketBuffer()
     let payload: [UInt8] = [0x90, 0x80, 0x80 | UInt8(pictureID >> 8), UInt8(pictureID & 0xff), keyframe ? 0 : 1, 0, 0]
@@ -19,7 +19,7 @@ private func packet(
     let header = try #require(parsed)
     let descriptor = VP8PayloadDescriptor(parsing: buffer, header: header)
     let vp8 = try #require(descriptor)
-    return ForwardedPacket(header: header, isKeyframeStart: vp8.isKeyframeStart, vp8: vp8)
+    return ForwardedPacket(header: header, isNewest: isNewest, isKeyframeStart: vp8.isKeyframeStart, vp8: vp8)
 }
 
 private func time(_ milliseconds: Int64) -> MonotonicTime { .zero + .milliseconds(milliseconds) }
@@ -73,6 +73,14 @@ private func time(_ milliseconds: Int64) -> MonotonicTime { .zero + .millisecond
                 return
             }
         }
+    }
+
+    @Test func `a keyframe whose first packet was repaired is passed over`() throws {
+        var rewriter = StreamRewriter()
+        rewriter.begin(.vp8, payloadType: 96)
+        #expect(rewriter.rewrite(try packet(10, timestamp: 0, keyframe: true, isNewest: false), now: time(0)) == nil)
+        #expect(rewriter.isAwaitingStart)
+        #expect(rewriter.rewrite(try packet(20, timestamp: 3000, keyframe: true), now: time(33)) != nil)
     }
 
     @Test func `audio starts at once`() throws {

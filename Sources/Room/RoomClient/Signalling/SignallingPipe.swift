@@ -30,7 +30,7 @@ struct SignallingPipe: Sendable {
             do {
                 channel = try await ClientBootstrap(group: group)
                     .connectTimeout(SignallingDeadlines.connect.amount)
-                    .channelOption(.socketOption(.tcp_nodelay), value: 1)
+                    .channelOption(.tcpOption(.tcp_nodelay), value: 1)
                     .channelInitializer { channel in
                         channel.eventLoop.makeCompletedFuture {
                             try addHandlers(to: channel, address: address, upgraded: upgraded, onEvent: onEvent)

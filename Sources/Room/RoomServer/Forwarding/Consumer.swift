@@ -76,7 +76,9 @@ final class Consumer {
     }
 
     private func beginIfPossible() {
-        guard peer.isSecured, let stream, let negotiated = accepted?.first(where: { $0.codec == stream.codec }) else { return }
+        guard peer.isSecured, let stream, let negotiated = accepted?.first(where: { $0.codec == stream.codec }) else {
+            return
+        }
         rewriter.begin(stream.codec, payloadType: negotiated.payloadType)
         stream.requestKeyframe()
     }

@@ -20,6 +20,7 @@ final class PublishedStream {
     private(set) var clock: Clock?
     private let peer: Peer
     private let receiver: ReceiverID
+    private var newest: SequenceNumber?
     private var lastKeyframeRequest = MonotonicTime.zero
 
     /// How long after asking for a keyframe one asks again while somebody still waits for it.
@@ -35,9 +36,11 @@ final class PublishedStream {
 
     /// Sends one packet on to every consumer. Nothing here allocates, locks or awaits.
     func forward(_ packet: borrowing PacketBuffer, header: RTPHeader) {
+        let isNewest = newest.map { header.sequenceNumber.isNewer(than: $0) } ?? true
+        if isNewest { newest = header.sequenceNumber }
         guard !consumers.isEmpty, header.payloadLength > 0 else { return }
         let now = EventLoop.now
-        var forwarded = ForwardedPacket(header: header, isKeyframeStart: false, vp8: nil)
+        var forwarded = ForwardedPacket(header: header, isNewest: isNewest, isKeyframeStart: false, vp8: nil)
         switch codec {
         case .vp8:
             guard let descriptor = VP8PayloadDescriptor(parsing: packet, header: header) else { return }

@@ -5,6 +5,8 @@ internal import PeerSession
 /// What forwarding reads from a packet once, whoever it goes to.
 struct ForwardedPacket {
     var header: RTPHeader
+    /// Whether nothing later of the stream has come before it.
+    var isNewest: Bool
     var isKeyframeStart: Bool
     var vp8: VP8PayloadDescriptor?
 }
@@ -61,7 +63,9 @@ struct StreamRewriter {
         switch state {
         case .idle: return nil
         case .awaitingStart:
-            guard packet.isKeyframeStart || codec.media == .audio else { return nil }
+            // The start of a keyframe that was repaired comes after its other packets, which are gone: another keyframe
+            // is better than one with a hole.
+            guard packet.isNewest, packet.isKeyframeStart || codec.media == .audio else { return nil }
             join(packet, now)
         case .flowing:
             guard hasLeftStart || packet.header.sequenceNumber.distance(from: start) >= 0 else { return nil }
