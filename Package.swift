@@ -55,7 +55,9 @@ let package = Package(
         library("CGLib", pkgConfig: "glib-2.0 gobject-2.0"),
         library(
             "CGStreamer",
-            pkgConfig: "gstreamer-1.0 gstreamer-app-1.0 gstreamer-video-1.0 gstreamer-audio-1.0 gstreamer-rtp-1.0"),
+            pkgConfig:
+                "gstreamer-1.0 gstreamer-app-1.0 gstreamer-audio-1.0 gstreamer-pbutils-1.0 gstreamer-rtp-1.0 gstreamer-video-1.0"
+        ),
         library("CNice", pkgConfig: "nice"),
         library("CSRTP", pkgConfig: "libsrtp2"),
         library("COpenSSL", pkgConfig: "openssl"),

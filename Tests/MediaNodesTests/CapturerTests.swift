@@ -74,6 +74,35 @@ extension MediaNodesTests {
             #expect(delay > .seconds(1.4) && delay < .seconds(2.05))
         }
 
+        @Test("A device that still answers may pause, until patience is over")
+        func patience() async throws {
+            let noticed = Collected<ContinuousClock.Instant>()
+            let control = DispatchQueue(label: "test")
+            let watchdog = Watchdog(
+                limit: 0.5, patience: 1.5, control: control, isThere: { true }, onSilence: { noticed.append(.now) })
+            watchdog.feed()
+            let last = ContinuousClock.now
+            await eventually(within: 5, "the patience to be over") { noticed.count == 1 }
+            let delay = try #require(noticed.all.first) - last
+            #expect(delay > .seconds(1.4))
+        }
+
+        @Test("A process that was held up as a whole does not blame its device")
+        func heldUp() async throws {
+            let noticed = Collected<ContinuousClock.Instant>()
+            let control = DispatchQueue(label: "test")
+            let watchdog = Watchdog(limit: 1, control: control) { noticed.append(.now) }
+            watchdog.feed()
+            // Nothing runs on the queue for longer than the limit; then the device goes on.
+            control.sync { Thread.sleep(forTimeInterval: 1.5) }
+            for _ in 0..<10 {
+                watchdog.feed()
+                try await Task.sleep(for: .milliseconds(50))
+            }
+            #expect(noticed.count == 0)
+            control.sync { watchdog.stop() }
+        }
+
         @Test("Without devices the list is empty, quickly")
         func devices() {
             let start = ContinuousClock.now

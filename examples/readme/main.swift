@@ -1,16 +1,15 @@
 import ConnectLiveSDK
 
-final class Watcher: RoomDelegate {
+final class Host: RoomDelegate {
     func onConnected(participantIds: [String]) { print("in the room with", participantIds) }
     func onDisconnected(reason: DisconnectReason) { print("left:", reason) }
     func onError(code: Int, message: String, isCritical: Bool) { print(message) }
     func onParticipantEntered(remoteParticipant: RemoteParticipant) { print(remoteParticipant.id, "came") }
     func onParticipantLeft(remoteParticipant: RemoteParticipant) { print(remoteParticipant.id, "went") }
 }
-let watcher = Watcher()
-let (code, message) = await ConnectLive.signIn(serviceId: "", serviceSecret: "")  // found where `serve` left them
-guard code == 0 else { fatalError(message) }
-let room = ConnectLive.createRoom(config: Config(), delegate: watcher)
+let host = Host()
+print(await ConnectLive.signIn(serviceId: "", serviceSecret: ""))  // as `connectlive serve` left them; 0 is success
+let room = ConnectLive.createRoom(config: Config(), delegate: host)
 room.connect(roomId: "kitchen")
-try room.publish(ConnectLive.createLocalMedia(config: Config()))  // the camera, 640x480 at 20 frames/s
+try room.publish(ConnectLive.createLocalMedia(config: Config()))  // the first camera, 640x480 at 20 frames/s
 try await Task.sleep(for: .seconds(60))

@@ -5,17 +5,15 @@ package import MediaGraph
 /// A live source that the program pushes into. The corresponding C type is `GstAppSrc`.
 package struct PushSource: Sendable {
     package let element: Element
-    private let caps: Caps
-
-    package init(name: String? = nil, caps: Caps) throws(MediaError) {
+    /// `caps` are fixed, or nil when the format is said before the first push.
+    package init(caps: Caps?) throws(MediaError) {
         element = try Element(
-            "appsrc", name: name,
+            "appsrc",
             [
                 "is-live": true, "format": "time", "block": false, "do-timestamp": false, "max-bytes": 0,
                 "max-buffers": 0, "max-time": 0, "emit-signals": false,
             ])
-        self.caps = caps
-        gst_app_src_set_caps(source, caps.pointer)
+        if let caps { gst_app_src_set_caps(source, caps.pointer) }
     }
 
     private var source: UnsafeMutablePointer<GstAppSrc> {

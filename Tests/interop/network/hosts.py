@@ -17,6 +17,8 @@ import time
 
 NEW_NETWORK = 0x40000000  # CLONE_NEWNET
 PREFIX = "10.77.0."
+# Without the rights that root has, or has in a namespace of its own: those who use connectlive have none.
+AS_A_USER = ["setpriv", "--pdeathsig", "KILL", "--bounding-set=-all", "--inh-caps=-all"]
 libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -150,7 +152,7 @@ class Program:
         variables |= {"XDG_RUNTIME_DIR": host.folder} | environment
         with host:
             self.process = subprocess.Popen(
-                ["setpriv", "--pdeathsig", "KILL", host.network.environment["CONNECTLIVE"], *arguments],
+                [*AS_A_USER, host.network.environment["CONNECTLIVE"], *arguments],
                 cwd=host.folder, env=variables, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=terminal,
                 start_new_session=True)
         os.close(terminal)

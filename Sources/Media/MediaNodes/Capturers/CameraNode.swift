@@ -5,6 +5,8 @@ import MediaGraph
 final class CameraNode: RunningNode {
     /// A camera that was pulled out is noticed within 2 s: this and the watchdog's own interval.
     private static let silenceLimit = 1.5
+    /// One that still answers may pause for longer: some stop while they adjust, and a busy machine holds pictures up.
+    private static let patience = 5.0
 
     let name: String
     private let device: String
@@ -56,9 +58,10 @@ final class CameraNode: RunningNode {
 
         let reporter = assembly.reporter
         let name = node.name
-        let watchdog = Watchdog(limit: silenceLimit, control: assembly.control) {
-            reporter.fail(lost(camera.path))
-        }
+        let watchdog = Watchdog(
+            limit: silenceLimit, patience: patience, control: assembly.control,
+            isThere: { DeviceProbe.openingProblem(of: camera.path) == nil },
+            onSilence: { reporter.fail(lost(camera.path)) })
         source.source.onBuffer { _ in
             watchdog.feed()
             reporter.isReady(name)

@@ -42,7 +42,8 @@ public final class TiledWindow: Sendable {
         return sink != nil
     }
 
-    /// Opens an empty window. `onClose` is called once, on a thread of GStreamer's, when somebody closes it.
+    /// Opens an empty window. `onClose` is called once, on a thread of GStreamer's, when somebody closes it or
+    /// the display goes.
     ///
     /// Throws `window.unavailable` or `element.missing`. Blocks for some tens of milliseconds.
     public init(
@@ -50,7 +51,6 @@ public final class TiledWindow: Sendable {
     ) throws(MediaError) {
         let isClosed = Flag()
         pipeline = Pipeline { message in
-            if case .error(let f) = message { print("DBG", f) }
             guard case .error = message, !isClosed.exchange(true) else { return }
             onClose?()
         }
@@ -143,10 +143,12 @@ public final class TiledWindow: Sendable {
     private func makeTile(_ id: String) {
         let isTaken = state.withLock { $0.isClosed || $0.tiles[id] != nil }
         guard !isTaken, let pad = mixer.requestPad("sink_%u"),
-            let source = try? PushSource(caps: Caps("video/x-raw,format=I420")),
+            let source = try? PushSource(caps: nil),
             let queue = try? Element("queue", ["leaky": "downstream", "max-size-buffers": 2, "silent": true]),
             let scale = try? Element("videoscale", ["add-borders": true]),
-            let filter = try? Element.filter("video/x-raw,pixel-aspect-ratio=1/1")
+            // Delayed: pictures of the size before a change may still be on their way.
+            let filter = try? Element(
+                "capsfilter", ["caps": "video/x-raw,pixel-aspect-ratio=1/1", "caps-change-mode": "delayed"])
         else { return }
         for element in [source.element, queue, scale, filter] { pipeline.add(element) }
         guard (try? source.element.link(queue)) != nil, (try? queue.link(scale)) != nil,

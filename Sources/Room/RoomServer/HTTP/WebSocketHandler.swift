@@ -94,13 +94,7 @@ final class WebSocketHandler: ChannelInboundHandler {
 
     private func check(_ context: ChannelHandlerContext) {
         closeIfSilent(context)
-        let end = max(lastHeard, lastMedia) + Self.silenceLimit
-        if end < .now() + Self.pingInterval {
-            let bound = NIOLoopBound((handler: self, context: context), eventLoop: context.eventLoop)
-            lastWatch = context.eventLoop.scheduleTask(deadline: end) {
-                bound.value.handler.closeIfSilent(bound.value.context)
-            }
-        }
+        scheduleLastWatch(context)
         let ping = WebSocketFrame(fin: true, opcode: .ping, data: context.channel.allocator.buffer(capacity: 0))
         context.writeAndFlush(wrapOutboundOut(ping), promise: nil)
     }
@@ -119,7 +113,22 @@ final class WebSocketHandler: ChannelInboundHandler {
 
     private func heardMedia(at time: MonotonicTime, _ context: ChannelHandlerContext) {
         lastMedia = max(lastMedia, .uptimeNanoseconds(time.nanoseconds))
-        if .now() - max(lastHeard, lastMedia) >= Self.silenceLimit { context.close(promise: nil) }
+        if .now() - max(lastHeard, lastMedia) >= Self.silenceLimit {
+            context.close(promise: nil)
+        } else {
+            scheduleLastWatch(context)
+        }
+    }
+
+    /// Looks again when the silence is over the limit, if that is before the next ping.
+    private func scheduleLastWatch(_ context: ChannelHandlerContext) {
+        let end = max(lastHeard, lastMedia) + Self.silenceLimit
+        guard watch != nil, end < .now() + Self.pingInterval else { return }
+        let bound = NIOLoopBound((handler: self, context: context), eventLoop: context.eventLoop)
+        lastWatch?.cancel()
+        lastWatch = context.eventLoop.scheduleTask(deadline: end) {
+            bound.value.handler.closeIfSilent(bound.value.context)
+        }
     }
 
     private func stopWatching() {
