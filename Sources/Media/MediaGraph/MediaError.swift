@@ -31,6 +31,7 @@ extension MediaError {
         public static let cameraAbsent = "camera.absent"
         public static let cameraBusy = "camera.busy"
         public static let cameraLost = "camera.lost"
+        public static let cameraSilent = "camera.silent"
         public static let cameraNoMode = "camera.no-mode"
         public static let microphoneAbsent = "microphone.absent"
         public static let microphoneBusy = "microphone.busy"
