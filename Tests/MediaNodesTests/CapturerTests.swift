@@ -94,7 +94,8 @@ extension MediaNodesTests {
             let watchdog = Watchdog(limit: 1, control: control) { noticed.append(.now) }
             watchdog.feed()
             // Nothing runs on the queue for longer than the limit; then the device goes on.
-            control.sync { Thread.sleep(forTimeInterval: 1.5) }
+            control.async { _ = DispatchSemaphore(value: 0).wait(timeout: .now() + 1.5) }
+            try await Task.sleep(for: .milliseconds(1550))
             for _ in 0..<10 {
                 watchdog.feed()
                 try await Task.sleep(for: .milliseconds(50))

@@ -47,12 +47,14 @@ enum Serving {
 
     /// Each address that a browser can open, and what browsers allow there.
     static func pageLines(_ host: String, port: Int, isOpen: Bool, query: String) -> [String] {
-        guard host == "0.0.0.0" else { return ["In a browser: http://\(host):\(port)/\(query)"] }
-        var lines = ["In a browser here: http://127.0.0.1:\(port)/\(query)"]
-        let addresses = RoomServer.machineAddresses()
+        guard !host.hasPrefix("127.") else { return ["In a browser: http://\(host):\(port)/\(query)"] }
+        let isEverywhere = host == "0.0.0.0"
+        var lines = isEverywhere ? ["In a browser here: http://127.0.0.1:\(port)/\(query)"] : []
         guard isOpen else {
-            return lines + ["Browsers on other machines are not let in; start with --open for that."]
+            let who = isEverywhere ? "Browsers on other machines" : "Browsers"
+            return lines + ["\(who) are not let in; start with --open for that."]
         }
+        let addresses = isEverywhere ? RoomServer.machineAddresses() : [host]
         lines += addresses.map { "In a browser elsewhere: http://\($0):\(port)/\(query)" }
         if addresses.isEmpty {
             lines.append("This machine has no address that a browser elsewhere could open.")

@@ -83,7 +83,8 @@ def a_server_on_all_addresses_is_used_from_other_machines(network):
 def a_server_on_one_address_gives_that_address_alone(network):
     server, viewer = network.host("server"), network.host("viewer")
     server.add_address("10.77.1.1")
-    serve(server, "--listen", f"{server.address}:{PORT}")
+    program = serve(server, "--listen", f"{server.address}:{PORT}")
+    program.wait_for_line("Browsers are not let in; start with --open for that.")
     given = watcher(viewer, server.address).offered_addresses()
     expect(given == {server.address}, f"told to listen on {server.address}, the server gives the candidates {given}")
     expect(not is_reachable(server, "127.0.0.1"), "it listens on 127.0.0.1 too")
