@@ -102,7 +102,9 @@ extension MediaNodesTests {
                     Node.null()
                 }
             }
-            #expect(await failure(of: graph)?.code == "camera.no-mode")
+            let error = await failure(of: graph)
+            #expect(error?.code == "camera.absent")
+            #expect(error?.message.contains("is not a camera") == true)
         }
 
         @Test("A graph with problems is refused with all of them")

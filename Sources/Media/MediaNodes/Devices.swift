@@ -1,5 +1,5 @@
 internal import GStreamerKit
-import MediaGraph
+public import MediaGraph
 
 /// A picture format that a camera offers, in one size.
 public struct CameraFormat: Sendable, Codable, Hashable {
@@ -74,36 +74,42 @@ public enum Devices {
             formats: formats)
     }
 
-    /// The camera of this path, or the first when it is `auto`.
+    /// The camera of this path (or of a link to it), or the first when it is `auto`.
     ///
     /// Throws `camera.absent`, or `camera.busy` when the device is there and may not be opened.
-    static func camera(_ device: String) throws(MediaError) -> CameraDevice {
+    public static func camera(_ device: String) throws(MediaError) -> CameraDevice {
         if device == "auto" {
-            guard let first = firstCamera() else { throw absent(device) }
-            return first
+            if let first = firstCamera() { return first }
+            let closed = DeviceProbe.videoDevicePaths().lazy.compactMap { path in
+                DeviceProbe.openingProblem(of: path).map { cannotOpen(path, $0) }
+            }
+            throw closed.first ?? absent(device)
         }
-        guard exists(device) else { throw absent(device) }
+        guard exists(device) else { throw absent(device, others: cameras().map(\.path)) }
         if let found = camera(at: device) { return found }
-        if let reason = DeviceProbe.openingProblem(of: device) {
-            throw MediaError(
-                code: MediaError.Code.cameraBusy,
-                message: "The camera \(device) cannot be opened (\(reason)); close the program that uses it, or join "
-                    + "the group video.")
-        }
+        if let reason = DeviceProbe.openingProblem(of: device) { throw cannotOpen(device, reason) }
         throw MediaError(
-            code: MediaError.Code.cameraNoMode,
+            code: MediaError.Code.cameraAbsent,
             message: "\(device) is not a camera: it captures no video; choose one that is listed.")
+    }
+
+    private static func cannotOpen(_ device: String, _ reason: String) -> MediaError {
+        MediaError(
+            code: MediaError.Code.cameraBusy,
+            message: "The camera \(device) cannot be opened (\(reason)); close the program that uses it, or join "
+                + "the group video.")
     }
 
     static func exists(_ device: String) -> Bool {
         device == "auto" || DeviceProbe.exists(device)
     }
 
-    static func absent(_ device: String) -> MediaError {
+    static func absent(_ device: String, others: [String] = []) -> MediaError {
         let what = device == "auto" ? "No camera was found" : "There is no camera \(device)"
+        let instead = others.isEmpty ? "" : "take \(others.joined(separator: " or ")), "
         return MediaError(
             code: MediaError.Code.cameraAbsent,
-            message: "\(what); plug one in, or publish a file or the test pattern.")
+            message: "\(what); \(instead)plug one in, or publish a file or the test pattern.")
     }
 }
 

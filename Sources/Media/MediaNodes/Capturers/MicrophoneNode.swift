@@ -59,15 +59,18 @@ final class MicrophoneNode: RunningNode {
                 code: MediaError.Code.microphoneBusy,
                 message: "The microphone \(device) is in use by another program; close that program.")
         case .notFound, .cannotOpen: Self.absent(device)
-        default: Self.lost(device)
+        default: watchdog.isFed ? Self.lost(device) : Self.absent(device)
         }
     }
 
     private static func absent(_ device: String) -> MediaError {
-        let what = device == "auto" ? "No microphone was found" : "There is no microphone \(device)"
+        // The default one of ALSA does not say whether it is missing or taken.
+        let what =
+            device == "auto"
+            ? "No microphone was found that can be opened; plug one in, close the program that uses it"
+            : "There is no microphone \(device); plug one in"
         return MediaError(
-            code: MediaError.Code.microphoneAbsent,
-            message: "\(what); plug one in, start the sound server, or go without.")
+            code: MediaError.Code.microphoneAbsent, message: "\(what), start the sound server, or go without.")
     }
 
     private static func lost(_ device: String) -> MediaError {
