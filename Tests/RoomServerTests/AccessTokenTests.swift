@@ -45,6 +45,15 @@ import Testing
         #expect(tokens.count == 1)
     }
 
+    @Test func `pages cannot use up the tokens that sign-ins need`() throws {
+        let tokens = AccessTokens(capacity: 6)
+        let room = AccessTokens.Scope.oneRoom(try RoomName("kitchen"))
+        for _ in 0..<3 { _ = try tokens.issue(room, lifetime: .seconds(10), now: start) }
+        #expect(throws: RoomError.self) { try tokens.issue(room, lifetime: .seconds(10), now: start) }
+        _ = try tokens.issue(.everyRoom, lifetime: .seconds(10), now: start)
+        _ = try tokens.issue(room, lifetime: .seconds(10), now: start + .seconds(11))
+    }
+
     @Test func `a service with an empty secret admits nobody`() {
         #expect(!ServiceKey(id: "a", secret: "").admits(id: "a", secret: ""))
         #expect(ServiceKey(id: "a", secret: "s").admits(id: "a", secret: "s"))
@@ -62,6 +71,8 @@ import Testing
         #expect(loopback.admitsOrigin(["host": "localhost:7880", "origin": "https://localhost:7880"]))
         #expect(!loopback.admitsOrigin(["host": "127.0.0.1:7880", "origin": "http://evil.example"]))
         #expect(!loopback.admitsOrigin(["host": "127.0.0.1:7880", "origin": "null"]))
+        #expect(loopback.admitsOrigin(["host": "127.0.0.2:7880"]))
+        #expect(!loopback.admitsOrigin(["host": "127.evil.example:7880"]))
         // DNS rebinding: the page's own name leads here.
         #expect(!loopback.admitsOrigin(["host": "evil.example:7880", "origin": "http://evil.example:7880"]))
     }

@@ -152,6 +152,15 @@ import Testing
         }
     }
 
+    @Test func `a client whose join is refused does not stay`() async throws {
+        try await withServer { server, _ in
+            let client = try RawClient(port: server.port)
+            #expect(try client.openWebSocket(port: server.port) == 101)
+            #expect(try client.refusal(of: .join(Join(token: "made up", room: "kitchen")), id: 1) == "-11005")
+            #expect(client.isClosedByServer())
+        }
+    }
+
     @Test func `nothing is done for a connection that has not joined`() async throws {
         try await withServer { server, grant in
             let (_, victim) = try join(server, grant.accessToken)

@@ -81,6 +81,19 @@ import Testing
         }
     }
 
+    @Test func `a publish that was refused may be mended and tried again`() async throws {
+        try await withServer { server, grant in
+            let (client, _) = try join(server, grant.accessToken)
+            var weak = publication([.vp8])
+            weak.sdp = weak.sdp.replacing("sha-256", with: "sha-1")
+            #expect(try client.refusal(of: .publish(weak), id: 2) == "1411")
+            #expect(try client.publish([.vp8], id: 3).count == 1)
+            var long = publication([.vp8])
+            long.streams[0].extraValue = String(repeating: "x", count: 2000)
+            #expect(try client.refusal(of: .publish(long), id: 4) == "1441")
+        }
+    }
+
     @Test func `a description that is not one is refused and the connection goes on`() async throws {
         try await withServer { server, grant in
             let (client, _) = try join(server, grant.accessToken)

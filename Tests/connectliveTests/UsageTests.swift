@@ -31,6 +31,8 @@ import Testing
         ["publish", "--room", "r", "--test-pattern", "--codec", "mp3"],
         ["publish", "--room", "r", "--test-pattern", "--fps", "0"],
         ["serve", "--listen", "127.0.0.1:99999"],
+        ["publish", "--room", "r", "--test-pattern", "--seconds", "inf"], ["view", "--room", "r", "--seconds", "nan"],
+        ["demo", "--seconds", "-1"], ["demo", "--room", "a b"],
     ])
     func `what the command line alone shows to be wrong exits with 2 and a sentence`(arguments: [String]) throws {
         let result = try CommandLineTool.run(arguments, folder: TemporaryFolder())

@@ -8,6 +8,7 @@ internal import Synchronization
 final class Screen: Sendable {
     private let window: TiledWindow?
     private let newest = Mutex<[Int: VideoFrame]>([:])
+    private let first = Mutex<Int?>(nil)
 
     init(title: String, hasWindow: Bool) throws {
         window = hasWindow && TiledWindow.isPossible ? try TiledWindow(title: title) : nil
@@ -15,14 +16,20 @@ final class Screen: Sendable {
 
     func add(_ stream: Int) { window?.addTile(String(stream)) }
 
-    func remove(_ stream: Int) { window?.removeTile(String(stream)) }
+    func remove(_ stream: Int) {
+        window?.removeTile(String(stream))
+        // The snapshot is of the one that came first; the others are let go.
+        if first.withLock({ $0 }) != stream { newest.withLock { $0[stream] = nil } }
+    }
 
     func show(_ frame: VideoFrame, of stream: Int) {
+        first.withLock { $0 = $0 ?? stream }
         newest.withLock { $0[stream] = frame }
         window?.show(frame, in: String(stream))
     }
 
-    func frame(of stream: Int?) -> VideoFrame? { stream.flatMap { stream in newest.withLock { $0[stream] } } }
+    /// The newest picture of the video that came first.
+    var snapshot: VideoFrame? { first.withLock { $0 }.flatMap { stream in newest.withLock { $0[stream] } } }
 
     func close() async { await window?.close() }
 }

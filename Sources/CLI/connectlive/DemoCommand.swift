@@ -18,7 +18,7 @@ struct DemoCommand: AsyncParsableCommand {
     @Option(help: "Address and port of the server; 0.0.0.0 lets browsers elsewhere in.")
     var listen = ListenAddress(host: "127.0.0.1", port: ListenAddress.defaultPort)
 
-    @Option(help: "End after so many seconds, with 0 only if video was seen and sound was heard.") var seconds: Double?
+    @OptionGroup var length: SecondsFlag
 
     @Option(help: "Video codec: vp8 or h264.") var codec = CodecFlag.vp8
 
@@ -29,6 +29,8 @@ struct DemoCommand: AsyncParsableCommand {
     @Option(help: "Folder for report.json and frame.png.") var out = "out/demo"
 
     @Flag(help: "Open no window.") var noWindow = false
+
+    func validate() throws { try RoomFlag.check(roomName) }
 
     func run() async throws {
         let interruption = Interruption()
@@ -90,7 +92,7 @@ struct DemoCommand: AsyncParsableCommand {
             }
         }
         let ended = await Result {
-            try await audience.stay(until: interruption, seconds: seconds, alsoWatching: guest)
+            try await audience.stay(until: interruption, seconds: length.seconds, alsoWatching: guest)
         }
         status.cancel()
         await status.value
@@ -101,8 +103,9 @@ struct DemoCommand: AsyncParsableCommand {
         try ended.get()
         let report = Report(viewer: audience.lastStatistics, publisher: published)
         try Demo.conclude(
-            report, frame: screen.frame(of: report.streams.first { $0.media == "video" }?.stream), folder: out,
-            mustHear: seconds != nil && published.published.contains { !$0.isVideo }, mustSee: seconds != nil)
+            report, frame: screen.snapshot, folder: out,
+            mustHear: length.seconds != nil && published.published.contains { !$0.isVideo },
+            mustSee: length.seconds != nil)
     }
 }
 

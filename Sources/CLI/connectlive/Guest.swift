@@ -34,8 +34,10 @@ final class Guest: RoomDelegate, Sendable {
         await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 let isOver = state.withLock { state in
-                    if !state.hasEnded { state.waiters.append(continuation) }
-                    return state.hasEnded
+                    // A task that was cancelled before it came here has had its release already.
+                    let isOver = state.hasEnded || Task.isCancelled
+                    if !isOver { state.waiters.append(continuation) }
+                    return isOver
                 }
                 if isOver { continuation.resume() }
             }

@@ -2,7 +2,7 @@
 @preconcurrency internal import Dispatch
 internal import Foundation
 
-/// Ctrl-C and SIGTERM as something to wait for, so that a command leaves its room before it ends. A second Ctrl-C ends
+/// Ctrl-C, SIGTERM and the end of the terminal as something to wait for, so that a command leaves its room before it ends. A second Ctrl-C ends
 /// the process at once.
 final class Interruption: Sendable {
     private let sources: [any DispatchSourceSignal]
@@ -12,7 +12,7 @@ final class Interruption: Sendable {
         let (stream, continuation) = AsyncStream.makeStream(of: Int32.self, bufferingPolicy: .bufferingOldest(1))
         self.stream = stream
         let queue = DispatchQueue(label: "connectlive.signals")
-        sources = [SIGINT, SIGTERM].map { number in
+        sources = [SIGINT, SIGTERM, SIGHUP].map { number in
             signal(number, SIG_IGN)
             let source = DispatchSource.makeSignalSource(signal: number, queue: queue)
             nonisolated(unsafe) var isSecond = false  // touched on `queue` alone

@@ -10,7 +10,7 @@ struct PublishCommand: AsyncParsableCommand {
     @OptionGroup var encoding: EncodingFlags
     @OptionGroup var server: ServerFlags
 
-    @Option(help: "End after so many seconds.") var seconds: Double?
+    @OptionGroup var length: SecondsFlag
 
     func run() async throws {
         var config = Config()
@@ -36,7 +36,7 @@ struct PublishCommand: AsyncParsableCommand {
         try room.publish(media)
         let status = Task { await StatusLine.run { StatusLine.publishing(await room.statistics()) } }
         defer { status.cancel() }
-        try await Attendance.until(interruption, seconds: seconds, [guest], leaving: room)
+        try await Attendance.until(interruption, seconds: length.seconds, [guest], leaving: room)
     }
 }
 

@@ -15,7 +15,7 @@ struct ViewCommand: AsyncParsableCommand {
 
     @Option(help: "Write what was measured to this JSON file at the end.") var report: String?
 
-    @Option(help: "End after so many seconds, with 1 if nothing was rendered.") var seconds: Double?
+    @OptionGroup var length: SecondsFlag
 
     @Flag(help: "Open no window.") var noWindow = false
 
@@ -31,18 +31,18 @@ struct ViewCommand: AsyncParsableCommand {
         audience.enter(room, named: self.room.room)
         let status = Task { await StatusLine.run { StatusLine.viewing(await room.statistics()) } }
         let ended = await Result {
-            try await audience.stay(until: interruption, seconds: seconds)
+            try await audience.stay(until: interruption, seconds: length.seconds)
         }
         status.cancel()
         await status.value
         await screen.close()
         let measured = Report(viewer: audience.lastStatistics)
         if let report { try measured.write(to: report) }
-        if let snapshot, let frame = screen.frame(of: measured.streams.first { $0.media == "video" }?.stream) {
+        if let snapshot, let frame = screen.snapshot {
             try FrameImage.writePNG(frame, to: snapshot)
         }
         try ended.get()
-        if let seconds, measured.framesRendered == 0 {
+        if let seconds = length.seconds, measured.framesRendered == 0 {
             throw CommandFailure(
                 code: "view.nothing-rendered",
                 "Nothing was rendered in the room '\(self.room.room)' within \(seconds.formatted()) s: "

@@ -72,26 +72,9 @@ package final class LocalCapture: Sendable {
         case .testPattern:
             return Contents(hasVideo: options.hasVideo, hasAudio: options.hasAudio)
         case .camera(let device):
-            if options.hasVideo { try requireCamera(device) }
+            if options.hasVideo { _ = try Devices.camera(device ?? "auto") }
             return Contents(hasVideo: options.hasVideo, hasAudio: options.hasAudio && hasMicrophone(options))
         }
-    }
-
-    private static func requireCamera(_ device: String?) throws(MediaError) {
-        let cameras = Devices.list().cameras
-        if let device {
-            guard !cameras.contains(where: { $0.path == device || $0.stablePath == device }) else { return }
-            let known = cameras.map(\.path).joined(separator: ", ")
-            throw MediaError(
-                code: MediaError.Code.cameraAbsent,
-                message: "There is no camera \(device)" + (known.isEmpty ? "" : "; there is \(known)")
-                    + ": 'connectlive devices' lists what this machine has.")
-        }
-        guard cameras.isEmpty else { return }
-        throw MediaError(
-            code: MediaError.Code.cameraAbsent,
-            message: "This machine has no camera that was found (no video device that captures and lists a format): "
-                + "plug one in, or publish a file or the test pattern.")
     }
 
     private static func hasMicrophone(_ options: CaptureOptions) -> Bool {

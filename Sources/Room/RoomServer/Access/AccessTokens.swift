@@ -24,11 +24,16 @@ final class AccessTokens: Sendable {
     static let pageLifetime = TimeInterval.seconds(600)
 
     private let capacity: Int
+    /// Tokens of pages, which anybody may ask for on an open server: they must not use up what sign-ins need.
+    private let pageCapacity: Int
     /// By the first 12 characters, so that a look-up need not compare secrets; the rest is compared in constant time.
     private let records = Mutex<[String: Record]>([:])
 
     /// - Parameter capacity: how many tokens may be alive; more are refused with `server.full`.
-    init(capacity: Int = 10_000) { self.capacity = capacity }
+    init(capacity: Int = 10_000) {
+        self.capacity = capacity
+        pageCapacity = capacity / 2
+    }
 
     var count: Int { records.withLock { $0.count } }
 
@@ -37,6 +42,11 @@ final class AccessTokens: Sendable {
         let admitted = records.withLock { records in
             if records.count >= capacity { records = records.filter { $0.value.ends > now } }
             guard records.count < capacity else { return false }
+            if scope != .everyRoom, records.count >= pageCapacity {
+                guard records.values.count(where: { $0.scope != .everyRoom && $0.ends > now }) < pageCapacity else {
+                    return false
+                }
+            }
             records[Self.key(text)] = Record(text: Array(text.utf8), scope: scope, ends: now + lifetime)
             return true
         }

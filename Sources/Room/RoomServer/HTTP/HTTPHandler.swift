@@ -23,23 +23,34 @@ final class HTTPHandler: ChannelInboundHandler, RemovableChannelHandler {
         ("cache-control", "no-store"),
     ]
 
+    /// How long a connection may stay plain HTTP, whatever it does: one that says nothing, or says it slowly, must not
+    /// keep others out. Browsers connect anew.
+    private static let lifetime = TimeAmount.seconds(30)
+
     private let routes: Routes
     private var head: HTTPRequestHead?
     private var body: [UInt8] = []
-    private var isTooLong = false
+    private var end: Scheduled<Void>?
 
     init(routes: Routes) { self.routes = routes }
+
+    func handlerAdded(context: ChannelHandlerContext) {
+        let channel = context.channel
+        end = context.eventLoop.scheduleTask(in: Self.lifetime) { channel.close(promise: nil) }
+    }
+
+    func handlerRemoved(context: ChannelHandlerContext) { end?.cancel() }
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         switch unwrapInboundIn(data) {
         case .head(let head):
             self.head = head
             body = []
-            isTooLong = false
         case .body(let part):
+            guard head != nil else { return }
             guard body.count + part.readableBytes <= Routes.maximumBodyLength else {
-                isTooLong = true
-                return
+                self.head = nil
+                return write(Routes.Response(status: .payloadTooLarge), keepAlive: false, context)
             }
             body.append(contentsOf: part.readableBytesView)
         case .end:
@@ -56,18 +67,18 @@ final class HTTPHandler: ChannelInboundHandler, RemovableChannelHandler {
     }
 
     private func respond(to head: HTTPRequestHead, _ context: ChannelHandlerContext) {
-        let response =
-            isTooLong
-            ? Routes.Response(status: .payloadTooLarge)
-            : routes.answer(
-                head, body: body, peerIsLoopback: context.remoteAddress?.isLoopback ?? false,
-                now: MonotonicTime(nanoseconds: NIODeadline.now().uptimeNanoseconds))
+        let response = routes.answer(
+            head, body: body, peerIsLoopback: context.remoteAddress?.isLoopback ?? false,
+            now: MonotonicTime(nanoseconds: NIODeadline.now().uptimeNanoseconds))
+        write(response, keepAlive: head.isKeepAlive, context)
+    }
+
+    private func write(_ response: Routes.Response, keepAlive: Bool, _ context: ChannelHandlerContext) {
         var headers = HTTPHeaders(Self.securityHeaders)
         if response.status != .noContent {
             headers.add(name: "content-type", value: response.contentType)
             headers.add(name: "content-length", value: String(response.body.count))
         }
-        let keepAlive = head.isKeepAlive && !isTooLong
         headers.add(name: "connection", value: keepAlive ? "keep-alive" : "close")
         let responseHead = HTTPResponseHead(version: .http1_1, status: response.status, headers: headers)
         context.write(wrapOutboundOut(.head(responseHead)), promise: nil)

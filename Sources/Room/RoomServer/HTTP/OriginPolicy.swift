@@ -37,6 +37,9 @@ struct OriginPolicy: Sendable {
     }
 
     private static func isLoopbackName(_ name: String) -> Bool {
-        ["localhost", "127.0.0.1", "[::1]"].contains(name.lowercased())
+        if ["localhost", "[::1]"].contains(name.lowercased()) { return true }
+        // An address of 127/8, not a name that begins like one.
+        let parts = name.split(separator: ".", omittingEmptySubsequences: false).map { UInt8($0) }
+        return parts.count == 4 && parts[0] == 127 && !parts.contains(nil)
     }
 }

@@ -11,6 +11,8 @@ final class SignallingConnection: Sendable, Hashable {
     let id: UInt64
     private let channel: any Channel
     private let unhandled = Atomic<Int>(0)
+    private let joined = Atomic<Bool>(false)
+    private let ending = Atomic<Bool>(false)
 
     init(id: UInt64, channel: any Channel) {
         self.id = id
@@ -34,14 +36,25 @@ final class SignallingConnection: Sendable, Hashable {
         end(.normalClosure)
     }
 
+    /// Whether a room has taken the client in; until then it has `WebSocketHandler.joinDeadline`.
+    var hasJoined: Bool { joined.load(ordering: .relaxed) }
+    func didJoin() { joined.store(true, ordering: .relaxed) }
+    /// Whether the connection is being closed: what still comes in is not looked at.
+    var isEnding: Bool { ending.load(ordering: .relaxed) }
+
+    /// How long a client has to read what was sent before the connection is closed all the same.
+    private static let lingering = TimeAmount.seconds(2)
+
     /// Closes after what was sent.
     func end(_ code: WebSocketErrorCode) {
+        guard !ending.exchange(true, ordering: .relaxed) else { return }
         var data = channel.allocator.buffer(capacity: 2)
         data.write(webSocketErrorCode: code)
         let channel = self.channel
         channel.writeAndFlush(WebSocketFrame(fin: true, opcode: .connectionClose, data: data)).whenComplete { _ in
             channel.close(promise: nil)
         }
+        channel.eventLoop.scheduleTask(in: Self.lingering) { channel.close(promise: nil) }
     }
 
     /// Counts a message handed to the rooms; false when too many wait there.

@@ -32,11 +32,9 @@ final class WebSocketHandler: ChannelInboundHandler {
     /// As far as it was asked for: only once there is silence here.
     private var lastMedia = NIODeadline.uptimeNanoseconds(0)
     private let opened = NIODeadline.now()
-    private var hasJoined = false
     private var watch: RepeatedTask?
     /// The end of a silence that comes before the next ping.
     private var lastWatch: Scheduled<Void>?
-    private var isClosing = false
 
     init(connection: SignallingConnection, delegate: any SignallingDelegate) {
         self.connection = connection
@@ -60,14 +58,15 @@ final class WebSocketHandler: ChannelInboundHandler {
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         lastHeard = .now()
+        guard !connection.isEnding else { return }
         let frame = unwrapInboundIn(data)
         switch frame.opcode {
-        case .text: read(frame.unmaskedData, context)
+        case .text: read(frame.unmaskedData)
         case .ping:
             context.writeAndFlush(
                 wrapOutboundOut(WebSocketFrame(fin: true, opcode: .pong, data: frame.unmaskedData)), promise: nil)
-        case .connectionClose: close(.normalClosure, context)
-        case .binary: close(.unacceptableData, context)
+        case .connectionClose: connection.end(.normalClosure)
+        case .binary: connection.end(.unacceptableData)
         default: break
         }
     }
@@ -78,14 +77,13 @@ final class WebSocketHandler: ChannelInboundHandler {
     }
 
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
-        close(.protocolError, context)
+        connection.end(.protocolError)
     }
 
-    private func read(_ data: ByteBuffer, _ context: ChannelHandlerContext) {
+    private func read(_ data: ByteBuffer) {
         do throws(MessageRefused) {
             let envelope = try Envelope<ClientMessage>(json: Data(data.readableBytesView))
-            if case .join = envelope.message { hasJoined = true }
-            guard connection.beginHandling() else { return close(.policyViolation, context) }
+            guard connection.beginHandling() else { return connection.end(.policyViolation) }
             delegate.received(envelope, from: connection)
         } catch {
             connection.send(.error(Problem(error.error)), answering: error.id)
@@ -101,7 +99,7 @@ final class WebSocketHandler: ChannelInboundHandler {
 
     private func closeIfSilent(_ context: ChannelHandlerContext) {
         let now = NIODeadline.now()
-        guard hasJoined || now - opened <= Self.joinDeadline, now - lastHeard < Self.patience else {
+        guard connection.hasJoined || now - opened <= Self.joinDeadline, now - lastHeard < Self.patience else {
             return context.close(promise: nil)
         }
         guard now - max(lastHeard, lastMedia) >= Self.silenceLimit else { return }
@@ -138,9 +136,4 @@ final class WebSocketHandler: ChannelInboundHandler {
         lastWatch = nil
     }
 
-    private func close(_ code: WebSocketErrorCode, _ context: ChannelHandlerContext) {
-        guard !isClosing else { return }
-        isClosing = true
-        connection.end(code)
-    }
 }

@@ -61,8 +61,8 @@ final class DownSession {
             throw RoomError(.answerRefused, "The answer takes none of the receivers.")
         }
         if !isConnected {
-            isConnected = true
             try settings.connect(peer, to: transport, as: transport.setup == .passive ? .client : .server)
+            isConnected = true
         }
         for consumer in consumers where consumer.accepted == nil {
             let media = answer[mid: consumer.receiver.mid]

@@ -12,6 +12,9 @@ actor RoomHost: SignallingDelegate {
         var room: Room
     }
 
+    /// Each participant has sockets and caches of its own; more than these are refused with `server.full`.
+    private static let maximumParticipants = 1000
+
     nonisolated let loop: EventLoop
     nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
@@ -46,7 +49,8 @@ actor RoomHost: SignallingDelegate {
     }
 
     nonisolated func disconnected(_ connection: SignallingConnection) {
-        loop.execute { self.assumeIsolated { $0.remove(connection) } }
+        // Never lost, however much waits on the loop: an actor's job is always taken, and comes after what waits.
+        if !loop.execute({ self.assumeIsolated { $0.remove(connection) } }) { Task { await self.remove(connection) } }
     }
 
     nonisolated func findLastMedia(
@@ -56,7 +60,7 @@ actor RoomHost: SignallingDelegate {
     }
 
     nonisolated func revoked(_ token: String) {
-        loop.execute { self.assumeIsolated { $0.end(token) } }
+        if !loop.execute({ self.assumeIsolated { $0.end(token) } }) { Task { await self.end(token) } }
     }
 
     /// Ends every participant with a word, for the server stops.
@@ -122,7 +126,13 @@ actor RoomHost: SignallingDelegate {
         guard members[connection] == nil else {
             throw RoomError(.outOfOrder, "This connection is in a room already.")
         }
-        guard !isClosed else { throw RoomError(.roomReleased, "The server is shutting down.") }
+        guard !isClosed, !connection.isEnding else {
+            throw RoomError(.roomReleased, "The server is closing this connection.")
+        }
+        guard members.count < Self.maximumParticipants else {
+            throw RoomError(
+                .serverFull, "The server has \(members.count) participants and takes no more: try later.")
+        }
         guard join.version == Signalling.version else {
             throw RoomError(
                 .versionUnsupported,
@@ -152,6 +162,7 @@ actor RoomHost: SignallingDelegate {
         participant.offer()
         rooms[name] = room
         members[connection] = Membership(participant: participant, room: room)
+        connection.didJoin()
         room.enter(participant)
         log.info("joined", metadata: metadata(members[connection], [:]))
     }

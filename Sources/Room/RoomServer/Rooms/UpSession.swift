@@ -5,6 +5,11 @@ internal import RoomProtocol
 
 /// The session by which one client publishes. On the loop only.
 final class UpSession {
+    /// What one participant may publish: everyone in the room is told of each stream.
+    private static let maximumStreams = 16
+    /// In bytes of UTF-8.
+    private static let maximumExtraValueLength = 1024
+
     private let peer: Peer
     private let settings: SessionSettings
     private let participant: String
@@ -41,14 +46,24 @@ final class UpSession {
             guard !(taken + new.map(\.offered)).contains(where: { $0.mid == stream.mid }) else {
                 throw RoomError(.publishRefused, "The m-line '\(stream.mid.prefix(32))' is published already.")
             }
-            new.append(
-                (try UpDescription.stream(stream.mid, of: offer), String((stream.extraValue ?? "").prefix(1024))))
+            let extraValue = stream.extraValue ?? ""
+            guard extraValue.utf8.count <= Self.maximumExtraValueLength else {
+                throw RoomError(
+                    .publishRefused,
+                    "The extraValue of '\(stream.mid.prefix(32))' is longer than \(Self.maximumExtraValueLength) bytes."
+                )
+            }
+            new.append((try UpDescription.stream(stream.mid, of: offer), extraValue))
         }
         guard !new.isEmpty else { throw RoomError(.publishRefused, "The message lists no stream to publish.") }
+        guard taken.count + new.count <= Self.maximumStreams else {
+            throw RoomError(
+                .publishRefused, "A participant publishes \(Self.maximumStreams) streams at most: publish fewer.")
+        }
         if !isConnected {
             try settings.start(peer)
-            isConnected = true
             try settings.connect(peer, to: transport, as: transport.setup == .passive ? .client : .server)
+            isConnected = true
         }
         let published = new.map { add($0.offered, extraValue: $0.extraValue, id: numbered()) }
         var local = peer.local
