@@ -96,6 +96,7 @@ public final class MediaPipeline: Sendable {
     }
 
     private func begin(_ done: @escaping @Sendable (MediaError?) -> Void) {
+        guard phase.withLock({ $0 == .running }) else { return done(Reporter.stopped) }
         do throws(MediaError) {
             for node in nodes { try node.prepare() }
         } catch {

@@ -80,6 +80,7 @@ package final class Reporter: Sendable {
     package func whenSettled(_ body: @escaping @Sendable (MediaError?) -> Void) {
         let (now, failure) = state.withLock { state -> (Bool, MediaError?) in
             if let failure = state.failure { return (true, failure) }
+            if state.isClosed { return (true, Self.stopped) }
             if state.awaited.isEmpty { return (true, nil) }
             state.onSettled = body
             return (false, nil)
@@ -90,9 +91,18 @@ package final class Reporter: Sendable {
     /// The nodes that `start()` still waits for.
     package var awaited: Set<String> { state.withLock { $0.awaited } }
 
-    /// No event is reported after this.
+    /// No event is reported after this; who still waits for the start hears that there will be none.
     package func close() {
-        state.withLock { $0.isClosed = true }
+        let settled = state.withLock { state in
+            state.isClosed = true
+            defer { state.onSettled = nil }
+            return state.onSettled
+        }
+        settled?(Self.stopped)
+    }
+
+    package static var stopped: MediaError {
+        MediaError(code: MediaError.Code.pipelineStopped, message: "The media pipeline was stopped while it started.")
     }
 
     private var isOpen: Bool { state.withLock { !$0.isClosed } }

@@ -63,7 +63,7 @@ public protocol RoomDelegate: AnyObject {
     /// Connected. `participantIds` are all who are in the room, one's own id first; their streams are in
     /// `Room.remoteParticipants`, and only later ones are announced by `onRemoteVideoPublished`.
     func onConnected(participantIds: [String])
-    /// The room is over. Nothing comes after it.
+    /// The room is over. No event comes after it, but the error that answers another `connect`.
     func onDisconnected(reason: DisconnectReason)
     /// When `isCritical`, `onDisconnected` comes next. The codes are listed in docs/errors.md.
     func onError(code: Int, message: String, isCritical: Bool)

@@ -69,8 +69,12 @@ final class RoomSession: Room {
             return true
         }
         guard isFirst else {
-            return problem(
-                RoomError(.roomReleased, "This room has been connected before: create another Room to join again."))
+            // The answer to a call, and told even after the end.
+            let error = RoomError(
+                .roomReleased, "This room has been connected before: create another Room to join again.")
+            return tell(isLast: true) {
+                $0.onError(code: error.code.number, message: error.sdkMessage, isCritical: false)
+            }
         }
         let name: RoomName
         do throws(RoomError) {
@@ -213,6 +217,8 @@ final class RoomSession: Room {
 
     /// An application that does not return from its callbacks loses the room, not single events of it.
     private func tell(isLast: Bool = false, _ event: @escaping @Sendable (any RoomDelegate) -> Void) {
+        // No event comes after `onDisconnected`, nor between it and the error that is its reason.
+        guard isLast || status != .disconnected else { return }
         let reference = delegate
         let isTaken = CallbackQueue.shared.run(mustRun: isLast) {
             guard let delegate = reference.delegate else { return }

@@ -30,10 +30,18 @@ final class StreamTable {
 
     var roundTrip: TimeInterval? { reportedRoundTrip.smoothed ?? repairRoundTrip.estimate.smoothed ?? hinted }
 
-    /// What NACKs are repeated after; while nothing is known long enough for a continent, short enough for a call.
+    /// What NACKs are repeated after; while nothing is known long enough for a region, short enough for a call.
+    ///
+    /// The variation counts up to `nackSlack` only: one late answer must not stretch the interval until two tries fill
+    /// the time that a jitter buffer waits. A request too many costs little, for the sender holds repetitions back.
     var nackInterval: TimeInterval {
-        reportedRoundTrip.patience ?? repairRoundTrip.estimate.patience ?? hinted ?? .milliseconds(50)
+        guard let smoothed = reportedRoundTrip.smoothed ?? repairRoundTrip.estimate.smoothed,
+            let patience = reportedRoundTrip.patience ?? repairRoundTrip.estimate.patience
+        else { return hinted ?? .milliseconds(30) }
+        return min(patience, smoothed + Self.nackSlack)
     }
+
+    private static let nackSlack = TimeInterval.milliseconds(20)
 
     func hint(roundTrip: TimeInterval) { hinted = roundTrip }
 

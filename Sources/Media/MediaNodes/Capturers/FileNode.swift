@@ -96,11 +96,15 @@ final class FileTimeline: Sendable {
     /// How long a last frame is taken to last when neither it nor the one before tells.
     private static let frameWithoutDuration: UInt64 = 40_000_000
 
+    private static let soundBehindPicture: UInt64 = 250_000_000
+
     private struct State {
         /// Running time at which the current round began; nil before the first buffer.
         var roundStart: UInt64?
         /// Where the pictures of this round end, counted from the round's start.
         var videoEnd: UInt64 = 0
+        /// The same of the sound.
+        var audioEnd: UInt64 = 0
         var lastVideo: UInt64?
         var streams = 0
         var ended = 0
@@ -143,7 +147,12 @@ final class FileTimeline: Sendable {
         pad.onBuffer { [weak self] buffer in
             guard let self, let time = buffer.runningTime else { return .drop }
             let (start, isFirst) = begin(isVideo: isVideo)
-            if isVideo { advance(to: time, duration: buffer.duration) }
+            if isVideo {
+                advance(to: time, duration: buffer.duration)
+            } else {
+                let end = time + (buffer.duration ?? 0)
+                state.withLock { $0.audioEnd = max($0.audioEnd, end) }
+            }
             buffer.retime(to: start + time)
             if isFirst { onFirst() }
             return .pass
@@ -184,8 +193,12 @@ final class FileTimeline: Sendable {
     private func startAgain() {
         let pads = state.withLock { state in
             state.ended = 0
-            state.roundStart = (state.roundStart ?? 0) + state.videoEnd
+            // Encoders leave some milliseconds of sound behind the last picture, over which the pictures go on without a
+            // gap. Sound that really is longer is played to its end.
+            let isSoundLonger = state.audioEnd > state.videoEnd + Self.soundBehindPicture
+            state.roundStart = (state.roundStart ?? 0) + (isSoundLonger ? state.audioEnd : state.videoEnd)
             state.videoEnd = 0
+            state.audioEnd = 0
             state.lastVideo = nil
             return state.pads
         }

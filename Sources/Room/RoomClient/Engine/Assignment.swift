@@ -21,7 +21,8 @@ final class Assignment {
     private var early: [[UInt8]] = []
     private let pipeline: PipelineReference
 
-    /// A keyframe of 1080p is some 150 packets; what comes beyond this is dropped, and a keyframe asked for.
+    /// A keyframe of 1080p is some 150 packets; what comes beyond this is dropped, and the jitter buffer
+    /// asks for a keyframe when it finds the hole.
     private static let earlyCapacity = 600
     private static let serials = Atomic<Int>(0)
 

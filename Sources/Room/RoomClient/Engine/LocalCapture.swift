@@ -22,6 +22,13 @@ package final class LocalCapture: Sendable {
         case starting(Task<Result<MediaPipeline, RoomError>, Never>)
         case running(MediaPipeline)
         case stopped(MediaStatistics)
+
+        var isUnderWay: Bool {
+            switch self {
+            case .starting, .running: true
+            case .idle, .stopped: false
+            }
+        }
     }
 
     private struct Outputs {
@@ -47,6 +54,8 @@ package final class LocalCapture: Sendable {
 
     /// Looks whether file, camera and microphone are there, without taking them.
     package func inspect() async throws(RoomError) -> Contents {
+        // What runs already is what it was made as, whatever has been plugged in or deleted since.
+        if phase.withLock({ $0.isUnderWay }), let made = contents.withLock({ $0 }) { return made }
         let options = options
         let task = Task.detached(priority: .userInitiated) { () -> Result<Contents, RoomError> in
             do throws(MediaError) {

@@ -104,10 +104,15 @@ package actor RoomEngine {
         guard state == .connecting else { return }
         end(
             .disconnected,
-            RoomError(
-                .mediaConnectionFailed,
-                "The server \(address.map(\.description) ?? "") let us into the room, and no media connection came about "
-                    + "in time: is UDP between here and there let through?"))
+            participant.isEmpty
+                ? RoomError(
+                    .serverUnreachable,
+                    "The server \(address.map(\.description) ?? "") takes connections and does not let anybody into "
+                        + "rooms: is it a connectlive server, and is it well?")
+                : RoomError(
+                    .mediaConnectionFailed,
+                    "The server \(address.map(\.description) ?? "") let us into the room, and no media connection came "
+                        + "about in time: is UDP between here and there let through?"))
     }
 
     func joined(_ joined: Joined) {

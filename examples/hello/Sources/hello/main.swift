@@ -51,7 +51,7 @@ let room = ConnectLive.createRoom(config: config, delegate: hello)
 hello.room = room
 room.connect(roomId: arguments[2].isEmpty ? "hello" : arguments[2])
 try room.publish(media)
-for _ in 0..<(Int(arguments[3]) ?? .max) where room.status != .disconnected {
+for _ in 0..<max(0, Int(arguments[3]) ?? .max) where room.status != .disconnected {
     try await Task.sleep(for: .seconds(1))
     print("frames shown: \(framesShown.withLock { $0 })")
 }
