@@ -176,7 +176,7 @@ final class Assembly {
     /// Makes the elements of every node, sources first, and links them.
     func assemble() throws(MediaError) {
         for node in inOrder() {
-            guard let kind = NodeKind.builtIn.named(node.kind) else {
+            guard let kind = NodeKind.builtIn.kind(named: node.kind) else {
                 preconditionFailure("a graph that was validated has a node of kind \(node.kind)")
             }
             try Self.build(ResolvedNode(node: node, kind: kind), in: self)
@@ -206,7 +206,7 @@ final class Assembly {
     private func connect(_ output: PortReference) throws(MediaError) {
         let targets = graph.links.filter { $0.from == output }.map(\.to)
         guard let source = outputs[output], let owner = graph.node(output.node),
-            let kind = NodeKind.builtIn.named(owner.kind)
+            let kind = NodeKind.builtIn.kind(named: owner.kind)
         else { preconditionFailure("\(output) has no element") }
         if targets.count == 1, let target = inputs[targets[0]] {
             return try source.link(target)

@@ -137,7 +137,7 @@ extension Assembly {
         guard let link = graph.links(into: node.name).first, let source = graph.node(link.from.node) else {
             return false
         }
-        let port = NodeKind.builtIn.named(source.kind)?.outputs.first { $0.name == link.from.port }
+        let port = NodeKind.builtIn.kind(named: source.kind)?.outputs.first { $0.name == link.from.port }
         return port?.kinds == [.rawAudio]
     }
 }

@@ -1,12 +1,14 @@
 /// What travels along a link.
 public enum MediaKind: String, Sendable, Hashable, Codable {
-    /// I420 pictures.
+    /// Pictures; I420 unless a port says otherwise.
     case rawVideo
     /// Interleaved signed 16-bit stereo sound at 48 kHz.
     case rawAudio
     case encodedVideo
     case encodedAudio
     case rtp
+    /// What the application pushes in or is handed, outside the graph.
+    case applicationFrames
 }
 
 /// The value of a node's setting.
@@ -67,17 +69,54 @@ public struct Node: Sendable, Hashable, Codable {
     public var kind: String
     /// Settings that differ from the kind's defaults.
     public var settings: [String: SettingValue]
+    /// The branch that the node belongs to, by which an edit may name it.
+    public var branch: String?
+    /// Whether a failure of this node ends only it and what it alone feeds, not the whole graph.
+    public var isOptional: Bool
 
-    public init(_ kind: String, name: String? = nil, settings: [String: SettingValue] = [:]) {
+    public init(
+        _ kind: String, name: String? = nil, settings: [String: SettingValue] = [:], branch: String? = nil,
+        isOptional: Bool = false
+    ) {
         self.name = name ?? kind
         self.kind = kind
         self.settings = settings
+        self.branch = branch
+        self.isOptional = isOptional
+    }
+
+    /// Any installed GStreamer element, by the name of its factory; settings are its properties.
+    public static func element(
+        _ factory: String, name: String? = nil, _ properties: [String: SettingValue] = [:]
+    ) -> Node {
+        Node(NodeKind.elementPrefix + factory, name: name ?? factory, settings: properties)
+    }
+
+    /// The node as one whose failure ends only it and what it alone feeds.
+    public var optional: Node {
+        var node = self
+        node.isOptional = true
+        return node
+    }
+
+    private enum CodingKeys: String, CodingKey {
+        case name, kind, settings, branch, isOptional
+    }
+
+    public init(from decoder: any Decoder) throws {
+        let container = try decoder.container(keyedBy: CodingKeys.self)
+        kind = try container.decode(String.self, forKey: .kind)
+        name = try container.decodeIfPresent(String.self, forKey: .name) ?? kind
+        settings = try container.decodeIfPresent([String: SettingValue].self, forKey: .settings) ?? [:]
+        branch = try container.decodeIfPresent(String.self, forKey: .branch)
+        isOptional = try container.decodeIfPresent(Bool.self, forKey: .isOptional) ?? false
     }
 }
 
 /// One port of one node of a graph.
 public struct PortReference: Sendable, Hashable, Codable, CustomStringConvertible {
     public var node: String
+    /// Empty for the port that fits, as long as the node's kind was not known; see `MediaGraph.settled(with:)`.
     public var port: String
 
     public init(node: String, port: String) {
@@ -85,7 +124,7 @@ public struct PortReference: Sendable, Hashable, Codable, CustomStringConvertibl
         self.port = port
     }
 
-    public var description: String { "\(node).\(port)" }
+    public var description: String { port.isEmpty ? node : "\(node).\(port)" }
 }
 
 /// A connection from an output to an input. An output may feed several inputs (a tee); an input has one source.

@@ -38,10 +38,16 @@ public struct BoundNames: Sendable, Hashable {
     public var frames: Set<String>
     public var audio: Set<String>
 
-    public init(rtpOutputs: Set<String> = [], frames: Set<String> = [], audio: Set<String> = []) {
+    public var frameFunctions: Set<String>
+
+    public init(
+        rtpOutputs: Set<String> = [], frames: Set<String> = [], audio: Set<String> = [],
+        frameFunctions: Set<String> = []
+    ) {
         self.rtpOutputs = rtpOutputs
         self.frames = frames
         self.audio = audio
+        self.frameFunctions = frameFunctions
     }
 
     func names(for binding: CodeBinding) -> Set<String> {
@@ -49,6 +55,7 @@ public struct BoundNames: Sendable, Hashable {
         case .rtpOutput: rtpOutputs
         case .frames: frames
         case .audio: audio
+        case .frameFunction: frameFunctions
         }
     }
 }
@@ -57,7 +64,13 @@ extension MediaGraph {
     /// Everything that is wrong with the graph, all at once; empty when it can be run.
     ///
     /// With `bound`, functions that nodes need and that are not bound are reported too, and the other way round.
-    public func validate(kinds: [NodeKind] = NodeKind.builtIn, bound: BoundNames? = nil) -> [GraphProblem] {
+    public func validate(
+        with kinds: any NodeCatalogue = NodeKind.builtIn, bound: BoundNames? = nil
+    ) -> [GraphProblem] {
+        settled(with: kinds).problems(kinds, bound)
+    }
+
+    private func problems(_ kinds: any NodeCatalogue, _ bound: BoundNames?) -> [GraphProblem] {
         guard !nodes.isEmpty else { return [GraphProblem(.empty, "The graph has no nodes.")] }
         var problems: [GraphProblem] = []
         var seen: Set<String> = []
@@ -75,9 +88,13 @@ extension MediaGraph {
         return problems
     }
 
-    private func problemsOfSettings(_ node: Node, _ kinds: [NodeKind]) -> [GraphProblem] {
-        guard let kind = kinds.named(node.kind) else {
-            let hint = nearest(to: node.kind, among: kinds.map(\.name)).map { "; did you mean \"\($0)\"?" } ?? "."
+    private func problemsOfSettings(_ node: Node, _ kinds: any NodeCatalogue) -> [GraphProblem] {
+        guard let kind = kinds.kind(named: node.kind) else {
+            if let reason = kinds.reasonForLack(of: node.kind) {
+                return [GraphProblem(.unknownKind, node: node.name, "\"\(node.name)\": \(reason)")]
+            }
+            let hint =
+                nearest(to: node.kind, among: kinds.kinds.map(\.name)).map { "; did you mean \"\($0)\"?" } ?? "."
             return [
                 GraphProblem(
                     .unknownKind, node: node.name, "\"\(node.name)\" is of the unknown kind \"\(node.kind)\"\(hint)")
@@ -107,13 +124,13 @@ extension MediaGraph {
         return problems
     }
 
-    private func problemsOfLinks(_ kinds: [NodeKind]) -> [GraphProblem] {
+    private func problemsOfLinks(_ kinds: any NodeCatalogue) -> [GraphProblem] {
         var problems: [GraphProblem] = []
         var taken: Set<PortReference> = []
         for link in links {
             let output = port(link.from, isOutput: true, kinds, &problems)
             let input = port(link.to, isOutput: false, kinds, &problems)
-            if let output, let input, output.kinds.isDisjoint(with: input.kinds) {
+            if let output, let input, !output.kinds.canBecome(input.kinds) {
                 problems.append(
                     GraphProblem(
                         .kindsDoNotMatch, node: link.to.node,
@@ -128,7 +145,7 @@ extension MediaGraph {
 
     /// Finds a port, or says why it cannot be found. Nodes of unknown kinds are reported elsewhere.
     private func port(
-        _ reference: PortReference, isOutput: Bool, _ kinds: [NodeKind], _ problems: inout [GraphProblem]
+        _ reference: PortReference, isOutput: Bool, _ kinds: any NodeCatalogue, _ problems: inout [GraphProblem]
     ) -> Port? {
         guard let node = node(reference.node) else {
             let hint = nearest(to: reference.node, among: nodes.map(\.name)).map { "; did you mean \"\($0)\"?" }
@@ -137,11 +154,12 @@ extension MediaGraph {
                     .unknownNode, node: reference.node, "There is no node \"\(reference.node)\"\(hint ?? ".")"))
             return nil
         }
-        guard let kind = kinds.named(node.kind) else { return nil }
+        guard let kind = kinds.kind(named: node.kind) else { return nil }
         let ports = isOutput ? kind.outputs : kind.inputs
-        if let port = ports.first(where: { $0.name == reference.port }) { return port }
+        if let port = ports.first(where: { $0.matches(reference.port) }) { return port }
         let side = isOutput ? "output" : "input"
-        let others = ports.isEmpty ? "it has none" : "it has " + ports.map(\.name).joined(separator: ", ")
+        let names = ports.map { $0.isRepeated ? "\($0.name)1, \($0.name)2 and so on" : $0.name }
+        let others = ports.isEmpty ? "it has none" : "it has " + names.joined(separator: ", ")
         problems.append(
             GraphProblem(
                 .unknownPort, node: node.name,
@@ -149,14 +167,14 @@ extension MediaGraph {
         return nil
     }
 
-    private func problemsOfUnconnectedPorts(_ kinds: [NodeKind]) -> [GraphProblem] {
+    private func problemsOfUnconnectedPorts(_ kinds: any NodeCatalogue) -> [GraphProblem] {
         nodes.flatMap { node in
-            guard let kind = kinds.named(node.kind) else { return [GraphProblem]() }
+            guard let kind = kinds.kind(named: node.kind) else { return [GraphProblem]() }
             let inputs = kind.inputs.filter { port in
-                port.isRequired && !links.contains { $0.to == PortReference(node: node.name, port: port.name) }
+                port.isRequired && !links.contains { $0.to.node == node.name && port.matches($0.to.port) }
             }
             let outputs = kind.outputs.filter { port in
-                port.isRequired && !links.contains { $0.from == PortReference(node: node.name, port: port.name) }
+                port.isRequired && !links.contains { $0.from.node == node.name && port.matches($0.from.port) }
             }
             return (inputs + outputs).map {
                 GraphProblem(.unconnected, node: node.name, "\(node.name).\($0.name) is not connected.")
@@ -188,10 +206,10 @@ extension MediaGraph {
         return [GraphProblem(.cycle, "These nodes feed one another in a circle: \(left.listed).")]
     }
 
-    private func problemsOfBindings(_ kinds: [NodeKind], _ bound: BoundNames) -> [GraphProblem] {
+    private func problemsOfBindings(_ kinds: any NodeCatalogue, _ bound: BoundNames) -> [GraphProblem] {
         var problems: [GraphProblem] = []
-        for binding in [CodeBinding.rtpOutput, .frames, .audio] {
-            let needed = Set(nodes.filter { kinds.named($0.kind)?.binding == binding }.map(\.name))
+        for binding in CodeBinding.allCases {
+            let needed = Set(nodes.filter { kinds.kind(named: $0.kind)?.binding == binding }.map(\.name))
             let given = bound.names(for: binding)
             for name in needed.subtracting(given).sorted() {
                 problems.append(

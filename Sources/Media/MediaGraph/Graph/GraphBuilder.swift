@@ -1,14 +1,27 @@
 /// Part of a graph under construction: nodes, and links whose ports may still be open.
 public struct GraphFragment: Sendable {
-    struct OpenLink: Sendable {
-        var from: String
-        var fromPort: String?
-        var to: String
-        var toPort: String?
+    /// A link whose ports may be left open.
+    public struct OpenLink: Sendable {
+        public var from: String
+        public var fromPort: String?
+        public var to: String
+        public var toPort: String?
+
+        public init(from: String, fromPort: String? = nil, to: String, toPort: String? = nil) {
+            self.from = from
+            self.fromPort = fromPort
+            self.to = to
+            self.toPort = toPort
+        }
     }
 
-    var nodes: [Node] = []
-    var links: [OpenLink] = []
+    public var nodes: [Node]
+    public var links: [OpenLink]
+
+    public init(nodes: [Node] = [], links: [OpenLink] = []) {
+        self.nodes = nodes
+        self.links = links
+    }
 
     mutating func append(_ other: GraphFragment) {
         nodes += other.nodes
@@ -26,7 +39,7 @@ public enum ChainItem: Sendable {
     /// The next step.
     case node(Node)
     /// A side branch that gets the same media as the next step.
-    case tee([ChainItem])
+    case tee([ChainItem], branch: String?, isOptional: Bool)
     /// The end of a chain: a port of a node that stands elsewhere in the graph.
     case join(node: String, port: String?)
 }
@@ -71,8 +84,14 @@ public struct Chain: GraphPart {
                     fragment.links.append(.init(from: previous.node, fromPort: previous.port, to: node.name))
                 }
                 previous = (node.name, nil)
-            case .tee(let branch):
-                append(branch, after: previous, to: &fragment)
+            case .tee(let items, let branch, let isOptional):
+                var side = GraphFragment()
+                append(items, after: previous, to: &side)
+                for index in side.nodes.indices {
+                    side.nodes[index].branch = side.nodes[index].branch ?? branch
+                    side.nodes[index].isOptional = side.nodes[index].isOptional || isOptional
+                }
+                fragment.append(side)
             case .join(let node, let port):
                 if let previous {
                     fragment.links.append(
@@ -87,8 +106,17 @@ public struct Chain: GraphPart {
 /// A side branch of a chain: what stands inside gets the same media as the chain's next step.
 public struct Tee: Sendable {
     let items: [ChainItem]
+    let branch: String?
+    let isOptional: Bool
 
-    public init(@ChainBuilder _ build: () -> [ChainItem]) {
+    /// - Parameters:
+    ///   - branch: a name by which the branch can be removed or replaced while the graph runs.
+    ///   - isOptional: whether a failure in the branch ends only the branch.
+    public init(
+        _ branch: String? = nil, isOptional: Bool = false, @ChainBuilder _ build: () -> [ChainItem]
+    ) {
+        self.branch = branch
+        self.isOptional = isOptional
         items = build()
     }
 }
@@ -107,7 +135,7 @@ public struct Join: Sendable {
 @resultBuilder
 public enum ChainBuilder {
     public static func buildExpression(_ node: Node) -> [ChainItem] { [.node(node)] }
-    public static func buildExpression(_ tee: Tee) -> [ChainItem] { [.tee(tee.items)] }
+    public static func buildExpression(_ tee: Tee) -> [ChainItem] { [.tee(tee.items, branch: tee.branch, isOptional: tee.isOptional)] }
     public static func buildExpression(_ join: Join) -> [ChainItem] { [.join(node: join.node, port: join.port)] }
     public static func buildBlock(_ parts: [ChainItem]...) -> [ChainItem] { parts.flatMap { $0 } }
     public static func buildOptional(_ part: [ChainItem]?) -> [ChainItem] { part ?? [] }
@@ -132,23 +160,13 @@ public enum GraphBuilder {
 }
 
 extension MediaGraph {
-    /// Settles the ports that the builder left open. What cannot be settled gets a name that `validate()` reports.
-    init(_ fragment: GraphFragment) {
-        let kinds = NodeKind.builtIn
-        func kind(of name: String) -> NodeKind? {
-            fragment.nodes.first { $0.name == name }.flatMap { kinds.named($0.kind) }
-        }
+    /// Ports that were left open are settled where the kinds of both ends are built in, else when the graph is used.
+    public init(_ fragment: GraphFragment) {
         let links = fragment.links.map { open in
-            let outputs = kind(of: open.from)?.outputs ?? []
-            let inputs = kind(of: open.to)?.inputs ?? []
-            let input = open.toPort.map { name in inputs.first { $0.name == name } } ?? inputs.first
-            let wanted = input?.kinds ?? []
-            let fitting = outputs.first { !$0.kinds.isDisjoint(with: wanted) }
-            return Link(
-                from: PortReference(
-                    node: open.from, port: open.fromPort ?? (fitting ?? outputs.first)?.name ?? "out"),
-                to: PortReference(node: open.to, port: open.toPort ?? input?.name ?? "in"))
+            Link(
+                from: PortReference(node: open.from, port: open.fromPort ?? ""),
+                to: PortReference(node: open.to, port: open.toPort ?? ""))
         }
-        self.init(nodes: fragment.nodes, links: links)
+        self = MediaGraph(nodes: fragment.nodes, links: links).settled(with: NodeKind.builtIn)
     }
 }

@@ -1,0 +1,70 @@
+/// What travels along a link, as far as it is known before anything runs: what is nil settles when media comes.
+public struct MediaFormat: Sendable, Hashable, Codable {
+    public var kind: MediaKind
+    /// The pixel format (`I420`), sample format (`S16LE`) or codec (`vp8`, `h264`, `opus`).
+    public var encoding: String
+    /// In pixels.
+    public var width: Int?
+    /// In pixels.
+    public var height: Int?
+    public var framesPerSecond: Double?
+    /// In samples per second and channel.
+    public var sampleRate: Int?
+    public var channels: Int?
+    /// Of encoded media, in bits per second.
+    public var bitsPerSecond: Int?
+
+    public init(
+        _ kind: MediaKind, _ encoding: String, width: Int? = nil, height: Int? = nil, framesPerSecond: Double? = nil,
+        sampleRate: Int? = nil, channels: Int? = nil, bitsPerSecond: Int? = nil
+    ) {
+        self.kind = kind
+        self.encoding = encoding
+        self.width = width
+        self.height = height
+        self.framesPerSecond = framesPerSecond
+        self.sampleRate = sampleRate
+        self.channels = channels
+        self.bitsPerSecond = bitsPerSecond
+    }
+
+    /// Pictures; I420 is what raw pictures are between nodes unless a port says otherwise.
+    public static func rawVideo(
+        _ pixelFormat: String = "I420", width: Int? = nil, height: Int? = nil, framesPerSecond: Double? = nil
+    ) -> MediaFormat {
+        MediaFormat(.rawVideo, pixelFormat, width: width, height: height, framesPerSecond: framesPerSecond)
+    }
+
+    /// Interleaved signed 16-bit stereo sound at 48 kHz: what raw sound is between nodes.
+    public static let rawAudio = MediaFormat(.rawAudio, "S16LE", sampleRate: 48_000, channels: 2)
+
+    /// Bytes of one raw picture; nil where the size is not known or the picture is not raw.
+    public var bytesPerFrame: Int? {
+        guard kind == .rawVideo, let width, let height else { return nil }
+        let halves = (width + 1) / 2 * ((height + 1) / 2)
+        switch encoding {
+        case "I420", "YV12", "NV12", "NV21": return width * height + 2 * halves
+        case "GRAY8": return width * height
+        case "RGB", "BGR": return width * height * 3
+        case "RGBA", "BGRA", "ARGB", "ABGR", "RGBx", "BGRx", "xRGB", "xBGR": return width * height * 4
+        default: return width * height * 2
+        }
+    }
+}
+
+extension MediaFormat: CustomStringConvertible {
+    /// Such as `I420 1280x720 at 30 frames/s`.
+    public var description: String {
+        var text = encoding
+        if let width, let height { text += " \(width)x\(height)" }
+        if let framesPerSecond { text += " at \(Self.short(framesPerSecond)) frames/s" }
+        if let sampleRate { text += " \(Self.short(Double(sampleRate) / 1000)) kHz" }
+        if let channels { text += channels == 1 ? " mono" : channels == 2 ? " stereo" : " \(channels) channels" }
+        if let bitsPerSecond { text += ", \(bitsPerSecond / 1000) kbit/s" }
+        return text
+    }
+
+    private static func short(_ number: Double) -> String {
+        number == number.rounded() ? "\(Int(number))" : "\((number * 100).rounded() / 100)"
+    }
+}

@@ -1,0 +1,120 @@
+/// A media pipeline as a value: nodes and the links between them.
+///
+/// Written in Swift with a builder:
+///
+/// ```swift
+/// let graph = MediaGraph {
+///     Chain {
+///         Node.testPattern("source")
+///         Tee { Node.frames("preview") }
+///         Node.videoEncoder("encoder", codec: .vp8)
+///         Node.rtpOutput("video")
+///     }
+///     Chain(from: "source", port: "audio") {
+///         Node.opusEncoder()
+///         Node.rtpOutput("audio", payloadType: 111)
+///     }
+/// }
+/// ```
+///
+/// A graph is inert: `validate()` lists what is wrong with it, a `MediaPipeline` runs it.
+public struct MediaGraph: Sendable, Hashable, Codable {
+    public var nodes: [Node]
+    public var links: [Link]
+
+    public init(nodes: [Node] = [], links: [Link] = []) {
+        self.nodes = nodes
+        self.links = links
+    }
+
+    public init(@GraphBuilder _ build: () -> GraphFragment) {
+        self.init(build())
+    }
+
+    /// Graphs are equal when their nodes and links are, in whatever order they stand.
+    public static func == (left: MediaGraph, right: MediaGraph) -> Bool {
+        left.nodes.count == right.nodes.count && left.links.count == right.links.count
+            && Set(left.nodes) == Set(right.nodes) && Set(left.links) == Set(right.links)
+    }
+
+    public func hash(into hasher: inout Hasher) {
+        hasher.combine(Set(nodes))
+        hasher.combine(Set(links))
+    }
+
+    /// The first node of this name, if there is one.
+    public func node(_ name: String) -> Node? {
+        nodes.first { $0.name == name }
+    }
+
+    /// The links into a node.
+    public func links(into node: String) -> [Link] {
+        links.filter { $0.to.node == node }
+    }
+
+    /// The links out of a node.
+    public func links(outOf node: String) -> [Link] {
+        links.filter { $0.from.node == node }
+    }
+
+    /// The nodes of a branch.
+    public func nodes(ofBranch branch: String) -> [Node] {
+        nodes.filter { $0.branch == branch }
+    }
+
+    /// The graph with every port that was left open filled in: an output is the first that fits what it feeds, an
+    /// input the first that fits and is free. What cannot be settled gets the name that `validate()` reports best.
+    public func settled(with catalogue: any NodeCatalogue) -> MediaGraph {
+        guard links.contains(where: { $0.from.port.isEmpty || $0.to.port.isEmpty }) else { return self }
+        var graph = self
+        var taken = Set(links.map(\.to).filter { !$0.port.isEmpty })
+        func kind(of name: String) -> NodeKind? { node(name).flatMap { catalogue.kind(named: $0.kind) } }
+        for index in links.indices {
+            let link = links[index]
+            guard let source = kind(of: link.from.node), let target = kind(of: link.to.node) else { continue }
+            let given = link.from.port.isEmpty ? nil : source.output(link.from.port)?.kinds
+            if link.to.port.isEmpty {
+                let port = target.freeInput(
+                    for: given ?? source.outputs.reduce(into: []) { $0.formUnion($1.kinds) }, of: link.to.node, taken)
+                graph.links[index].to.port = port
+                taken.insert(graph.links[index].to)
+            }
+            if link.from.port.isEmpty {
+                let wanted = target.input(graph.links[index].to.port)?.kinds ?? []
+                let fitting = source.outputs.first { $0.kinds.canBecome(wanted) } ?? source.outputs.first
+                graph.links[index].from.port = fitting?.name ?? "out"
+            }
+        }
+        return graph
+    }
+}
+
+extension NodeKind {
+    /// The name of the first input that fits and that nothing feeds; the first input's when none does.
+    fileprivate func freeInput(for kinds: Set<MediaKind>, of node: String, _ taken: Set<PortReference>) -> String {
+        for port in inputs where kinds.canBecome(port.kinds) {
+            if port.isRepeated {
+                let number = (1...1000).first { !taken.contains(PortReference(node: node, port: "\(port.name)\($0)")) }
+                return "\(port.name)\(number ?? 1)"
+            }
+            if !taken.contains(PortReference(node: node, port: port.name)) { return port.name }
+        }
+        return inputs.first.map { $0.isRepeated ? $0.name + "1" : $0.name } ?? "in"
+    }
+}
+
+extension Set<MediaKind> {
+    /// Whether media of one of these kinds can be had as one of `wanted`: as it is, encoded or decoded.
+    func canBecome(_ wanted: Set<MediaKind>) -> Bool {
+        contains { kind in wanted.contains { kind.canBecome($0) } }
+    }
+}
+
+extension MediaKind {
+    /// Whether an encoder or a decoder, or nothing, makes the other of this one.
+    public func canBecome(_ other: MediaKind) -> Bool {
+        if self == other { return true }
+        let pairs: [Set<MediaKind>] = [[.rawVideo, .encodedVideo], [.rawAudio, .encodedAudio]]
+        return pairs.contains([self, other])
+    }
+}
