@@ -103,9 +103,44 @@ import Testing
         #expect(problems.filter { $0.kind == .badSetting }.count == 3)
         let text = problems.map(\.message).joined(separator: "\n")
         #expect(text.contains("did you mean \"test-pattern\"?"))
-        #expect(text.contains("1.0 to 240.0 frames/s"))
+        #expect(text.contains("1 to 240 frames/s"))
         #expect(text.contains("vp8, h264, opus"))
         #expect(text.contains("camera.video gives rawVideo but voice.in takes rawAudio."))
+    }
+
+    @Test("A problem names the setting or the link that it is about, and what would be taken there")
+    func whereProblemsAre() throws {
+        let wrong = link("camera", "vidio", "end", "in")
+        let graph = MediaGraph(
+            nodes: [Node("camera", settings: ["widht": 640, "fps": 0.5]), Node("null", name: "end")], links: [wrong])
+        let problems = graph.validate()
+        let unknown = try #require(problems.first { $0.kind == .unknownSetting })
+        #expect(unknown.setting == "widht")
+        #expect(unknown.accepted.contains("width"))
+        #expect(unknown.message.contains("did you mean \"width\"?"))
+        #expect(problems.first { $0.kind == .badSetting }?.setting == "fps")
+        let port = try #require(problems.first { $0.kind == .unknownPort })
+        #expect(port.link == wrong)
+        #expect(port.accepted == ["video"])
+    }
+
+    @Test("The word that was probably meant is found through typing mistakes, or as the word's only place")
+    func nearestWord() {
+        let kinds = ["vp8-encoder", "h264-encoder", "camera", "null", "microphone"]
+        #expect("camrea".nearest(among: kinds) == "camera")
+        #expect("Camera".nearest(among: kinds) == "camera")
+        #expect("h264".nearest(among: kinds) == "h264-encoder")
+        #expect("encoder".nearest(among: kinds) == nil)
+        #expect("x".nearest(among: kinds) == nil)
+        #expect("".nearest(among: kinds) == nil)
+        #expect(String(repeating: "camera", count: 100_000).nearest(among: kinds) == nil)
+    }
+
+    @Test("A rate of 30 is the same however it was written")
+    func numbers() {
+        #expect(SettingValue.integer(30) == .number(30))
+        #expect(Set([SettingValue.integer(30), .number(30), .number(30.5), "30", true]).count == 4)
+        #expect(SettingValue.integer(.max) != .number(Double(Int.max)))
     }
 
     @Test("A circle is reported with the nodes on it, and only those")

@@ -20,13 +20,25 @@ public struct GraphProblem: Sendable, Hashable, CustomStringConvertible {
     public let kind: Kind
     /// The node that it is about, if it is about one.
     public let node: String?
+    /// The setting of the node that it is about, if it is about one.
+    public let setting: String?
+    /// The link that it is about, if it is about one.
+    public let link: Link?
     /// One sentence.
     public let message: String
+    /// The words that would be taken in place of the wrong one, where they are few enough to be listed.
+    public let accepted: [String]
 
-    public init(_ kind: Kind, node: String? = nil, _ message: String) {
+    public init(
+        _ kind: Kind, node: String? = nil, setting: String? = nil, link: Link? = nil, _ message: String,
+        accepted: [String] = []
+    ) {
         self.kind = kind
         self.node = node
+        self.setting = setting
+        self.link = link
         self.message = message
+        self.accepted = accepted
     }
 
     public var description: String { message }
@@ -93,32 +105,35 @@ extension MediaGraph {
             if let reason = kinds.reasonForLack(of: node.kind) {
                 return [GraphProblem(.unknownKind, node: node.name, "\"\(node.name)\": \(reason)")]
             }
-            let hint =
-                nearest(to: node.kind, among: kinds.kinds.map(\.name)).map { "; did you mean \"\($0)\"?" } ?? "."
+            let names = kinds.kinds.map(\.name)
             return [
                 GraphProblem(
-                    .unknownKind, node: node.name, "\"\(node.name)\" is of the unknown kind \"\(node.kind)\"\(hint)")
+                    .unknownKind, node: node.name,
+                    "\"\(node.name)\" is of the unknown kind \"\(node.kind)\"\(hint(for: node.kind, among: names))",
+                    accepted: names)
             ]
         }
         var problems: [GraphProblem] = []
         for (name, value) in node.settings.sorted(by: { $0.key < $1.key }) {
             guard let contract = kind.setting(name) else {
-                let hint = nearest(to: name, among: kind.settings.map(\.name)).map { "; did you mean \"\($0)\"?" }
+                let names = kind.settings.map(\.name)
                 problems.append(
                     GraphProblem(
-                        .unknownSetting, node: node.name,
-                        "\"\(node.name)\" (\(kind.name)) has no setting \"\(name)\"\(hint ?? ".")"))
+                        .unknownSetting, node: node.name, setting: name,
+                        "\"\(node.name)\" (\(kind.name)) has no setting \"\(name)\"\(hint(for: name, among: names))",
+                        accepted: names))
                 continue
             }
             if let complaint = contract.complaint(about: value) {
                 problems.append(
-                    GraphProblem(.badSetting, node: node.name, "\"\(node.name)\": \(name) \(complaint)."))
+                    GraphProblem(
+                        .badSetting, node: node.name, setting: name, "\"\(node.name)\": \(name) \(complaint)."))
             }
         }
         for contract in kind.settings where contract.isRequired && node.settings[contract.name] == nil {
             problems.append(
                 GraphProblem(
-                    .missingSetting, node: node.name,
+                    .missingSetting, node: node.name, setting: contract.name,
                     "\"\(node.name)\" (\(kind.name)) needs the setting \"\(contract.name)\"."))
         }
         return problems
@@ -128,16 +143,18 @@ extension MediaGraph {
         var problems: [GraphProblem] = []
         var taken: Set<PortReference> = []
         for link in links {
-            let output = port(link.from, isOutput: true, kinds, &problems)
-            let input = port(link.to, isOutput: false, kinds, &problems)
+            let output = port(of: link, isOutput: true, kinds, &problems)
+            let input = port(of: link, isOutput: false, kinds, &problems)
             if let output, let input, !output.kinds.canBecome(input.kinds) {
                 problems.append(
                     GraphProblem(
-                        .kindsDoNotMatch, node: link.to.node,
+                        .kindsDoNotMatch, node: link.to.node, link: link,
                         "\(link.from) gives \(output.kinds.listed) but \(link.to) takes \(input.kinds.listed)."))
             }
             if !taken.insert(link.to).inserted {
-                problems.append(GraphProblem(.inputTaken, node: link.to.node, "\(link.to) has more than one source."))
+                problems.append(
+                    GraphProblem(
+                        .inputTaken, node: link.to.node, link: link, "\(link.to) has more than one source."))
             }
         }
         return problems
@@ -145,13 +162,16 @@ extension MediaGraph {
 
     /// Finds a port, or says why it cannot be found. Nodes of unknown kinds are reported elsewhere.
     private func port(
-        _ reference: PortReference, isOutput: Bool, _ kinds: any NodeCatalogue, _ problems: inout [GraphProblem]
+        of link: Link, isOutput: Bool, _ kinds: any NodeCatalogue, _ problems: inout [GraphProblem]
     ) -> Port? {
+        let reference = isOutput ? link.from : link.to
         guard let node = node(reference.node) else {
-            let hint = nearest(to: reference.node, among: nodes.map(\.name)).map { "; did you mean \"\($0)\"?" }
+            let names = nodes.map(\.name)
             problems.append(
                 GraphProblem(
-                    .unknownNode, node: reference.node, "There is no node \"\(reference.node)\"\(hint ?? ".")"))
+                    .unknownNode, node: reference.node, link: link,
+                    "There is no node \"\(reference.node)\"\(hint(for: reference.node, among: names))",
+                    accepted: names))
             return nil
         }
         guard let kind = kinds.kind(named: node.kind) else { return nil }
@@ -162,8 +182,8 @@ extension MediaGraph {
         let others = ports.isEmpty ? "it has none" : "it has " + names.joined(separator: ", ")
         problems.append(
             GraphProblem(
-                .unknownPort, node: node.name,
-                "\"\(node.name)\" (\(kind.name)) has no \(side) \"\(reference.port)\": \(others)."))
+                .unknownPort, node: node.name, link: link,
+                "\"\(node.name)\" (\(kind.name)) has no \(side) \"\(reference.port)\": \(others).", accepted: names))
         return nil
     }
 
@@ -176,9 +196,14 @@ extension MediaGraph {
             let outputs = kind.outputs.filter { port in
                 port.isRequired && !links.contains { $0.from.node == node.name && port.matches($0.from.port) }
             }
-            return (inputs + outputs).map {
-                GraphProblem(.unconnected, node: node.name, "\(node.name).\($0.name) is not connected.")
+            return inputs.map {
+                GraphProblem(.unconnected, node: node.name, "Nothing feeds \(node.name).\($0.name).")
             }
+                + outputs.map {
+                    GraphProblem(
+                        .unconnected, node: node.name,
+                        "Nothing takes what \(node.name).\($0.name) gives; a \"null\" node would drop it.")
+                }
         }
     }
 
@@ -217,11 +242,13 @@ extension MediaGraph {
                         .unboundCode, node: name, "\"\(name)\" has no \(binding.rawValue) function bound to it."))
             }
             for name in given.subtracting(needed).sorted() {
-                let hint = nearest(to: name, among: Array(needed)).map { "; did you mean \"\($0)\"?" } ?? "."
+                let names = needed.sorted()
                 problems.append(
                     GraphProblem(
                         .unusedCode, node: name,
-                        "A \(binding.rawValue) function is bound to \"\(name)\", which no node is named\(hint)"))
+                        "A \(binding.rawValue) function is bound to \"\(name)\", which no node is named"
+                            + hint(for: name, among: names),
+                        accepted: names))
             }
         }
         return problems
@@ -243,15 +270,17 @@ extension SettingContract {
             return complaint(about: number, range)
         case (.choice(let choices), .text(let text)):
             return choices.contains(text)
-                ? nil : "is \"\(text)\", not one of \(choices.joined(separator: ", "))"
+                ? nil
+                : "is \"\(text)\", not one of \(choices.joined(separator: ", "))"
+                    + (text.nearest(among: choices).map { "; did you mean \"\($0)\"?" } ?? "")
         default:
-            return "is \(value) where \(domain.noun) is needed"
+            return "is \(value) where \(domain.noun)\(suffix) is needed"
         }
     }
 
     private func complaint(about number: Double, _ range: ClosedRange<Double>) -> String? {
         range.contains(number)
-            ? nil : "is \(number), outside \(range.lowerBound) to \(range.upperBound)\(suffix)"
+            ? nil : "is \(number.short), outside \(range.lowerBound.short) to \(range.upperBound.short)\(suffix)"
     }
 
     private var suffix: String { unit.map { " \($0)" } ?? "" }
@@ -261,8 +290,8 @@ extension SettingContract.Domain {
     fileprivate var noun: String {
         switch self {
         case .flag: "true or false"
-        case .integer: "a whole number"
-        case .number: "a number"
+        case .integer(let range): "a whole number from \(range.lowerBound) to \(range.upperBound)"
+        case .number(let range): "a number from \(range.lowerBound.short) to \(range.upperBound.short)"
         case .text: "text"
         case .choice(let choices): "one of \(choices.joined(separator: ", "))"
         }
@@ -277,25 +306,12 @@ extension Set<String> {
     fileprivate var listed: String { sorted().joined(separator: ", ") }
 }
 
-/// The candidate that the fewest edits lead to, when they are few enough for a typing mistake.
-private func nearest(to word: String, among candidates: [String]) -> String? {
-    let scored = candidates.map { (name: $0, edits: edits(from: word, to: $0)) }
-    guard let best = scored.min(by: { $0.edits < $1.edits }) else { return nil }
-    return best.edits <= max(2, word.count / 3) ? best.name : nil
+/// The end of a sentence about a word that is none of `candidates`.
+private func hint(for word: String, among candidates: [String]) -> String {
+    word.nearest(among: candidates).map { "; did you mean \"\($0)\"?" } ?? "."
 }
 
-/// Levenshtein distance.
-private func edits(from left: String, to right: String) -> Int {
-    let target = Array(right)
-    var row = Array(0...target.count)
-    for (index, character) in left.enumerated() {
-        var diagonal = row[0]
-        row[0] = index + 1
-        for column in target.indices {
-            let substituted = diagonal + (character == target[column] ? 0 : 1)
-            diagonal = row[column + 1]
-            row[column + 1] = min(substituted, diagonal + 1, row[column] + 1)
-        }
-    }
-    return row[target.count]
+extension Double {
+    /// A whole number without its ".0".
+    fileprivate var short: String { Int(exactly: self).map { "\($0)" } ?? "\(self)" }
 }

@@ -19,6 +19,34 @@ public enum SettingValue: Sendable, Hashable {
     case text(String)
 }
 
+extension SettingValue {
+    /// Numbers are equal when their values are: a rate of 30 is the same, however it was written.
+    public static func == (left: SettingValue, right: SettingValue) -> Bool {
+        switch (left.whole, right.whole) {
+        case (.flag(let left), .flag(let right)): left == right
+        case (.integer(let left), .integer(let right)): left == right
+        case (.number(let left), .number(let right)): left == right
+        case (.text(let left), .text(let right)): left == right
+        default: false
+        }
+    }
+
+    public func hash(into hasher: inout Hasher) {
+        switch whole {
+        case .flag(let value): hasher.combine(value)
+        case .integer(let value): hasher.combine(value)
+        case .number(let value): hasher.combine(value)
+        case .text(let value): hasher.combine(value)
+        }
+    }
+
+    /// A number without a fraction as an integer.
+    private var whole: SettingValue {
+        if case .number(let number) = self, let integer = Int(exactly: number) { return .integer(integer) }
+        return self
+    }
+}
+
 extension SettingValue: ExpressibleByBooleanLiteral, ExpressibleByIntegerLiteral, ExpressibleByFloatLiteral,
     ExpressibleByStringLiteral, CustomStringConvertible
 {

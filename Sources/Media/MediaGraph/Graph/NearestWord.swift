@@ -1,0 +1,40 @@
+extension String {
+    /// Longer words are no typing mistakes, and comparing them would take long.
+    private static let longestComparedWord = 64
+
+    /// The candidate that was probably meant: the one that the fewest typing mistakes lead to, else the only one that
+    /// the word is a part of, such as `vp8-encoder` for `vp8`; nil when none is near.
+    public func nearest(among candidates: some Sequence<String>) -> String? {
+        guard !isEmpty, utf8.count <= Self.longestComparedWord else { return nil }
+        let word = Array(lowercased())
+        let scored = candidates.filter { $0.utf8.count <= Self.longestComparedWord }
+            .map { (name: $0, mistakes: typingMistakes(from: word, to: Array($0.lowercased()))) }
+        if let best = scored.min(by: { $0.mistakes < $1.mistakes }),
+            best.mistakes <= Swift.max(word.count < 4 ? 1 : 2, word.count / 3)
+        {
+            return best.name
+        }
+        let parts = scored.filter { $0.name.lowercased().split(separator: "-").contains { Array($0) == word } }
+        return parts.count == 1 ? parts[0].name : nil
+    }
+}
+
+/// How many characters are wrong, missing, too many or exchanged with their neighbour (optimal string alignment).
+private func typingMistakes(from word: [Character], to target: [Character]) -> Int {
+    var earlier: [Int] = []
+    var above = Array(0...target.count)
+    for row in word.indices {
+        var current = [row + 1]
+        for column in target.indices {
+            var least = Swift.min(
+                above[column] + (word[row] == target[column] ? 0 : 1), above[column + 1] + 1, current[column] + 1)
+            if row > 0, column > 0, word[row] == target[column - 1], word[row - 1] == target[column] {
+                least = Swift.min(least, earlier[column - 1] + 1)
+            }
+            current.append(least)
+        }
+        earlier = above
+        above = current
+    }
+    return above[target.count]
+}
