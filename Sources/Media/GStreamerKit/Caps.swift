@@ -29,6 +29,14 @@ package final class Caps: @unchecked Sendable {
         }
     }
 
+    /// The media types, without their fields.
+    package var summary: String {
+        if gst_caps_is_any(pointer) != 0 { return "anything" }
+        var names: [String] = []
+        for name in structures.map(\.name) where !names.contains(name) { names.append(name) }
+        return names.isEmpty ? "nothing" : names.joined(separator: ", ")
+    }
+
     package var description: String {
         takeString(gst_caps_to_string(pointer)) ?? ""
     }

@@ -174,8 +174,7 @@ package enum DeviceProbe {
         gst_object_ref_sink(element)
         defer { gst_object_unref(element) }
         var holder = GValue()
-        // 16 << 2 is G_TYPE_STRING.
-        g_value_init(&holder, 16 << 2)
+        g_value_init(&holder, FundamentalType.string)
         defer { g_value_unset(&holder) }
         g_object_get_property(
             UnsafeMutableRawPointer(element).assumingMemoryBound(to: GObject.self), "device", &holder)

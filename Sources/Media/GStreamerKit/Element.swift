@@ -2,31 +2,6 @@ internal import CGLib
 internal import CGStreamer
 package import MediaGraph
 
-/// The value of an element's property.
-package enum PropertyValue: Sendable, ExpressibleByBooleanLiteral, ExpressibleByIntegerLiteral,
-    ExpressibleByStringLiteral, ExpressibleByFloatLiteral
-{
-    case flag(Bool)
-    case integer(Int)
-    case number(Double)
-    /// Text, the nick of an enumeration's value, flags joined by `+`, a fraction, or caps.
-    case text(String)
-
-    package init(booleanLiteral value: Bool) { self = .flag(value) }
-    package init(integerLiteral value: Int) { self = .integer(value) }
-    package init(floatLiteral value: Double) { self = .number(value) }
-    package init(stringLiteral value: String) { self = .text(value) }
-
-    var text: String {
-        switch self {
-        case .flag(let value): value ? "true" : "false"
-        case .integer(let value): "\(value)"
-        case .number(let value): "\(value)"
-        case .text(let value): value
-        }
-    }
-}
-
 /// A GStreamer element. The corresponding C type is `GstElement`.
 // @unchecked: the pointer never changes, and reference counts, properties, pads and events of a GstElement are guarded
 // by GStreamer's own locks.
@@ -72,55 +47,6 @@ package final class Element: @unchecked Sendable {
         UnsafeMutableRawPointer(pointer).assumingMemoryBound(to: GObject.self)
     }
 
-    // MARK: Properties
-
-    package func has(_ property: String) -> Bool {
-        g_object_class_find_property(classPointer, property) != nil
-    }
-
-    /// Sets a property. A name that the element does not have, or a value that does not fit, is a bug and traps.
-    package func set(_ property: String, _ value: PropertyValue) {
-        guard let specification = g_object_class_find_property(classPointer, property) else {
-            preconditionFailure("\(factory) has no property \(property)")
-        }
-        var holder = GValue()
-        g_value_init(&holder, specification.pointee.value_type)
-        defer { g_value_unset(&holder) }
-        if g_type_fundamental(specification.pointee.value_type) == stringType {
-            g_value_set_string(&holder, value.text)
-        } else {
-            let fits = gst_value_deserialize(&holder, value.text)
-            precondition(fits != 0, "\(factory).\(property) cannot be \(value.text)")
-        }
-        g_object_set_property(asGObject, property, &holder)
-    }
-
-    /// Reads a property that is a number or a flag; 0 when it is none.
-    package func integer(_ property: String) -> Int {
-        guard has(property) else { return 0 }
-        var holder = GValue()
-        g_value_init(&holder, integerType)
-        defer { g_value_unset(&holder) }
-        g_object_get_property(asGObject, property, &holder)
-        return Int(g_value_get_int64(&holder))
-    }
-
-    /// Reads a number from a property that is a structure, such as the statistics of a jitter buffer.
-    package func integer(_ field: String, ofStructure property: String) -> Int {
-        var holder = GValue()
-        g_value_init(&holder, gst_structure_get_type())
-        defer { g_value_unset(&holder) }
-        g_object_get_property(asGObject, property, &holder)
-        guard let structure = gst_value_get_structure(&holder) else { return 0 }
-        var value: UInt = 0
-        return gst_structure_get_uint64(structure, field, &value) != 0 ? Int(value) : 0
-    }
-
-    private var classPointer: UnsafeMutablePointer<GObjectClass> {
-        // What the C macro G_OBJECT_GET_CLASS does: an instance begins with the pointer to its class.
-        UnsafeMutableRawPointer(pointer).load(as: UnsafeMutablePointer<GObjectClass>.self)
-    }
-
     // MARK: Pads
 
     /// The pad of this name, if the element has it now.
@@ -140,13 +66,63 @@ package final class Element: @unchecked Sendable {
         return pad
     }
 
-    /// Asks for a new pad, as a tee or a compositor gives them.
+    /// Asks for a new pad, as a tee or a compositor gives them: by the name of a template (`sink_%u`) or of one of its
+    /// pads (`sink_3`). Nil when there is no such template, or the element gives no more.
     package func requestPad(_ template: String) -> Pad? {
         gst_element_request_pad_simple(pointer, template).map(Pad.init(takingOwnership:))
     }
 
+    /// Asks for a new pad of a template under a name, for a format that is known already.
+    package func requestPad(_ template: String, name: String?, caps: Caps? = nil) -> Pad? {
+        guard let found = gst_element_get_pad_template(pointer, template) else { return nil }
+        return gst_element_request_pad(pointer, found, name, caps?.pointer).map(Pad.init(takingOwnership:))
+    }
+
+    /// Gives back a pad that was asked for. It is to be unlinked first.
     package func release(_ pad: Pad) {
         gst_element_release_request_pad(pointer, pad.pointer)
+    }
+
+    /// What pads the element has or can have.
+    package var padTemplates: [PadTemplate] {
+        var templates: [PadTemplate] = []
+        let opaque = UnsafeMutableRawPointer(classPointer).assumingMemoryBound(to: GstElementClass.self)
+        // The list belongs to the class.
+        var entry = gst_element_class_get_pad_template_list(opaque)
+        while let current = entry {
+            if let template = current.pointee.data?.assumingMemoryBound(to: GstPadTemplate.self),
+                let caps = gst_pad_template_get_caps(template)
+            {
+                templates.append(
+                    PadTemplate(
+                        name: String(cString: template.pointee.name_template), template.pointee.direction,
+                        template.pointee.presence, Caps(takingOwnership: caps)))
+            }
+            entry = current.pointee.next
+        }
+        return templates
+    }
+
+    /// The pads that the element has now.
+    package var pads: [Pad] {
+        guard let iterator = gst_element_iterate_pads(pointer) else { return [] }
+        defer { gst_iterator_free(iterator) }
+        var pads: [Pad] = []
+        var holder = GValue()
+        defer { g_value_unset(&holder) }
+        while true {
+            switch gst_iterator_next(iterator, &holder) {
+            case GST_ITERATOR_OK:
+                guard let object = g_value_dup_object(&holder) else { continue }
+                pads.append(Pad(takingOwnership: object.assumingMemoryBound(to: GstPad.self)))
+                g_value_reset(&holder)
+            case GST_ITERATOR_RESYNC:
+                pads = []
+                gst_iterator_resync(iterator)
+            default:
+                return pads
+            }
+        }
     }
 
     /// Calls `body` on a GStreamer thread for each pad that appears later, as those of a decodebin do.
@@ -174,7 +150,7 @@ package final class Element: @unchecked Sendable {
         g_signal_connect_data(pointer, signal, callback, data, releaseBoxOfSignal, GConnectFlags(rawValue: 0))
     }
 
-    // MARK: Links and states
+    // MARK: Links
 
     /// Links this element's output to the input of `next`.
     package func link(_ next: Element) throws(MediaError) {
@@ -185,24 +161,15 @@ package final class Element: @unchecked Sendable {
         }
     }
 
-    /// Brings the element to READY and back to NULL: whether its device or display can be opened.
-    package func canOpen() -> Bool {
-        let answer = gst_element_set_state(pointer, GST_STATE_READY)
-        gst_element_set_state(pointer, GST_STATE_NULL)
-        return answer != GST_STATE_CHANGE_FAILURE
-    }
-
-    package func open() -> Bool {
-        gst_element_set_state(pointer, GST_STATE_READY) != GST_STATE_CHANGE_FAILURE
-    }
-
-    package func close() {
-        gst_element_set_state(pointer, GST_STATE_NULL)
-    }
-
-    /// Brings an element that joined a running pipeline to the pipeline's state.
-    package func followPipeline() {
-        gst_element_sync_state_with_parent(pointer)
+    /// Links this element's output to the input of `next`; nil when that worked, else why it did not, in words.
+    package func tryLink(_ next: Element) -> String? {
+        do throws(MediaError) {
+            try link(next)
+            return nil
+        } catch {
+            guard let output = pad("src"), let input = next.pad("sink") else { return error.message }
+            return output.tryLink(input) ?? error.message
+        }
     }
 
     /// Nanoseconds on the monotonic clock at which the element's running time was 0.
@@ -210,12 +177,23 @@ package final class Element: @unchecked Sendable {
         UInt64(gst_element_get_base_time(pointer))
     }
 
+    /// Names of the element and of the bins around it, innermost first.
+    package var path: [String] { objectPath(asObject) }
+
     /// Ends a source as if it had come to its end.
     package func sendEndOfStream() {
         gst_element_send_event(pointer, gst_event_new_eos())
     }
 }
 
-// The C macros for the fundamental types are not imported: G_TYPE_MAKE_FUNDAMENTAL shifts a number by 2.
-private let stringType: GType = 16 << 2
-private let integerType: GType = 10 << 2
+/// Names of an object and of what it is part of, innermost first.
+func objectPath(_ object: UnsafeMutablePointer<GstObject>) -> [String] {
+    var path: [String] = []
+    var next = gst_object_ref(object)?.assumingMemoryBound(to: GstObject.self)
+    while let current = next {
+        path.append(takeString(gst_object_get_name(current)) ?? "")
+        next = gst_object_get_parent(current)
+        gst_object_unref(current)
+    }
+    return path
+}

@@ -1,12 +1,6 @@
 internal import CGLib
 internal import CGStreamer
 
-/// What a probe answers for what it has seen.
-package enum ProbeAnswer: Sendable {
-    case pass
-    case drop
-}
-
 /// What travels along a pad beside buffers; the rest is not looked at.
 package enum PadEvent: Sendable {
     /// A new time line; `isTime` is false for one that counts bytes.
@@ -40,14 +34,20 @@ package final class Pad: @unchecked Sendable {
     }
 
     package var name: String {
-        let object = UnsafeMutableRawPointer(pointer).assumingMemoryBound(to: GstObject.self)
-        return takeString(gst_object_get_name(object)) ?? ""
+        takeString(gst_object_get_name(asObject)) ?? ""
     }
+
+    var asObject: UnsafeMutablePointer<GstObject> {
+        UnsafeMutableRawPointer(pointer).assumingMemoryBound(to: GstObject.self)
+    }
+
+    /// Names of the pad, its element and the bins around that, innermost first.
+    package var path: [String] { objectPath(asObject) }
 
     package func set(_ property: String, _ value: Int) {
         var holder = GValue()
-        // 6 << 2 is G_TYPE_INT; GObject converts to what the property is.
-        g_value_init(&holder, 6 << 2)
+        // GObject converts to what the property is.
+        g_value_init(&holder, FundamentalType.int)
         defer { g_value_unset(&holder) }
         g_value_set_int(&holder, Int32(clamping: value))
         g_object_set_property(
@@ -56,13 +56,61 @@ package final class Pad: @unchecked Sendable {
 
     package var isLinked: Bool { gst_pad_is_linked(pointer) != 0 }
 
+    /// Links this output to an input. False when that is refused; `tryLink` says why.
     package func link(_ sink: Pad) -> Bool {
         gst_pad_link(pointer, sink.pointer) == GST_PAD_LINK_OK
+    }
+
+    /// Links this output to an input; nil when that worked, else why it did not, in words.
+    ///
+    /// What the output has said about its stream so far (its start, format, segment and tags) is said again to the new
+    /// input, ahead of the next buffer.
+    package func tryLink(_ sink: Pad) -> String? {
+        let answer = gst_pad_link(pointer, sink.pointer)
+        if answer == GST_PAD_LINK_OK { return nil }
+        let names = "\(fullName) cannot feed \(sink.fullName)"
+        switch answer {
+        case GST_PAD_LINK_WAS_LINKED:
+            let taken = isLinked ? self : sink
+            return "\(names): \(taken.fullName) is linked to \(taken.peer?.fullName ?? "something") already"
+        case GST_PAD_LINK_NOFORMAT:
+            return "\(names): one gives \(queriedCaps?.summary ?? "nothing"), the other takes "
+                + "\(sink.queriedCaps?.summary ?? "nothing")"
+        case GST_PAD_LINK_WRONG_HIERARCHY:
+            return "\(names): they are not in the same bin"
+        case GST_PAD_LINK_WRONG_DIRECTION:
+            return "\(names): that is not from an output to an input"
+        default:
+            return "\(names): \(gst_pad_link_get_name(answer).map { String(cString: $0) } ?? "refused")"
+        }
     }
 
     package func unlink(_ sink: Pad) {
         gst_pad_unlink(pointer, sink.pointer)
     }
+
+    /// What the pad is linked to.
+    package var peer: Pad? {
+        gst_pad_get_peer(pointer).map(Pad.init(takingOwnership:))
+    }
+
+    /// Takes this output from the input that it feeds and links it to another one; nil when that worked, else why it
+    /// did not, in words: it feeds what it fed before then.
+    ///
+    /// Nothing may be on its way: call it where the pad is blocked or idle. The new input hears of the stream's start,
+    /// format and segment ahead of the next buffer.
+    package func relink(to sink: Pad) -> String? {
+        let former = peer
+        if let former { unlink(former) }
+        guard let reason = tryLink(sink) else { return nil }
+        if let former { _ = link(former) }
+        return reason
+    }
+
+    /// Element and pad, such as `encoder.src`.
+    package var fullName: String { path.prefix(2).reversed().joined(separator: ".") }
+
+    package var isSource: Bool { gst_pad_get_direction(pointer) == GST_PAD_SRC }
 
     /// The format that was settled for the pad, or those that it could have; nil when nothing is known.
     package var caps: Caps? {
@@ -72,66 +120,6 @@ package final class Pad: @unchecked Sendable {
     /// All formats that the pad could have now.
     package var queriedCaps: Caps? {
         gst_pad_query_caps(pointer, nil).map(Caps.init(takingOwnership:))
-    }
-
-    // MARK: Probes
-
-    /// Calls `body` on the streaming thread for every buffer that passes; a list of buffers counts one by one and
-    /// cannot be dropped.
-    package func onBuffer(_ body: @escaping @Sendable (borrowing PassingBuffer) -> ProbeAnswer) {
-        let types = GST_PAD_PROBE_TYPE_BUFFER.rawValue | GST_PAD_PROBE_TYPE_BUFFER_LIST.rawValue
-        gst_pad_add_probe(
-            pointer, GstPadProbeType(rawValue: types),
-            { pad, info, data in
-                guard let pad, let info,
-                    let body = Box<@Sendable (borrowing PassingBuffer) -> ProbeAnswer>.value(at: data)
-                else { return GST_PAD_PROBE_OK }
-                if info.pointee.type.rawValue & GST_PAD_PROBE_TYPE_BUFFER_LIST.rawValue != 0 {
-                    let list = OpaquePointer(info.pointee.data)
-                    for index in 0..<gst_buffer_list_length(list) {
-                        guard let buffer = gst_buffer_list_get(list, index) else { continue }
-                        _ = body(PassingBuffer(buffer: buffer, slot: nil, pad: pad))
-                    }
-                    return GST_PAD_PROBE_OK
-                }
-                let buffer = info.pointee.data.assumingMemoryBound(to: GstBuffer.self)
-                let answer = body(PassingBuffer(buffer: buffer, slot: info, pad: pad))
-                return answer == .drop ? GST_PAD_PROBE_DROP : GST_PAD_PROBE_OK
-            }, Box(body).retained, releaseBox)
-    }
-
-    /// Calls `body` for every event that travels downstream, on the streaming thread.
-    package func onEvent(_ body: @escaping @Sendable (PadEvent) -> ProbeAnswer) {
-        let types = GST_PAD_PROBE_TYPE_EVENT_DOWNSTREAM.rawValue | GST_PAD_PROBE_TYPE_EVENT_FLUSH.rawValue
-        addEventProbe(types, body)
-    }
-
-    /// Calls `body` for every event that travels upstream, on whatever thread sent it.
-    package func onUpstreamEvent(_ body: @escaping @Sendable (PadEvent) -> ProbeAnswer) {
-        addEventProbe(GST_PAD_PROBE_TYPE_EVENT_UPSTREAM.rawValue, body)
-    }
-
-    private func addEventProbe(_ types: UInt32, _ body: @escaping @Sendable (PadEvent) -> ProbeAnswer) {
-        gst_pad_add_probe(
-            pointer, GstPadProbeType(rawValue: types),
-            { _, info, data in
-                guard let info, let body = Box<@Sendable (PadEvent) -> ProbeAnswer>.value(at: data) else {
-                    return GST_PAD_PROBE_OK
-                }
-                let event = info.pointee.data.assumingMemoryBound(to: GstEvent.self)
-                return body(PadEvent(event)) == .drop ? GST_PAD_PROBE_DROP : GST_PAD_PROBE_OK
-            }, Box(body).retained, releaseBox)
-    }
-
-    /// Calls `body` once when nothing is on its way through this output: at once on this thread, or soon on the
-    /// streaming thread.
-    package func whenIdle(_ body: @escaping @Sendable () -> Void) {
-        gst_pad_add_probe(
-            pointer, GST_PAD_PROBE_TYPE_IDLE,
-            { _, _, data in
-                Box<@Sendable () -> Void>.value(at: data)?()
-                return GST_PAD_PROBE_REMOVE
-            }, Box(body).retained, releaseBox)
     }
 
     // MARK: Events
@@ -150,6 +138,42 @@ package final class Pad: @unchecked Sendable {
         guard let peer = gst_pad_get_peer(pointer) else { return }
         gst_pad_send_event(peer, gst_event_new_eos())
         gst_object_unref(peer)
+    }
+
+    /// Cuts the stream here: this input, or whatever follows this output, throws away what is under way, frees whoever
+    /// is blocked pushing, forgets an end of the stream, and waits for what comes next. Running time goes on.
+    package func flush() {
+        let segment = gst_pad_get_sticky_event(pointer, GST_EVENT_SEGMENT, 0)
+        // Elements forget their segment when they are flushed; nobody else would say it again.
+        for event in [gst_event_new_flush_start(), gst_event_new_flush_stop(0), segment].compactMap({ $0 }) {
+            if isSource { gst_pad_push_event(pointer, event) } else { gst_pad_send_event(pointer, event) }
+        }
+    }
+
+    /// Says to `sink`, which may be linked to something else or nothing, what this pad has said about its stream so
+    /// far: its start, format, segment and tags. False when `sink` refuses the format.
+    package func repeatStreamState(to sink: Pad) -> Bool {
+        for type in [GST_EVENT_STREAM_START, GST_EVENT_CAPS, GST_EVENT_SEGMENT, GST_EVENT_TAG] {
+            var index: UInt32 = 0
+            while let event = gst_pad_get_sticky_event(pointer, type, index) {
+                guard gst_pad_send_event(sink.pointer, event) != 0 else { return false }
+                index += 1
+            }
+        }
+        return true
+    }
+
+    /// Whether the end of the stream has passed here, so that nothing more is taken before a flush.
+    package var isAtEndOfStream: Bool {
+        asObject.pointee.flags & GST_PAD_FLAG_EOS.rawValue != 0
+    }
+
+    /// How late what comes out here is; nil when that is not known yet.
+    package var latency: Latency? {
+        let query = gst_query_new_latency()
+        defer { gst_query_unref(query) }
+        let isAnswered = isSource ? gst_pad_query(pointer, query) : gst_pad_peer_query(pointer, query)
+        return isAnswered == 0 ? nil : Latency(query)
     }
 
     /// Frees whoever is blocked pushing into this input, and refuses what comes later. For a pad that is about to go.
@@ -224,8 +248,7 @@ func runningTime(of timestamp: UInt, at pad: UnsafeMutablePointer<GstPad>) -> UI
 func pushTitle(_ title: String, at pad: UnsafeMutablePointer<GstPad>) {
     let tags = gst_tag_list_new_empty()
     var holder = GValue()
-    // 16 << 2 is G_TYPE_STRING.
-    g_value_init(&holder, 16 << 2)
+    g_value_init(&holder, FundamentalType.string)
     defer { g_value_unset(&holder) }
     g_value_set_string(&holder, title)
     gst_tag_list_add_value(tags, GST_TAG_MERGE_REPLACE, "title", &holder)

@@ -1,5 +1,6 @@
 internal import CGLib
 internal import CGStreamer
+import Synchronization
 
 /// What a pipeline says on its bus.
 package enum BusMessage: Sendable {
@@ -34,8 +35,14 @@ package final class Pipeline: @unchecked Sendable {
     private let pointer: UnsafeMutablePointer<GstElement>
     private let bus: UnsafeMutablePointer<GstBus>
 
-    /// `onMessage` is called on whatever thread an element spoke from, and must not block or change states.
-    package init(onMessage: @escaping @Sendable (BusMessage) -> Void) {
+    /// When the pipeline was paused, on the monotonic clock; nil when it is not.
+    private let pausedAt = Mutex<UInt64?>(nil)
+
+    /// `onMessage` is told what calls for an answer, `onNote` what is worth knowing. Both are called on whatever thread
+    /// an element spoke from, and must not block or change states.
+    package init(
+        onNote: (@Sendable (BusNote) -> Void)? = nil, onMessage: @escaping @Sendable (BusMessage) -> Void
+    ) {
         GStreamer.load()
         guard let made = gst_pipeline_new(nil), let bus = gst_element_get_bus(made) else {
             preconditionFailure("GStreamer cannot make a pipeline")
@@ -50,13 +57,18 @@ package final class Pipeline: @unchecked Sendable {
             bus,
             { _, message, data in
                 guard let message else { return GST_BUS_PASS }
-                if let translated = BusMessage(message) {
-                    Box<@Sendable (BusMessage) -> Void>.value(at: data)?(translated)
-                }
+                if let listener = Box<Listener>.value(at: data) { listener.hear(message) }
                 // Nobody reads the bus later: every message ends here.
                 gst_message_unref(message)
                 return GST_BUS_DROP
-            }, Box(onMessage).retained, releaseBox)
+            }, Box(Listener(onNote: onNote, onMessage: onMessage)).retained, releaseBox)
+        guard onNote != nil else { return }
+        // Sinks tell their ends to the pipeline alone otherwise.
+        var flag = GValue()
+        g_value_init(&flag, FundamentalType.boolean)
+        g_value_set_boolean(&flag, 1)
+        g_object_set_property(
+            UnsafeMutableRawPointer(made).assumingMemoryBound(to: GObject.self), "message-forward", &flag)
     }
 
     deinit {
@@ -70,6 +82,8 @@ package final class Pipeline: @unchecked Sendable {
         UnsafeMutableRawPointer(pointer).assumingMemoryBound(to: GstBin.self)
     }
 
+    /// Takes an element in. Where the pipeline runs, it joins in with `followPipeline()` once it is linked; a sink should
+    /// have `async=false` then, or the whole pipeline waits for its first buffer.
     package func add(_ element: Element) {
         precondition(gst_bin_add(bin, element.pointer) != 0, "\(element.factory) has a parent already")
     }
@@ -84,9 +98,42 @@ package final class Pipeline: @unchecked Sendable {
     ///
     /// Running time counts from this call, so that threads which start before the last element plays know it too.
     package func play() -> Bool {
+        pausedAt.withLock { $0 = nil }
         gst_element_set_start_time(pointer, UInt.max)
         gst_element_set_base_time(pointer, gst_util_get_timestamp())
         return gst_element_set_state(pointer, GST_STATE_PLAYING) != GST_STATE_CHANGE_FAILURE
+    }
+
+    /// Holds everything where it is: live sources give nothing, clocked sinks show nothing. Running time stands still:
+    /// the pause is missing in it afterwards. Does nothing when the pipeline is paused already. Not from a streaming
+    /// thread.
+    @discardableResult
+    package func pause() -> StateChange {
+        let isFirst = pausedAt.withLock { pausedAt -> Bool in
+            guard pausedAt == nil else { return false }
+            pausedAt = UInt64(gst_util_get_timestamp())
+            return true
+        }
+        return isFirst ? StateChange(gst_element_set_state(pointer, GST_STATE_PAUSED)) : .done
+    }
+
+    /// Goes on after a pause. Does nothing when there was none. Not from a streaming thread.
+    @discardableResult
+    package func resume() -> StateChange {
+        let paused = pausedAt.withLock { pausedAt -> UInt64? in
+            defer { pausedAt = nil }
+            return pausedAt
+        }
+        guard let paused else { return .done }
+        // GStreamer would do this itself, had `play` not taken the start time from it.
+        let length = UInt64(gst_util_get_timestamp()) - paused
+        gst_element_set_base_time(pointer, gst_element_get_base_time(pointer) + UInt(length))
+        return StateChange(gst_element_set_state(pointer, GST_STATE_PLAYING))
+    }
+
+    /// Waits until a change of state has come to its end, or the time is over: `pending` then.
+    package func waitForState(milliseconds: Int) -> StateChange {
+        StateChange(gst_element_get_state(pointer, nil, nil, UInt(max(0, milliseconds)) * 1_000_000))
     }
 
     /// Waits until the pipeline plays, or the time is over.
@@ -103,12 +150,15 @@ package final class Pipeline: @unchecked Sendable {
         gst_bin_recalculate_latency(bin)
     }
 
+    /// What the elements together add between capture and rendering; nil when they do not know yet.
+    package var latency: Latency? { Latency(of: pointer) }
+
     /// Nanoseconds on the monotonic clock at which running time was 0.
     package var baseTime: UInt64 { UInt64(gst_element_get_base_time(pointer)) }
 
-    /// Nanoseconds since the pipeline started to play.
+    /// Nanoseconds that the pipeline has played: since its start, without its pauses.
     package var runningTime: UInt64 {
-        let now = UInt64(gst_util_get_timestamp())
+        let now = pausedAt.withLock { $0 } ?? UInt64(gst_util_get_timestamp())
         let base = baseTime
         return now > base ? now - base : 0
     }
@@ -137,14 +187,7 @@ extension PipelineFailure {
         var debug: UnsafeMutablePointer<CChar>?
         gst_message_parse_error(message, &error, &debug)
         detail = takeString(debug) ?? ""
-        var path: [String] = []
-        var object = message.pointee.src.map { gst_object_ref($0)?.assumingMemoryBound(to: GstObject.self) } ?? nil
-        while let current = object {
-            path.append(takeString(gst_object_get_name(current)) ?? "")
-            object = gst_object_get_parent(current)
-            gst_object_unref(current)
-        }
-        self.path = path
+        path = message.pointee.src.map(objectPath) ?? []
         guard let error else {
             kind = .other
             self.message = "unknown error"
@@ -176,5 +219,24 @@ extension PipelineFailure {
             }
         }
         return .other
+    }
+}
+
+/// What a pipeline's bus calls.
+private final class Listener: Sendable {
+    private let onNote: (@Sendable (BusNote) -> Void)?
+    private let onMessage: @Sendable (BusMessage) -> Void
+
+    init(onNote: (@Sendable (BusNote) -> Void)?, onMessage: @escaping @Sendable (BusMessage) -> Void) {
+        self.onNote = onNote
+        self.onMessage = onMessage
+    }
+
+    func hear(_ message: UnsafeMutablePointer<GstMessage>) {
+        if let translated = BusMessage(message) {
+            onMessage(translated)
+        } else if let onNote, let translated = BusNote(message) {
+            onNote(translated)
+        }
     }
 }

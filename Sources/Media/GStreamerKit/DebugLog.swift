@@ -1,0 +1,94 @@
+internal import CGLib
+internal import CGStreamer
+internal import Glibc
+import Synchronization
+
+/// A line of GStreamer's own log.
+package struct DebugLine: Sendable {
+    package enum Level: Int, Sendable, Comparable {
+        case error = 1
+        case warning
+        case fixme
+        case information
+        case debug
+
+        package static func < (first: Level, second: Level) -> Bool { first.rawValue < second.rawValue }
+    }
+
+    /// Which part of GStreamer speaks, such as `v4l2src` or `GST_PADS`.
+    package let category: String
+    package let level: Level
+    /// Names of the element or pad that it is about and of what is around it, innermost first; empty when it is about
+    /// none.
+    package let path: [String]
+    package let message: String
+}
+
+/// GStreamer's own log: what elements tell their developers, some of which matters to whoever runs them.
+package enum DebugLog {
+    private static let listener = Mutex<(@Sendable (DebugLine) -> Void)?>(nil)
+
+    /// Hands every line down to `level` to `body` from now on, in place of who got them before; nil hands them to nobody.
+    ///
+    /// `body` is called on whatever thread speaks, perhaps while that thread holds locks of GStreamer's: it must not
+    /// call anything of this target. GStreamer prints nothing itself unless the environment has `GST_DEBUG`; then that
+    /// decides what is printed, and which lines there are.
+    package static func listen(down level: DebugLine.Level = .warning, _ body: (@Sendable (DebugLine) -> Void)?) {
+        GStreamer.load()
+        _ = isInstalled
+        threshold.store(level.rawValue, ordering: .relaxed)
+        listener.withLock { $0 = body }
+        if getenv("GST_DEBUG") == nil {
+            gst_debug_set_default_threshold(
+                body == nil ? GST_LEVEL_NONE : GstDebugLevel(UInt32(level.rawValue)))
+        }
+    }
+
+    private static let threshold = Atomic(DebugLine.Level.warning.rawValue)
+
+    private static let isInstalled: Bool = {
+        // Without a function, GStreamer's own is meant.
+        if getenv("GST_DEBUG") == nil { gst_debug_remove_log_function(nil) }
+        gst_debug_add_log_function(
+            { category, level, _, _, _, object, message, _ in
+                DebugLog.heard(category, level, object, message)
+            }, nil, nil)
+        return true
+    }()
+
+    private static func heard(
+        _ category: UnsafeMutablePointer<GstDebugCategory>?, _ level: GstDebugLevel,
+        _ object: UnsafeMutablePointer<GObject>?, _ message: OpaquePointer?
+    ) {
+        guard Int(level.rawValue) <= threshold.load(ordering: .relaxed),
+            let body = listener.withLock({ $0 }), let level = DebugLine.Level(rawValue: Int(level.rawValue))
+        else { return }
+        body(
+            DebugLine(
+                category: gst_debug_category_get_name(category).map { String(cString: $0) } ?? "", level: level,
+                path: object.map(path) ?? [],
+                message: gst_debug_message_get(message).map { String(cString: $0) } ?? ""))
+    }
+
+    /// Like `objectPath`, for a thread that may hold the lock of the object already: it is never waited for.
+    private static func path(_ object: UnsafeMutablePointer<GObject>) -> [String] {
+        let instance = UnsafeMutableRawPointer(object).assumingMemoryBound(to: GTypeInstance.self)
+        guard g_type_check_instance_is_a(instance, gst_object_get_type()) != 0 else { return [] }
+        var path: [String] = []
+        var next: UnsafeMutablePointer<GstObject>? = UnsafeMutableRawPointer(object)
+            .assumingMemoryBound(to: GstObject.self)
+        var isOurs = false
+        while let current = next {
+            let isLocked = g_mutex_trylock(&current.pointee.lock) != 0
+            // Whoever holds the lock is this thread, or one that reads: names and parents change where nothing runs.
+            // GStreamer's own printing reads them without the lock.
+            if let name = current.pointee.name { path.append(String(cString: name)) }
+            next = current.pointee.parent
+            if let next { gst_object_ref(next) }
+            if isLocked { g_mutex_unlock(&current.pointee.lock) }
+            if isOurs { gst_object_unref(current) }
+            isOurs = true
+        }
+        return path
+    }
+}

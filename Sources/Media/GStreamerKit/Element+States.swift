@@ -1,0 +1,125 @@
+internal import CGLib
+internal import CGStreamer
+
+/// How far an element is. The corresponding C type is `GstState`.
+package enum ElementState: Int, Sendable, CustomStringConvertible {
+    case null = 1
+    case ready
+    case paused
+    case playing
+
+    var value: GstState { GstState(UInt32(rawValue)) }
+
+    init?(_ state: GstState) {
+        self.init(rawValue: Int(state.rawValue))
+    }
+
+    package var description: String {
+        switch self {
+        case .null: "null"
+        case .ready: "ready"
+        case .paused: "paused"
+        case .playing: "playing"
+        }
+    }
+}
+
+/// What a change of state came to. The corresponding C type is `GstStateChangeReturn`.
+package enum StateChange: Sendable {
+    case done
+    /// It goes on in the background.
+    case pending
+    /// Done; being live, the element gives nothing before it plays.
+    case live
+    /// The bus says why.
+    case failed
+
+    init(_ answer: GstStateChangeReturn) {
+        switch answer {
+        case GST_STATE_CHANGE_SUCCESS: self = .done
+        case GST_STATE_CHANGE_ASYNC: self = .pending
+        case GST_STATE_CHANGE_NO_PREROLL: self = .live
+        default: self = .failed
+        }
+    }
+}
+
+/// States. None of these may be called on a streaming thread of the element, apart from reading.
+extension Element {
+    /// Brings the element to a state, by way of those between. Blocks where the element does.
+    @discardableResult
+    package func setState(_ state: ElementState) -> StateChange {
+        StateChange(gst_element_set_state(pointer, state.value))
+    }
+
+    /// The state that the element is in.
+    package var state: ElementState {
+        var state = GST_STATE_NULL
+        gst_element_get_state(pointer, &state, nil, 0)
+        return ElementState(state) ?? .null
+    }
+
+    /// Waits until a change of state has come to its end, or the time is over: `pending` then.
+    package func waitForState(milliseconds: Int) -> StateChange {
+        StateChange(gst_element_get_state(pointer, nil, nil, UInt(max(0, milliseconds)) * 1_000_000))
+    }
+
+    /// Whether the element keeps its state when the pipeline changes its own: for one that is being built beside the
+    /// others, or is about to go.
+    package var isStateLocked: Bool {
+        get { gst_element_is_locked_state(pointer) != 0 }
+        set { gst_element_set_locked_state(pointer, newValue ? 1 : 0) }
+    }
+
+    /// Brings the element to READY and back to NULL: whether its device or display can be opened.
+    package func canOpen() -> Bool {
+        let answer = gst_element_set_state(pointer, GST_STATE_READY)
+        gst_element_set_state(pointer, GST_STATE_NULL)
+        return answer != GST_STATE_CHANGE_FAILURE
+    }
+
+    package func open() -> Bool {
+        gst_element_set_state(pointer, GST_STATE_READY) != GST_STATE_CHANGE_FAILURE
+    }
+
+    package func close() {
+        gst_element_set_state(pointer, GST_STATE_NULL)
+    }
+
+    /// Brings an element that joined a running pipeline to the pipeline's state. False when it refused; the bus says
+    /// why.
+    @discardableResult
+    package func followPipeline() -> Bool {
+        gst_element_sync_state_with_parent(pointer) != 0
+    }
+
+    /// What the element, with everything around it that it asks, adds between capture and now; nil when it does not
+    /// know yet.
+    package var latency: Latency? { Latency(of: pointer) }
+}
+
+/// Whether something is live, and how late what it gives is. In nanoseconds.
+package struct Latency: Sendable, Equatable {
+    package let isLive: Bool
+    package let minimum: UInt64
+    /// How much can be buffered; nil when there is no limit.
+    package let maximum: UInt64?
+
+    init?(of element: UnsafeMutablePointer<GstElement>) {
+        let query = gst_query_new_latency()
+        defer { gst_query_unref(query) }
+        guard gst_element_query(element, query) != 0 else { return nil }
+        self.init(query)
+    }
+
+    init?(_ query: UnsafeMutablePointer<GstQuery>?) {
+        guard let query else { return nil }
+        var isLive: gboolean = 0
+        var minimum: UInt = 0
+        var maximum: UInt = 0
+        gst_query_parse_latency(query, &isLive, &minimum, &maximum)
+        self.isLive = isLive != 0
+        self.minimum = UInt64(minimum)
+        self.maximum = maximum == UInt.max ? nil : UInt64(maximum)
+    }
+}

@@ -1,0 +1,174 @@
+import GStreamerKit
+import MediaGraph
+import Synchronization
+import Testing
+
+@Suite struct PipelineTests {
+    @Test("The length of a pause is missing in running time, and live timestamps go on where they were")
+    func pause() throws {
+        let pipeline = Pipeline { _ in }
+        defer { pipeline.stop() }
+        let source = try Element("audiotestsrc", ["is-live": true, "samplesperbuffer": 480])
+        let sink = try Element("fakesink", ["sync": true, "async": false])
+        pipeline.add(source)
+        pipeline.add(sink)
+        try source.link(sink)
+        let times = Record<UInt64>()
+        sink.sink.onBuffer { buffer in
+            times.add(buffer.runningTime ?? 0)
+            return .pass
+        }
+        #expect(pipeline.play())
+        #expect(times.wait(count: 5))
+        pipeline.pause()
+        pipeline.pause()
+        #expect(pipeline.waitForState(milliseconds: 2000) != .failed)
+        let start = GStreamer.now
+        let base = pipeline.baseTime
+        let standing = pipeline.runningTime
+        // Time has to pass: that is what a pause is.
+        let pause = 400_000_000 as UInt64
+        while GStreamer.now.nanoseconds < start.nanoseconds + pause { _ = Moment().wait(seconds: 0.05) }
+        #expect(pipeline.runningTime == standing)
+        let count = times.entries.count
+        pipeline.resume()
+        pipeline.resume()
+        #expect(pipeline.baseTime >= base + pause)
+        #expect(times.wait(count: count + 20))
+        let entries = times.entries
+        let gaps = zip(entries, entries.dropFirst()).map { $1 - min($0, $1) }
+        #expect((gaps.max() ?? .max) < 200_000_000, "\(gaps)")
+        #expect(pipeline.runningTime >= (entries.last ?? 0))
+    }
+
+    @Test("Measurements of an element arrive with their numbers, warnings with their words")
+    func notes() throws {
+        let notes = Record<BusNote>()
+        let pipeline = Pipeline(onNote: { notes.add($0) }, onMessage: { _ in })
+        defer { pipeline.stop() }
+        let source = try Element("audiotestsrc", ["is-live": true, "volume": 0.5])
+        let level = try Element("level", name: "meter", ["interval": 50_000_000])
+        let sink = try Element("fakesink", name: "end", ["sync": true])
+        let filter = try Element.filter("audio/x-raw,channels=2,rate=48000")
+        for element in [source, filter, level, sink] { pipeline.add(element) }
+        try source.link(filter)
+        try filter.link(level)
+        try level.link(sink)
+        #expect(pipeline.play())
+        let isMeasured: @Sendable (BusNote) -> Bool = { note in
+            guard case .element(let message) = note, message.factory == "level", message.path.first == "meter",
+                case .list(let peaks) = message.fields["peak"]
+            else { return false }
+            let values = peaks.compactMap(\.asNumber)
+            return message.name == "level" && values.count == 2 && values.allSatisfy { abs($0 + 6.02) < 0.5 }
+        }
+        #expect(notes.wait { $0.contains(where: isMeasured) })
+        #expect(
+            notes.wait { notes in
+                notes.contains { note in
+                    guard case .stateChanged(let path, .paused, .playing) = note else { return false }
+                    return path.first == "end" && path.count == 2
+                }
+            })
+        #expect(pipeline.waitForState(milliseconds: 2000) == .done)
+        #expect(pipeline.latency?.isLive == true)
+        #expect(level.source.latency?.isLive == true)
+    }
+
+    @Test("An element's error names the element and what is around it")
+    func failing() throws {
+        let messages = Record<BusMessage>()
+        let pipeline = Pipeline { messages.add($0) }
+        defer { pipeline.stop() }
+        let source = try Element("videotestsrc", ["is-live": true])
+        let sink = try Element("identity", name: "broken", ["error-after": 3])
+        let end = try Element("fakesink", ["async": false])
+        for element in [source, sink, end] { pipeline.add(element) }
+        try source.link(sink)
+        try sink.link(end)
+        #expect(pipeline.play())
+        #expect(
+            messages.wait { messages in
+                messages.contains { if case .error(let failure) = $0 { failure.path.first == "broken" } else { false } }
+            })
+    }
+
+    @Test("Elements join and leave a running pipeline")
+    func joining() throws {
+        let pipeline = Pipeline { _ in }
+        defer { pipeline.stop() }
+        let source = try Element("videotestsrc", ["is-live": true])
+        let tee = try Element("tee", ["allow-not-linked": true])
+        pipeline.add(source)
+        pipeline.add(tee)
+        try source.link(tee)
+        #expect(pipeline.play())
+        for _ in 0..<20 {
+            let queue = try Element("queue")
+            let sink = try Element("fakesink", ["async": false, "sync": false])
+            let arrived = Record<UInt64>()
+            sink.sink.onBuffer { buffer in
+                arrived.add(buffer.runningTime ?? 0)
+                return .pass
+            }
+            for element in [queue, sink] { pipeline.add(element) }
+            try queue.link(sink)
+            #expect(sink.followPipeline())
+            #expect(queue.followPipeline())
+            let pad = try #require(tee.requestPad("src_%u"))
+            #expect(pad.tryLink(queue.sink) == nil)
+            #expect(arrived.wait(count: 2))
+            let idle = Moment()
+            pad.whenIdle {
+                pad.unlink(queue.sink)
+                idle.happened()
+            }
+            #expect(idle.wait())
+            tee.release(pad)
+            for element in [queue, sink] { pipeline.remove(element) }
+            #expect(sink.state == .null)
+        }
+        #expect(tee.pads.count == 1)
+    }
+
+    @Test("An element whose state is locked stays where it is")
+    func locked() throws {
+        let pipeline = Pipeline { _ in }
+        let sink = try Element("fakesink", ["async": false])
+        pipeline.add(sink)
+        sink.isStateLocked = true
+        #expect(sink.setState(.ready) == .done)
+        #expect(pipeline.play())
+        #expect(pipeline.waitForState(milliseconds: 2000) == .done)
+        #expect(sink.state == .ready)
+        sink.isStateLocked = false
+        #expect(sink.followPipeline())
+        #expect(sink.waitForState(milliseconds: 2000) == .done)
+        #expect(sink.state == .playing)
+        pipeline.stop()
+    }
+
+    @Test("GStreamer's own warnings come with the names of the element and what is around it")
+    func debugLog() throws {
+        let lines = Record<DebugLine>()
+        DebugLog.listen { lines.add($0) }
+        defer { DebugLog.listen(nil) }
+        let pipeline = Pipeline { _ in }
+        defer { pipeline.stop() }
+        let source = try Element("filesrc", name: "reader", ["location": "/absent/file"])
+        let sink = try Element("fakesink")
+        pipeline.add(source)
+        pipeline.add(sink)
+        try source.link(sink)
+        #expect(!pipeline.play())
+        #expect(
+            lines.wait { lines in
+                lines.contains { $0.category == "filesrc" && $0.level <= .warning && $0.path.first == "reader" }
+            })
+        #expect(lines.entries.allSatisfy { $0.level <= .warning })
+        DebugLog.listen(nil)
+        let count = lines.entries.count
+        #expect(!pipeline.play())
+        #expect(lines.entries.count == count)
+    }
+}
