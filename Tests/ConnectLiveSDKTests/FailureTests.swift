@@ -36,6 +36,25 @@ extension SDKTests {
             }
         }
 
+        @Test func `signing out ends what was joined before and after the token was renewed`() async throws {
+            try await onStage { _ in
+                let early = Client()
+                _ = try await early.join("hours")
+                let before = try await ConnectLive.accessToken()
+                // An hour later.
+                let renewed = try await ConnectLive.accessToken(now: .now + .seconds(3600))
+                #expect(renewed != before)
+                #expect(try await ConnectLive.accessToken() == renewed)
+                let late = Client()
+                _ = try await late.join("hours")
+                ConnectLive.signOut()
+                for client in [early, late] {
+                    #expect(try await client.listener.waitForError().code == -11005)
+                    #expect(try await client.listener.waitForDisconnected() == .disconnected)
+                }
+            }
+        }
+
         @Test func `a server that is not there is named at once`() async throws {
             let relay = try await Relay.start(to: nil)
             await relay.kill()

@@ -48,11 +48,15 @@ enum Heard: Sendable {
 final class Listener: RoomDelegate, Sendable {
     private let heard = Mutex<[Heard]>([])
     private let onMainQueue = Mutex<[Bool]>([])
+    private let viewsOfGone = Mutex<[String]>([])
 
     var events: [Heard] { heard.withLock { $0 } }
     var names: [String] { events.map(\.name) }
     /// Whether each was told on the main queue, which is not always the main thread.
     var mainQueue: [Bool] { onMainQueue.withLock { $0 } }
+
+    /// The view of each video that was unpublished, at the time when that was told.
+    var viewsOfGoneVideos: [String] { viewsOfGone.withLock { $0 } }
 
     private static let mainKey: DispatchSpecificKey<Bool> = {
         let key = DispatchSpecificKey<Bool>()
@@ -78,6 +82,7 @@ final class Listener: RoomDelegate, Sendable {
         add(.video(remoteVideo))
     }
     func onRemoteVideoUnpublished(remoteParticipant: RemoteParticipant, remoteVideo: RemoteVideo) {
+        viewsOfGone.withLock { $0.append(remoteVideo.viewId) }
         add(.videoGone(remoteVideo))
     }
     func onRemoteAudioPublished(remoteParticipant: RemoteParticipant, remoteAudio: RemoteAudio) {

@@ -81,7 +81,9 @@ public final class ConnectLive: Sendable {
         }
         // A token that was brought along is not ours to end.
         guard let session, session.credentials.token == nil else { return }
-        Task.detached { try? await session.token.signOut() }
+        Task.detached {
+            for token in session.earlier + [session.token] { try? await token.signOut() }
+        }
     }
 
     // MARK: - Creating
@@ -147,8 +149,12 @@ public final class ConnectLive: Sendable {
     }
 
     private struct Session: Sendable {
+        /// Tells one sign-in from the next.
+        let id = UUID()
         var credentials: Credentials
         var token: AccessToken
+        /// What rooms may have been entered by before `token`, the oldest first.
+        var earlier: [AccessToken] = []
         /// When a new token is due; nil for one that was brought along.
         var renewal: ContinuousClock.Instant?
     }
@@ -156,6 +162,8 @@ public final class ConnectLive: Sendable {
     private static let signedIn = Mutex<Session?>(nil)
     /// A token is renewed this long before it ends.
     private static let renewalMargin = Duration.seconds(60)
+    /// A token lasts an hour: rooms that were entered ten days ago are left by themselves.
+    private static let earlierCapacity = 240
 
     private static func signIn(_ credentials: Credentials) async -> Result<Void, RoomError> {
         do throws(RoomError) {
@@ -184,13 +192,25 @@ public final class ConnectLive: Sendable {
     }
 
     /// The token to enter a room with, renewed when it is about to end.
-    static func accessToken() async throws(RoomError) -> AccessToken {
+    static func accessToken(now: ContinuousClock.Instant = .now) async throws(RoomError) -> AccessToken {
         guard let session = signedIn.withLock({ $0 }) else {
             throw RoomError(.notSignedIn, "Nobody is signed in: call ConnectLive.signIn before connecting to a room.")
         }
-        guard let renewal = session.renewal, .now > renewal else { return session.token }
+        guard let renewal = session.renewal, now > renewal else { return session.token }
         let renewed = try await makeSession(session.credentials)
-        signedIn.withLock { if $0 != nil { $0 = renewed } }
+        let isWanted = signedIn.withLock { current in
+            guard var next = current, next.id == session.id else { return false }
+            next.earlier = (next.earlier + [next.token]).suffix(earlierCapacity)
+            next.token = renewed.token
+            next.renewal = renewed.renewal
+            current = next
+            return true
+        }
+        guard isWanted else {
+            Task.detached { try? await renewed.token.signOut() }
+            throw RoomError(
+                .authenticationReleased, "The sign-in was ended while its token was renewed: sign in again.")
+        }
         return renewed.token
     }
 

@@ -284,6 +284,17 @@ final class RoomSession: Room {
             tell { $0.onRemoteAudioUnpublished(remoteParticipant: participant, remoteAudio: audio) }
         }
         tell { $0.onParticipantLeft(remoteParticipant: participant) }
+        letViewsGo([participant])
+    }
+
+    /// Nothing comes to the views any more. They are free once the application has been told why, so that it still
+    /// finds them by the videos until then.
+    private func letViewsGo(_ participants: [RemoteParticipant]) {
+        CallbackQueue.shared.run {
+            for participant in participants {
+                for video in participant.videos.values { video.detach() }
+            }
+        }
     }
 
     private func published(_ info: StreamInfo, by id: String) {
@@ -324,6 +335,7 @@ final class RoomSession: Room {
         }
         if let error { problem(error, isCritical: true) }
         tell(isLast: true) { $0.onDisconnected(reason: reason) }
+        letViewsGo(Array(remoteParticipants.values))
     }
 }
 

@@ -5,31 +5,41 @@ internal import RTP
 internal import RoomProtocol
 internal import Synchronization
 
-/// One stream in one receiver: its pipeline, made for its codec, and what has been counted of it. On the loop only.
+/// A stream as a receiver carries it.
+struct AssignedStream: Sendable {
+    var id: Int
+    var participant: String
+    var codec: Codec
+    var key: CaptureLedger.Key
+    var destination: StreamDestination
+}
+
+/// What happens to a receiver's stream on other threads, on its way to the loop.
+struct ReceiverNotice: Sendable {
+    enum Kind: Sendable {
+        case keyframeNeeded
+        case pipeline(Int, ReceivingPipeline.Notice)
+    }
+
+    var mid: String
+    var serial: Int
+    var kind: Kind
+}
+
+/// One stream in one receiver: where its packets go, and what has been counted of it. On the loop only.
 final class Assignment {
     let stream: AssignedStream
     let payloadType: UInt8
     /// Tells this assignment from earlier ones of the same receiver.
     let serial: Int
     let monitor: StreamMonitor
-    let runner: PipelineRunner
     /// The receiver's counters when the stream was assigned.
     let before: ReceiverStatistics?
+    let sink: any IncomingSink
+    /// The sink where it is the engine's own.
+    let pipeline: ReceivingPipeline?
 
-    private var input: RTPInput?
-    /// Packets that came while the pipeline was being made, the first keyframe among them.
-    private var early: [[UInt8]] = []
-    private let pipeline: PipelineReference
-
-    /// A keyframe of 1080p is some 150 packets; what comes beyond this is dropped, and the jitter buffer
-    /// asks for a keyframe when it finds the hole.
-    private static let earlyCapacity = 600
     private static let serials = Atomic<Int>(0)
-
-    /// Holds the pipeline for whoever asks for its counters.
-    private final class PipelineReference: Sendable {
-        let pipeline = Mutex<MediaPipeline?>(nil)
-    }
 
     init(
         _ stream: AssignedStream, mid: String, codec: NegotiatedCodec, before: ReceiverStatistics?,
@@ -42,49 +52,55 @@ final class Assignment {
         self.serial = serial
         let monitor = StreamMonitor(key: stream.key)
         self.monitor = monitor
-        let pipeline = PipelineReference()
-        self.pipeline = pipeline
-        var bindings = NodeBindings()
-        if let fanout = stream.fanout {
-            bindings.frames[ReceivingGraph.view] = { frame in
-                monitor.rendered(frame)
-                fanout.deliver(frame)
-            }
+        @Sendable func tell(_ kind: ReceiverNotice.Kind) { post(ReceiverNotice(mid: mid, serial: serial, kind: kind)) }
+        if case .packets(let sink) = stream.destination {
+            pipeline = nil
+            self.sink = sink
+        } else {
+            let made = Self.pipeline(stream.destination, codec, monitor, tell)
+            pipeline = made
+            sink = made
         }
-        bindings.events = { event in
-            switch event {
-            case .keyframeNeeded: post(ReceiverNotice(mid: mid, serial: serial, kind: .keyframeNeeded))
-            case .failed(let error): post(ReceiverNotice(mid: mid, serial: serial, kind: .failed(error)))
-            case .ended, .firstFrame: break
+        sink.begin(
+            IncomingStream(
+                id: stream.id, participant: stream.participant, codec: codec.codec, payloadType: codec.payloadType,
+                requestKeyframe: { tell(.keyframeNeeded) }))
+    }
+
+    private static func pipeline(
+        _ destination: StreamDestination, _ codec: NegotiatedCodec, _ monitor: StreamMonitor,
+        _ tell: @escaping @Sendable (ReceiverNotice.Kind) -> Void
+    ) -> ReceivingPipeline {
+        let isAudible = if case .sound(true) = destination { true } else { false }
+        let graph = ReceivingGraph.make(codec.codec, payloadType: codec.payloadType, isAudible: isAudible)
+        return ReceivingPipeline(monitor: monitor, wantsToBeHeard: isAudible) { previous, post in
+            var bindings = NodeBindings()
+            if case .frames(let fanout) = destination {
+                bindings.frames[ReceivingGraph.view] = { frame in
+                    monitor.rendered(frame)
+                    fanout.deliver(frame)
+                }
             }
-        }
-        runner = PipelineRunner(
-            ReceivingGraph.make(codec.codec, payloadType: codec.payloadType, isAudible: stream.isAudible),
-            bindings: bindings
-        ) { result in
-            switch result {
-            case .success(let made):
-                pipeline.pipeline.withLock { $0 = made }
-                guard let input = made.rtpInput(ReceivingGraph.input) else { return }
-                post(ReceiverNotice(mid: mid, serial: serial, kind: .running(input)))
-            case .failure(let error): post(ReceiverNotice(mid: mid, serial: serial, kind: .failed(error)))
+            bindings.events = { event in
+                switch event {
+                case .keyframeNeeded: tell(.keyframeNeeded)
+                case .failed(let error): post(.failed(error))
+                case .ended, .firstFrame: break
+                }
             }
+            return PipelineRunner(graph, bindings: bindings, after: previous) { result in
+                switch result {
+                case .success(let decoding): post(.running(decoding))
+                case .failure(let error): post(.failed(error))
+                }
+            }
+        } post: { number, notice in
+            tell(.pipeline(number, notice))
         }
     }
 
     func receive(_ packet: borrowing PacketBuffer) {
-        if let input {
-            input.push(packet.bytes.span.extracting(0..<packet.count).bytes)
-        } else if early.count < Self.earlyCapacity {
-            early.append(Array(packet.bytes[..<packet.count]))
-        }
-    }
-
-    /// The pipeline runs: what came early goes in first.
-    func start(_ input: RTPInput) {
-        for packet in early { input.push(packet.span.bytes) }
-        early = []
-        self.input = input
+        sink.receive(packet.bytes.span.extracting(0..<packet.count))
     }
 
     func statistics(connectStarted: MonotonicTime) -> RoomStatistics.Received {
@@ -92,17 +108,7 @@ final class Assignment {
             streamId: stream.id, participantId: stream.participant, isVideo: stream.codec.media == .video)
         entry.codec = stream.codec.rawValue
         monitor.fill(&entry, connectStarted: connectStarted)
-        let counted = pipeline.pipeline.withLock { $0 }?.statistics
-        if let input = counted?.rtpInputs[ReceivingGraph.input] {
-            entry.framesReceived = input.framesReceived
-            entry.framesDecoded = input.framesDecoded
-            entry.packetsLate = input.packetsLate
-        }
-        if let sound = counted?.audioRenderers[ReceivingGraph.speaker] {
-            entry.audioSecondsRendered = sound.secondsRendered
-            entry.audioSecondsAboveSilence = sound.secondsAboveSilence
-            entry.isAudible = sound.isAudible
-        }
+        sink.fill(&entry)
         return entry
     }
 }

@@ -158,11 +158,15 @@ final class DownSession {
             return nil
         }
         switch notice.kind {
-        case .running(let input): assignment.start(input)
         case .keyframeNeeded: peer.requestKeyframe(slot.id)
-        case .failed(let error):
-            free(slot)
-            return RoomError(error)
+        case .pipeline(let number, let told):
+            switch assignment.pipeline?.handle(told, of: number, now: loop.now) {
+            case .requestKeyframe: peer.requestKeyframe(slot.id)
+            case .retry(let delay, let isNews):
+                loop.schedule(after: delay) { [weak pipeline = assignment.pipeline] in pipeline?.retry(after: number) }
+                if isNews, case .failed(let error) = told { return RoomError(error) }
+            case .nothing, nil: break
+            }
         }
         return nil
     }
@@ -196,13 +200,10 @@ final class DownSession {
         return entry
     }
 
-    /// Ends everything; the pipelines have stopped when the returned runners have.
-    func close() -> [PipelineRunner] {
+    func close() {
         onEvent = nil
-        let runners = slots.values.compactMap { $0.assignment?.runner }
-        for slot in slots.values { slot.assignment = nil }
+        for slot in slots.values { slot.release() }
         peer.close()
-        return runners
     }
 
     private func handle(_ event: PeerEvent) {
@@ -214,38 +215,13 @@ final class DownSession {
             onEvent?(.secured(profile))
         case .lossBeyondRepair(let id): peer.requestKeyframe(id)
         case .senderReport(let id, let ntp, let rtp, _):
-            slotOfReceiver[id]?.assignment?.monitor.senderReport(ntp: ntp, rtp: rtp)
+            slotOfReceiver[id]?.assignment?.sink.senderReport(ntp: ntp, rtp: rtp)
         case .roundTrip(let time): roundTrip = time
         case .closed: onEvent?(.ended(nil))
         case .failed(let error): onEvent?(.ended(error))
         case .connected, .disconnected, .keyframeRequested, .bye: break
         }
     }
-}
-
-/// A stream as a receiver carries it.
-struct AssignedStream: Sendable {
-    var id: Int
-    var participant: String
-    var codec: Codec
-    var key: CaptureLedger.Key
-    /// Where its pictures go; nil for sound.
-    var fanout: FrameFanout?
-    /// Whether sound goes to the speaker.
-    var isAudible = true
-}
-
-/// What a receiver's pipeline reports to the loop.
-struct ReceiverNotice: Sendable {
-    enum Kind: Sendable {
-        case running(RTPInput)
-        case keyframeNeeded
-        case failed(MediaError)
-    }
-
-    var mid: String
-    var serial: Int
-    var kind: Kind
 }
 
 /// One receiver of the pool. On the loop only.
@@ -268,8 +244,7 @@ final class ReceiverSlot {
     }
 
     func release() {
-        guard let runner = assignment?.runner else { return }
+        assignment?.sink.end()
         assignment = nil
-        Task.detached { await runner.stop() }
     }
 }

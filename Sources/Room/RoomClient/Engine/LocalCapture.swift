@@ -21,12 +21,14 @@ package final class LocalCapture: Sendable {
         /// Everybody who asks meanwhile waits for the same task.
         case starting(Task<Result<MediaPipeline, RoomError>, Never>)
         case running(MediaPipeline)
+        /// Likewise.
+        case stopping(Task<MediaStatistics, Never>)
         case stopped(MediaStatistics)
 
         var isUnderWay: Bool {
             switch self {
             case .starting, .running: true
-            case .idle, .stopped: false
+            case .idle, .stopping, .stopped: false
             }
         }
     }
@@ -41,12 +43,15 @@ package final class LocalCapture: Sendable {
         var hasEnded = false
     }
 
+    /// The pipeline that is being started, so that a stop need not wait for a source that says nothing.
+    private let unfinished = Mutex<MediaPipeline?>(nil)
     private let phase = Mutex(Phase.idle)
     /// What the last inspection found.
     private let contents = Mutex<Contents?>(nil)
     private let outputs = Mutex(Outputs())
 
     private static let encoder = "encoder"
+    private static let soundEncoder = "sound-encoder"
 
     package init(_ options: CaptureOptions) { self.options = options }
 
@@ -106,7 +111,7 @@ package final class LocalCapture: Sendable {
                 return task
             case .starting(let task): return task
             case .running: return nil
-            case .stopped: return Task { .failure(Self.stopped) }
+            case .stopping, .stopped: return Task { .failure(Self.stopped) }
             }
         }
         guard let task else { return }
@@ -121,12 +126,15 @@ package final class LocalCapture: Sendable {
             // What was looked at a moment ago is not looked at again; starting finds out what has changed since.
             let known = contents.withLock { $0 }
             let contents = if let known { known } else { try await inspect() }
+            defer { unfinished.withLock { $0 = nil } }
             let pipeline: MediaPipeline
             do throws(MediaError) {
                 pipeline = try MediaPipeline(graph(contents), bindings: bindings(contents))
-                try await pipeline.start()
+                // A stop that came before this finds nothing to stop, one that comes after it does.
+                unfinished.withLock { $0 = pipeline }
+                if isStarting { try await pipeline.start() }
             } catch {
-                throw RoomError(error)
+                throw isStarting ? RoomError(error) : Self.stopped
             }
             let isWanted = phase.withLock { phase in
                 guard case .starting = phase else { return false }
@@ -146,21 +154,39 @@ package final class LocalCapture: Sendable {
         }
     }
 
-    /// Ends capturing; the devices are free when it returns. There is no way back.
+    /// Ends capturing; the devices are free when it returns, also when it comes in the middle of a start. There is no
+    /// way back.
     package func stop() async {
-        let pipeline = phase.withLock { phase -> MediaPipeline? in
-            defer { phase = .stopped(MediaStatistics()) }
+        let stopping = phase.withLock { phase -> Task<MediaStatistics, Never> in
+            let task: Task<MediaStatistics, Never>
             switch phase {
-            case .running(let pipeline): return pipeline
-            case .stopped(let statistics):
-                phase = .stopped(statistics)
-                return nil
-            case .idle, .starting: return nil
+            case .idle: task = Task { MediaStatistics() }
+            case .starting(let start):
+                task = Task.detached {
+                    await self.unfinished.withLock { $0 }?.stop()
+                    _ = await start.value
+                    return MediaStatistics()
+                }
+            case .running(let pipeline):
+                task = Task.detached {
+                    await pipeline.stop()
+                    return pipeline.statistics
+                }
+            case .stopping(let task): return task
+            case .stopped(let statistics): return Task { statistics }
             }
+            phase = .stopping(task)
+            return task
         }
-        guard let pipeline else { return }
-        await pipeline.stop()
-        phase.withLock { $0 = .stopped(pipeline.statistics) }
+        let statistics = await stopping.value
+        phase.withLock { $0 = .stopped(statistics) }
+    }
+
+    package var isStarting: Bool {
+        phase.withLock {
+            if case .starting = $0 { return true }
+            return false
+        }
     }
 
     package var isRunning: Bool {
@@ -170,13 +196,11 @@ package final class LocalCapture: Sendable {
         }
     }
 
-    func requestKeyframe() { pipeline?.requestKeyframe(Self.encoder) }
-
     package var statistics: MediaStatistics {
         switch phase.withLock({ $0 }) {
         case .running(let pipeline): pipeline.statistics
         case .stopped(let statistics): statistics
-        case .idle, .starting: MediaStatistics()
+        case .idle, .starting, .stopping: MediaStatistics()
         }
     }
 
@@ -194,14 +218,27 @@ package final class LocalCapture: Sendable {
 
     // MARK: - What comes out
 
-    /// Sends the encoded frames there from now on; nil lets them fall. Called on a GStreamer thread.
-    func connect(
-        video: (@Sendable (RTPBatch) -> Void)?, audio: (@Sendable (RTPBatch) -> Void)?
-    ) {
+    /// What a room can take of it.
+    func tracks(_ contents: Contents) -> [any OutgoingTrack] {
+        var tracks: [any OutgoingTrack] = []
+        if contents.hasVideo { tracks.append(CapturedTrack(codec: options.codec == .vp8 ? .vp8 : .h264, of: self)) }
+        if contents.hasAudio { tracks.append(CapturedTrack(codec: .opus, of: self)) }
+        return tracks
+    }
+
+    fileprivate func connect(_ media: StreamMedia, _ receiver: (@Sendable (RTPBatch) -> Void)?) {
         outputs.withLock { outputs in
-            outputs.video = video
-            outputs.audio = audio
+            switch media {
+            case .video: outputs.video = receiver
+            case .audio: outputs.audio = receiver
+            }
         }
+    }
+
+    fileprivate func requestKeyframe() { pipeline?.requestKeyframe(Self.encoder) }
+
+    fileprivate func setBitrate(_ bitrate: Bitrate, _ media: StreamMedia) {
+        pipeline?.setBitrate(bitrate, media == .video ? Self.encoder : Self.soundEncoder)
     }
 
     /// Tells of a failure (a camera that was pulled out) and of the source's end, also when it happened before.
@@ -294,7 +331,7 @@ package final class LocalCapture: Sendable {
         let output = Node.rtpOutput("audio", payloadType: Codec.opus.payloadType)
         if hasSoundOfItsOwn {
             return Chain(from: "source", port: "audio") {
-                Node.opusEncoder()
+                Node.opusEncoder(Self.soundEncoder)
                 output
             }
         }
@@ -303,10 +340,29 @@ package final class LocalCapture: Sendable {
             case .device(let device): Node.microphone(device: device)
             case .automatic, .none: Node.microphone()
             }
-            Node.opusEncoder()
+            Node.opusEncoder(Self.soundEncoder)
             output
         }
     }
+}
+
+/// One of the streams of a `LocalCapture`.
+private final class CapturedTrack: OutgoingTrack {
+    let codec: Codec
+    private let capture: LocalCapture
+
+    init(codec: Codec, of capture: LocalCapture) {
+        self.codec = codec
+        self.capture = capture
+    }
+
+    var encoderStatistics: MediaStatistics.VideoEncoder? { codec.media == .video ? capture.encoderStatistics : nil }
+
+    func connect(_ receiver: (@Sendable (RTPBatch) -> Void)?) { capture.connect(codec.media, receiver) }
+
+    func requestKeyframe() { if codec.media == .video { capture.requestKeyframe() } }
+
+    func setBitrate(_ bitrate: Bitrate) { capture.setBitrate(bitrate, codec.media) }
 }
 
 extension RoomError {

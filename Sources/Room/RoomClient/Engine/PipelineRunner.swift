@@ -1,20 +1,34 @@
 internal import MediaGraph
 internal import MediaNodes
+internal import RoomProtocol
 
-/// Makes and starts a pipeline off the loop, and stops it, in that order whatever the timing.
-final class PipelineRunner: Sendable {
+/// Makes and starts a decoding pipeline off the loop, and stops it, in that order whatever the timing.
+final class PipelineRunner: DecodingTask {
+    private struct RunningPipeline: Decoding {
+        let pipeline: MediaPipeline
+        let input: RTPInput
+
+        func push(_ packet: RawSpan) { input.push(packet) }
+        var statistics: MediaStatistics { pipeline.statistics }
+    }
+
     private let task: Task<MediaPipeline?, Never>
 
-    /// `finished` is called once, on an arbitrary thread.
+    /// `finished` is called once, on an arbitrary thread. `previous` has stopped before: two pipelines of one stream
+    /// would fight for its device.
     init(
-        _ graph: MediaGraph, bindings: NodeBindings,
-        finished: @escaping @Sendable (Result<MediaPipeline, MediaError>) -> Void
+        _ graph: MediaGraph, bindings: NodeBindings, after previous: (any DecodingTask)? = nil,
+        finished: @escaping @Sendable (Result<any Decoding, MediaError>) -> Void
     ) {
         task = Task.detached(priority: .userInitiated) {
+            await previous?.stop()
             do throws(MediaError) {
                 let pipeline = try MediaPipeline(graph, bindings: bindings)
                 try await pipeline.start()
-                finished(.success(pipeline))
+                guard let input = pipeline.rtpInput(ReceivingGraph.input) else {
+                    preconditionFailure("a receiving graph has no input")
+                }
+                finished(.success(RunningPipeline(pipeline: pipeline, input: input)))
                 return pipeline
             } catch {
                 finished(.failure(error))

@@ -9,30 +9,34 @@ extension RoomEngine {
     package func publish(
         _ capture: LocalCapture, videoExtraValue: String = "", audioExtraValue: String = ""
     ) async throws(RoomError) -> [PublishedStream] {
-        let contents = try await capture.inspect()
+        let publications = capture.tracks(try await capture.inspect()).map { track in
+            Publication(track, extraValue: track.codec.media == .video ? videoExtraValue : audioExtraValue)
+        }
+        return try await publish(publications) { () async throws(RoomError) in try await capture.start() }
+    }
+
+    /// Publishes tracks. Only what runs is announced, for others would see a video that never comes: `start` returns
+    /// when they give media, and what it throws is thrown.
+    package func publish(
+        _ publications: [Publication], start: @Sendable () async throws(RoomError) -> Void
+    ) async throws(RoomError) -> [PublishedStream] {
         await waitForPublishTurn()
         defer { publishTurnEnds() }
         guard state == .connected || state == .connecting, pipe != nil, !participant.isEmpty else {
             throw RoomError(.roomReleased, "There is no connection to a room to publish in.")
         }
         let up = try makeUpSession()
-        var tracks: [UpSession.Track] = []
-        if contents.hasVideo {
-            let codec: Codec = capture.options.codec == .vp8 ? .vp8 : .h264
-            tracks.append(up.addTrack(codec, of: capture, extraValue: videoExtraValue))
-        }
-        if contents.hasAudio { tracks.append(up.addTrack(.opus, of: capture, extraValue: audioExtraValue)) }
+        let tracks = publications.map { up.addTrack($0) }
         do throws(RoomError) {
-            // Only what runs is announced: others would see a video that never comes.
-            try await capture.start()
+            try await start()
             guard self.up === up else {
                 throw RoomError(.roomReleased, "The room was left before the local media had started.")
             }
-            connect(capture, to: tracks)
+            for track in tracks { connect(track) }
             return try await requestPublish(up, tracks)
         } catch {
-            capture.connect(video: nil, audio: nil)
-            up.removeTracks(of: capture)
+            for track in tracks { track.publication.track.connect(nil) }
+            up.remove(tracks)
             throw error
         }
     }
@@ -40,7 +44,7 @@ extension RoomEngine {
     private func requestPublish(
         _ up: UpSession, _ tracks: [UpSession.Track]
     ) async throws(RoomError) -> [PublishedStream] {
-        let streams = tracks.map { Publish.Stream(mid: $0.sender.mid, extraValue: $0.extraValue) }
+        let streams = tracks.map { Publish.Stream(mid: $0.sender.mid, extraValue: $0.publication.extraValue) }
         let answer = try await request(.publish(Publish(sdp: up.offer(), streams: streams)))
         guard case .published(let body) = answer, self.up === up else {
             throw RoomError(.publishRefused, "The server answered 'publish' with something else.")
@@ -65,12 +69,9 @@ extension RoomEngine {
         }
     }
 
-    private func connect(_ capture: LocalCapture, to tracks: [UpSession.Track]) {
-        func output(isVideo: Bool) -> (@Sendable (RTPBatch) -> Void)? {
-            guard let mid = tracks.first(where: { $0.isVideo == isVideo })?.sender.mid else { return nil }
-            return { [weak self] batch in self?.post { $0.send(batch, mid: mid) } }
-        }
-        capture.connect(video: output(isVideo: true), audio: output(isVideo: false))
+    private func connect(_ track: UpSession.Track) {
+        let mid = track.sender.mid
+        track.publication.track.connect { [weak self] batch in self?.post { $0.send(batch, mid: mid) } }
     }
 
     private func send(_ batch: RTPBatch, mid: String) {

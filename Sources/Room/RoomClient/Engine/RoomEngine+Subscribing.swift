@@ -5,13 +5,20 @@ extension RoomEngine {
     package nonisolated func subscribe(
         _ id: Int, to fanout: FrameFanout, then: @escaping @Sendable (Result<Void, RoomError>) -> Void
     ) {
+        subscribe(id, to: .frames(fanout), then: then)
+    }
+
+    /// Asks for a video stream, for decoding by the engine or its packets. `then` is called on the loop.
+    package nonisolated func subscribe(
+        _ id: Int, to destination: StreamDestination, then: @escaping @Sendable (Result<Void, RoomError>) -> Void
+    ) {
         let isTaken = post { engine in
             do throws(RoomError) {
                 try engine.requireSubscribable(id)
             } catch {
                 return then(.failure(error))
             }
-            engine.subscriptions[id] = fanout
+            engine.subscriptions[id] = destination
             // This runs before the next message is looked at: the first packets find their pipeline.
             engine.request(.subscribe(StreamReference(stream: id))) { result in
                 let outcome = engine.assumeIsolated { $0.subscribed(id, result) }

@@ -39,7 +39,7 @@ package actor RoomEngine {
     /// In the order they came.
     var others: [ParticipantInfo] = []
     var heard: [String: AssignedStream] = [:]
-    var subscriptions: [Int: FrameFanout] = [:]
+    var subscriptions: [Int: StreamDestination] = [:]
     var connectStarted = MonotonicTime.zero
     var connectedAt: MonotonicTime?
     var firstFrame: Double?
@@ -164,14 +164,11 @@ package actor RoomEngine {
         for request in unanswered { request.value(.failure(verdict)) }
         finalStatistics = makeStatistics()
         up?.close()
-        let runners = down?.close() ?? []
+        down?.close()
         up = nil
         down = nil
         pipe?.close()
         pipe = nil
-        Task.detached {
-            for runner in runners { await runner.stop() }
-        }
         onEvent(.ended(reason, error))
     }
 
@@ -298,9 +295,10 @@ package actor RoomEngine {
         guard let id = body.stream, let participant = body.participant, let address else { return unheard(body.mid) }
         guard heard[body.mid]?.id != id else { return }
         unheard(body.mid)
+        guard let destination = options.sound(participant, id) else { return }
         let stream = AssignedStream(
             id: id, participant: participant, codec: .opus, key: .init(server: address, stream: id),
-            isAudible: options.playsSound)
+            destination: destination)
         guard assign(stream, to: body.mid) else { return }
         heard[body.mid] = stream
         if state == .connected { onEvent(.audioHeard(participant: participant, stream: id)) }
@@ -324,10 +322,11 @@ package actor RoomEngine {
 
     func assignVideo(_ id: Int, to mid: String) -> Bool {
         guard let address, let (participant, info) = stream(id), let codec = Codec(rawValue: info.codec),
-            let fanout = subscriptions[id]
+            let destination = subscriptions[id]
         else { return false }
         let stream = AssignedStream(
-            id: id, participant: participant, codec: codec, key: .init(server: address, stream: id), fanout: fanout)
+            id: id, participant: participant, codec: codec, key: .init(server: address, stream: id),
+            destination: destination)
         return assign(stream, to: mid)
     }
 

@@ -22,14 +22,16 @@ package enum RoomEvent: Sendable {
 /// What joining a room needs apart from its name.
 package struct RoomOptions: Sendable {
     package var receivers: ReceiverPool
-    /// Whether remote sound goes to the speaker; it is decoded and measured either way.
-    package var playsSound: Bool
+    /// What becomes of each sound that the server gives a slot, by participant and stream; nil ignores it. Called on
+    /// the loop.
+    package var sound: @Sendable (_ participant: String, _ stream: Int) -> StreamDestination?
     /// Losses made at the socket boundary, of the up and of the down session, for tests of bad networks.
     package var impairment: LinkImpairment?
 
+    /// - Parameter playsSound: whether remote sound goes to the speaker; it is decoded and measured either way.
     package init(receivers: ReceiverPool = ReceiverPool(), playsSound: Bool = true, impairment: LinkImpairment? = nil) {
         self.receivers = receivers
-        self.playsSound = playsSound
+        sound = { _, _ in .sound(isAudible: playsSound) }
         self.impairment = impairment
     }
 }

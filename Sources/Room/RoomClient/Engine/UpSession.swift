@@ -17,8 +17,7 @@ final class UpSession {
     final class Track {
         let sender: Sender
         let senderID: SenderID
-        let capture: LocalCapture
-        let extraValue: String
+        let publication: Publication
         /// The server's id, once it has one.
         var stream: Int?
         var framesSent = 0
@@ -28,11 +27,10 @@ final class UpSession {
 
         var isVideo: Bool { sender.codec.media == .video }
 
-        fileprivate init(sender: Sender, senderID: SenderID, capture: LocalCapture, extraValue: String) {
+        fileprivate init(sender: Sender, senderID: SenderID, publication: Publication) {
             self.sender = sender
             self.senderID = senderID
-            self.capture = capture
-            self.extraValue = extraValue
+            self.publication = publication
         }
     }
 
@@ -71,7 +69,8 @@ final class UpSession {
     // MARK: - Negotiation
 
     /// A track that the next offer will hold.
-    func addTrack(_ codec: Codec, of capture: LocalCapture, extraValue: String) -> Track {
+    func addTrack(_ publication: Publication) -> Track {
+        let codec = publication.track.codec
         let mid = String(nextMid)
         nextMid += 1
         let retransmission = codec.retransmissionPayloadType.map { _ in newSSRC() }
@@ -82,7 +81,7 @@ final class UpSession {
                 retransmissionSSRC: sender.retransmissionSSRC, clockRate: codec.clockRate,
                 retransmissionPayloadTypes: codec.retransmissionPayloadType.map { [codec.payloadType: $0] } ?? [:],
                 cacheCapacity: codec.media == .video ? 1024 : 0, cacheBytes: 1024 * 1024))
-        let track = Track(sender: sender, senderID: id, capture: capture, extraValue: extraValue)
+        let track = Track(sender: sender, senderID: id, publication: publication)
         tracks.append(track)
         return track
     }
@@ -97,12 +96,12 @@ final class UpSession {
         }
     }
 
-    func removeTracks(of capture: LocalCapture) {
-        for track in tracks where track.capture === capture {
+    func remove(_ removed: [Track]) {
+        for track in removed {
             peer.removeSender(track.senderID)
             if let stream = track.stream { CaptureLedger.shared.remove(.init(server: server, stream: stream)) }
         }
-        tracks.removeAll { $0.capture === capture }
+        tracks.removeAll { track in removed.contains { $0 === track } }
     }
 
     func offer() -> String {
@@ -189,8 +188,7 @@ final class UpSession {
             entry.framesNotSent = track.framesNotSent
             entry.bitsPerSecond = track.bitRate.rate
             entry.keyframesRequested = track.keyframe.count
-            if track.isVideo {
-                let encoder = track.capture.encoderStatistics
+            if let encoder = track.publication.track.encoderStatistics {
                 entry.framesCaptured = encoder.captured
                 entry.framesDroppedBeforeEncoder = encoder.droppedBeforeEncoder
                 entry.framesInFlight = encoder.inFlight
@@ -211,7 +209,7 @@ final class UpSession {
     func close() {
         onEvent = nil
         for track in tracks {
-            track.capture.connect(video: nil, audio: nil)
+            track.publication.track.connect(nil)
             if let stream = track.stream { CaptureLedger.shared.remove(.init(server: server, stream: stream)) }
         }
         peer.close()
@@ -238,12 +236,12 @@ final class UpSession {
     private func requestKeyframe(of track: Track) {
         guard track.isVideo else { return }
         switch track.keyframe.asked(at: loop.now) {
-        case .now: track.capture.requestKeyframe()
+        case .now: track.publication.track.requestKeyframe()
         case .at(let time):
             loop.schedule(at: time) { [weak self, weak track] in
                 guard self != nil, let track else { return }
                 track.keyframe.delivered(at: time)
-                track.capture.requestKeyframe()
+                track.publication.track.requestKeyframe()
             }
         case .pending: break
         }

@@ -1,0 +1,183 @@
+import Foundation
+import Logging
+import MediaGraph
+import RTP
+import RoomProtocol
+import RoomServer
+import Synchronization
+import Testing
+
+@testable import RoomClient
+
+/// A stream whose packets the test makes.
+private final class FakeTrack: OutgoingTrack {
+    let codec: Codec
+    private struct State {
+        var receiver: (@Sendable (RTPBatch) -> Void)?
+        var keyframesAsked = 0
+        var number: UInt16 = 0
+    }
+    private let state = Mutex(State())
+
+    init(_ codec: Codec) { self.codec = codec }
+
+    var encoderStatistics: MediaStatistics.VideoEncoder? { nil }
+    var isConnected: Bool { state.withLock { $0.receiver != nil } }
+    var keyframesAsked: Int { state.withLock { $0.keyframesAsked } }
+
+    func connect(_ receiver: (@Sendable (RTPBatch) -> Void)?) { state.withLock { $0.receiver = receiver } }
+    func requestKeyframe() { state.withLock { $0.keyframesAsked += 1 } }
+    func setBitrate(_ bitrate: Bitrate) {}
+
+    /// A frame of one packet.
+    func send(payload: [UInt8], isKeyframe: Bool) {
+        let (receiver, number) = state.withLock { state in
+            state.number += 1
+            return (state.receiver, state.number)
+        }
+        let time = UInt32(number) * 3000
+        var header: [UInt8] = [0x80, 0x80 | codec.payloadType]
+        withUnsafeBytes(of: number.bigEndian) { header += $0 }
+        withUnsafeBytes(of: time.bigEndian) { header += $0 }
+        header += [0, 0, 0, 0]
+        receiver?(
+            RTPBatch(
+                bytes: header + payload, ends: [header.count + payload.count], captureTime: MediaTime(nanoseconds: 1),
+                rtpTimestamp: time, isKeyframe: isKeyframe))
+    }
+}
+
+/// A sink that keeps payloads.
+private final class FakeSink: IncomingSink, Sendable {
+    private struct State {
+        var streams: [IncomingStream] = []
+        var payloads: [[UInt8]] = []
+        var ends = 0
+    }
+    private let state = Mutex(State())
+
+    var streams: [IncomingStream] { state.withLock { $0.streams } }
+    var payloads: [[UInt8]] { state.withLock { $0.payloads } }
+    var ends: Int { state.withLock { $0.ends } }
+
+    func begin(_ stream: IncomingStream) { state.withLock { $0.streams.append(stream) } }
+    func receive(_ packet: Span<UInt8>) {
+        let bytes = packet.indices.map { packet[$0] }
+        state.withLock { $0.payloads.append(Array(bytes.dropFirst(12))) }
+    }
+    func end() { state.withLock { $0.ends += 1 } }
+}
+
+/// What an engine told.
+private final class Told: Sendable {
+    private let events = Mutex<[RoomEvent]>([])
+
+    func add(_ event: RoomEvent) { events.withLock { $0.append(event) } }
+
+    var isConnected: Bool { has { if case .connected = $0 { true } else { false } } }
+    var hasEnded: Bool { has { if case .ended = $0 { true } else { false } } }
+
+    /// The streams that others publish, by media.
+    func stream(_ media: StreamMedia) -> Int? {
+        events.withLock { events in
+            events.lazy.compactMap { event -> Int? in
+                guard case .streamPublished(_, let info) = event, info.media == media else { return nil }
+                return info.id
+            }.first
+        }
+    }
+
+    private func has(_ match: (RoomEvent) -> Bool) -> Bool { events.withLock { $0.contains(where: match) } }
+}
+
+/// A VP8 payload: one partition of a frame (RFC 7741 section 4.2, RFC 6386 section 9.1).
+private func vp8(_ number: UInt8, isKeyframe: Bool) -> [UInt8] {
+    let start: [UInt8] = isKeyframe ? [0x10, 0x10, 0, 0, 0x9d, 0x01, 0x2a, 64, 0, 64, 0] : [0x10, 0x11, 0, 0]
+    return start + [number]
+}
+
+private func join(_ server: RoomServer, _ options: RoomOptions, _ told: Told) async throws -> RoomEngine {
+    let (token, _) = try await AccessToken.signIn(
+        at: ServerLocation(address: ServerAddress(server.url), serviceId: "test", serviceSecret: "a secret for tests"))
+    let engine = RoomEngine(options: options) { told.add($0) }
+    engine.connect(to: try RoomName("room"), with: token)
+    try await eventually("connected") { told.isConnected }
+    return engine
+}
+
+private func eventually(_ what: String, _ condition: () async -> Bool) async throws {
+    let deadline = ContinuousClock.now + .seconds(10)
+    while await !condition() {
+        try #require(ContinuousClock.now < deadline, "not in time: \(what)")
+        try await Task.sleep(for: .milliseconds(2))
+    }
+}
+
+@Suite(.serialized, .timeLimit(.minutes(1)))
+struct ForeignMediaTests {
+    @Test func `what somebody else encodes is published, and somebody else decodes it`() async throws {
+        var configuration = RoomServer.Configuration(
+            service: ServiceKey(id: "test", secret: "a secret for tests"),
+            log: Logger(label: "server") { _ in SwiftLogNoOpLogHandler() })
+        configuration.port = 0
+        let server = try await RoomServer.start(configuration)
+        let (toldPublisher, toldViewer) = (Told(), Told())
+        let (picture, sound) = (FakeSink(), FakeSink())
+        var options = RoomOptions()
+        options.sound = { _, _ in .packets(sound) }
+        let viewer = try await join(server, options, toldViewer)
+        let publisher = try await join(server, RoomOptions(), toldPublisher)
+        let (video, audio) = (FakeTrack(.vp8), FakeTrack(.opus))
+        let published = try await publisher.publish(
+            [Publication(video, extraValue: "slides"), Publication(audio)]
+        ) { () async throws(RoomError) in
+        }
+        #expect(published.map(\.isVideo) == [true, false])
+        try await eventually("the video is announced") { toldViewer.stream(.video) == published[0].id }
+        let subscribed = await withCheckedContinuation { continuation in
+            viewer.subscribe(published[0].id, to: .packets(picture)) { continuation.resume(returning: $0) }
+        }
+        try subscribed.get()
+        #expect(picture.streams.map(\.codec) == [.vp8])
+        #expect(picture.streams.map(\.payloadType) == [Codec.vp8.payloadType])
+        // Sound is assigned without asking.
+        try await eventually("the sound has a slot") { sound.streams.map(\.id) == [published[1].id] }
+        let before = video.keyframesAsked
+        picture.streams[0].requestKeyframe()
+        try await eventually("a keyframe is asked for") { video.keyframesAsked > before }
+        var number: UInt8 = 0
+        try await eventually("pictures and sound arrive") {
+            number += 1
+            video.send(payload: vp8(number, isKeyframe: number % 10 == 1), isKeyframe: number % 10 == 1)
+            audio.send(payload: [0xfc, number], isKeyframe: true)
+            return picture.payloads.count >= 20 && sound.payloads.count >= 20
+        }
+        #expect(sound.payloads.allSatisfy { $0.first == 0xfc && $0.count == 2 })
+        #expect(try #require(picture.payloads.first).count == vp8(1, isKeyframe: true).count)
+        publisher.disconnect()
+        try await eventually("both streams end") { picture.ends == 1 && sound.ends == 1 }
+        #expect(!video.isConnected && !audio.isConnected)
+        viewer.disconnect()
+        try await eventually("the viewer has left") { toldViewer.hasEnded }
+        await server.stop()
+    }
+
+    @Test func `a track that cannot start is not announced, and let go`() async throws {
+        var configuration = RoomServer.Configuration(
+            service: ServiceKey(id: "test", secret: "a secret for tests"),
+            log: Logger(label: "server") { _ in SwiftLogNoOpLogHandler() })
+        configuration.port = 0
+        let server = try await RoomServer.start(configuration)
+        let engine = try await join(server, RoomOptions(), Told())
+        let track = FakeTrack(.opus)
+        let refusal = RoomError(.cameraUnavailable, "There is none.")
+        await #expect(throws: refusal) {
+            try await engine.publish([Publication(track)]) { () async throws(RoomError) in throw refusal }
+        }
+        #expect(!track.isConnected)
+        let again = try await engine.publish([Publication(track)]) { () async throws(RoomError) in }
+        #expect(again.count == 1)
+        engine.disconnect()
+        await server.stop()
+    }
+}

@@ -1,0 +1,65 @@
+import Foundation
+import MediaGraph
+import RoomProtocol
+import Testing
+
+@testable import RoomClient
+
+/// The bundled clip under a name of its own, so that whoever has it open can be told from others.
+private final class Clip {
+    let path: String
+
+    init() throws {
+        let clip = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+            .deletingLastPathComponent().appendingPathComponent("media/bigbuckbunny.mp4").path
+        path = FileManager.default.temporaryDirectory.appendingPathComponent("capture-\(UUID().uuidString).mp4").path
+        try FileManager.default.copyItem(atPath: clip, toPath: path)
+    }
+
+    deinit { try? FileManager.default.removeItem(atPath: path) }
+
+    /// Whether this process has it open.
+    var isOpen: Bool {
+        let files = FileManager.default
+        let descriptors = (try? files.contentsOfDirectory(atPath: "/proc/self/fd")) ?? []
+        return descriptors.contains { (try? files.destinationOfSymbolicLink(atPath: "/proc/self/fd/\($0)")) == path }
+    }
+}
+
+@Suite(.serialized, .timeLimit(.minutes(1)))
+struct LocalCaptureTests {
+    @Test func `a stop in the middle of a start returns when the source is free`() async throws {
+        for _ in 0..<5 {
+            let clip = try Clip()
+            let capture = LocalCapture(CaptureOptions(source: .file(path: clip.path, isLooping: true)))
+            _ = try await capture.inspect()
+            let start = Task { () async -> RoomError? in
+                do throws(RoomError) {
+                    try await capture.start()
+                    return nil
+                } catch {
+                    return error
+                }
+            }
+            // The inspection closed the file, so the pipeline has it open now.
+            while !clip.isOpen, !capture.isRunning { await Task.yield() }
+            await capture.stop()
+            #expect(!clip.isOpen)
+            #expect(!capture.isRunning && !capture.isStarting)
+            if let error = await start.value { #expect(error.code == .outOfOrder) }
+        }
+    }
+
+    @Test func `everybody who stops waits for the end, and its numbers stay`() async throws {
+        let capture = LocalCapture(CaptureOptions(source: .testPattern(frames: 0)))
+        try await capture.start()
+        while capture.encoderStatistics.encoded == 0 { await Task.yield() }
+        async let first: Void = capture.stop()
+        async let second: Void = capture.stop()
+        _ = await (first, second)
+        let encoded = capture.encoderStatistics.encoded
+        #expect(encoded > 0)
+        await capture.stop()
+        #expect(capture.encoderStatistics.encoded == encoded)
+    }
+}

@@ -1,0 +1,177 @@
+import MediaGraph
+import RTP
+import RoomProtocol
+import Synchronization
+import Testing
+
+@testable import RoomClient
+
+private func at(_ seconds: Double) -> MonotonicTime {
+    MonotonicTime(nanoseconds: 1_000_000_000 + UInt64(seconds * 1e9))
+}
+
+private let failure = MediaError(code: MediaError.Code.elementFailed, message: "The headset is gone.")
+
+/// A pipeline that plays nothing and remembers what it was given.
+private final class FakePipeline: Decoding, DecodingTask {
+    let number: Int
+    let isAudible: Bool
+    private let packets = Mutex<[[UInt8]]>([])
+
+    init(number: Int, isAudible: Bool = true) {
+        self.number = number
+        self.isAudible = isAudible
+    }
+
+    var received: [[UInt8]] { packets.withLock { $0 } }
+
+    func push(_ packet: RawSpan) { packets.withLock { $0.append(packet.withUnsafeBytes { Array($0) }) } }
+
+    var statistics: MediaStatistics {
+        var statistics = MediaStatistics()
+        var input = MediaStatistics.RTPInput()
+        input.framesDecoded = received.count
+        statistics.rtpInputs["in"] = input
+        var sound = MediaStatistics.AudioRenderer()
+        sound.isAudible = isAudible
+        statistics.audioRenderers["speaker"] = sound
+        return statistics
+    }
+
+    func stop() async {}
+}
+
+/// A sink whose pipelines are made up, at made-up times.
+private final class Bench {
+    private(set) var made: [FakePipeline] = []
+    private(set) var replaced: [FakePipeline] = []
+    private(set) var sink: ReceivingPipeline
+    var isAudible = true
+
+    init(wantsToBeHeard: Bool = false) throws {
+        let monitor = StreamMonitor(key: .init(server: try ServerAddress("ws://127.0.0.1:5"), stream: 1))
+        sink = ReceivingPipeline(monitor: monitor, wantsToBeHeard: wantsToBeHeard) { _, _ in
+            preconditionFailure("replaced below")
+        } post: { _, _ in
+        }
+        sink = ReceivingPipeline(monitor: monitor, wantsToBeHeard: wantsToBeHeard) { [unowned self] previous, _ in
+            let pipeline = FakePipeline(number: made.count, isAudible: isAudible)
+            made.append(pipeline)
+            if let previous = previous as? FakePipeline { replaced.append(previous) }
+            return pipeline
+        } post: { _, _ in
+        }
+        sink.begin(
+            IncomingStream(id: 1, participant: "p", codec: .vp8, payloadType: 96, requestKeyframe: {}))
+    }
+
+    var newest: FakePipeline { made[made.count - 1] }
+
+    func runs(at seconds: Double) -> ReceivingPipeline.Outcome {
+        sink.handle(.running(newest), of: made.count, now: at(seconds))
+    }
+
+    func fails(at seconds: Double) -> ReceivingPipeline.Outcome {
+        sink.handle(.failed(failure), of: made.count, now: at(seconds))
+    }
+
+    func push(_ byte: UInt8) { sink.receive([byte].span) }
+
+    var framesDecoded: Int {
+        var entry = RoomStatistics.Received(streamId: 1, participantId: "p", isVideo: true)
+        sink.fill(&entry)
+        return entry.framesDecoded
+    }
+}
+
+@Test func `packets that come while the pipeline is made go in first`() throws {
+    let bench = try Bench()
+    bench.push(1)
+    bench.push(2)
+    #expect(bench.runs(at: 0) == .nothing)
+    bench.push(3)
+    #expect(bench.newest.received == [[1], [2], [3]])
+}
+
+@Test func `a pipeline that fails is made again later and later, and told of once`() throws {
+    let bench = try Bench()
+    _ = bench.runs(at: 0)
+    var waits: [Double] = []
+    for round in 0..<8 {
+        let outcome = bench.fails(at: 1)
+        guard case .retry(let delay, let isNews) = outcome else {
+            Issue.record("\(outcome)")
+            return
+        }
+        #expect(isNews == (round == 0))
+        waits.append(delay.seconds)
+        bench.sink.retry(after: bench.made.count)
+    }
+    #expect(waits == [0.25, 0.5, 1, 2, 4, 8, 8, 8])
+    #expect(bench.made.count == 9)
+    // Each waits for the one before it to have let go of its device.
+    #expect(bench.replaced.map(\.number) == Array(0..<8))
+}
+
+@Test func `a new pipeline needs a keyframe and gets what comes from then on`() throws {
+    let bench = try Bench()
+    _ = bench.runs(at: 0)
+    bench.push(1)
+    _ = bench.fails(at: 1)
+    bench.push(2)
+    bench.sink.retry(after: 1)
+    bench.push(3)
+    #expect(bench.runs(at: 1.5) == .requestKeyframe)
+    bench.push(4)
+    #expect(bench.made.map(\.received) == [[[1]], [[3], [4]]])
+    // Counters only grow.
+    #expect(bench.framesDecoded == 3)
+}
+
+@Test func `a pipeline that was well for ten seconds starts over when it fails`() throws {
+    let bench = try Bench()
+    _ = bench.runs(at: 0)
+    _ = bench.fails(at: 1)
+    bench.sink.retry(after: 1)
+    _ = bench.fails(at: 2)
+    bench.sink.retry(after: 2)
+    _ = bench.runs(at: 3)
+    #expect(bench.fails(at: 13) == .retry(after: .milliseconds(250), isNews: true))
+}
+
+@Test func `sound without its device is decoded, and the device looked for again`() throws {
+    let bench = try Bench(wantsToBeHeard: true)
+    _ = bench.runs(at: 0)
+    _ = bench.fails(at: 20)
+    bench.isAudible = false
+    bench.sink.retry(after: 1)
+    #expect(bench.runs(at: 21) == .retry(after: .seconds(8), isNews: false))
+    bench.push(1)
+    bench.isAudible = true
+    bench.sink.retry(after: 2)
+    bench.push(2)
+    #expect(bench.runs(at: 30) == .requestKeyframe)
+    #expect(bench.made.map(\.received) == [[], [[1]], [[2]]])
+    #expect(bench.framesDecoded == 2)
+}
+
+@Test func `a machine that never had a loudspeaker is left in peace`() throws {
+    let bench = try Bench(wantsToBeHeard: true)
+    let silent = FakePipeline(number: 0, isAudible: false)
+    #expect(bench.sink.handle(.running(silent), of: 1, now: at(0)) == .nothing)
+}
+
+@Test func `what earlier pipelines still say is not heard, and nothing is made after the end`() throws {
+    let bench = try Bench()
+    _ = bench.runs(at: 0)
+    _ = bench.fails(at: 1)
+    #expect(bench.fails(at: 1) == .nothing)
+    bench.sink.retry(after: 1)
+    #expect(bench.sink.handle(.failed(failure), of: 1, now: at(2)) == .nothing)
+    bench.sink.retry(after: 1)
+    #expect(bench.made.count == 2)
+    bench.sink.end()
+    bench.sink.retry(after: 2)
+    #expect(bench.runs(at: 3) == .nothing)
+    #expect(bench.made.count == 2)
+}
