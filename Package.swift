@@ -43,12 +43,14 @@ let package = Package(
     products: [
         .library(name: "ConnectLiveSDK", targets: ["ConnectLiveSDK"]),
         .library(name: "MediaGraph", targets: ["MediaGraph"]),
+        .library(name: "GraphFile", targets: ["GraphFile"]),
         .executable(name: "connectlive", targets: ["connectlive"]),
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
         .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
+        .package(url: "https://github.com/jpsim/Yams", from: "6.2.2"),
     ],
     targets: [
         // System
@@ -64,6 +66,7 @@ let package = Package(
         .target(name: "CEmbeddedFiles", path: "Sources/System/CEmbeddedFiles"),
         // Media
         target("MediaGraph", on: "Media"),
+        target("GraphFile", on: "Media", ["MediaGraph", .product(name: "Yams", package: "Yams")]),
         target("GStreamerKit", on: "Media", ["MediaGraph", "CGLib", "CGStreamer"]),
         target("MediaNodes", on: "Media", ["MediaGraph", "GStreamerKit"]),
         // Transport
@@ -86,7 +89,7 @@ let package = Package(
             name: "connectlive",
             dependencies: [
                 "ConnectLiveSDK", "EmbeddedFiles", "RoomServer", "RoomClient", "RoomProtocol", "MediaGraph",
-                "MediaNodes",
+                "MediaNodes", "GraphFile",
                 log,
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
@@ -104,6 +107,7 @@ let package = Package(
             name: "readme", dependencies: ["ConnectLiveSDK"], path: "examples/readme", swiftSettings: strict),
         // Tests
         tests(of: "MediaGraph"),
+        tests(of: "GraphFile", with: ["MediaGraph"]),
         tests(of: "GStreamerKit", with: ["MediaGraph"]),
         tests(of: "MediaNodes", with: ["MediaGraph", "GStreamerKit"]),
         tests(of: "RTP"),

@@ -20,6 +20,8 @@ public struct GraphProblem: Sendable, Hashable, CustomStringConvertible {
     public let kind: Kind
     /// The node that it is about, if it is about one.
     public let node: String?
+    /// Every node that it is about.
+    public let nodes: [String]
     /// The setting of the node that it is about, if it is about one.
     public let setting: String?
     /// The link that it is about, if it is about one.
@@ -31,10 +33,11 @@ public struct GraphProblem: Sendable, Hashable, CustomStringConvertible {
 
     public init(
         _ kind: Kind, node: String? = nil, setting: String? = nil, link: Link? = nil, _ message: String,
-        accepted: [String] = []
+        accepted: [String] = [], nodes: [String]? = nil
     ) {
         self.kind = kind
         self.node = node
+        self.nodes = nodes ?? node.map { [$0] } ?? []
         self.setting = setting
         self.link = link
         self.message = message
@@ -174,7 +177,8 @@ extension MediaGraph {
                     accepted: names))
             return nil
         }
-        guard let kind = kinds.kind(named: node.kind) else { return nil }
+        // A port that could not be settled follows from what is unknown at the other end.
+        guard let kind = kinds.kind(named: node.kind), !reference.port.isEmpty else { return nil }
         let ports = isOutput ? kind.outputs : kind.inputs
         if let port = ports.first(where: { $0.matches(reference.port) }) { return port }
         let side = isOutput ? "output" : "input"
@@ -191,10 +195,10 @@ extension MediaGraph {
         nodes.flatMap { node in
             guard let kind = kinds.kind(named: node.kind) else { return [GraphProblem]() }
             let inputs = kind.inputs.filter { port in
-                port.isRequired && !links.contains { $0.to.node == node.name && port.matches($0.to.port) }
+                port.isRequired && !links.contains { $0.to.node == node.name && $0.to.mayBe(port) }
             }
             let outputs = kind.outputs.filter { port in
-                port.isRequired && !links.contains { $0.from.node == node.name && port.matches($0.from.port) }
+                port.isRequired && !links.contains { $0.from.node == node.name && $0.from.mayBe(port) }
             }
             return inputs.map {
                 GraphProblem(.unconnected, node: node.name, "Nothing feeds \(node.name).\($0.name).")
@@ -228,7 +232,9 @@ extension MediaGraph {
             open.removeAll { ends.contains($0.to.node) }
         }
         guard !left.isEmpty else { return [] }
-        return [GraphProblem(.cycle, "These nodes feed one another in a circle: \(left.listed).")]
+        return [
+            GraphProblem(.cycle, "These nodes feed one another in a circle: \(left.listed).", nodes: left.sorted())
+        ]
     }
 
     private func problemsOfBindings(_ kinds: any NodeCatalogue, _ bound: BoundNames) -> [GraphProblem] {
@@ -296,6 +302,11 @@ extension SettingContract.Domain {
         case .choice(let choices): "one of \(choices.joined(separator: ", "))"
         }
     }
+}
+
+extension PortReference {
+    /// Whether this names the port, or is still open.
+    fileprivate func mayBe(_ port: Port) -> Bool { self.port.isEmpty || port.matches(self.port) }
 }
 
 extension Set<MediaKind> {

@@ -1,0 +1,139 @@
+internal import MediaGraph
+
+/// One thing that is wrong with a graph file.
+public struct GraphFileProblem: Sendable, Hashable {
+    /// Where it is; nil when it is about the file as a whole or about what was set beside it.
+    public var place: GraphPlace?
+    /// One sentence, with the nearest right word where there is one.
+    public var message: String
+    /// The words that would be taken there, where they can be listed.
+    public var accepted: [String]
+
+    public init(_ place: GraphPlace?, _ message: String, accepted: [String] = []) {
+        self.place = place
+        self.message = message
+        self.accepted = accepted
+    }
+}
+
+/// The problems of one file, as a list that is added to while the file is read.
+struct ProblemList {
+    /// More would not be read by anybody; what hides behind them shows once these are gone.
+    static let longest = 100
+
+    private(set) var problems: [GraphFileProblem] = []
+    private(set) var omitted = 0
+
+    mutating func add(_ place: GraphPlace?, _ message: String, accepted: [String] = []) {
+        let problem = GraphFileProblem(place, message, accepted: accepted)
+        guard problems.count < Self.longest else {
+            omitted += 1
+            return
+        }
+        if !problems.contains(problem) { problems.append(problem) }
+    }
+
+    /// A word that is none of those that are taken.
+    mutating func addUnknown(_ what: String, _ word: String, at place: GraphPlace?, accepted: [String]) {
+        let hint = word.nearest(among: accepted).map { "; did you mean \"\($0)\"?" } ?? "."
+        add(place, "\(what) \"\(word.clipped)\"\(hint)", accepted: accepted)
+    }
+
+    /// In the order of the file; what has no place comes first.
+    var sorted: [GraphFileProblem] {
+        let ordered = problems.enumerated().sorted { left, right in
+            let places = (left.element.place, right.element.place)
+            if places.0 == places.1 { return left.offset < right.offset }
+            guard let first = places.0 else { return true }
+            guard let second = places.1 else { return false }
+            return first < second
+        }.map(\.element)
+        guard omitted > 0 else { return ordered }
+        return ordered + [GraphFileProblem(nil, "There are \(omitted) more problems; they show when these are gone.")]
+    }
+}
+
+extension String {
+    /// The text in a length that a sentence can hold.
+    var clipped: String { count > 60 ? prefix(57) + "..." : self }
+}
+
+extension GraphReading {
+    /// Columns of an excerpt; a longer line is shown around the place.
+    private static let excerptWidth = 100
+    /// More than so many accepted words are for `connectlive nodes`, not for a line below a sentence.
+    private static let longestAcceptedList = 40
+
+    /// The problems as text for people: `path:line:column: sentence`, the line itself with a mark below the place, and
+    /// what would be taken there. Ends with a line feed; empty when there is no problem.
+    public func report(path: String) -> String {
+        let lines = text.map(FileLines.init)
+        return problems.map { problem in
+            guard let place = problem.place else { return "\(path): \(problem.message)\n" + accepted(problem) }
+            return "\(path):\(place): \(problem.message)\n" + excerpt(at: place, of: lines) + accepted(problem)
+        }.joined()
+    }
+
+    private func excerpt(at place: GraphPlace, of lines: FileLines?) -> String {
+        guard let line = lines?[place.line] else { return "" }
+        let scalars = Array(line.unicodeScalars)
+        let first = max(0, min(place.column - 1 - Self.excerptWidth * 2 / 3, scalars.count - Self.excerptWidth))
+        let shown = scalars[first..<min(scalars.count, first + Self.excerptWidth)]
+        // A tab takes as much room above the mark as below it.
+        let before = shown.prefix(max(0, place.column - 1 - first)).map { $0 == "\t" ? "\t" : " " }.joined()
+        let text = shown.map { $0.properties.generalCategory == .control && $0 != "\t" ? " " : String($0) }.joined()
+        let number = "\(place.line)"
+        let margin = String(repeating: " ", count: number.count)
+        return "  \(number) | \(text)\n  \(margin) | \(before)^\n"
+    }
+
+    private func accepted(_ problem: GraphFileProblem) -> String {
+        guard !problem.accepted.isEmpty else { return "" }
+        let listed = problem.accepted.prefix(Self.longestAcceptedList)
+        let rest = problem.accepted.count - listed.count
+        let words = listed.joined(separator: ", ") + (rest > 0 ? " and \(rest) more" : "")
+        return "  accepted here: \(words)\n"
+    }
+}
+
+/// The lines of a text, parted where YAML parts them.
+struct FileLines {
+    private let lines: [Substring.UnicodeScalarView]
+
+    init(_ text: String) {
+        var lines: [Substring.UnicodeScalarView] = []
+        let scalars = text.unicodeScalars
+        var start = scalars.startIndex
+        var index = start
+        while index < scalars.endIndex {
+            let scalar = scalars[index]
+            let next = scalars.index(after: index)
+            if scalar.isYAMLBreak {
+                lines.append(scalars[start..<index])
+                // Two scalars, one break.
+                let isPair = scalar == "\r" && next < scalars.endIndex && scalars[next] == "\n"
+                start = isPair ? scalars.index(after: next) : next
+                index = start
+            } else {
+                index = next
+            }
+        }
+        lines.append(scalars[start...])
+        self.lines = lines
+    }
+
+    /// The line of this number, counted from 1.
+    subscript(number: Int) -> String? {
+        lines.indices.contains(number - 1) ? String(lines[number - 1]) : nil
+    }
+}
+
+extension Unicode.Scalar {
+    /// Whether libyaml counts a line here (YAML 1.1 section 5.4).
+    var isYAMLBreak: Bool {
+        switch self {
+        case "\n", "\r", "\u{85}", "\u{2028}", "\u{2029}": true
+        default: false
+        }
+    }
+}

@@ -1,0 +1,183 @@
+/// The variables of a file, filled in where `${name}` or `${name:-default}` stands.
+struct Variables {
+    private struct Entry {
+        var variable: GraphVariable
+        /// Where the default stands.
+        var defaultPlace: GraphPlace?
+        /// Where it is first used; nil while it is only declared.
+        var use: GraphPlace?
+        var declaration: GraphPlace?
+    }
+
+    private let given: [String: String]
+    private var entries: [String: Entry] = [:]
+
+    init(given: [String: String]) {
+        self.given = given
+    }
+
+    /// Used ones first, in the order of the file.
+    var listed: [GraphVariable] {
+        entries.values.sorted { left, right in
+            let places = (left.use, right.use)
+            switch places {
+            case (let first?, let second?): return first < second
+            case (nil, nil): return left.variable.name < right.variable.name
+            default: return places.0 != nil
+            }
+        }.map(\.variable)
+    }
+
+    // MARK: Declarations
+
+    mutating func declare(_ tree: Tree, _ problems: inout ProblemList) {
+        guard case .map(let declarations, _) = tree else {
+            problems.add(
+                tree.place,
+                "\"variables\" is a map of names and what they stand for, such as camera: Which camera, not "
+                    + "\(tree.noun).")
+            return
+        }
+        for entry in declarations {
+            guard Self.isName(entry.key.text) else {
+                problems.add(
+                    entry.key.place,
+                    "\"\(entry.key.text.clipped)\" is no name of a variable: letters, digits, - and _, a letter first.")
+                continue
+            }
+            var variable = GraphVariable(name: entry.key.text, value: given[entry.key.text])
+            var defaultPlace: GraphPlace?
+            switch entry.value {
+            case .scalar(let scalar):
+                variable.summary = scalar.isNull ? nil : scalar.text
+            case .map(let parts, _):
+                for part in parts {
+                    guard case .scalar(let scalar) = part.value else {
+                        problems.add(part.value.place, "A text is needed here, not \(part.value.noun).")
+                        continue
+                    }
+                    switch part.key.text {
+                    case "summary": variable.summary = scalar.text
+                    case "default":
+                        variable.defaultValue = scalar.text
+                        variable.value = variable.value ?? scalar.text
+                        defaultPlace = scalar.place
+                    default:
+                        problems.addUnknown(
+                            "A variable has no", part.key.text, at: part.key.place, accepted: ["summary", "default"])
+                    }
+                }
+            case .list(_, let place):
+                problems.add(place, "A text that says what the variable stands for is needed here, not a list.")
+            }
+            entries[variable.name] = Entry(
+                variable: variable, defaultPlace: defaultPlace, declaration: entry.key.place)
+        }
+    }
+
+    // MARK: Use
+
+    /// The scalar with its variables filled in; nil, with the problem told, where that cannot be.
+    mutating func fillIn(_ scalar: Tree.Scalar, _ problems: inout ProblemList) -> Tree.Scalar? {
+        guard scalar.text.contains("${") else { return scalar }
+        var filled = ""
+        var isFine = true
+        var hasVariable = false
+        var rest = scalar.text[...]
+        while let dollar = rest.firstRange(of: "${") {
+            let before = rest[..<dollar.lowerBound]
+            if before.hasSuffix("$") {
+                // "$${" is the text "${".
+                filled += before + "{"
+                rest = rest[dollar.upperBound...]
+                continue
+            }
+            filled += before
+            guard let end = rest[dollar.upperBound...].firstIndex(of: "}") else {
+                problems.add(
+                    scalar.place,
+                    "\"\(rest[dollar.lowerBound...].description.clipped)\" has no } at its end; \"$${\" would "
+                        + "be the text itself.")
+                return nil
+            }
+            hasVariable = true
+            if let value = value(of: rest[dollar.upperBound..<end], at: scalar.place, &problems) {
+                filled += value
+            } else {
+                isFine = false
+            }
+            rest = rest[rest.index(after: end)...]
+        }
+        guard isFine else { return nil }
+        return Tree.Scalar(
+            text: filled + rest, isQuoted: scalar.isQuoted, place: scalar.place, wasFilledIn: hasVariable)
+    }
+
+    /// The value of what stands between the braces.
+    private mutating func value(
+        of reference: Substring, at place: GraphPlace, _ problems: inout ProblemList
+    ) -> String? {
+        let parts = reference.firstRange(of: ":-")
+        let name = String(parts.map { reference[..<$0.lowerBound] } ?? reference)
+        let defaultValue = parts.map { String(reference[$0.upperBound...]) }
+        guard Self.isName(name) else {
+            problems.add(
+                place,
+                "\"${\(reference.description.clipped)}\" is no variable: ${name} or ${name:-default} is, with letters, "
+                    + "digits, - and _ in the name, a letter first.")
+            return nil
+        }
+        if let defaultValue, defaultValue.contains("${") {
+            problems.add(place, "The default of \"\(name)\" holds another variable; a default is plain text.")
+            return nil
+        }
+        var entry = entries[name] ?? Entry(variable: GraphVariable(name: name))
+        entry.use = min(entry.use ?? place, place)
+        if let defaultValue {
+            if let other = entry.variable.defaultValue, other != defaultValue, let otherPlace = entry.defaultPlace {
+                problems.add(
+                    place,
+                    "\"\(name)\" has the default \"\(defaultValue.clipped)\" here and \"\(other.clipped)\" in line "
+                        + "\(otherPlace.line); one of them is enough.")
+            }
+            entry.variable.defaultValue = entry.variable.defaultValue ?? defaultValue
+            entry.defaultPlace = entry.defaultPlace ?? place
+        }
+        entry.variable.value = given[name] ?? entry.variable.defaultValue
+        entries[name] = entry
+        return entry.variable.value
+    }
+
+    // MARK: At the end
+
+    /// What is only known when the whole file was read: variables without a value, unused ones, values for none.
+    mutating func finish(_ problems: inout ProblemList) {
+        for entry in entries.values {
+            let name = entry.variable.name
+            if let use = entry.use, entry.variable.value == nil {
+                problems.add(
+                    use, "\"\(name)\" has no value: give one with --set \(name)=..., or a default with ${\(name):-...}."
+                )
+            }
+            if entry.use == nil, let declaration = entry.declaration {
+                problems.addUnknown(
+                    "Nothing in the file uses the variable", name, at: declaration, accepted: usedNames)
+            }
+        }
+        for name in given.keys.sorted() where entries[name] == nil {
+            problems.addUnknown("--set: the file has no variable", name, at: nil, accepted: usedNames)
+        }
+    }
+
+    private var usedNames: [String] { entries.values.filter { $0.use != nil }.map(\.variable.name).sorted() }
+
+    static func isName(_ text: String) -> Bool {
+        let scalars = text.unicodeScalars
+        guard let first = scalars.first, first.isASCII, first.properties.isAlphabetic || first == "_" else {
+            return false
+        }
+        return scalars.allSatisfy {
+            $0.isASCII && ($0.properties.isAlphabetic || ("0"..."9").contains($0) || $0 == "-" || $0 == "_")
+        }
+    }
+}

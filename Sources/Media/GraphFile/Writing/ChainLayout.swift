@@ -1,0 +1,246 @@
+internal import MediaGraph
+
+/// A graph taken apart into chains and tees, as a person would write it down.
+///
+/// Ports are left out where reading settles them the same way; the layout is read back to be sure.
+struct ChainLayout {
+    struct Chain {
+        /// The port of a node elsewhere at which the chain begins.
+        var start: PortReference?
+        var items: [Item]
+    }
+
+    indirect enum Item {
+        /// A node, by its index in the graph.
+        case node(Int)
+        case tee([Item])
+        /// The node or port elsewhere that is fed; ports that are left open are empty.
+        case join(PortReference)
+    }
+
+    let graph: MediaGraph
+    private(set) var chains: [Chain] = []
+
+    init(_ graph: MediaGraph, catalogue: any NodeCatalogue) {
+        let settled = graph.settled(with: catalogue)
+        self.graph = settled
+        var explicit: Set<Int> = []
+        while true {
+            var builder = Builder(graph: settled, catalogue: catalogue, explicit: explicit)
+            chains = builder.build()
+            let found = Set(fragment.settledLinks(nodes: settled.nodes, with: catalogue))
+            let lost = settled.links.indices.filter { !found.contains(settled.links[$0]) && !explicit.contains($0) }
+            if lost.isEmpty { return }
+            explicit.formUnion(lost)
+        }
+    }
+
+    /// The links in the order in which reading finds them, ports open where the layout leaves them open.
+    private var fragment: [Link] {
+        var links: [Link] = []
+        for chain in chains { append(chain.items, after: chain.start, to: &links) }
+        return links
+    }
+
+    private func append(_ items: [Item], after start: PortReference?, to links: inout [Link]) {
+        var previous = start
+        for item in items {
+            switch item {
+            case .node(let index):
+                let port = PortReference(node: graph.nodes[index].name, port: "")
+                if let previous { links.append(Link(from: previous, to: port)) }
+                previous = port
+            case .tee(let items):
+                append(items, after: previous, to: &links)
+            case .join(let port):
+                if let previous { links.append(Link(from: previous, to: port)) }
+                previous = nil
+            }
+        }
+    }
+
+    /// The indices of the nodes that stand within.
+    static func nodes(in items: [Item]) -> [Int] {
+        items.flatMap { item -> [Int] in
+            switch item {
+            case .node(let index): [index]
+            case .tee(let items): nodes(in: items)
+            case .join: []
+            }
+        }
+    }
+}
+
+extension [Link] {
+    fileprivate func settledLinks(nodes: [Node], with catalogue: any NodeCatalogue) -> [Link] {
+        MediaGraph(nodes: nodes, links: self).settled(with: catalogue).links
+    }
+}
+
+/// Takes one graph apart.
+private struct Builder {
+    /// Tees in tees deeper than this become chains of their own: nobody counts so many dashes.
+    private static let deepestTee = 4
+
+    let graph: MediaGraph
+    let catalogue: any NodeCatalogue
+    /// Links that are written with both ports.
+    let explicit: Set<Int>
+
+    private var indexOfNode: [String: Int] = [:]
+    /// By node: the links out of it.
+    private var outgoing: [[Int]]
+    /// By node: the link by which it follows the node before it; nil where a chain begins with it.
+    private var carrier: [Int?]
+    /// By node: how many nodes follow it at most, itself counted.
+    private var length: [Int]
+    /// By node: how many links lead out of it and out of all that follow it.
+    private var size: [Int]
+    /// Chains that begin at a port of a node that was passed.
+    private var waiting: [ChainLayout.Chain] = []
+
+    init(graph: MediaGraph, catalogue: any NodeCatalogue, explicit: Set<Int>) {
+        self.graph = graph
+        self.catalogue = catalogue
+        self.explicit = explicit
+        for (index, node) in graph.nodes.enumerated() where indexOfNode[node.name] == nil {
+            indexOfNode[node.name] = index
+        }
+        outgoing = Array(repeating: [], count: graph.nodes.count)
+        carrier = Array(repeating: nil, count: graph.nodes.count)
+        length = Array(repeating: 1, count: graph.nodes.count)
+        size = Array(repeating: 0, count: graph.nodes.count)
+        var incoming: [[Int]] = outgoing
+        for (index, link) in graph.links.enumerated() {
+            if let source = indexOfNode[link.from.node] { outgoing[source].append(index) }
+            if let target = indexOfNode[link.to.node] { incoming[target].append(index) }
+        }
+        for node in graph.nodes.indices { carrier[node] = carrier(of: node, incoming[node]) }
+        measure()
+    }
+
+    mutating func build() -> [ChainLayout.Chain] {
+        var chains: [ChainLayout.Chain] = []
+        for node in graph.nodes.indices where carrier[node] == nil {
+            chains.append(ChainLayout.Chain(start: nil, items: items(from: node, depth: 0)))
+            // Walking one may find more.
+            while !waiting.isEmpty { chains.append(follow(waiting.removeFirst())) }
+        }
+        // Links from nodes that are not in the graph: written all the same, so that reading tells what is wrong.
+        for link in graph.links where indexOfNode[link.from.node] == nil {
+            chains.append(ChainLayout.Chain(start: link.from, items: [.join(link.to)]))
+        }
+        return chains
+    }
+
+    // MARK: Who follows whom
+
+    private func source(of link: Int) -> Int? { indexOfNode[graph.links[link].from.node] }
+
+    private func target(of link: Int) -> Int? { indexOfNode[graph.links[link].to.node] }
+
+    private func carrier(of node: Int, _ incoming: [Int]) -> Int? {
+        // What several sources feed through like ports stands for itself, and they join it by name.
+        let isMixer = catalogue.kind(named: graph.nodes[node].kind)?.inputs.contains(where: \.isRepeated) ?? false
+        if isMixer || indexOfNode[graph.nodes[node].name] != node { return nil }
+        return incoming.first { link in
+            guard !explicit.contains(link), let source = source(of: link) else { return false }
+            // In a circle somebody has to be first.
+            var before: Int? = source
+            while let current = before {
+                if current == node { return false }
+                before = carrier[current].flatMap { self.source(of: $0) }
+            }
+            return true
+        }
+    }
+
+    private mutating func measure() {
+        // From each end of the forest up to its root.
+        for end in graph.nodes.indices {
+            var count = 1
+            var current = end
+            size[end] += outgoing[end].count
+            while let link = carrier[current], let before = source(of: link) {
+                count += 1
+                length[before] = max(length[before], count)
+                size[before] += outgoing[end].count
+                current = before
+            }
+        }
+    }
+
+    // MARK: Chains
+
+    /// A chain that waits: its one link is walked now.
+    private mutating func follow(_ chain: ChainLayout.Chain) -> ChainLayout.Chain {
+        guard case .node(let node)? = chain.items.first else { return chain }
+        return ChainLayout.Chain(start: chain.start, items: items(from: node, depth: 0))
+    }
+
+    private mutating func items(from first: Int, depth: Int) -> [ChainLayout.Item] {
+        var items: [ChainLayout.Item] = []
+        var node: Int? = first
+        while let current = node {
+            items.append(.node(current))
+            node = nil
+            var (here, elsewhere) = linksByPort(of: current)
+            let next = next(after: current, here)
+            here.removeAll { $0 == next }
+            if depth >= Self.deepestTee {
+                elsewhere = here + elsewhere
+                here = []
+            }
+            for link in here { items.append(.tee(branch(link, depth: depth + 1))) }
+            for link in elsewhere { wait(for: link) }
+            guard let next else { continue }
+            if carried(by: next) { node = target(of: next) } else { items.append(join(next)) }
+        }
+        return items
+    }
+
+    /// The links that may stand in the chain, and those that begin chains of their own at one of the node's ports.
+    private func linksByPort(of node: Int) -> ([Int], [Int]) {
+        let open = outgoing[node].filter { !explicit.contains($0) }
+        let port = open.first.map { graph.links[$0].from.port }
+        let here = open.filter { graph.links[$0].from.port == port }
+        return (here, outgoing[node].filter { !here.contains($0) })
+    }
+
+    private func carried(by link: Int) -> Bool { target(of: link).flatMap { carrier[$0] } == link }
+
+    /// Of several links the one that the chain goes on with: not into a branch, and as far as possible.
+    private func next(after node: Int, _ links: [Int]) -> Int? {
+        let following = links.filter(carried)
+        guard !following.isEmpty else { return links.last }
+        func isBranch(_ link: Int) -> Bool {
+            guard let target = target(of: link) else { return true }
+            let (from, to) = (graph.nodes[node], graph.nodes[target])
+            return (to.branch != nil && to.branch != from.branch) || (to.isOptional && !from.isOptional)
+        }
+        let main = following.filter { !isBranch($0) }
+        // Of equal ones the last: a person writes branches first.
+        return (main.isEmpty ? following : main).max { left, right in
+            let targets = (target(of: left) ?? node, target(of: right) ?? node)
+            return (length[targets.0], size[targets.0]) <= (length[targets.1], size[targets.1])
+        }
+    }
+
+    private mutating func branch(_ link: Int, depth: Int) -> [ChainLayout.Item] {
+        if carried(by: link), let target = target(of: link) { return items(from: target, depth: depth) }
+        return [join(link)]
+    }
+
+    private mutating func wait(for link: Int) {
+        let items = carried(by: link) ? target(of: link).map { [ChainLayout.Item.node($0)] } : nil
+        waiting.append(ChainLayout.Chain(start: graph.links[link].from, items: items ?? [join(link)]))
+    }
+
+    /// The port is named where the node has several inputs.
+    private func join(_ link: Int) -> ChainLayout.Item {
+        let port = graph.links[link].to
+        let inputs = target(of: link).flatMap { catalogue.kind(named: graph.nodes[$0].kind) }?.inputs ?? []
+        let isOnly = inputs.count == 1 && !inputs[0].isRepeated
+        return .join(isOnly && !explicit.contains(link) ? PortReference(node: port.node, port: "") : port)
+    }
+}

@@ -1,0 +1,105 @@
+public import MediaGraph
+
+extension GraphDocument {
+    /// The document as a YAML file that reads as the same graph. Variables are gone: their values stand in their place.
+    public func yaml(with catalogue: any NodeCatalogue) -> String {
+        let text = GraphWriter(self, catalogue).tree.yaml(indent: 0)
+        return String(text.drop { $0 == "\n" })
+    }
+
+    /// The document as a JSON file that reads as the same graph. Variables are gone: their values stand in their place.
+    public func json(with catalogue: any NodeCatalogue) -> String {
+        GraphWriter(self, catalogue).tree.json() + "\n"
+    }
+}
+
+/// Writes one document.
+private struct GraphWriter {
+    private let document: GraphDocument
+    private let layout: ChainLayout
+
+    /// What nodes within say unless they say something else.
+    private struct Inherited {
+        var branch: String?
+        var isOptional = false
+    }
+
+    init(_ document: GraphDocument, _ catalogue: any NodeCatalogue) {
+        self.document = document
+        layout = ChainLayout(document.graph, catalogue: catalogue)
+    }
+
+    var tree: OutputTree {
+        var entries: [OutputTree.Entry] = []
+        if let description = document.description {
+            entries.append(OutputTree.Entry("description", .text(escaped(description))))
+        }
+        let chains = layout.chains.map { chain -> OutputTree in
+            guard let start = chain.start else { return .list(steps(chain.items, Inherited())) }
+            let (marks, inherited) = marks(for: chain.items, Inherited())
+            return .list(
+                [.map([OutputTree.Entry(StepKey.from, .text(escaped("\(start)")))] + marks)]
+                    + steps(chain.items, inherited))
+        }
+        entries.append(OutputTree.Entry("chains", .list(chains)))
+        return .map(entries)
+    }
+
+    private func steps(_ items: [ChainLayout.Item], _ inherited: Inherited) -> [OutputTree] {
+        items.map { item in
+            switch item {
+            case .node(let index): return step(layout.graph.nodes[index], inherited)
+            case .tee(let items):
+                let (marks, within) = marks(for: items, inherited)
+                return .map([OutputTree.Entry(StepKey.tee, .list(steps(items, within)))] + marks)
+            case .join(let port): return .map([OutputTree.Entry(StepKey.to, .text(escaped("\(port)")))])
+            }
+        }
+    }
+
+    /// What a tee or a `from` says for all nodes behind it, as far as it holds for all of them.
+    private func marks(
+        for items: [ChainLayout.Item], _ inherited: Inherited
+    ) -> ([OutputTree.Entry], Inherited) {
+        let nodes = ChainLayout.nodes(in: items).map { layout.graph.nodes[$0] }
+        var within = inherited
+        var marks: [OutputTree.Entry] = []
+        if let branch = nodes.first?.branch, branch != inherited.branch, nodes.allSatisfy({ $0.branch != nil }) {
+            within.branch = branch
+            marks.append(OutputTree.Entry(StepKey.branch, .text(escaped(branch))))
+        }
+        if !inherited.isOptional, !nodes.isEmpty, nodes.allSatisfy(\.isOptional) {
+            within.isOptional = true
+            marks.append(OutputTree.Entry(StepKey.optional, .value(.flag(true))))
+        }
+        return (marks, within)
+    }
+
+    private func step(_ node: Node, _ inherited: Inherited) -> OutputTree {
+        let isElement = node.kind.hasPrefix(NodeKind.elementPrefix)
+        let kind = isElement ? String(node.kind.dropFirst(NodeKind.elementPrefix.count)) : node.kind
+        var entries = [OutputTree.Entry(isElement ? StepKey.element : StepKey.node, .text(escaped(kind)))]
+        if node.name != kind { entries.append(OutputTree.Entry(StepKey.name, .text(escaped(node.name)))) }
+        if let branch = node.branch, branch != inherited.branch {
+            entries.append(OutputTree.Entry(StepKey.branch, .text(escaped(branch))))
+        }
+        if node.isOptional, !inherited.isOptional {
+            entries.append(OutputTree.Entry(StepKey.optional, .value(.flag(true))))
+        }
+        let settings = node.settings.sorted { $0.key < $1.key }.map { OutputTree.Entry($0.key, written($0.value)) }
+        entries += settings.filter { !StepKey.all.contains($0.key) }
+        let others = settings.filter { StepKey.all.contains($0.key) }
+        if !others.isEmpty { entries.append(OutputTree.Entry(StepKey.settings, .map(others))) }
+        return entries.count == 1 && !isElement ? .text(escaped(kind)) : .map(entries)
+    }
+
+    private func written(_ value: SettingValue) -> OutputTree {
+        if case .text(let text) = value { .text(escaped(text)) } else { .value(value) }
+    }
+
+    /// Text that looks like a variable is to stay what it is.
+    private func escaped(_ text: String) -> String {
+        text.contains("${")
+            ? text.split(separator: "${", omittingEmptySubsequences: false).joined(separator: "$${") : text
+    }
+}

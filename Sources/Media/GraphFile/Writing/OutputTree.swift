@@ -1,0 +1,179 @@
+internal import MediaGraph
+
+/// What is written out, as YAML or as JSON, in the order in which it stands here.
+indirect enum OutputTree {
+    case value(SettingValue)
+    case list([OutputTree])
+    case map([Entry])
+
+    struct Entry {
+        var key: String
+        var value: OutputTree
+
+        init(_ key: String, _ value: OutputTree) {
+            self.key = key
+            self.value = value
+        }
+    }
+
+    static func text(_ text: String) -> OutputTree { .value(.text(text)) }
+
+    /// Whether it holds nothing but plain values.
+    private var isFlat: Bool {
+        switch self {
+        case .value: true
+        case .list(let items): items.allSatisfy { $0.isValue }
+        case .map(let entries):
+            entries.allSatisfy { entry in
+                if case .list = entry.value { false } else { entry.value.isFlat }
+            }
+        }
+    }
+
+    private var isValue: Bool {
+        if case .value = self { true } else { false }
+    }
+
+    private static let width = 110
+
+    // MARK: JSON
+
+    /// JSON (RFC 8259), a map of plain values on one line where it fits.
+    func json(indent: Int = 0) -> String {
+        let line = jsonLine
+        if isFlat, indent + line.count <= Self.width { return line }
+        let inner = String(repeating: " ", count: indent + 2)
+        let outer = String(repeating: " ", count: indent)
+        switch self {
+        case .value(let value): return value.json
+        case .list(let items):
+            return "[\n" + items.map { inner + $0.json(indent: indent + 2) }.joined(separator: ",\n") + "\n\(outer)]"
+        case .map(let entries):
+            let lines = entries.map { "\(inner)\($0.key.quoted): \($0.value.json(indent: indent + 2))" }
+            return "{\n" + lines.joined(separator: ",\n") + "\n\(outer)}"
+        }
+    }
+
+    private var jsonLine: String {
+        switch self {
+        case .value(let value): value.json
+        case .list(let items): "[" + items.map(\.jsonLine).joined(separator: ", ") + "]"
+        case .map(let entries):
+            "{" + entries.map { "\($0.key.quoted): \($0.value.jsonLine)" }.joined(separator: ", ") + "}"
+        }
+    }
+
+    // MARK: YAML
+
+    /// YAML in block style, a map of plain values in braces where it fits. Stands behind `key:` or `-`, with the space
+    /// or the line break that belongs between them.
+    func yaml(indent: Int, isListItem: Bool = false) -> String {
+        switch self {
+        case .value(.text(let text)) where text.isParagraph: return " " + text.block(indent: indent)
+        case .value(let value): return " " + value.yaml + "\n"
+        case .list(let items) where items.isEmpty: return " []\n"
+        case .map(let entries) where entries.isEmpty: return " {}\n"
+        case .map(let entries):
+            let line = yamlInBraces
+            if isListItem, isFlat, indent + line.count <= Self.width { return " \(line)\n" }
+            let margin = String(repeating: " ", count: indent)
+            let lines = entries.map { "\($0.key.yamlWord):\($0.value.yaml(indent: indent + 2))" }
+            return isListItem ? " " + lines.joined(separator: margin) : "\n" + lines.map { margin + $0 }.joined()
+        case .list(let items):
+            let margin = String(repeating: " ", count: indent)
+            let lines = items.map { "-\($0.yaml(indent: indent + 2, isListItem: true))" }
+            return isListItem ? " " + lines.joined(separator: margin) : "\n" + lines.map { margin + $0 }.joined()
+        }
+    }
+
+    private var yamlInBraces: String {
+        switch self {
+        case .value(let value): value.yaml
+        case .list(let items): "[" + items.map(\.yamlInBraces).joined(separator: ", ") + "]"
+        case .map(let entries):
+            "{" + entries.map { "\($0.key.yamlWord): \($0.value.yamlInBraces)" }.joined(separator: ", ") + "}"
+        }
+    }
+}
+
+extension SettingValue {
+    fileprivate var json: String {
+        switch self {
+        case .flag(let flag): flag ? "true" : "false"
+        case .integer(let number): "\(number)"
+        // Infinities have no form in JSON; no setting's range holds them.
+        case .number(let number): number.isFinite ? number.short : "\"\(number)\""
+        case .text(let text): text.quoted
+        }
+    }
+
+    fileprivate var yaml: String {
+        if case .text(let text) = self { text.yamlWord } else { json }
+    }
+}
+
+extension Double {
+    /// As few digits as give the number again; a whole number without its ".0".
+    var short: String { Int(exactly: self).map { "\($0)" } ?? "\(self)" }
+}
+
+extension String {
+    /// Words that YAML reads as something else, in its versions 1.1 and 1.2.
+    private static let taken: Set<String> = [
+        "null", "true", "false", "yes", "no", "on", "off", "y", "n", "nan", "inf",
+    ]
+
+    /// The text as it is where YAML takes it for a text, else in quotes.
+    var yamlWord: String {
+        let isPlain = utf8.allSatisfy { byte in
+            switch byte {
+            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+                UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "_"), UInt8(ascii: "-"), UInt8(ascii: "."),
+                UInt8(ascii: "/"):
+                true
+            default: false
+            }
+        }
+        guard isPlain, let first, first.isLetter || first == "/", !Self.taken.contains(lowercased()) else {
+            return quoted
+        }
+        return self
+    }
+
+    /// In double quotes, as JSON and YAML both take it.
+    var quoted: String {
+        var text = "\""
+        for scalar in unicodeScalars {
+            switch scalar {
+            case "\"": text += "\\\""
+            case "\\": text += "\\\\"
+            case "\n": text += "\\n"
+            case "\r": text += "\\r"
+            case "\t": text += "\\t"
+            default:
+                if scalar.isYAMLPrintable, !scalar.isYAMLBreak {
+                    text.unicodeScalars.append(scalar)
+                } else {
+                    let digits = String(scalar.value, radix: 16, uppercase: true)
+                    text += "\\u" + String(repeating: "0", count: max(0, 4 - digits.count)) + digits
+                }
+            }
+        }
+        return text + "\""
+    }
+
+    /// Whether it has lines that a block of YAML holds as they are.
+    fileprivate var isParagraph: Bool {
+        let lines = split(separator: "\n", omittingEmptySubsequences: false)
+        return lines.count > 1 && lines[0].first.map { $0 != " " && $0 != "\t" } ?? false
+            && lines.last?.isEmpty == false
+            && unicodeScalars.allSatisfy { $0 == "\n" || ($0.isYAMLPrintable && !$0.isYAMLBreak) }
+    }
+
+    fileprivate func block(indent: Int) -> String {
+        let margin = String(repeating: " ", count: indent)
+        return "|-\n"
+            + split(separator: "\n", omittingEmptySubsequences: false).map { $0.isEmpty ? "\n" : "\(margin)\($0)\n" }
+            .joined()
+    }
+}

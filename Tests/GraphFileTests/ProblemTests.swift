@@ -1,0 +1,184 @@
+import GraphFile
+import MediaGraph
+import Testing
+
+@Suite struct ProblemTests {
+    @Test func `every problem is told at once, with its place and the nearest right word`() {
+        let text = """
+            descripton: A camera
+            chains:
+              - - {node: camrea}
+                - window
+              - - {node: camera, name: a, widht: 640, fps: 1000, format: mjpeg, mirror: yes}
+                - {node: window, name: w}
+              - - {node: file, name: f}
+                - {to: recoding.video}
+              - - {node: recorder, name: recording, path: x.mkv}
+                - {node: "null", name: n}
+              - - {from: a.vidio}
+                - {node: "null", name: m}
+              - - {nod: camera}
+                - {node: "null", name: o}
+            """
+        #expect(
+            problems(text) == [
+                "1:1 A graph file has no \"descripton\"; did you mean \"description\"?",
+                "3:14 \"camrea\" is of the unknown kind \"camrea\"; did you mean \"camera\"?",
+                "5:31 \"a\" (camera) has no setting \"widht\"; did you mean \"width\"?",
+                "5:48 \"a\": fps is 1000, outside 1 to 240 frames/s.",
+                "5:62 \"a\": format is \"mjpeg\", not one of auto, raw, h264.",
+                "5:77 \"a\": mirror is \"yes\" where true or false is needed.",
+                "7:14 \"f\" (file) needs the setting \"path\".",
+                "8:12 There is no node \"recoding\"; did you mean \"recording\"?",
+                "10:14 \"recording\" (recorder) has no output \"out\": it has none.",
+                "12:14 \"a\" (camera) has no output \"vidio\": it has video.",
+                "13:7 This step does not say what it is; did you mean \"node\"?",
+            ])
+    }
+
+    @Test func `steps in the wrong place are told`() {
+        let text = """
+            chains:
+              - - tee: ["null"]
+                - {to: end}
+              - - {node: camera, to: end, tee: [window]}
+                - {from: camera}
+                - {node: "null", name: end}
+              - - {node: camera, name: b}
+                - {to: end}
+                - scale
+                - tee: [{from: camera}, {node: "null", name: x}]
+                - tee: [{to: end}]
+                  branch: side
+                - tee: window
+                - [camera]
+              - camera
+            """
+        #expect(
+            problems(text) == [
+                "2:12 Nothing comes before this tee that could feed it.",
+                "3:12 Nothing comes before this \"to\" that could feed it.",
+                "4:22 \"to\" stands in a step of its own, not beside \"node\".",
+                "4:31 \"tee\" stands in a step of its own, not beside \"node\".",
+                "5:14 \"from\" is the first step of a chain; begin another with \"- - from\".",
+                "8:12 end.in has more than one source.",
+                "9:7 The \"to\" in line 8 ends this chain; what follows needs a chain of its own.",
+                "10:20 A tee takes what comes before it; \"from\" begins a chain.",
+                "11:12 \"branch\" and \"optional\" are said of nodes, and this tee holds none; say them of the node that it "
+                    + "feeds.",
+                "11:18 end.in has more than one source.",
+                "13:12 \"tee\" takes a list of steps, not \"window\".",
+                "14:7 A list stands here where a step is needed; a branch is written {tee: [...]}.",
+                "15:5 A chain is a list of its own, not \"camera\": its first step has two dashes, \"- - camera\".",
+            ])
+    }
+
+    @Test func `two nodes of one name are told with both lines`() {
+        let found = problems(
+            "chains:\n  - - camera\n    - tee: [window]\n    - tee: [{node: \"null\", name: a.b}]\n    - window")
+        #expect(
+            found
+                == [
+                    "4:34 \"a.b\" is no name of a node: it is not empty and holds no dot, which parts a node's name from its "
+                        + "port's.",
+                    "5:7 Two nodes are named \"window\", the other in line 3; a node is named after its kind unless it has a "
+                        + "\"name\" of its own.",
+                ])
+    }
+
+    @Test func `a circle is told with its lines`() {
+        let found = problems(
+            """
+            chains:
+              - - {node: scale, name: a}
+                - {node: scale, name: b}
+                - tee: [window]
+                - {to: a}
+            """)
+        #expect(found == ["2:14 These nodes feed one another in a circle: a, b (lines 2, 3)."])
+    }
+
+    @Test func `media that cannot become one another are told at the link`() {
+        #expect(
+            problems("chains:\n  - - microphone\n    - window") == [
+                "3:7 microphone.audio gives rawAudio but window.in takes rawVideo."
+            ])
+    }
+
+    @Test func `what a catalogue knows about a missing element is said`() {
+        let found = problems("chains:\n  - - camera\n    - {element: x265enc}\n    - window")
+        #expect(found == ["3:17 \"x265enc\": the element x265enc is not installed; Debian has it in a package."])
+    }
+
+    @Test func `keys that stand twice are told together with everything else`() {
+        let text = """
+            chains:
+              - - {node: camera, fps: 5, fps: 6, widht: 3, "fps": 7}
+                - window
+            chains: []
+            """
+        #expect(
+            problems(text) == [
+                "2:30 \"fps\" stands twice in this map; the other is in line 2.",
+                "2:38 \"camera\" (camera) has no setting \"widht\"; did you mean \"width\"?",
+                "2:48 \"fps\" stands twice in this map; the other is in line 2.",
+                "4:1 \"chains\" stands twice in this map; the other is in line 1.",
+            ])
+    }
+
+    @Test(arguments: [
+        ("", "The file is empty; a graph has \"chains\"."),
+        ("# nothing\n", "The file is empty; a graph has \"chains\"."),
+        ("- camera", "1:1 A graph file is a map with \"chains\" in it, not a list."),
+        ("camera", "1:1 A graph file is a map with \"chains\" in it, not \"camera\"."),
+        ("description: x", "1:1 The file has no \"chains\": lists of nodes, each feeding the next."),
+        ("chains: []", "1:9 \"chains\" holds no chain: the graph has no nodes."),
+        ("chains: [[]]", "1:10 The chain holds no step."),
+        ("chains: {}", "1:9 \"chains\" is a list of chains, not a map."),
+        ("chains:", "1:8 \"chains\" is a list of chains, not nothing."),
+        ("chains:\n\t- - camera", "2:1 A tab stands in the indentation; YAML takes spaces alone there."),
+        ("chains:\n  - -\tcamera\n    - win:dow: x", nil),
+        ("a: &x 1\nb: *x", nil),
+        (
+            "chains: [[{node: camera, device: ${camera:-auto}}]]",
+            "1:35 YAML: did not find expected ',' or '}' while parsing a flow mapping, begun in line 1, column 11; inside "
+                + "braces a text with ${...} needs quotes."
+        ),
+        ("chains: [[camera, window]]\n---\nchains: []", nil),
+        ("chains: [[camera, window]", nil),
+        ("a: b: c", nil),
+        ("chains: [[camera, {node: window, title: \"x\u{0}y\"}]]", nil),
+        ("chains: [[camera, @window]]", nil),
+    ])
+    func `files that are no graphs get one sentence`(text: String, sentence: String?) {
+        let found = problems(text)
+        #expect(found.count >= 1)
+        if let sentence { #expect(found == [sentence]) }
+        #expect(found.allSatisfy { $0.hasSuffix(".") }, "\(found)")
+    }
+
+    @Test func `encodings other than UTF-8 are told`() {
+        let utf16: [UInt8] = [0xFF, 0xFE, 0x63, 0x00]
+        #expect(
+            GraphReading(utf16, catalogue: TestKinds()).problems.first?.message
+                == "The file is UTF-16; save it as UTF-8.")
+        let latin = Array("chains:\n  - - {node: window, title: Caf".utf8) + [0xE9] + Array("}".utf8)
+        let problem = GraphReading(latin, catalogue: TestKinds()).problems.first
+        #expect(problem?.place == GraphPlace(line: 2, column: 32))
+        let marked = [0xEF, 0xBB, 0xBF] + Array("chains:\n  - - camera\n    - window".utf8)
+        #expect(GraphReading(marked, catalogue: TestKinds()).problems.isEmpty)
+    }
+
+    @Test func `the report shows the line, marks the place and lists what is accepted`() {
+        let reading = read("chains:\r\n  - - {node: camera, form: raw}\r\n    - window\r\n", ["x": "1"])
+        #expect(
+            reading.report(path: "graph.yaml") == """
+                graph.yaml: --set: the file has no variable "x".
+                graph.yaml:2:22: "camera" (camera) has no setting "form"; did you mean "format"?
+                  2 |   - - {node: camera, form: raw}
+                    |                      ^
+                  accepted here: device, width, height, fps, mirror, format
+
+                """)
+    }
+}
