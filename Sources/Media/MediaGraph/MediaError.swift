@@ -8,11 +8,14 @@ public struct MediaError: Error, Sendable, CustomStringConvertible {
     public let message: String
     /// What was reported underneath, if anything was.
     public let cause: String?
+    /// The node of the graph that it is about, if it is about one.
+    public let node: String?
 
-    public init(code: String, message: String, cause: String? = nil) {
+    public init(code: String, message: String, cause: String? = nil, node: String? = nil) {
         self.code = code
         self.message = message
         self.cause = cause
+        self.node = node
     }
 
     public var description: String { "\(message) [\(code)]" }
@@ -22,6 +25,9 @@ public struct MediaError: Error, Sendable, CustomStringConvertible {
 extension MediaError {
     public enum Code {
         public static let graphInvalid = "graph.invalid"
+        public static let formatClash = "graph.format-clash"
+        public static let settingFixed = "graph.setting-fixed"
+        public static let editFailed = "graph.edit-failed"
         public static let elementMissing = "element.missing"
         public static let elementFailed = "element.failed"
         public static let fileNotFound = "file.not-found"

@@ -1,0 +1,74 @@
+/// What will happen when a graph runs: every node with its elements, every link with its format, and what is expected.
+public struct GraphPlan: Sendable, Hashable, Codable {
+    /// The graph that was planned, its ports settled.
+    public var source: MediaGraph
+    /// In an order where each comes after those that feed it, with the nodes that the planner put in.
+    public var nodes: [NodePlan]
+    public var links: [LinkPlan]
+
+    public init(source: MediaGraph, nodes: [NodePlan], links: [LinkPlan]) {
+        self.source = source
+        self.nodes = nodes
+        self.links = links
+    }
+
+    public func node(_ name: String) -> NodePlan? {
+        nodes.first { $0.name == name }
+    }
+
+    /// The links into a node, in their order.
+    public func links(into node: String) -> [LinkPlan] {
+        links.filter { $0.link.to.node == node }
+    }
+
+    public func links(outOf output: PortReference) -> [LinkPlan] {
+        links.filter { $0.link.from == output }
+    }
+
+    /// The graph with the nodes that the planner put in.
+    public var expanded: MediaGraph {
+        MediaGraph(nodes: nodes.map(\.node), links: links.map(\.link))
+    }
+
+    /// Names of the nodes at which media ends: renderers, recorders, outputs.
+    public var ends: [String] {
+        nodes.filter { node in !links.contains { $0.link.from.node == node.name } }.map(\.name)
+    }
+
+    /// Seconds from capture until the slowest way into a node has been rendered, recorded or handed on there.
+    public func latency(of name: String) -> Double {
+        guard let plan = node(name) else { return 0 }
+        let before = links(into: name).map { latency(of: $0.link.from.node) }.max() ?? 0
+        return before + plan.latency
+    }
+
+    /// Names of the nodes that encode.
+    public var encoders: [String] {
+        nodes.filter { plan in
+            plan.formats.values.contains { $0.kind == .encodedVideo || $0.kind == .encodedAudio }
+                && links(into: plan.name).contains { $0.format.kind == .rawVideo || $0.format.kind == .rawAudio }
+        }.map(\.name)
+    }
+
+    /// The most that all queues together may hold, in bytes, as far as it is known.
+    public var queuedBytes: Int {
+        nodes.flatMap(\.queues).compactMap(\.mostBytes).reduce(0, +)
+            + links.compactMap { $0.queue?.mostBytes }.reduce(0, +)
+    }
+
+    /// How many elements the nodes have; tees and their queues come on top.
+    public var elementCount: Int { nodes.map(\.elements.count).reduce(0, +) }
+}
+
+/// A link, what travels along it, and the queue that keeps its branch apart from the others, if it needs one.
+public struct LinkPlan: Sendable, Hashable, Codable {
+    public var link: Link
+    public var format: MediaFormat
+    public var queue: QueuePlan?
+
+    public init(_ link: Link, _ format: MediaFormat, queue: QueuePlan? = nil) {
+        self.link = link
+        self.format = format
+        self.queue = queue
+    }
+}

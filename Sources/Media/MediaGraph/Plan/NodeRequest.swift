@@ -1,0 +1,72 @@
+/// What a node is asked to plan: itself, what comes in, who takes what comes out, and what the machine has.
+public struct NodeRequest: Sendable {
+    public let node: Node
+    public let kind: NodeKind
+    /// What comes in, by the name of the input, in the order of the links.
+    public let inputs: [(port: String, format: MediaFormat)]
+    /// The outputs that something takes.
+    public let usedOutputs: Set<String>
+    /// The inputs whose media goes to others too, so that changing it in place needs a copy.
+    public let sharedInputs: Set<String>
+    public let environment: any PlanEnvironment
+
+    public init(
+        _ node: Node, _ kind: NodeKind, inputs: [(port: String, format: MediaFormat)] = [],
+        usedOutputs: Set<String> = [], sharedInputs: Set<String> = [], environment: any PlanEnvironment
+    ) {
+        self.node = node
+        self.kind = kind
+        self.inputs = inputs
+        self.usedOutputs = usedOutputs
+        self.sharedInputs = sharedInputs
+        self.environment = environment
+    }
+
+    public var name: String { node.name }
+
+    /// What comes into an input; nil when nothing does.
+    public func input(_ port: String) -> MediaFormat? {
+        inputs.first { $0.port == port }?.format
+    }
+
+    private func value(_ setting: String) -> SettingValue? {
+        node.setting(setting, of: kind)
+    }
+
+    public func integer(_ setting: String) -> Int? { value(setting)?.integer }
+    public func number(_ setting: String) -> Double? { value(setting)?.number }
+    public func flag(_ setting: String) -> Bool { value(setting)?.flag ?? false }
+    public func text(_ setting: String) -> String { value(setting)?.text ?? "" }
+    public func isGiven(_ setting: String) -> Bool { node.settings[setting] != nil }
+}
+
+extension Node {
+    /// The value of a setting, its kind's default where none is given. Traps when the kind has no such setting.
+    public func setting(_ name: String, of kind: NodeKind) -> SettingValue? {
+        guard let contract = kind.setting(name) else { preconditionFailure("\(kind.name) has no setting \(name)") }
+        return settings[name] ?? contract.defaultValue
+    }
+}
+
+extension SettingValue {
+    public var integer: Int? {
+        if case .integer(let value) = self { value } else { nil }
+    }
+
+    /// A whole number counts as a number.
+    public var number: Double? {
+        switch self {
+        case .number(let value): value
+        case .integer(let value): Double(value)
+        default: nil
+        }
+    }
+
+    public var flag: Bool? {
+        if case .flag(let value) = self { value } else { nil }
+    }
+
+    public var text: String? {
+        if case .text(let value) = self { value } else { nil }
+    }
+}

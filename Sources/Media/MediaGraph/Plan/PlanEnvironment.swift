@@ -1,0 +1,52 @@
+/// The machine as the planner sees it: what is installed, plugged in and readable. Tests make up their own.
+///
+/// All of it may block for some tens of milliseconds.
+public protocol PlanEnvironment: Sendable {
+    /// Whether a GStreamer element is installed.
+    func hasElement(_ factory: String) -> Bool
+    /// Whether an element can really be used: the driver of an installed hardware encoder may be missing.
+    func canOpen(_ factory: String) -> Bool
+    /// The Debian package that brings an element.
+    func package(ofElement factory: String) -> String
+    /// The camera that a camera node's `device` names. Throws `camera.absent` or `camera.busy`.
+    func camera(_ device: String) throws(MediaError) -> CameraDevice
+    /// What a file holds. Throws `file.not-found`, `file.unreadable` and their kin.
+    func file(_ path: String) throws(MediaError) -> MediaFileInfo
+    /// Seconds that an element is expected to take for one frame of this format.
+    func secondsPerFrame(_ element: ElementPlan, _ format: MediaFormat) -> Double
+}
+
+extension PlanEnvironment {
+    /// The first of several elements that is there and can be used, with what was passed over before it.
+    ///
+    /// Throws `element.missing` naming the package of the last one, which should be the one that everybody can have.
+    public func firstUsable(
+        of factories: [String]
+    ) throws(MediaError) -> (factory: String, passedOver: [String]) {
+        var passedOver: [String] = []
+        for factory in factories {
+            if !hasElement(factory) {
+                passedOver.append("\(factory) is not installed")
+            } else if !canOpen(factory) {
+                passedOver.append("\(factory) is installed and cannot be opened (no such hardware or no driver)")
+            } else {
+                return (factory, passedOver)
+            }
+        }
+        throw .missingElement(factories.last ?? "", package: package(ofElement: factories.last ?? ""))
+    }
+
+    /// Throws `element.missing` when an element is not installed.
+    public func require(_ factory: String) throws(MediaError) {
+        if !hasElement(factory) { throw .missingElement(factory, package: package(ofElement: factory)) }
+    }
+}
+
+extension MediaError {
+    /// `element.missing`, naming the Debian package that has it.
+    public static func missingElement(_ factory: String, package: String) -> MediaError {
+        MediaError(
+            code: Code.elementMissing,
+            message: "The GStreamer element \(factory) is not installed; on Debian it comes with \(package).")
+    }
+}

@@ -1,0 +1,249 @@
+/// A catalogue whose nodes can be planned.
+public protocol PlanningCatalogue: NodeCatalogue {
+    /// What a node becomes. Throws what keeps it from running: a missing device, element or file, formats that clash.
+    func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan
+}
+
+/// Turns a graph into a plan: settles formats along the links, puts in what converts, encodes and decodes, and asks
+/// each node which elements it takes. Pure: the machine is asked through the environment only.
+public struct Planner: Sendable {
+    private let catalogue: any PlanningCatalogue
+    private let environment: any PlanEnvironment
+
+    public init(_ catalogue: any PlanningCatalogue, _ environment: any PlanEnvironment) {
+        self.catalogue = catalogue
+        self.environment = environment
+    }
+
+    /// Throws `graph.invalid` with every problem of the graph, or the first reason for which it cannot run here.
+    public func plan(_ graph: MediaGraph, bound: BoundNames? = nil) throws(MediaError) -> GraphPlan {
+        let graph = graph.settled(with: catalogue)
+        let problems = graph.validate(with: catalogue, bound: bound)
+        guard problems.isEmpty else {
+            throw MediaError(
+                code: MediaError.Code.graphInvalid, message: problems.map(\.message).joined(separator: " "))
+        }
+        var planning = Planning(graph: graph, catalogue: catalogue, environment: environment)
+        for node in graph.inOrder { try planning.add(node) }
+        return planning.finish()
+    }
+}
+
+extension MediaGraph {
+    /// Nodes in an order where each comes after those that feed it. The graph must have no cycle.
+    public var inOrder: [Node] {
+        var left = nodes
+        var ordered: [Node] = []
+        while !left.isEmpty {
+            let waiting = Set(left.map(\.name))
+            let free = left.filter { node in
+                !links(into: node.name).contains { waiting.contains($0.from.node) }
+            }
+            precondition(!free.isEmpty, "a graph that was validated has a cycle")
+            ordered += free
+            let done = Set(free.map(\.name))
+            left.removeAll { done.contains($0.name) }
+        }
+        return ordered
+    }
+}
+
+/// A plan under construction.
+private struct Planning {
+    let graph: MediaGraph
+    let catalogue: any PlanningCatalogue
+    let environment: any PlanEnvironment
+    private var nodes: [NodePlan] = []
+    private var links: [LinkPlan] = []
+    /// What the planner put behind an output, by the output and what it makes of it.
+    private var adapters: [Adapter: PortReference] = [:]
+
+    private struct Adapter: Hashable {
+        let output: PortReference
+        let kind: String
+        let encoding: String
+    }
+
+    init(graph: MediaGraph, catalogue: any PlanningCatalogue, environment: any PlanEnvironment) {
+        self.graph = graph
+        self.catalogue = catalogue
+        self.environment = environment
+    }
+
+    mutating func add(_ node: Node) throws(MediaError) {
+        var feeding: [LinkPlan] = []
+        for link in graph.links(into: node.name) {
+            guard let port = catalogue.kind(named: node.kind)?.input(link.to.port) else {
+                preconditionFailure("\(node.name) has no input \(link.to.port)")
+            }
+            let output = try adapt(link.from, to: port, of: node)
+            feeding.append(LinkPlan(Link(from: output, to: link.to), format(of: output)))
+        }
+        try place(node, feeding, adapts: nil)
+    }
+
+    private mutating func place(_ node: Node, _ feeding: [LinkPlan], adapts: PortReference?) throws(MediaError) {
+        guard let kind = catalogue.kind(named: node.kind) else {
+            throw MediaError(
+                code: MediaError.Code.graphInvalid,
+                message: "\(adapts.map { "\($0)" } ?? node.name) needs a node of the kind \(node.kind), which is not there.")
+        }
+        let request = NodeRequest(
+            node, kind, inputs: feeding.map { ($0.link.to.port, $0.format) },
+            usedOutputs: Set(graph.links(outOf: node.name).map(\.from.port)).union(adapts == nil ? [] : ["out"]),
+            sharedInputs: Set(feeding.filter { isShared($0.link.from) }.map(\.link.to.port)), environment: environment)
+        var plan: NodePlan
+        do {
+            plan = try catalogue.plan(request)
+        } catch {
+            throw error.about(node.name)
+        }
+        plan.adapts = adapts
+        nodes.append(plan)
+        links += feeding
+    }
+
+    private func format(of output: PortReference) -> MediaFormat {
+        guard let plan = nodes.first(where: { $0.name == output.node }), let format = plan.formats[output.port] else {
+            preconditionFailure("\(output) has no format")
+        }
+        return format
+    }
+
+    /// Whether an output of the graph feeds more than one input.
+    private func isShared(_ output: PortReference) -> Bool {
+        graph.links.count { $0.from == output } > 1
+    }
+
+    // MARK: Adapters
+
+    /// The output that gives what `port` takes: the one that is linked, or what the planner puts behind it.
+    private mutating func adapt(
+        _ output: PortReference, to port: Port, of node: Node
+    ) throws(MediaError) -> PortReference {
+        let given = format(of: output)
+        if port.takes(given) { return output }
+        let isVideo = given.kind == .rawVideo || given.kind == .encodedVideo
+        let raw: MediaKind = isVideo ? .rawVideo : .rawAudio
+        let encoded: MediaKind = isVideo ? .encodedVideo : .encodedAudio
+        guard given.kind == raw || given.kind == encoded, port.kinds.contains(raw) || port.kinds.contains(encoded) else {
+            throw clash(output, given, port, node)
+        }
+        var current = output
+        if given.kind == encoded {
+            // Pictures that come encoded in another way are decoded first.
+            let decoder = isVideo ? "video-decoder" : "audio-decoder"
+            current = try insert(decoder, "raw", behind: current, origin: output)
+        }
+        if port.kinds.contains(raw), !port.kinds.contains(encoded) || given.kind == raw && !port.takesOnlyEncoded {
+            if port.takes(format(of: current)) { return current }
+            guard let wanted = port.encodings(of: raw).first else { return current }
+            guard isVideo else { throw clash(output, given, port, node) }
+            return try insert(
+                "convert", wanted, behind: current, origin: output, ["pixel-format": .text(wanted)])
+        }
+        guard let codec = codec(for: port, from: output, encoded) else { throw clash(output, given, port, node) }
+        return try insert("\(codec)-encoder", codec, behind: current, origin: output)
+    }
+
+    /// The codec that serves most of those who want this output encoded, among those that `port` takes.
+    private func codec(for port: Port, from output: PortReference, _ encoded: MediaKind) -> String? {
+        let others = graph.links.filter { $0.from == output }.compactMap { link in
+            graph.node(link.to.node).flatMap { catalogue.kind(named: $0.kind) }?.input(link.to.port)
+        }.filter { $0.kinds.contains(encoded) }
+        let candidates = port.encodings(of: encoded).filter { catalogue.kind(named: "\($0)-encoder") != nil }
+        let served = candidates.map { codec in others.count { $0.encodings(of: encoded).contains(codec) } }
+        guard let most = served.max(), let index = served.firstIndex(of: most) else { return nil }
+        return candidates[index]
+    }
+
+    private mutating func insert(
+        _ kind: String, _ encoding: String, behind output: PortReference, origin: PortReference,
+        _ settings: [String: SettingValue] = [:]
+    ) throws(MediaError) -> PortReference {
+        let adapter = Adapter(output: output, kind: kind, encoding: encoding)
+        if let there = adapters[adapter] { return there }
+        let node = Node(
+            kind, name: unused("\(origin.node)-\(encoding.lowercased())"), settings: settings,
+            branch: graph.node(origin.node)?.branch, isOptional: graph.node(origin.node)?.isOptional ?? false)
+        let link = Link(from: output, to: PortReference(node: node.name, port: "in"))
+        try place(node, [LinkPlan(link, format(of: output))], adapts: origin)
+        let made = PortReference(node: node.name, port: "out")
+        adapters[adapter] = made
+        return made
+    }
+
+    private func unused(_ name: String) -> String {
+        func isTaken(_ name: String) -> Bool {
+            graph.node(name) != nil || nodes.contains { $0.name == name }
+        }
+        if !isTaken(name) { return name }
+        return (2...10_000).lazy.map { "\(name)-\($0)" }.first { !isTaken($0) } ?? name
+    }
+
+    private func clash(_ output: PortReference, _ given: MediaFormat, _ port: Port, _ node: Node) -> MediaError {
+        let takes = port.encodings.isEmpty ? port.kinds.map(\.rawValue).sorted() : port.encodings
+        return MediaError(
+            code: MediaError.Code.formatClash,
+            message: "\(output) gives \(given), but \(node.name).\(port.name) takes \(takes.joined(separator: ", ")), and "
+                + "nothing that can be put between makes one of the other; choose another format for one of them.")
+    }
+
+    // MARK: Branches
+
+    /// Gives each branch of raw media a thread of its own: a slow one loses its oldest media and holds up nobody. An
+    /// encoder brings a queue of its own; encoded media may not be dropped, and goes to each branch in turn.
+    func finish() -> GraphPlan {
+        var links = links
+        for index in links.indices {
+            let link = links[index]
+            let isBranch = links.count { $0.link.from == link.link.from } > 1
+            let target = nodes.first { $0.name == link.link.to.node }
+            let entry = target?.inputs[link.link.to.port].flatMap { target?.element($0.element) }
+            guard isBranch, entry?.factory != "queue" else { continue }
+            switch link.format.kind {
+            case .rawVideo:
+                links[index].queue = QueuePlan(
+                    element: "branch", limits: .rawPictures, bytesPerFrame: link.format.bytesPerFrame)
+            case .rawAudio: links[index].queue = QueuePlan(element: "branch", limits: .rawSound)
+            case .encodedVideo, .encodedAudio, .rtp, .applicationFrames: continue
+            }
+        }
+        return GraphPlan(source: graph, nodes: nodes, links: links)
+    }
+}
+
+extension Port {
+    /// Whether media of this format can enter as it is.
+    func takes(_ format: MediaFormat) -> Bool {
+        guard kinds.contains(format.kind) else { return false }
+        let named = encodings(of: format.kind)
+        return named.isEmpty || named.contains(format.encoding)
+    }
+
+    /// Those of the port's encodings that belong to one kind of media.
+    func encodings(of kind: MediaKind) -> [String] {
+        encodings.filter { MediaKind(ofEncoding: $0) == kind }
+    }
+
+    var takesOnlyEncoded: Bool { kinds.isDisjoint(with: [.rawVideo, .rawAudio]) }
+}
+
+extension MediaKind {
+    /// The kind of media that an encoding is one of; what is no codec and no sample format is a pixel format.
+    public init(ofEncoding encoding: String) {
+        switch encoding {
+        case "vp8", "vp9", "h264", "h265", "av1", "mjpeg": self = .encodedVideo
+        case "opus", "aac", "pcmu", "pcma", "flac", "mp3", "vorbis": self = .encodedAudio
+        case "S16LE", "S32LE", "F32LE": self = .rawAudio
+        default: self = .rawVideo
+        }
+    }
+}
+
+extension MediaError {
+    /// The same error, naming the node that it is about.
+    func about(_ node: String) -> MediaError {
+        self.node == nil ? MediaError(code: code, message: message, cause: cause, node: node) : self
+    }
+}
