@@ -1,5 +1,6 @@
 internal import ArgumentParser
 internal import Foundation
+import MediaGraph
 internal import MediaNodes
 
 struct DevicesCommand: ParsableCommand {

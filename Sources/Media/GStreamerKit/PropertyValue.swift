@@ -1,5 +1,6 @@
 internal import CGLib
 internal import CGStreamer
+package import MediaGraph
 
 /// The value of an element's property, or of a field of a message or structure.
 package enum PropertyValue: Sendable, Hashable, ExpressibleByBooleanLiteral, ExpressibleByIntegerLiteral,
@@ -17,6 +18,15 @@ package enum PropertyValue: Sendable, Hashable, ExpressibleByBooleanLiteral, Exp
     package init(integerLiteral value: Int) { self = .integer(value) }
     package init(floatLiteral value: Double) { self = .number(value) }
     package init(stringLiteral value: String) { self = .text(value) }
+
+    package init(_ value: SettingValue) {
+        switch value {
+        case .flag(let value): self = .flag(value)
+        case .integer(let value): self = .integer(value)
+        case .number(let value): self = .number(value)
+        case .text(let value): self = .text(value)
+        }
+    }
 
     /// As GStreamer writes the value down.
     package var text: String {

@@ -5,14 +5,23 @@ package import MediaGraph
 /// A live source that the program pushes into. The corresponding C type is `GstAppSrc`.
 package struct PushSource: Sendable {
     package let element: Element
+
+    /// What an appsrc must be set to for a live stream whose sender does not wait.
+    package static let properties: [String: SettingValue] = [
+        "is-live": true, "format": "time", "block": false, "do-timestamp": false, "max-bytes": 0,
+        "max-buffers": 0, "max-time": 0, "emit-signals": false,
+    ]
+
+    /// Pushes into an appsrc that was made with `properties`.
+    package init(_ element: Element) {
+        precondition(element.factory == "appsrc")
+        self.element = element
+    }
+
     /// `caps` are fixed, or nil when the format is said before the first push.
     package init(caps: Caps?) throws(MediaError) {
-        element = try Element(
-            "appsrc",
-            [
-                "is-live": true, "format": "time", "block": false, "do-timestamp": false, "max-bytes": 0,
-                "max-buffers": 0, "max-time": 0, "emit-signals": false,
-            ])
+        element = try Element("appsrc")
+        for (name, value) in Self.properties { element.set(name, PropertyValue(value)) }
         if let caps { gst_app_src_set_caps(source, caps.pointer) }
     }
 

@@ -1,40 +1,6 @@
 internal import GStreamerKit
 public import MediaGraph
 
-/// A picture format that a camera offers, in one size.
-public struct CameraFormat: Sendable, Codable, Hashable {
-    /// GStreamer's name of the pixel format, such as `YUY2`; `MJPG` for JPEG pictures.
-    public let pixelFormat: String
-    public let width: Int
-    public let height: Int
-    /// The rates on offer, in frames per second.
-    public let framesPerSecond: [Double]
-}
-
-/// A device that captures video and lists a format.
-public struct CameraDevice: Sendable, Codable, Hashable {
-    /// Path of the device, such as `/dev/video0`.
-    public let path: String
-    public let name: String
-    /// A path that stays the same when other cameras come and go, if there is one (`/dev/v4l/by-id/...`).
-    public let stablePath: String?
-    public let formats: [CameraFormat]
-}
-
-/// A microphone or a speaker.
-public struct AudioDevice: Sendable, Codable, Hashable {
-    /// What a microphone node takes as its device.
-    public let identifier: String
-    public let name: String
-    public let isDefault: Bool
-}
-
-public struct DeviceList: Sendable, Codable, Hashable {
-    public let cameras: [CameraDevice]
-    public let microphones: [AudioDevice]
-    public let speakers: [AudioDevice]
-}
-
 /// What is plugged in now. All of it blocks for some milliseconds, longer when a camera is slow to answer.
 public enum Devices {
     public static func list() -> DeviceList {

@@ -1,19 +1,6 @@
 internal import GStreamerKit
 public import MediaGraph
 
-/// What a media file holds.
-public struct MediaFileInfo: Sendable, Codable, Hashable {
-    public let path: String
-    /// Size of the first stream of pictures, in pixels.
-    public let width: Int
-    public let height: Int
-    /// 0 when the file does not tell.
-    public let framesPerSecond: Double
-    public let hasAudio: Bool
-    /// In seconds; 0 when the file does not tell.
-    public let duration: Double
-}
-
 public enum MediaFile {
     /// Looks into a file. Blocks for some tens of milliseconds, 5 s at most.
     ///

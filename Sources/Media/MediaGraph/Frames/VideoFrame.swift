@@ -88,3 +88,33 @@ public struct AudioChunk: Sendable {
     /// How long the chunk lasts, in seconds.
     public var seconds: Double { Double(samples.count / max(channels, 1)) / Double(max(sampleRate, 1)) }
 }
+
+/// A raw I420 picture that may be changed in place, for as long as the function that was handed it runs.
+///
+/// Planes lie in the memory that the capturer or the processor before wrote; nothing is copied where nobody else reads it.
+public struct MutableVideoFrame {
+    /// Width in pixels.
+    public let width: Int
+    /// Height in pixels.
+    public let height: Int
+    /// When the picture was captured.
+    public let captureTime: MediaTime
+    private let access: (VideoPlane, (inout MutableRawSpan, Int) -> Void) -> Void
+
+    package init(
+        width: Int, height: Int, captureTime: MediaTime,
+        access: @escaping (VideoPlane, (inout MutableRawSpan, Int) -> Void) -> Void
+    ) {
+        self.width = width
+        self.height = height
+        self.captureTime = captureTime
+        self.access = access
+    }
+
+    /// Calls `body` with the bytes of one plane and the distance between its rows in bytes.
+    public mutating func withPlane(
+        _ plane: VideoPlane, _ body: (_ bytes: inout MutableRawSpan, _ stride: Int) -> Void
+    ) {
+        access(plane, body)
+    }
+}

@@ -62,6 +62,69 @@ public struct MediaGraph: Sendable, Hashable, Codable {
         nodes.filter { $0.branch == branch }
     }
 
+    /// The graph without these nodes and their links.
+    public func removing(_ names: Set<String>) -> MediaGraph {
+        MediaGraph(
+            nodes: nodes.filter { !names.contains($0.name) },
+            links: links.filter { !names.contains($0.from.node) && !names.contains($0.to.node) })
+    }
+
+    /// The graph without the nodes of a branch, and without what only they feed.
+    public func removing(branch: String) -> MediaGraph {
+        let names = Set(nodes(ofBranch: branch).map(\.name))
+        return removing(names.union(fedOnly(by: names)))
+    }
+
+    /// The graph with more nodes and links; chains may start and end at nodes that are there.
+    public func adding(@GraphBuilder _ build: () -> GraphFragment) -> MediaGraph {
+        let more = build()
+        var links = links
+        links += more.links.map { open in
+            Link(
+                from: PortReference(node: open.from, port: open.fromPort ?? ""),
+                to: PortReference(node: open.to, port: open.toPort ?? ""))
+        }
+        return MediaGraph(nodes: nodes + more.nodes, links: links).settled(with: NodeKind.builtIn)
+    }
+
+    /// The graph with another value for one setting of one node.
+    public func setting(_ node: String, _ setting: String, to value: SettingValue) -> MediaGraph {
+        var graph = self
+        for index in nodes.indices where nodes[index].name == node { graph.nodes[index].settings[setting] = value }
+        return graph
+    }
+
+    /// The optional nodes that hang together with this one: what ends when it fails.
+    public func optionalPart(around name: String) -> Set<String> {
+        guard node(name)?.isOptional == true else { return [] }
+        var part: Set<String> = [name]
+        var frontier = part
+        while !frontier.isEmpty {
+            let next = links.flatMap { link -> [String] in
+                if frontier.contains(link.from.node) { return [link.to.node] }
+                if frontier.contains(link.to.node) { return [link.from.node] }
+                return []
+            }
+            frontier = Set(next.filter { node($0)?.isOptional == true }).subtracting(part)
+            part.formUnion(frontier)
+        }
+        return part.union(fedOnly(by: part))
+    }
+
+    /// The nodes all of whose media comes from these.
+    func fedOnly(by names: Set<String>) -> Set<String> {
+        var fed: Set<String> = []
+        while true {
+            let all = names.union(fed)
+            let more = nodes.filter { node in
+                let sources = links(into: node.name).map(\.from.node)
+                return !all.contains(node.name) && !sources.isEmpty && sources.allSatisfy(all.contains)
+            }
+            if more.isEmpty { return fed }
+            fed.formUnion(more.map(\.name))
+        }
+    }
+
     /// The graph with every port that was left open filled in: an output is the first that fits what it feeds, an
     /// input the first that fits and is free. What cannot be settled gets the name that `validate()` reports best.
     public func settled(with catalogue: any NodeCatalogue) -> MediaGraph {

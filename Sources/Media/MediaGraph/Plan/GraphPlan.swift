@@ -5,11 +5,14 @@ public struct GraphPlan: Sendable, Hashable, Codable {
     /// In an order where each comes after those that feed it, with the nodes that the planner put in.
     public var nodes: [NodePlan]
     public var links: [LinkPlan]
+    /// What is optional and cannot run here, with the reason.
+    public var omitted: [OmittedNode]
 
-    public init(source: MediaGraph, nodes: [NodePlan], links: [LinkPlan]) {
+    public init(source: MediaGraph, nodes: [NodePlan], links: [LinkPlan], omitted: [OmittedNode] = []) {
         self.source = source
         self.nodes = nodes
         self.links = links
+        self.omitted = omitted
     }
 
     public func node(_ name: String) -> NodePlan? {
@@ -58,6 +61,19 @@ public struct GraphPlan: Sendable, Hashable, Codable {
 
     /// How many elements the nodes have; tees and their queues come on top.
     public var elementCount: Int { nodes.map(\.elements.count).reduce(0, +) }
+}
+
+/// A node that was left out together with what it belongs to, because it is optional and cannot run here.
+public struct OmittedNode: Sendable, Hashable, Codable {
+    public var node: String
+    public var code: String
+    public var reason: String
+
+    public init(node: String, code: String, reason: String) {
+        self.node = node
+        self.code = code
+        self.reason = reason
+    }
 }
 
 /// A link, what travels along it, and the queue that keeps its branch apart from the others, if it needs one.

@@ -12,6 +12,12 @@ public protocol PlanEnvironment: Sendable {
     func camera(_ device: String) throws(MediaError) -> CameraDevice
     /// What a file holds. Throws `file.not-found`, `file.unreadable` and their kin.
     func file(_ path: String) throws(MediaError) -> MediaFileInfo
+    /// The element that shows pictures on the display that there is; nil where there is none.
+    func windowSink() -> String?
+    /// The element that plays on the first sound system that answers; nil where none does.
+    func soundSink() -> String?
+    /// The element that records from the first sound system that answers; nil where none does.
+    func soundSource() -> String?
     /// Seconds that an element is expected to take for one frame of this format.
     func secondsPerFrame(_ element: ElementPlan, _ format: MediaFormat) -> Double
 }

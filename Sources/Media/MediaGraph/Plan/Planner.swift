@@ -23,9 +23,25 @@ public struct Planner: Sendable {
             throw MediaError(
                 code: MediaError.Code.graphInvalid, message: problems.map(\.message).joined(separator: " "))
         }
-        var planning = Planning(graph: graph, catalogue: catalogue, environment: environment)
-        for node in graph.inOrder { try planning.add(node) }
-        return planning.finish()
+        var runnable = graph
+        var omitted: [OmittedNode] = []
+        while true {
+            do throws(MediaError) {
+                var planning = Planning(graph: runnable, catalogue: catalogue, environment: environment)
+                for node in runnable.inOrder { try planning.add(node) }
+                var plan = planning.finish()
+                plan.source = graph
+                plan.omitted = omitted
+                return plan
+            } catch {
+                // What is optional and cannot run here is left out, and the rest is planned without it.
+                guard let name = error.node, runnable.node(name)?.isOptional == true else { throw error }
+                let left = runnable.removing(runnable.optionalPart(around: name))
+                guard !left.nodes.isEmpty else { throw error }
+                runnable = left
+                omitted.append(OmittedNode(node: name, code: error.code, reason: error.message))
+            }
+        }
     }
 }
 
@@ -76,7 +92,12 @@ private struct Planning {
             guard let port = catalogue.kind(named: node.kind)?.input(link.to.port) else {
                 preconditionFailure("\(node.name) has no input \(link.to.port)")
             }
-            let output = try adapt(link.from, to: port, of: node)
+            let output: PortReference
+            do throws(MediaError) {
+                output = try adapt(link.from, to: port, of: node)
+            } catch {
+                throw error.about(node.name)
+            }
             feeding.append(LinkPlan(Link(from: output, to: link.to), format(of: output)))
         }
         try place(node, feeding, adapts: nil)
@@ -93,10 +114,10 @@ private struct Planning {
             usedOutputs: Set(graph.links(outOf: node.name).map(\.from.port)).union(adapts == nil ? [] : ["out"]),
             sharedInputs: Set(feeding.filter { isShared($0.link.from) }.map(\.link.to.port)), environment: environment)
         var plan: NodePlan
-        do {
+        do throws(MediaError) {
             plan = try catalogue.plan(request)
         } catch {
-            throw error.about(node.name)
+            throw adapts == nil ? error.about(node.name) : error
         }
         plan.adapts = adapts
         nodes.append(plan)

@@ -2,7 +2,7 @@ import GStreamerKit
 import MediaGraph
 
 /// A V4L2 camera in the mode that fits best, brought to the size and rate that were asked for.
-final class CameraNode: RunningNode {
+final class CameraNode: NodeType, RunningNode {
     /// A camera that was pulled out is noticed within 2 s: this and the watchdog's own interval.
     private static let silenceLimit = 1.5
     /// One that still answers may pause for longer: some stop while they adjust, and a busy machine holds pictures up.
@@ -18,10 +18,13 @@ final class CameraNode: RunningNode {
         self.watchdog = watchdog
     }
 
-    static func build(_ node: ResolvedNode, in assembly: Assembly) throws(MediaError) {
-        guard let width = node.integer("width"), let height = node.integer("height"), let fps = node.number("fps")
+    static let kind = NodeKind.camera
+
+    static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
+        guard let width = request.integer("width"), let height = request.integer("height"),
+            let fps = request.number("fps")
         else { preconditionFailure("the camera's settings have defaults") }
-        let camera = try Devices.camera(node.text("device"))
+        let camera = try request.environment.camera(request.text("device"))
         guard let mode = CameraMode.best(of: camera.formats, width: width, height: height, framesPerSecond: fps)
         else {
             throw MediaError(
@@ -29,47 +32,51 @@ final class CameraNode: RunningNode {
                 message: "The camera \(camera.path) (\(camera.name)) offers no picture format that can be read; "
                     + "choose another camera.")
         }
-        let source = try assembly.element("v4l2src", of: node, ["device": .text(camera.path)])
-        let modeFilter = try assembly.filter(mode.caps, of: node)
-        try source.link(modeFilter)
-        var last = modeFilter
-        func append(_ element: Element) throws(MediaError) {
-            try last.link(element)
-            last = element
+        var plan = NodePlan(request.node)
+        plan.add("v4l2src", as: "source", ["device": .text(camera.path)])
+        plan.addFilter(mode.caps, as: "mode")
+        var chain = ["source", "mode"]
+        func append(_ factory: String, _ name: String, _ properties: [String: SettingValue] = [:]) {
+            plan.add(factory, as: name, properties)
+            chain.append(name)
         }
-        if mode.isJPEG { try append(try assembly.element("jpegdec", of: node)) }
+        if mode.isJPEG { append("jpegdec", "decoder") }
         let rate = min(fps, mode.framesPerSecond)
-        if mode.framesPerSecond > fps { try append(try assembly.element("videorate", of: node, ["drop-only": true])) }
+        if mode.framesPerSecond > fps { append("videorate", "rate", ["drop-only": true]) }
         if let crop = mode.crop(toShapeOf: width, height) {
             // Not every format that a camera gives can be cropped.
-            try append(try assembly.element("videoconvert", of: node))
-            try append(try assembly.element("videocrop", of: node, crop.properties))
-            try append(try assembly.element("videoscale", of: node))
+            append("videoconvert", "convert")
+            append("videocrop", "crop", crop.properties)
+            append("videoscale", "scale")
         } else {
-            try append(try assembly.element("videoscale", of: node))
-            try append(try assembly.element("videoconvert", of: node))
+            append("videoscale", "scale")
+            append("videoconvert", "convert")
         }
-        if node.flag("mirror") {
-            try append(try assembly.element("videoflip", of: node, ["video-direction": "horiz"]))
-        }
-        try append(
-            try assembly.filter(
-                "\(Assembly.rawVideo),width=\(width),height=\(height),framerate=\(fraction(rate))", of: node))
+        if request.flag("mirror") { append("videoflip", "mirror", ["video-direction": "horiz"]) }
+        let format = MediaFormat.rawVideo(width: width, height: height, framesPerSecond: rate)
+        append("capsfilter", "format", ["caps": .text(RawFormat.video(format))])
+        for (from, to) in zip(chain, chain.dropFirst()) { plan.link(from, to) }
+        plan.outputs["video"] = ElementPad("format")
+        plan.formats["video"] = format
+        plan.notes.append("\(camera.path) (\(camera.name)) in the mode \(mode.caps)")
+        return plan
+    }
 
-        let reporter = assembly.reporter
-        let name = node.name
+    static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {
+        guard let device = instance.plan.element("source")?.properties["device"]?.text else { return nil }
+        let reporter = instance.reporter
+        let name = instance.name
         let watchdog = Watchdog(
-            limit: silenceLimit, patience: patience, control: assembly.control,
-            isThere: { DeviceProbe.openingProblem(of: camera.path) == nil },
-            onSilence: { reporter.fail(lost(camera.path)) })
-        source.source.onBuffer { _ in
+            limit: silenceLimit, patience: patience, control: instance.control,
+            isThere: { DeviceProbe.openingProblem(of: device) == nil },
+            onSilence: { reporter.fail(lost(device), name) })
+        instance.element("source").source.onBuffer { _ in
             watchdog.feed()
             reporter.isReady(name)
             return .pass
         }
         reporter.await(name)
-        assembly.provide("video", of: node, from: last)
-        assembly.register(CameraNode(name, device: camera.path, watchdog: watchdog))
+        return CameraNode(name, device: device, watchdog: watchdog)
     }
 
     func finish() {
@@ -139,7 +146,7 @@ struct CameraMode: Equatable {
         let sides: Int
         let ends: Int
 
-        var properties: [String: PropertyValue] {
+        var properties: [String: SettingValue] {
             ["left": .integer(sides), "right": .integer(sides), "top": .integer(ends), "bottom": .integer(ends)]
         }
     }

@@ -4,7 +4,7 @@ import MediaGraph
 import Synchronization
 
 /// A media file: whatever GStreamer decodes, paced in real time at its own size and rate.
-final class FileNode: RunningNode {
+final class FileNode: NodeType, RunningNode {
     let name: String
     private let path: String
     private let timeline: FileTimeline
@@ -15,18 +15,56 @@ final class FileNode: RunningNode {
         self.timeline = timeline
     }
 
-    static func build(_ node: ResolvedNode, in assembly: Assembly) throws(MediaError) {
-        let path = node.text("path")
-        let source = try assembly.element("filesrc", of: node, ["location": .text(path)])
-        let decoder = try assembly.element("decodebin", of: node)
-        try source.link(decoder)
-        let video = try buildVideo(node, in: assembly)
-        let audio = assembly.isUsed("audio", of: node) ? try buildAudio(node, in: assembly) : nil
+    static let kind = NodeKind.file
 
+    static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
+        let path = request.text("path")
+        let info = try request.environment.file(path)
+        var plan = NodePlan(request.node)
+        plan.add("filesrc", as: "source", ["location": .text(path)])
+        plan.add("decodebin", as: "decoder")
+        plan.link("source", "decoder")
+        planVideo(&plan, info)
+        if request.usedOutputs.contains("audio") { planAudio(&plan) }
+        return plan
+    }
+
+    private static func planVideo(_ plan: inout NodePlan, _ info: MediaFileInfo) {
+        plan.add("videoconvert", as: "convert")
+        plan.addFilter(RawFormat.video, as: "format")
+        let format = MediaFormat.rawVideo(
+            width: info.width, height: info.height,
+            framesPerSecond: info.framesPerSecond > 0 ? info.framesPerSecond : nil)
+        // What is decoded ahead covers the moment in which a file starts again.
+        plan.addQueue(as: "ahead", .init(frames: 8, rule: .wait), holding: format)
+        plan.add("clocksync", as: "pace")
+        plan.link("convert", "format", "ahead", "pace")
+        plan.outputs["video"] = ElementPad("pace")
+        plan.formats["video"] = format
+    }
+
+    private static func planAudio(_ plan: inout NodePlan) {
+        plan.add("audioconvert", as: "sound-convert")
+        plan.add("audioresample", as: "sound-resample")
+        plan.addFilter(RawFormat.audio, as: "sound-format")
+        // Sound and picture of a file seldom end together: this fills or cuts where the file starts again.
+        plan.add("audiorate", as: "sound-rate", ["tolerance": 1_000_000])
+        plan.addQueue(as: "sound-ahead", .init(seconds: 0.4, rule: .wait), holding: nil)
+        plan.add("clocksync", as: "sound-pace")
+        plan.link("sound-convert", "sound-resample", "sound-format", "sound-rate", "sound-ahead", "sound-pace")
+        plan.outputs["audio"] = ElementPad("sound-pace")
+        plan.formats["audio"] = .rawAudio
+    }
+
+    static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {
+        let path = instance.setting("path")?.text ?? ""
+        let video = instance.element("convert")
+        let audio = instance.has("sound-convert") ? instance.element("sound-convert") : nil
         let timeline = FileTimeline(
-            doesLoop: node.flag("loop"), pipeline: assembly.pipeline, control: assembly.control)
-        let reporter = assembly.reporter
-        let name = node.name
+            doesLoop: instance.setting("loop")?.flag ?? true, pipeline: instance.pipeline, control: instance.control)
+        let reporter = instance.reporter
+        let name = instance.name
+        let decoder = instance.element("decoder")
         decoder.onPadAdded { [weak timeline] pad in
             guard let timeline else { return }
             let kind = pad.caps?.structures.first?.name ?? ""
@@ -39,43 +77,12 @@ final class FileNode: RunningNode {
             }
         }
         decoder.onNoMorePads {
-            if !video.sink.isLinked {
-                reporter.fail(MediaFile.noVideo(path))
-            }
+            if !video.sink.isLinked { reporter.fail(MediaFile.noVideo(path), name) }
             // A file without sound: the branch that waits for sound ends at once.
             if let audio, !audio.sink.isLinked { audio.sink.sendEndOfStream() }
         }
         reporter.await(name)
-        assembly.register(FileNode(name, path: path, timeline: timeline))
-    }
-
-    /// Gives the first element of the branch; its last one is the node's output.
-    private static func buildVideo(_ node: ResolvedNode, in assembly: Assembly) throws(MediaError) -> Element {
-        let convert = try assembly.element("videoconvert", of: node)
-        let filter = try assembly.filter(Assembly.rawVideo, of: node)
-        // What is decoded ahead covers the moment in which a file starts again.
-        let queue = try assembly.element(
-            "queue", of: node,
-            ["max-size-buffers": 8, "max-size-bytes": 0, "max-size-time": 0, "silent": true])
-        let pace = try assembly.element("clocksync", of: node)
-        try assembly.link(convert, filter, queue, pace)
-        assembly.provide("video", of: node, from: pace)
-        return convert
-    }
-
-    private static func buildAudio(_ node: ResolvedNode, in assembly: Assembly) throws(MediaError) -> Element {
-        let convert = try assembly.element("audioconvert", of: node)
-        let resample = try assembly.element("audioresample", of: node)
-        let filter = try assembly.filter(Assembly.rawAudio, of: node)
-        // Sound and picture of a file seldom end together: this fills or cuts where the file starts again.
-        let rate = try assembly.element("audiorate", of: node, ["tolerance": 1_000_000])
-        let queue = try assembly.element(
-            "queue", of: node,
-            ["max-size-buffers": 0, "max-size-bytes": 0, "max-size-time": 400_000_000, "silent": true])
-        let pace = try assembly.element("clocksync", of: node)
-        try assembly.link(convert, resample, filter, rate, queue, pace)
-        assembly.provide("audio", of: node, from: pace)
-        return convert
+        return FileNode(name, path: path, timeline: timeline)
     }
 
     func explain(_ failure: PipelineFailure, missing: String?) -> MediaError? {

@@ -2,7 +2,7 @@ import GStreamerKit
 import MediaGraph
 
 /// A microphone of PulseAudio (or PipeWire in its place) or ALSA.
-final class MicrophoneNode: RunningNode {
+final class MicrophoneNode: NodeType, RunningNode {
     private static let silenceLimit = 1.5
 
     let name: String
@@ -15,33 +15,45 @@ final class MicrophoneNode: RunningNode {
         self.watchdog = watchdog
     }
 
-    static func build(_ node: ResolvedNode, in assembly: Assembly) throws(MediaError) {
-        let device = node.text("device")
+    static let kind = NodeKind.microphone
+
+    static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
+        let device = request.text("device")
         // ALSA's names say so; everything else is PulseAudio's.
         let isALSA = ["hw:", "plughw:", "default:", "sysdefault:"].contains { device.hasPrefix($0) }
-        guard let factory = device == "auto" ? AudioSystem.recording : isALSA ? "alsasrc" : "pulsesrc" else {
+        guard let factory = device == "auto" ? request.environment.soundSource() : isALSA ? "alsasrc" : "pulsesrc" else {
             throw absent(device)
         }
-        let source = try assembly.element(
-            factory, of: node, ["buffer-time": 60_000, "latency-time": 10_000, "provide-clock": false])
-        if device != "auto" { source.set("device", .text(device)) }
-        let convert = try assembly.element("audioconvert", of: node)
-        let resample = try assembly.element("audioresample", of: node)
-        let filter = try assembly.filter(Assembly.rawAudio, of: node)
-        try assembly.link(source, convert, resample, filter)
-        let reporter = assembly.reporter
-        let name = node.name
-        let watchdog = Watchdog(limit: silenceLimit, control: assembly.control) {
-            reporter.fail(lost(device))
+        var properties: [String: SettingValue] = [
+            "buffer-time": 60_000, "latency-time": 10_000, "provide-clock": false,
+        ]
+        if device != "auto" { properties["device"] = .text(device) }
+        var plan = NodePlan(request.node)
+        plan.add(factory, as: "source", properties)
+        plan.add("audioconvert", as: "convert")
+        plan.add("audioresample", as: "resample")
+        plan.addFilter(RawFormat.audio, as: "format")
+        plan.link("source", "convert", "resample", "format")
+        plan.outputs["audio"] = ElementPad("format")
+        plan.formats["audio"] = .rawAudio
+        plan.latency = 0.01
+        return plan
+    }
+
+    static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {
+        let device = instance.setting("device")?.text ?? "auto"
+        let reporter = instance.reporter
+        let name = instance.name
+        let watchdog = Watchdog(limit: silenceLimit, control: instance.control) {
+            reporter.fail(lost(device), name)
         }
-        source.source.onBuffer { _ in
+        instance.element("source").source.onBuffer { _ in
             watchdog.feed()
             reporter.isReady(name)
             return .pass
         }
         reporter.await(name)
-        assembly.provide("audio", of: node, from: filter)
-        assembly.register(MicrophoneNode(name, device: device, watchdog: watchdog))
+        return MicrophoneNode(name, device: device, watchdog: watchdog)
     }
 
     func finish() {

@@ -3,41 +3,52 @@ import MediaGraph
 import Synchronization
 
 /// Scrolling colour bars with a bar-coded frame number, and a tone with a beep in each second.
-final class TestPatternNode: RunningNode {
+final class TestPatternNode: NodeType, RunningNode {
     let name: String
 
     private init(_ name: String) {
         self.name = name
     }
 
-    static func build(_ node: ResolvedNode, in assembly: Assembly) throws(MediaError) {
-        let running = TestPatternNode(node.name)
-        let audio = assembly.isUsed("audio", of: node) ? try buildTone(node, in: assembly) : nil
-        try buildPicture(node, in: assembly, tone: audio)
-        assembly.reporter.await(node.name)
-        assembly.register(running)
-    }
+    static let kind = NodeKind.testPattern
 
-    private static func buildPicture(
-        _ node: ResolvedNode, in assembly: Assembly, tone: Element?
-    ) throws(MediaError) {
-        guard let width = node.integer("width"), let height = node.integer("height"), let fps = node.number("fps"),
-            let frames = node.integer("frames")
+    static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
+        guard let width = request.integer("width"), let height = request.integer("height"),
+            let fps = request.number("fps"), let frames = request.integer("frames")
         else { preconditionFailure("the test pattern's settings have defaults") }
+        var plan = NodePlan(request.node)
         // Scrolling keeps the whole picture moving, so that a codec has real work.
-        let source = try assembly.element(
-            "videotestsrc", of: node,
+        plan.add(
+            "videotestsrc", as: "picture",
             [
                 "is-live": true, "pattern": "smpte75", "horizontal-speed": 2,
                 "num-buffers": .integer(frames == 0 ? -1 : frames),
             ])
-        let filter = try assembly.filter(
-            "\(Assembly.rawVideo),width=\(width),height=\(height),framerate=\(fraction(fps))", of: node)
-        try source.link(filter)
-        let reporter = assembly.reporter
-        let name = node.name
+        let format = MediaFormat.rawVideo(width: width, height: height, framesPerSecond: fps)
+        plan.addFilter(RawFormat.video(format), as: "format")
+        plan.link("picture", "format")
+        plan.outputs["video"] = ElementPad("format")
+        plan.formats["video"] = format
+        if request.usedOutputs.contains("audio") {
+            plan.add(
+                "audiotestsrc", as: "tone", ["is-live": true, "wave": "silence", "samplesperbuffer": 960])
+            plan.addFilter(RawFormat.audio, as: "sound-format")
+            plan.link("tone", "sound-format")
+            plan.outputs["audio"] = ElementPad("sound-format")
+            plan.formats["audio"] = .rawAudio
+        }
+        return plan
+    }
+
+    static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {
+        let format = instance.plan.formats["video"]
+        let width = format?.width ?? 0
+        let height = format?.height ?? 0
+        let reporter = instance.reporter
+        let name = instance.name
         let counter = FrameNumber()
-        filter.source.onBuffer { buffer in
+        let output = instance.element("format").source
+        output.onBuffer { buffer in
             let number = counter.next()
             buffer.writeLuma(width: width, height: height) { luma, stride in
                 BarCode.draw(number, into: &luma, stride: stride, width: width, height: height)
@@ -45,29 +56,23 @@ final class TestPatternNode: RunningNode {
             if number == 0 { reporter.isReady(name) }
             return .pass
         }
-        if let tone {
-            // The tone ends with the picture.
-            filter.source.onEvent { event in
-                if case .endOfStream = event { tone.sendEndOfStream() }
-                return .pass
-            }
-        }
-        assembly.provide("video", of: node, from: filter)
+        if instance.has("tone") { activateTone(instance, endingWith: output) }
+        reporter.await(name)
+        return TestPatternNode(name)
     }
 
-    private static func buildTone(_ node: ResolvedNode, in assembly: Assembly) throws(MediaError) -> Element {
-        let source = try assembly.element(
-            "audiotestsrc", of: node, ["is-live": true, "wave": "silence", "samplesperbuffer": 960])
-        let filter = try assembly.filter(Assembly.rawAudio, of: node)
-        try source.link(filter)
+    private static func activateTone(_ instance: NodeInstance, endingWith picture: Pad) {
+        let source = instance.element("tone")
+        picture.onEvent { event in
+            if case .endOfStream = event { source.sendEndOfStream() }
+            return .pass
+        }
         let tone = Tone()
-        filter.source.onBuffer { buffer in
+        instance.element("sound-format").source.onBuffer { buffer in
             guard let time = buffer.timestamp else { return .pass }
             buffer.write { samples in tone.write(into: &samples, at: time) }
             return .pass
         }
-        assembly.provide("audio", of: node, from: filter)
-        return source
     }
 }
 
@@ -113,12 +118,4 @@ private struct Tone: Sendable {
             index = index + 1 == Self.rate ? 0 : index + 1
         }
     }
-}
-
-/// A frame rate as GStreamer writes it; 29.97 and its kin get the denominator that television uses.
-func fraction(_ framesPerSecond: Double) -> String {
-    if framesPerSecond == framesPerSecond.rounded() { return "\(Int(framesPerSecond))/1" }
-    let television = (framesPerSecond * 1001 / 1000).rounded()
-    if abs(television * 1000 / 1001 - framesPerSecond) < 0.01 { return "\(Int(television) * 1000)/1001" }
-    return "\(Int((framesPerSecond * 1000).rounded()))/1000"
 }

@@ -1,64 +1,73 @@
 import GStreamerKit
 import MediaGraph
 
-/// Decodes what its RTP input says is carried.
-enum VideoDecoderNode {
-    static func build(_ node: ResolvedNode, in assembly: Assembly) throws(MediaError) {
-        let decoder = try makeDecoder(node, in: assembly)
-        // Decoders of both codecs give I420 for what WebRTC senders send; for anything else this converts.
-        let convert = try assembly.element("videoconvert", of: node)
-        let filter = try assembly.filter(Assembly.rawVideo, of: node)
-        try assembly.link(decoder, convert, filter)
-        if let input = assembly.rtpInput(above: node.name) {
-            decoder.source.onBuffer { _ in
-                input.frameDecoded()
-                return .pass
-            }
-        }
-        assembly.accept("in", of: node, into: decoder)
-        assembly.provide("out", of: node, from: filter)
-    }
+/// Decodes pictures of the codec that comes in.
+enum VideoDecoderNode: NodeType {
+    static let kind = NodeKind.videoDecoder
 
-    private static func makeDecoder(_ node: ResolvedNode, in assembly: Assembly) throws(MediaError) -> Element {
-        switch codec(above: node, in: assembly) {
-        case .vp8:
-            return try assembly.element("vp8dec", of: node, ["threads": 1])
-        case .h264:
+    static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
+        let input = request.input("in") ?? MediaFormat(.encodedVideo, "vp8")
+        var plan = NodePlan(request.node)
+        switch input.encoding {
+        case "h264":
+            let choice = try request.environment.firstUsable(of: ["avdec_h264", "openh264dec"])
             // Frame threads would hold frames back; one thread decodes constrained baseline fast enough.
-            let name = GStreamer.has("avdec_h264") ? "avdec_h264" : "openh264dec"
-            let decoder = try assembly.element(name, of: node)
-            if name == "avdec_h264" {
-                decoder.set("max-threads", 1)
-                decoder.set("output-corrupt", false)
-            }
-            return decoder
+            let isLibav = choice.factory == "avdec_h264"
+            plan.add(
+                choice.factory, as: "decoder", isLibav ? ["max-threads": 1, "output-corrupt": false] : [:])
+            plan.passedOver = choice.passedOver
+        default:
+            try request.environment.require("vp8dec")
+            plan.add("vp8dec", as: "decoder", ["threads": 1])
         }
+        // Decoders of both codecs give I420 for what WebRTC senders send; for anything else this converts.
+        plan.add("videoconvert", as: "convert")
+        plan.addFilter(RawFormat.video, as: "format")
+        plan.link("decoder", "convert", "format")
+        plan.inputs["in"] = ElementPad("decoder")
+        plan.outputs["out"] = ElementPad("format")
+        plan.formats["out"] = .rawVideo(
+            width: input.width, height: input.height, framesPerSecond: input.framesPerSecond)
+        if let decoder = plan.element("decoder") {
+            plan.latency = request.environment.secondsPerFrame(decoder, input)
+        }
+        return plan
     }
 
-    private static func codec(above node: ResolvedNode, in assembly: Assembly) -> VideoCodec {
-        let source = assembly.nearest(["rtp-input", "vp8-encoder", "h264-encoder"], above: node.name)
-        switch source?.kind {
-        case "h264-encoder": return .h264
-        case "rtp-input": return source?.settings["codec"] == .text(VideoCodec.h264.rawValue) ? .h264 : .vp8
-        default: return .vp8
+    static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {
+        guard let input = instance.nearest(RTPInputNode.self) else { return nil }
+        instance.element("decoder").source.onBuffer { _ in
+            input.frameDecoded()
+            return .pass
         }
+        return nil
     }
 }
 
-enum AudioDecoderNode {
-    static func build(_ node: ResolvedNode, in assembly: Assembly) throws(MediaError) {
-        let decoder = try assembly.element("opusdec", of: node, ["use-inband-fec": true, "plc": true])
-        let convert = try assembly.element("audioconvert", of: node)
-        let resample = try assembly.element("audioresample", of: node)
-        let filter = try assembly.filter(Assembly.rawAudio, of: node)
-        try assembly.link(decoder, convert, resample, filter)
-        if let input = assembly.rtpInput(above: node.name) {
-            decoder.source.onBuffer { _ in
-                input.frameDecoded()
-                return .pass
-            }
+/// Decodes sound of the codec that comes in.
+enum AudioDecoderNode: NodeType {
+    static let kind = NodeKind.audioDecoder
+
+    static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
+        try request.environment.require("opusdec")
+        var plan = NodePlan(request.node)
+        plan.add("opusdec", as: "decoder", ["use-inband-fec": true, "plc": true])
+        plan.add("audioconvert", as: "convert")
+        plan.add("audioresample", as: "resample")
+        plan.addFilter(RawFormat.audio, as: "format")
+        plan.link("decoder", "convert", "resample", "format")
+        plan.inputs["in"] = ElementPad("decoder")
+        plan.outputs["out"] = ElementPad("format")
+        plan.formats["out"] = .rawAudio
+        return plan
+    }
+
+    static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {
+        guard let input = instance.nearest(RTPInputNode.self) else { return nil }
+        instance.element("decoder").source.onBuffer { _ in
+            input.frameDecoded()
+            return .pass
         }
-        assembly.accept("in", of: node, into: decoder)
-        assembly.provide("out", of: node, from: filter)
+        return nil
     }
 }

@@ -2,7 +2,11 @@ import GStreamerKit
 import MediaGraph
 
 /// Opus, 20 ms a packet. Its in-band error correction repairs single losses without waiting for a repeat.
-final class OpusEncoderNode: RunningNode {
+final class OpusEncoderNode: NodeType, RunningNode {
+    static let kind = NodeKind.opusEncoder
+    /// A packet of 20 ms is complete when its last sample is there, and the codec looks ahead 6.5 ms (RFC 6716, 2.1.1).
+    private static let latency = 0.0265
+
     let name: String
     private let element: Element
 
@@ -11,25 +15,36 @@ final class OpusEncoderNode: RunningNode {
         self.element = element
     }
 
-    static func build(_ node: ResolvedNode, in assembly: Assembly) throws(MediaError) {
-        // The same thread that captures should not encode: a queue of 200 ms, losing the oldest.
-        let queue = try assembly.element(
-            "queue", of: node,
+    static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
+        try request.environment.require("opusenc")
+        let bitrate = request.integer("bitrate") ?? 64_000
+        var plan = NodePlan(request.node)
+        // The same thread that captures should not encode.
+        plan.addQueue(as: "queue", .rawSound, holding: nil)
+        plan.add(
+            "opusenc", as: "encoder",
             [
-                "leaky": "downstream", "max-size-buffers": 0, "max-size-bytes": 0, "max-size-time": 200_000_000,
-                "silent": true,
-            ])
-        let encoder = try assembly.element(
-            "opusenc", of: node,
-            [
-                "bitrate": .integer(node.integer("bitrate") ?? 64_000), "inband-fec": true, "frame-size": "20",
-                "packet-loss-percentage": .integer(node.integer("expected-loss") ?? 10), "audio-type": "voice",
+                "bitrate": .integer(bitrate), "inband-fec": true, "frame-size": "20",
+                "packet-loss-percentage": .integer(request.integer("expected-loss") ?? 10), "audio-type": "voice",
                 "bandwidth": "fullband", "bitrate-type": "cbr", "complexity": 5,
             ])
-        try queue.link(encoder)
-        assembly.accept("in", of: node, into: queue)
-        assembly.provide("out", of: node, from: encoder)
-        assembly.register(OpusEncoderNode(node.name, encoder))
+        plan.link("queue", "encoder")
+        plan.inputs["in"] = ElementPad("queue")
+        plan.outputs["out"] = ElementPad("encoder")
+        plan.formats["out"] = MediaFormat(
+            .encodedAudio, "opus", sampleRate: 48_000, channels: 2, bitsPerSecond: bitrate)
+        plan.latency = latency
+        return plan
+    }
+
+    static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {
+        OpusEncoderNode(instance.name, instance.element("encoder"))
+    }
+
+    func set(_ setting: String, to value: SettingValue) throws(MediaError) -> Bool {
+        guard setting == "bitrate", let bitrate = value.integer else { return false }
+        setBitrate(Bitrate(bitsPerSecond: bitrate))
+        return true
     }
 
     func setBitrate(_ bitrate: Bitrate) {

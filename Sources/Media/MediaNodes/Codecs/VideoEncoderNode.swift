@@ -17,46 +17,60 @@ final class VideoEncoderNode: RunningNode {
     private let chosenBitrate: Bitrate?
     private let ledger: FrameLedger
 
-    private init(_ node: ResolvedNode, codec: VideoCodec, queue: Element, element: Element) {
-        name = node.name
+    private init(_ instance: NodeInstance, codec: VideoCodec) {
+        name = instance.name
         self.codec = codec
-        self.queue = queue
-        self.element = element
-        chosenBitrate = node.integer("bitrate").map(Bitrate.init(bitsPerSecond:))
+        queue = instance.element("queue")
+        element = instance.element("encoder")
+        chosenBitrate = instance.setting("bitrate")?.integer.map(Bitrate.init(bitsPerSecond:))
         ledger = FrameLedger()
     }
 
-    static func build(_ node: ResolvedNode, codec: VideoCodec, in assembly: Assembly) throws(MediaError) {
-        let queue = try assembly.element(
-            "queue", of: node,
-            [
-                "leaky": "downstream", "max-size-buffers": .integer(queueCapacity), "max-size-bytes": 0,
-                "max-size-time": 0, "silent": true,
-            ])
-        let interval = node.integer("keyframe-interval") ?? 3000
-        let encoder =
-            switch codec {
-            case .vp8: try assembly.element("vp8enc", of: node, vp8Properties(keyframeInterval: interval))
-            case .h264: try assembly.element("x264enc", of: node, h264Properties(keyframeInterval: interval))
-            }
-        let running = VideoEncoderNode(node, codec: codec, queue: queue, element: encoder)
-        if let bitrate = running.chosenBitrate { running.setBitrate(bitrate) }
-        try queue.link(encoder)
+    static func plan(_ request: NodeRequest, codec: VideoCodec) throws(MediaError) -> NodePlan {
+        let input = request.input("in") ?? .rawVideo()
+        let interval = request.integer("keyframe-interval") ?? 3000
+        let bitrate = request.integer("bitrate") ?? input.defaultBitrate(codec)?.bitsPerSecond
+        var plan = NodePlan(request.node)
+        plan.addQueue(as: "queue", .rawPictures, holding: input)
+        let factory = codec == .vp8 ? "vp8enc" : "x264enc"
+        try request.environment.require(factory)
+        plan.add(
+            factory, as: "encoder",
+            codec == .vp8 ? vp8Properties(keyframeInterval: interval) : h264Properties(keyframeInterval: interval))
+        plan.link("queue", "encoder")
+        plan.inputs["in"] = ElementPad("queue")
         if codec == .h264 {
-            let filter = try assembly.filter(
-                "video/x-h264,profile=constrained-baseline,stream-format=byte-stream,alignment=au", of: node)
-            try encoder.link(filter)
-            assembly.provide("out", of: node, from: filter)
+            plan.addFilter(
+                "video/x-h264,profile=constrained-baseline,stream-format=byte-stream,alignment=au", as: "profile")
+            plan.link("encoder", "profile")
+            plan.outputs["out"] = ElementPad("profile")
         } else {
-            assembly.provide("out", of: node, from: encoder)
+            plan.outputs["out"] = ElementPad("encoder")
         }
+        plan.formats["out"] = MediaFormat(
+            .encodedVideo, codec.rawValue, width: input.width, height: input.height,
+            framesPerSecond: input.framesPerSecond, bitsPerSecond: bitrate)
+        if let encoder = plan.element("encoder") {
+            plan.latency = request.environment.secondsPerFrame(encoder, input)
+        }
+        return plan
+    }
+
+    static func activate(_ instance: NodeInstance, codec: VideoCodec) -> VideoEncoderNode {
+        let running = VideoEncoderNode(instance, codec: codec)
+        if let bitrate = running.chosenBitrate { running.setBitrate(bitrate) }
         running.watch()
-        assembly.accept("in", of: node, into: queue)
-        assembly.register(running)
+        return running
+    }
+
+    func set(_ setting: String, to value: SettingValue) throws(MediaError) -> Bool {
+        guard setting == "bitrate", let bitrate = value.integer else { return false }
+        setBitrate(Bitrate(bitsPerSecond: bitrate))
+        return true
     }
 
     /// Realtime VP8: one pass, no frame held back, none dropped, quantizers and buffers as browsers set them.
-    private static func vp8Properties(keyframeInterval: Int) -> [String: PropertyValue] {
+    private static func vp8Properties(keyframeInterval: Int) -> [String: SettingValue] {
         [
             "deadline": 1, "cpu-used": -8, "threads": 1, "end-usage": "cbr",
             "lag-in-frames": 0, "dropframe-threshold": 0, "error-resilient": 0,
@@ -66,7 +80,7 @@ final class VideoEncoderNode: RunningNode {
         ]
     }
 
-    private static func h264Properties(keyframeInterval: Int) -> [String: PropertyValue] {
+    private static func h264Properties(keyframeInterval: Int) -> [String: SettingValue] {
         [
             "tune": "zerolatency", "speed-preset": "superfast", "byte-stream": true, "bframes": 0,
             "key-int-max": .integer(keyframeInterval), "threads": 1, "aud": false,
@@ -239,5 +253,40 @@ final class FrameLedger: Sendable {
             counts.encoderKeepsUp = state.lastDrop.map { GStreamer.now.seconds(since: $0) > Self.memory } ?? true
             return counts
         }
+    }
+}
+
+/// VP8 behind its capture queue.
+enum VP8EncoderNode: NodeType {
+    static let kind = NodeKind.vp8Encoder
+
+    static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
+        try VideoEncoderNode.plan(request, codec: .vp8)
+    }
+
+    static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {
+        VideoEncoderNode.activate(instance, codec: .vp8)
+    }
+}
+
+/// H.264 behind its capture queue.
+enum H264EncoderNode: NodeType {
+    static let kind = NodeKind.h264Encoder
+
+    static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
+        try VideoEncoderNode.plan(request, codec: .h264)
+    }
+
+    static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {
+        VideoEncoderNode.activate(instance, codec: .h264)
+    }
+}
+
+extension MediaFormat {
+    /// What an encoder of these pictures is given when nobody chose a bitrate; nil when their size is not known.
+    func defaultBitrate(_ codec: VideoCodec) -> Bitrate? {
+        guard let width, let height else { return nil }
+        return VideoBitrate.default(
+            width: width, height: height, framesPerSecond: framesPerSecond ?? 30, codec: codec)
     }
 }

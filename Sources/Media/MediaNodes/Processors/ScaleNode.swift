@@ -2,24 +2,42 @@ import GStreamerKit
 import MediaGraph
 
 /// Changes size or rate. With one of width and height given, the other follows from the picture's shape.
-enum ScaleNode {
-    static func build(_ node: ResolvedNode, in assembly: Assembly) throws(MediaError) {
-        let rate = try assembly.element("videorate", of: node, ["skip-to-first": true])
-        let scale = try assembly.element("videoscale", of: node)
-        var caps = Assembly.rawVideo
-        if let width = node.integer("width") { caps += ",width=\(width)" }
-        if let height = node.integer("height") { caps += ",height=\(height)" }
-        if node.integer("width") != nil || node.integer("height") != nil { caps += ",pixel-aspect-ratio=1/1" }
-        if let fps = node.number("fps") { caps += ",framerate=\(fraction(fps))" }
-        let filter = try assembly.filter(caps, of: node)
-        if node.number("fps") == nil {
-            try assembly.link(scale, filter)
-            assembly.pipeline.remove(rate)
-            assembly.accept("in", of: node, into: scale)
+enum ScaleNode: NodeType {
+    static let kind = NodeKind.scale
+
+    static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
+        let input = request.input("in") ?? .rawVideo()
+        let (width, height) = size(request, of: input)
+        let fps = request.number("fps")
+        var plan = NodePlan(request.node)
+        plan.add("videoscale", as: "scale")
+        var caps = RawFormat.video
+        if let width = request.integer("width") { caps += ",width=\(width)" }
+        if let height = request.integer("height") { caps += ",height=\(height)" }
+        if request.isGiven("width") || request.isGiven("height") { caps += ",pixel-aspect-ratio=1/1" }
+        if let fps { caps += ",framerate=\(fraction(fps))" }
+        plan.addFilter(caps, as: "format")
+        if fps == nil {
+            plan.link("scale", "format")
+            plan.inputs["in"] = ElementPad("scale")
         } else {
-            try assembly.link(rate, scale, filter)
-            assembly.accept("in", of: node, into: rate)
+            plan.add("videorate", as: "rate", ["skip-to-first": true])
+            plan.link("rate", "scale", "format")
+            plan.inputs["in"] = ElementPad("rate")
         }
-        assembly.provide("out", of: node, from: filter)
+        plan.outputs["out"] = ElementPad("format")
+        plan.formats["out"] = .rawVideo(width: width, height: height, framesPerSecond: fps ?? input.framesPerSecond)
+        return plan
+    }
+
+    /// The size that comes out, where it can be known.
+    private static func size(_ request: NodeRequest, of input: MediaFormat) -> (width: Int?, height: Int?) {
+        switch (request.integer("width"), request.integer("height"), input.width, input.height) {
+        case (let width?, let height?, _, _): (width, height)
+        case (let width?, nil, let inWidth?, let inHeight?): (width, width * inHeight / inWidth)
+        case (nil, let height?, let inWidth?, let inHeight?): (height * inWidth / inHeight, height)
+        case (nil, nil, let inWidth, let inHeight): (inWidth, inHeight)
+        case (let width, let height, _, _): (width, height)
+        }
     }
 }

@@ -16,56 +16,22 @@ final class AudioRendererNode: RunningNode {
     private let timestamps: TimestampMap?
     private let handOver: (@Sendable (AudioChunk) -> Void)?
 
-    @discardableResult
-    init(
-        _ node: ResolvedNode, in assembly: Assembly, isAudible: Bool, handOver: (@Sendable (AudioChunk) -> Void)?
-    ) {
-        name = node.name
-        reporter = assembly.reporter
-        timestamps = assembly.rtpInput(above: node.name)?.timestamps
+    init(_ instance: NodeInstance, isAudible: Bool, handOver: (@Sendable (AudioChunk) -> Void)?) {
+        name = instance.name
+        reporter = instance.reporter
+        timestamps = instance.nearest(RTPInputNode.self)?.timestamps
         self.handOver = handOver
         counts.withLock { $0.isAudible = isAudible }
-        assembly.register(self)
     }
 
-    static func build(sound node: ResolvedNode, in assembly: Assembly) throws(MediaError) {
-        guard let handOver = assembly.bindings.audio[node.name] else {
-            preconditionFailure("a graph that was validated has an unbound \(node.name)")
-        }
-        let sink = try assembly.sink(of: node)
-        AudioRendererNode(node, in: assembly, isAudible: false, handOver: handOver).watch(sink)
-        assembly.accept("in", of: node, into: sink)
-    }
-
-    /// Plays on the first sound system that answers; where none does, the sound is measured and dropped.
-    static func build(speaker node: ResolvedNode, in assembly: Assembly) throws(MediaError) {
-        guard let factory = AudioSystem.playing else {
-            let sink = try assembly.sink(of: node)
-            AudioRendererNode(node, in: assembly, isAudible: false, handOver: nil).watch(sink)
-            assembly.accept("in", of: node, into: sink)
-            return
-        }
-        let queue = try assembly.element(
-            "queue", of: node,
-            [
-                "leaky": "downstream", "max-size-buffers": 0, "max-size-bytes": 0, "max-size-time": 500_000_000,
-                "silent": true,
-            ])
-        let convert = try assembly.element("audioconvert", of: node)
-        let resample = try assembly.element("audioresample", of: node)
-        let sink = try assembly.element(
-            factory, of: node, ["buffer-time": 60_000, "latency-time": 10_000, "async": false])
-        try assembly.link(queue, convert, resample, sink)
-        AudioRendererNode(node, in: assembly, isAudible: true, handOver: nil).watch(queue)
-        assembly.accept("in", of: node, into: queue)
-    }
-
-    func watch(_ element: Element) {
+    /// Hears all sound that comes to `element`.
+    func watching(_ element: Element) -> AudioRendererNode {
         let input = element.sink
         input.onBuffer { buffer in
             self.take(buffer)
             return .pass
         }
+        return self
     }
 
     private func take(_ buffer: borrowing PassingBuffer) {
@@ -104,5 +70,47 @@ final class AudioRendererNode: RunningNode {
 
     func report(into statistics: inout MediaStatistics) {
         statistics.audioRenderers[name] = counts.withLock { $0 }
+    }
+}
+
+/// Hands each stretch of sound to the program.
+enum SoundNode: NodeType {
+    static let kind = NodeKind.sound
+
+    static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan { .sink(request) }
+
+    static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {
+        guard let handOver = instance.context.bindings.audio[instance.name] else {
+            preconditionFailure("a graph that was validated has an unbound \(instance.name)")
+        }
+        return AudioRendererNode(instance, isAudible: false, handOver: handOver).watching(instance.element("sink"))
+    }
+}
+
+/// Plays on the first sound system that answers; where none does, the sound is measured and dropped.
+enum SpeakerNode: NodeType {
+    static let kind = NodeKind.speaker
+
+    static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
+        guard let factory = request.environment.soundSink() else {
+            var plan = NodePlan.sink(request)
+            plan.notes.append("no sound system answers: the sound is measured and dropped")
+            return plan
+        }
+        var plan = NodePlan(request.node)
+        plan.addQueue(as: "queue", .init(seconds: 0.5, rule: .dropOldest), holding: nil)
+        plan.add("audioconvert", as: "convert")
+        plan.add("audioresample", as: "resample")
+        plan.add(factory, as: "sink", ["buffer-time": 60_000, "latency-time": 10_000, "async": false])
+        plan.link("queue", "convert", "resample", "sink")
+        plan.inputs["in"] = ElementPad("queue")
+        plan.latency = 0.06
+        return plan
+    }
+
+    static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {
+        let isAudible = instance.has("queue")
+        return AudioRendererNode(instance, isAudible: isAudible, handOver: nil)
+            .watching(instance.element(isAudible ? "queue" : "sink"))
     }
 }

@@ -18,30 +18,19 @@ final class VideoRendererNode: RunningNode {
     private let handOver: (@Sendable (VideoFrame) -> Void)?
     private let explanation: @Sendable (PipelineFailure) -> MediaError?
 
-    @discardableResult
     init(
-        _ node: ResolvedNode, in assembly: Assembly, handOver: (@Sendable (VideoFrame) -> Void)?,
+        _ instance: NodeInstance, handOver: (@Sendable (VideoFrame) -> Void)?,
         explain: @escaping @Sendable (PipelineFailure) -> MediaError? = { _ in nil }
     ) {
         explanation = explain
-        name = node.name
-        reporter = assembly.reporter
-        timestamps = assembly.rtpInput(above: node.name)?.timestamps
+        name = instance.name
+        reporter = instance.reporter
+        timestamps = instance.nearest(RTPInputNode.self)?.timestamps
         self.handOver = handOver
-        assembly.register(self)
-    }
-
-    static func build(frames node: ResolvedNode, in assembly: Assembly) throws(MediaError) {
-        guard let handOver = assembly.bindings.frames[node.name] else {
-            preconditionFailure("a graph that was validated has an unbound \(node.name)")
-        }
-        let sink = try assembly.sink(of: node)
-        VideoRendererNode(node, in: assembly, handOver: handOver).watch(sink)
-        assembly.accept("in", of: node, into: sink)
     }
 
     /// Sees every picture that comes to `element`.
-    func watch(_ element: Element) {
+    func watching(_ element: Element) -> VideoRendererNode {
         let input = element.sink
         input.onEvent { event in
             // The pad does not have the new format yet: it is read with the next picture.
@@ -52,6 +41,7 @@ final class VideoRendererNode: RunningNode {
             self.take(buffer)
             return .pass
         }
+        return self
     }
 
     private func take(_ buffer: borrowing PassingBuffer) {
@@ -82,41 +72,77 @@ final class VideoRendererNode: RunningNode {
     }
 }
 
-/// Counts pictures or sound, whichever comes, and drops them.
-enum NullNode {
-    static func build(_ node: ResolvedNode, in assembly: Assembly) throws(MediaError) {
-        let sink = try assembly.sink(of: node)
-        if assembly.carriesSound(into: node) {
-            AudioRendererNode(node, in: assembly, isAudible: false, handOver: nil).watch(sink)
-        } else {
-            VideoRendererNode(node, in: assembly, handOver: nil).watch(sink)
+/// Hands each picture to the program.
+enum FramesNode: NodeType {
+    static let kind = NodeKind.frames
+
+    static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan { .sink(request) }
+
+    static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {
+        guard let handOver = instance.context.bindings.frames[instance.name] else {
+            preconditionFailure("a graph that was validated has an unbound \(instance.name)")
         }
-        assembly.accept("in", of: node, into: sink)
+        return VideoRendererNode(instance, handOver: handOver).watching(instance.element("sink"))
+    }
+}
+
+/// Counts pictures or sound, whichever comes, and drops them.
+enum NullNode: NodeType {
+    static let kind = NodeKind.null
+
+    static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
+        var plan = NodePlan.sink(request)
+        plan.formats["in"] = request.input("in")
+        return plan
+    }
+
+    static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {
+        let sink = instance.element("sink")
+        if instance.plan.formats["in"]?.kind == .rawAudio {
+            return AudioRendererNode(instance, isAudible: false, handOver: nil).watching(sink)
+        }
+        return VideoRendererNode(instance, handOver: nil).watching(sink)
     }
 }
 
 /// Writes one picture to a file.
-enum ImageNode {
-    static func build(_ node: ResolvedNode, in assembly: Assembly) throws(MediaError) {
-        let path = node.text("path")
-        let wanted = node.integer("frame") ?? 1
+enum ImageNode: NodeType {
+    static let kind = NodeKind.image
+
+    static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
+        try request.environment.require("pngenc")
+        return .sink(request)
+    }
+
+    static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {
+        let path = instance.setting("path")?.text ?? ""
+        let wanted = instance.setting("frame")?.integer ?? 1
         let counter = Counter()
-        let sink = try assembly.sink(of: node)
-        let reporter = assembly.reporter
-        let control = assembly.control
-        let running = VideoRendererNode(node, in: assembly) { frame in
+        let reporter = instance.reporter
+        let control = instance.control
+        let name = instance.name
+        let running = VideoRendererNode(instance) { frame in
             guard counter.next() == wanted else { return }
             // Encoding a PNG takes tens of milliseconds: not on the streaming thread.
             control.async {
                 do throws(MediaError) {
                     try FrameImage.writePNG(frame, to: path)
                 } catch {
-                    reporter.fail(error)
+                    reporter.fail(error, name)
                 }
             }
         }
-        running.watch(sink)
-        assembly.accept("in", of: node, into: sink)
+        return running.watching(instance.element("sink"))
+    }
+}
+
+extension NodePlan {
+    /// A node that ends in a sink, where a probe sees what comes.
+    static func sink(_ request: NodeRequest) -> NodePlan {
+        var plan = NodePlan(request.node)
+        plan.addSink()
+        plan.inputs["in"] = ElementPad("sink")
+        return plan
     }
 }
 
@@ -129,15 +155,4 @@ final class Counter: Sendable {
     }
 
     var count: Int { value.load(ordering: .relaxed) }
-}
-
-extension Assembly {
-    /// Whether the link into a node's only input carries sound.
-    func carriesSound(into node: ResolvedNode) -> Bool {
-        guard let link = graph.links(into: node.name).first, let source = graph.node(link.from.node) else {
-            return false
-        }
-        let port = NodeKind.builtIn.kind(named: source.kind)?.outputs.first { $0.name == link.from.port }
-        return port?.kinds == [.rawAudio]
-    }
 }

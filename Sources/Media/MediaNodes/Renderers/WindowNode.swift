@@ -2,21 +2,26 @@ import GStreamerKit
 import MediaGraph
 
 /// Shows pictures in a window of their own.
-enum WindowNode {
-    static func build(_ node: ResolvedNode, in assembly: Assembly) throws(MediaError) {
-        let sink = try openSink()
-        let queue = try assembly.element(
-            "queue", of: node,
-            ["leaky": "downstream", "max-size-buffers": 2, "max-size-bytes": 0, "max-size-time": 0, "silent": true])
-        let scale = try assembly.element("videoscale", of: node)
-        let convert = try assembly.element("videoconvert", of: node)
-        assembly.adopt(sink, of: node)
-        try assembly.link(queue, scale, convert, sink)
-        setTitle(node.text("title"), after: queue)
+enum WindowNode: NodeType {
+    static let kind = NodeKind.window
+
+    static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
+        guard let factory = request.environment.windowSink() else { throw unavailable }
+        var plan = NodePlan(request.node)
+        plan.addQueue(as: "queue", .rawPictures, holding: request.input("in"))
+        plan.add("videoscale", as: "scale")
+        plan.add("videoconvert", as: "convert")
+        plan.add(factory, as: "sink", ["sync": false, "async": false, "qos": false])
+        plan.link("queue", "scale", "convert", "sink")
+        plan.inputs["in"] = ElementPad("queue")
+        return plan
+    }
+
+    static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {
+        setTitle(instance.setting("title")?.text ?? "", after: instance.element("queue"))
         // What reaches the sink is shown; what the queue drops is not.
-        let running = VideoRendererNode(node, in: assembly, handOver: nil, explain: Self.explain)
-        running.watch(convert)
-        assembly.accept("in", of: node, into: queue)
+        return VideoRendererNode(instance, handOver: nil, explain: Self.explain)
+            .watching(instance.element("convert"))
     }
 
     /// A title sent before the stream has begun is lost: it goes with the first picture.
@@ -30,11 +35,15 @@ enum WindowNode {
 
     /// A sink that has its display open. It must go to a pipeline or be closed.
     static func openSink() throws(MediaError) -> Element {
-        if let sink = DisplaySystem.openWindowSink() { return sink }
+        guard let sink = DisplaySystem.openWindowSink() else { throw unavailable }
+        return sink
+    }
+
+    private static var unavailable: MediaError {
         let reason =
             DisplaySystem.isNamed
             ? "the display that DISPLAY or WAYLAND_DISPLAY names cannot be opened" : "there is no display"
-        throw MediaError(
+        return MediaError(
             code: MediaError.Code.windowUnavailable,
             message: "No window can be opened: \(reason); run it in a desktop session, or without a window.")
     }

@@ -4,7 +4,7 @@ import MediaGraph
 import Synchronization
 
 /// Takes RTP packets from the program, waits for those that are late, and puts frames together.
-final class RTPInputNode: RunningNode {
+final class RTPInputNode: NodeType, RunningNode {
     private struct Counts {
         var framesReceived = 0
         var framesDecoded = 0
@@ -31,53 +31,62 @@ final class RTPInputNode: RunningNode {
     private let control: DispatchQueue
     let timestamps = TimestampMap()
 
-    private init(
-        _ node: ResolvedNode, source: PushSource, jitterBuffer: Element, in assembly: Assembly
-    ) {
-        name = node.name
+    private init(_ instance: NodeInstance, source: PushSource) {
+        name = instance.name
         self.source = source
-        self.jitterBuffer = jitterBuffer
-        pipeline = WeakPipeline(assembly.pipeline)
-        reporter = assembly.reporter
-        control = assembly.control
-        capacity = node.integer("capacity") ?? 2048
+        jitterBuffer = instance.element("jitter-buffer")
+        pipeline = WeakPipeline(instance.pipeline)
+        reporter = instance.reporter
+        control = instance.control
+        capacity = instance.setting("capacity")?.integer ?? 2048
     }
 
-    static func build(_ node: ResolvedNode, in assembly: Assembly) throws(MediaError) {
-        let payloadType = node.integer("payload-type") ?? 96
+    static let kind = NodeKind.rtpInput
+
+    static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
+        let payloadType = request.integer("payload-type") ?? 96
+        let codec = request.text("codec")
         let (format, factory) =
-            switch node.text("codec") {
+            switch codec {
             case "h264": ("media=video,clock-rate=90000,encoding-name=H264", "rtph264depay")
             case "opus": ("media=audio,clock-rate=48000,encoding-name=OPUS", "rtpopusdepay")
             default: ("media=video,clock-rate=90000,encoding-name=VP8", "rtpvp8depay")
             }
-        let source = try PushSource(caps: Caps("application/x-rtp,\(format),payload=(int)\(payloadType)"))
-        assembly.pipeline.add(source.element)
+        for needed in ["rtpjitterbuffer", factory] { try request.environment.require(needed) }
+        var plan = NodePlan(request.node)
+        plan.add(
+            "appsrc", as: "source",
+            PushSource.properties.merging(
+                ["caps": .text("application/x-rtp,\(format),payload=(int)\(payloadType)")]) { $1 })
         // In-order packets leave at once; `latency` is how long a gap is waited for. Nothing is thrown away because
         // it came in a burst.
-        let jitterBuffer = try assembly.element(
-            "rtpjitterbuffer", of: node,
+        plan.add(
+            "rtpjitterbuffer", as: "jitter-buffer",
             [
-                "latency": .integer(node.integer("latency") ?? 200), "do-lost": true, "drop-on-latency": false,
+                "latency": .integer(request.integer("latency") ?? 200), "do-lost": true, "drop-on-latency": false,
                 "faststart-min-packets": 1, "do-retransmission": false,
             ])
-        let depayloader = try assembly.element(factory, of: node)
-        try assembly.link(source.element, jitterBuffer, depayloader)
-        if factory != "rtpopusdepay" {
-            depayloader.set("wait-for-keyframe", true)
-            depayloader.set("request-keyframe", true)
-        }
-        let running = RTPInputNode(node, source: source, jitterBuffer: jitterBuffer, in: assembly)
-        running.watch(depayloader)
-        if factory == "rtph264depay" {
+        let isVideo = codec != "opus"
+        plan.add(
+            factory, as: "depayloader", isVideo ? ["wait-for-keyframe": true, "request-keyframe": true] : [:])
+        plan.link("source", "jitter-buffer", "depayloader")
+        plan.outputs["out"] = ElementPad("depayloader")
+        if codec == "h264" {
             // Whole frames: only then does the depayloader wait for keyframes.
-            let filter = try assembly.filter("video/x-h264,stream-format=byte-stream,alignment=au", of: node)
-            try depayloader.link(filter)
-            assembly.provide("out", of: node, from: filter)
-        } else {
-            assembly.provide("out", of: node, from: depayloader)
+            plan.addFilter("video/x-h264,stream-format=byte-stream,alignment=au", as: "frames")
+            plan.link("depayloader", "frames")
+            plan.outputs["out"] = ElementPad("frames")
         }
-        assembly.register(running)
+        plan.formats["out"] =
+            isVideo ? MediaFormat(.encodedVideo, codec) : MediaFormat(
+                .encodedAudio, codec, sampleRate: 48_000, channels: 2)
+        return plan
+    }
+
+    static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {
+        let running = RTPInputNode(instance, source: PushSource(instance.element("source")))
+        running.watch(instance.element("depayloader"))
+        return running
     }
 
     private func watch(_ depayloader: Element) {

@@ -3,7 +3,7 @@ import MediaGraph
 import Synchronization
 
 /// Cuts encoded frames into RTP packets and hands those of one frame over together.
-final class RTPOutputNode: RunningNode {
+final class RTPOutputNode: NodeType, RunningNode {
     private struct State {
         var batch = RTPBatch(captureTime: MediaTime(nanoseconds: 0), rtpTimestamp: 0, isKeyframe: false)
         var counts = MediaStatistics.RTPOutput()
@@ -14,50 +14,68 @@ final class RTPOutputNode: RunningNode {
     private let state = Mutex(State())
     private let handOver: @Sendable (RTPBatch) -> Void
     private let reporter: Reporter
-    private let encoder: VideoEncoderNode?
+    private let isVideo: Bool
+    /// Whether the frame that is being cut is a keyframe; written and read on the streaming thread.
+    private let isKeyframe = Flag(true)
 
     private init(
-        _ name: String, encoder: VideoEncoderNode?, reporter: Reporter,
-        handOver: @escaping @Sendable (RTPBatch) -> Void
+        _ name: String, isVideo: Bool, reporter: Reporter, handOver: @escaping @Sendable (RTPBatch) -> Void
     ) {
         self.name = name
-        self.encoder = encoder
+        self.isVideo = isVideo
         self.reporter = reporter
         self.handOver = handOver
     }
 
-    static func build(_ node: ResolvedNode, in assembly: Assembly) throws(MediaError) {
-        guard let handOver = assembly.bindings.rtpOutputs[node.name] else {
-            preconditionFailure("a graph that was validated has an unbound \(node.name)")
-        }
-        let above = assembly.nearest(["vp8-encoder", "h264-encoder", "opus-encoder"], above: node.name)
-        let encoder = above.flatMap { assembly.runningNode(VideoEncoderNode.self, named: $0.name) }
-        var properties: [String: PropertyValue] = [
-            "pt": .integer(node.integer("payload-type") ?? 96), "mtu": .integer(node.integer("mtu") ?? 1180),
+    static let kind = NodeKind.rtpOutput
+
+    static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
+        let codec = request.input("in")?.encoding ?? "vp8"
+        var properties: [String: SettingValue] = [
+            "pt": .integer(request.integer("payload-type") ?? 96), "mtu": .integer(request.integer("mtu") ?? 1180),
         ]
-        if let ssrc = node.integer("ssrc") { properties["ssrc"] = .integer(ssrc) }
-        let payloader: Element
-        switch encoder?.codec {
-        case .vp8:
+        if let ssrc = request.integer("ssrc") { properties["ssrc"] = .integer(ssrc) }
+        let factory: String
+        switch codec {
+        case "vp8":
             properties["picture-id-mode"] = "15-bit"
-            payloader = try assembly.element("rtpvp8pay", of: node, properties)
-        case .h264:
+            factory = "rtpvp8pay"
+        case "h264":
             // The encoder puts SPS and PPS before each keyframe; the payloader would put them before each slice.
             properties["config-interval"] = 0
             properties["aggregate-mode"] = "zero-latency"
-            payloader = try assembly.element("rtph264pay", of: node, properties)
-        case nil:
-            payloader = try assembly.element("rtpopuspay", of: node, properties)
+            factory = "rtph264pay"
+        default:
+            factory = "rtpopuspay"
         }
-        let sink = try assembly.sink(of: node)
-        try payloader.link(sink)
-        let running = RTPOutputNode(node.name, encoder: encoder, reporter: assembly.reporter, handOver: handOver)
-        sink.sink.onBuffer { buffer in
+        try request.environment.require(factory)
+        var plan = NodePlan(request.node)
+        plan.add(factory, as: "payloader", properties)
+        plan.addSink()
+        plan.link("payloader", "sink")
+        plan.inputs["in"] = ElementPad("payloader")
+        return plan
+    }
+
+    static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {
+        guard let handOver = instance.context.bindings.rtpOutputs[instance.name] else {
+            preconditionFailure("a graph that was validated has an unbound \(instance.name)")
+        }
+        let payloader = instance.element("payloader")
+        let isVideo = payloader.factory != "rtpopuspay"
+        let running = RTPOutputNode(
+            instance.name, isVideo: isVideo, reporter: instance.reporter, handOver: handOver)
+        if isVideo {
+            payloader.sink.onBuffer { frame in
+                _ = running.isKeyframe.exchange(frame.isKeyframe)
+                return .pass
+            }
+        }
+        instance.element("sink").sink.onBuffer { buffer in
             running.take(buffer)
             return .pass
         }
-        assembly.accept("in", of: node, into: payloader)
-        assembly.register(running)
+        return running
     }
 
     /// A packet; the last of a frame of video carries the marker bit (RFC 7741 section 4.1, RFC 6184 section 5.1).
@@ -70,10 +88,10 @@ final class RTPOutputNode: RunningNode {
             if state.batch.ends.isEmpty {
                 state.batch.captureTime = buffer.time
                 state.batch.rtpTimestamp = rtpTimestamp(in: bytes, at: start)
-                state.batch.isKeyframe = encoder?.lastIsKeyframe ?? true
+                state.batch.isKeyframe = isKeyframe.value
             }
             state.batch.ends.append(bytes.count)
-            let isLast = encoder == nil || bytes[start + 1] & 0x80 != 0
+            let isLast = !isVideo || bytes[start + 1] & 0x80 != 0
             guard isLast else { return nil }
             state.counts.frames += 1
             state.counts.packets += state.batch.ends.count

@@ -5,8 +5,7 @@ import Synchronization
 /// Turns errors of elements into errors of nodes.
 final class Explainer: Sendable {
     private struct State {
-        var owners: [String: String] = [:]
-        var nodes: [any RunningNode] = []
+        weak var graph: RunningGraph?
         var missing: String?
     }
 
@@ -17,11 +16,8 @@ final class Explainer: Sendable {
         self.reporter = reporter
     }
 
-    func set(owners: [String: String], nodes: [any RunningNode]) {
-        state.withLock {
-            $0.owners = owners
-            $0.nodes = nodes
-        }
+    func set(_ graph: RunningGraph) {
+        state.withLock { $0.graph = graph }
     }
 
     /// Remembers what could not be decoded, for the error that follows.
@@ -30,16 +26,14 @@ final class Explainer: Sendable {
     }
 
     func report(_ failure: PipelineFailure) {
-        let (owner, missing) = state.withLock { state in
-            let owners = state.owners
-            let name = failure.path.lazy.compactMap { owners[$0] }.first
-            return (state.nodes.first { $0.name == name }, state.missing)
-        }
-        if let explained = owner?.explain(failure, missing: missing) { return reporter.fail(explained) }
-        let name = owner.map { "\"\($0.name)\"" } ?? failure.path.first ?? "An element"
+        let (graph, missing) = state.withLock { ($0.graph, $0.missing) }
+        let owner = graph?.owner(of: failure.path)
+        let running = owner.flatMap { graph?.runningNode($0) }
+        if let explained = running?.explain(failure, missing: missing) { return reporter.fail(explained, owner) }
+        let name = owner.map { "\"\($0)\"" } ?? failure.path.first ?? "An element"
         reporter.fail(
             MediaError(
                 code: MediaError.Code.elementFailed, message: "\(name) failed: \(failure.message)",
-                cause: failure.detail))
+                cause: failure.detail), owner)
     }
 }

@@ -11,12 +11,15 @@ public struct NodeBindings: Sendable {
     public var frames: [String: @Sendable (VideoFrame) -> Void] = [:]
     /// Called once for each stretch of sound, 10 to 25 ms long.
     public var audio: [String: @Sendable (AudioChunk) -> Void] = [:]
+    /// Called once for each picture, to change it in place before it goes on.
+    public var frameFunctions: [String: @Sendable (inout MutableVideoFrame) -> Void] = [:]
     /// Called for what happens; see `MediaEvent`.
     public var events: (@Sendable (MediaEvent) -> Void)?
 
     public init() {}
 
     var names: BoundNames {
-        BoundNames(rtpOutputs: Set(rtpOutputs.keys), frames: Set(frames.keys), audio: Set(audio.keys))
+        BoundNames(rtpOutputs: Set(rtpOutputs.keys), frames: Set(frames.keys), audio: Set(audio.keys),
+            frameFunctions: Set(frameFunctions.keys))
     }
 }

@@ -17,24 +17,27 @@ public final class MediaPipeline: Sendable {
     /// The longest wait for a capturer's first frame.
     private static let startLimit = DispatchTimeInterval.seconds(8)
 
-    public let graph: MediaGraph
     private let pipeline: Pipeline
     private let reporter: Reporter
     private let control: DispatchQueue
-    private let nodes: [any RunningNode]
+    private let graph: RunningGraph
     private let phase = Mutex(Phase.idle)
 
-    /// Validates the graph and makes its elements; nothing runs yet.
+    /// Plans the graph on this machine and makes its elements; nothing runs yet.
     ///
     /// Throws `graph.invalid` with every problem of the graph, or `element.missing` naming the Debian package of a
     /// GStreamer element that is not installed, or what a node says about its device (`camera.absent`).
-    public init(_ graph: MediaGraph, bindings: NodeBindings = NodeBindings()) throws(MediaError) {
-        let problems = graph.validate(bound: bindings.names)
-        guard problems.isEmpty else {
-            throw MediaError(
-                code: MediaError.Code.graphInvalid, message: problems.map(\.message).joined(separator: " "))
-        }
-        self.graph = graph
+    public convenience init(
+        _ graph: MediaGraph, bindings: NodeBindings = NodeBindings(), registry: NodeRegistry = .builtIn
+    ) throws(MediaError) {
+        let plan = try Planner(registry, SystemEnvironment()).plan(graph, bound: bindings.names)
+        try self.init(plan, bindings: bindings, registry: registry)
+    }
+
+    /// Makes the elements of a plan; nothing runs yet.
+    public init(
+        _ plan: GraphPlan, bindings: NodeBindings = NodeBindings(), registry: NodeRegistry = .builtIn
+    ) throws(MediaError) {
         let reporter = Reporter(events: bindings.events)
         let control = DispatchQueue(label: "media.pipeline")
         let explainer = Explainer(reporter)
@@ -49,15 +52,19 @@ public final class MediaPipeline: Sendable {
             }
         }
         latency.set(pipeline)
-        let assembly = Assembly(
-            graph: graph, bindings: bindings, reporter: reporter, pipeline: pipeline, control: control)
-        try assembly.assemble()
-        explainer.set(owners: assembly.ownersByElement, nodes: assembly.running)
-        nodes = assembly.running
+        let context = PipelineContext(
+            pipeline: pipeline, reporter: reporter, control: control, bindings: bindings)
+        graph = try RunningGraph(plan, registry, context)
+        explainer.set(graph)
         self.pipeline = pipeline
         self.reporter = reporter
         self.control = control
     }
+
+    /// What runs: the plan that the pipeline was made from, and every edit since.
+    public var plan: GraphPlan { graph.plan }
+
+    private var nodes: [any RunningNode] { graph.runningNodes }
 
     deinit {
         let isRunning = phase.withLock { phase in
@@ -67,8 +74,8 @@ public final class MediaPipeline: Sendable {
         reporter.close()
         guard isRunning else { return }
         // Joining streaming threads may block, and this may be one of them.
-        control.async { [pipeline, nodes] in
-            Self.halt(pipeline, nodes)
+        control.async { [pipeline, graph] in
+            Self.halt(pipeline, graph.runningNodes)
         }
     }
 
@@ -110,12 +117,12 @@ public final class MediaPipeline: Sendable {
         reporter.whenSettled(done)
         control.asyncAfter(deadline: .now() + Self.startLimit) { [weak reporter, weak self] in
             guard let reporter, let late = reporter.awaited.sorted().first else { return }
-            let node = self?.nodes.first { $0.name == late }
             reporter.fail(
-                node?.stalled
+                self?.graph.runningNode(late)?.stalled
                     ?? MediaError(
                         code: MediaError.Code.pipelineStalled,
-                        message: "\"\(late)\" gave no media within 8 s; check that the device or file can be read."))
+                        message: "\"\(late)\" gave no media within 8 s; check that the device or file can be read."),
+                late)
         }
     }
 
@@ -176,8 +183,8 @@ public final class MediaPipeline: Sendable {
         return statistics
     }
 
-    private func find<Kind: RunningNode>(_ type: Kind.Type, _ name: String) -> Kind? {
-        nodes.lazy.compactMap { $0 as? Kind }.first { $0.name == name }
+    func find<Kind: RunningNode>(_ type: Kind.Type, _ name: String) -> Kind? {
+        graph.runningNode(name) as? Kind
     }
 }
 

@@ -61,7 +61,7 @@ package final class Reporter: Sendable {
 
     /// The first failure counts: what follows from it is not reported. While `start()` waits, it throws the failure;
     /// later it is an event.
-    package func fail(_ error: MediaError) {
+    package func fail(_ error: MediaError, _ node: String? = nil) {
         let (isNews, settled) = state.withLock { state -> (Bool, (@Sendable (MediaError?) -> Void)?) in
             guard !state.isClosed, state.failure == nil else { return (false, nil) }
             state.failure = error

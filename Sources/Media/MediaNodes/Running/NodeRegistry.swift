@@ -1,0 +1,102 @@
+public import MediaGraph
+
+/// The nodes that can be planned and run: the built-in ones, those that other floors add, GStreamer's elements.
+public struct NodeRegistry: PlanningCatalogue {
+    private var order: [String] = []
+    private var implementations: [String: NodeImplementation] = [:]
+    private var families: [NodeFamily] = []
+
+    package init(_ types: [any NodeType.Type], families: [NodeFamily] = []) {
+        for type in types { add(NodeImplementation(type)) }
+        self.families = families
+    }
+
+    /// The nodes of this target.
+    public static let builtIn = NodeRegistry([
+        // Capturers
+        CameraNode.self, MicrophoneNode.self, FileNode.self, TestPatternNode.self,
+        // Processors
+        ScaleNode.self, ConvertNode.self,
+        // Codecs
+        VP8EncoderNode.self, H264EncoderNode.self, OpusEncoderNode.self, VideoDecoderNode.self, AudioDecoderNode.self,
+        // Renderers
+        FramesNode.self, SoundNode.self, ImageNode.self, WindowNode.self, SpeakerNode.self, NullNode.self,
+        // Transport
+        RTPOutputNode.self, RTPInputNode.self,
+    ])
+
+    /// This registry with more types; a kind that is there already is replaced.
+    package func adding(_ types: [any NodeType.Type]) -> NodeRegistry {
+        var registry = self
+        for type in types { registry.add(NodeImplementation(type)) }
+        return registry
+    }
+
+    private mutating func add(_ implementation: NodeImplementation) {
+        let name = implementation.kind.name
+        if implementations[name] == nil { order.append(name) }
+        implementations[name] = implementation
+    }
+
+    public var kinds: [NodeKind] { order.compactMap { implementations[$0]?.kind } }
+
+    public func kind(named name: String) -> NodeKind? {
+        implementation(of: name)?.kind
+    }
+
+    public func reasonForLack(of name: String) -> String? {
+        families.first { name.hasPrefix($0.prefix) }?.reasonForLack(name)
+    }
+
+    public func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
+        guard let implementation = implementation(of: request.kind.name) else {
+            preconditionFailure("nothing plans a \(request.kind.name)")
+        }
+        return try implementation.plan(request)
+    }
+
+    func implementation(of kind: String) -> NodeImplementation? {
+        implementations[kind] ?? families.first { kind.hasPrefix($0.prefix) }?.make(kind)
+    }
+}
+
+/// What a registry knows of one kind.
+package struct NodeImplementation: Sendable {
+    package let kind: NodeKind
+    package let plan: @Sendable (NodeRequest) throws(MediaError) -> NodePlan
+    package let activate: @Sendable (NodeInstance) throws(MediaError) -> (any RunningNode)?
+
+    package init(
+        kind: NodeKind, plan: @escaping @Sendable (NodeRequest) throws(MediaError) -> NodePlan,
+        activate: @escaping @Sendable (NodeInstance) throws(MediaError) -> (any RunningNode)?
+    ) {
+        self.kind = kind
+        self.plan = plan
+        self.activate = activate
+    }
+
+    init(_ type: any NodeType.Type) {
+        self.init(
+            kind: type.kind,
+            plan: { (request) throws(MediaError) in try type.plan(request) },
+            activate: { (instance) throws(MediaError) in try type.activate(instance) })
+    }
+}
+
+/// Kinds that are made up when their name is asked for, such as one for each of GStreamer's elements.
+package struct NodeFamily: Sendable {
+    /// What the names of the kinds begin with.
+    package let prefix: String
+    package let make: @Sendable (_ kind: String) -> NodeImplementation?
+    /// Why a kind of this name cannot be made.
+    package let reasonForLack: @Sendable (_ kind: String) -> String?
+
+    package init(
+        prefix: String, make: @escaping @Sendable (_ kind: String) -> NodeImplementation?,
+        reasonForLack: @escaping @Sendable (_ kind: String) -> String?
+    ) {
+        self.prefix = prefix
+        self.make = make
+        self.reasonForLack = reasonForLack
+    }
+}

@@ -1,0 +1,48 @@
+package import GStreamerKit
+package import MediaGraph
+
+/// One kind of node: its contract, how it is planned, and what it does while it runs.
+package protocol NodeType: SendableMetatype {
+    static var kind: NodeKind { get }
+
+    /// What the node becomes. Pure: asks the machine through the request's environment only.
+    static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan
+
+    /// The elements of the plan are made and in the pipeline, not yet linked to other nodes: attaches what watches
+    /// them. Nil where nothing has to be watched.
+    static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)?
+}
+
+extension NodeType {
+    package static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? { nil }
+}
+
+/// What a node leaves behind for the running pipeline.
+package protocol RunningNode: Sendable {
+    var name: String { get }
+    /// The elements are in place and about to play.
+    func prepare() throws(MediaError)
+    /// The node is about to stop: what is under way should come to an end. May block for a moment.
+    func finish()
+    /// All streaming threads of the node have left.
+    func stopped()
+    func report(into statistics: inout MediaStatistics)
+    /// A failure of one of the node's elements, in the node's words; nil to leave it to the general ones. `missing`
+    /// is what nothing installed can decode, when that was said before.
+    func explain(_ failure: PipelineFailure, missing: String?) -> MediaError?
+    /// What to say when nothing came at the start, in the node's words; nil to leave it to the general ones.
+    var stalled: MediaError? { get }
+    /// Changes a setting that the contract calls changeable, to a value that fits it. False where the node leaves that
+    /// to the runner, which sets the property of this name on the node's only element that has it.
+    func set(_ setting: String, to value: SettingValue) throws(MediaError) -> Bool
+}
+
+extension RunningNode {
+    package func prepare() throws(MediaError) {}
+    package func finish() {}
+    package func stopped() {}
+    package func report(into statistics: inout MediaStatistics) {}
+    package func explain(_ failure: PipelineFailure, missing: String?) -> MediaError? { nil }
+    package var stalled: MediaError? { nil }
+    package func set(_ setting: String, to value: SettingValue) throws(MediaError) -> Bool { false }
+}

@@ -1,0 +1,32 @@
+package import MediaGraph
+
+/// Raw formats between nodes, as GStreamer writes them.
+package enum RawFormat {
+    /// Pictures of any size.
+    package static let video = "video/x-raw,format=I420"
+    package static let audio = "audio/x-raw,format=S16LE,layout=interleaved,rate=48000,channels=2"
+
+    /// Pictures of what is known of a format.
+    package static func video(_ format: MediaFormat) -> String {
+        var caps = "video/x-raw,format=\(format.encoding)"
+        if let width = format.width { caps += ",width=\(width)" }
+        if let height = format.height { caps += ",height=\(height)" }
+        if let rate = format.framesPerSecond { caps += ",framerate=\(fraction(rate))" }
+        return caps
+    }
+}
+
+/// A frame rate as GStreamer writes it; 29.97 and its kin get the denominator that television uses.
+package func fraction(_ framesPerSecond: Double) -> String {
+    if framesPerSecond == framesPerSecond.rounded() { return "\(Int(framesPerSecond))/1" }
+    let television = (framesPerSecond * 1001 / 1000).rounded()
+    if abs(television * 1000 / 1001 - framesPerSecond) < 0.01 { return "\(Int(television) * 1000)/1001" }
+    return "\(Int((framesPerSecond * 1000).rounded()))/1000"
+}
+
+extension NodePlan {
+    /// A sink that takes whatever comes, at once: what counts happens in a probe on its input.
+    package mutating func addSink(as name: String = "sink") {
+        add("fakesink", as: name, ["sync": false, "async": false, "enable-last-sample": false, "qos": false])
+    }
+}

@@ -1,0 +1,34 @@
+internal import GStreamerKit
+public import MediaGraph
+
+/// This machine, as it is now.
+public struct SystemEnvironment: PlanEnvironment {
+    public init() {}
+
+    public func hasElement(_ factory: String) -> Bool { GStreamer.has(factory) }
+
+    public func canOpen(_ factory: String) -> Bool {
+        guard let element = try? Element(factory) else { return false }
+        return element.canOpen()
+    }
+
+    public func package(ofElement factory: String) -> String { GStreamer.debianPackage(of: factory) }
+
+    public func camera(_ device: String) throws(MediaError) -> CameraDevice { try Devices.camera(device) }
+
+    public func file(_ path: String) throws(MediaError) -> MediaFileInfo { try MediaFile.inspect(path) }
+
+    public func windowSink() -> String? {
+        guard let sink = DisplaySystem.openWindowSink() else { return nil }
+        defer { sink.close() }
+        return sink.factory
+    }
+
+    public func soundSink() -> String? { AudioSystem.playing }
+
+    public func soundSource() -> String? { AudioSystem.recording }
+
+    public func secondsPerFrame(_ element: ElementPlan, _ format: MediaFormat) -> Double {
+        ElementCost.secondsPerFrame(element, format)
+    }
+}
