@@ -85,13 +85,18 @@ private enum Repeated {
     }
 
     static func failure() async throws {
+        // The file goes between planning and starting.
+        let folder = TemporaryFolder()
+        let path = folder.path + "/clip.mp4"
+        symlink(clip, path)
         let pipeline = try MediaPipeline(
             MediaGraph {
                 Chain {
-                    Node.file(path: "/nowhere.mp4")
+                    Node.file(path: path)
                     Node.null()
                 }
             })
+        unlink(path)
         do {
             try await pipeline.start()
             demand(false, "a missing file was played")
