@@ -75,14 +75,6 @@ import Testing
         #expect(parser.trySet("bitrate", 900) == nil)
     }
 
-    @Test("A misspelt word finds what was meant")
-    func nearest() {
-        #expect(nearestWord(to: "videobalanse", among: ["videobox", "videobalance", "audioecho"]) == "videobalance")
-        #expect(nearestWord(to: "VideoBalance", among: ["videobalance"]) == "videobalance")
-        #expect(nearestWord(to: "teh", among: ["toe", "the"]) == "the")
-        #expect(nearestWord(to: "xyz", among: ["videobalance"]) == nil)
-    }
-
     @Test("An element tells its pad templates and its pads")
     func pads() throws {
         let mixer = try Element("compositor")

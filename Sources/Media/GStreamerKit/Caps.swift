@@ -29,9 +29,23 @@ package final class Caps: @unchecked Sendable {
         }
     }
 
+    /// Those formats whose bytes lie in plain memory, as opposed to a graphics card's.
+    package var structuresInPlainMemory: [FormatStructure] {
+        (0..<gst_caps_get_size(pointer)).compactMap { index in
+            guard let features = gst_caps_get_features(pointer, index),
+                gst_caps_features_is_any(features) != 0 || gst_caps_features_get_size(features) == 0
+                    || gst_caps_features_contains(features, "memory:SystemMemory") != 0
+            else { return nil }
+            return gst_caps_get_structure(pointer, index).map { FormatStructure($0, keeping: self) }
+        }
+    }
+
+    /// Whether every format will do.
+    package var isAny: Bool { gst_caps_is_any(pointer) != 0 }
+
     /// The media types, without their fields.
     package var summary: String {
-        if gst_caps_is_any(pointer) != 0 { return "anything" }
+        if isAny { return "anything" }
         var names: [String] = []
         for name in structures.map(\.name) where !names.contains(name) { names.append(name) }
         return names.isEmpty ? "nothing" : names.joined(separator: ", ")

@@ -1,5 +1,6 @@
 internal import CGLib
 internal import CGStreamer
+import MediaGraph
 
 /// Reading and setting properties. The corresponding C functions are `g_object_set_property` and its like.
 extension Element {
@@ -22,7 +23,7 @@ extension Element {
     /// Structures, such as the `extra-controls` of `v4l2src`, are set from their text: `controls,brightness=120`.
     package func trySet(_ property: String, _ value: PropertyValue) -> String? {
         guard let specification = specification(of: property) else {
-            let hint = nearestWord(to: property, among: propertyNames).map { "; did you mean \($0)?" } ?? ""
+            let hint = property.nearest(among: propertyNames).map { "; did you mean \($0)?" } ?? ""
             return "\(factory) has no property \(property)\(hint)"
         }
         let flags = PropertyFlags.of(specification)
@@ -110,7 +111,7 @@ extension Element {
         return (0..<Int(count)).compactMap { list[$0]?.pointee.name.map { String(cString: $0) } }.sorted()
     }
 
-    private func specification(of property: String) -> UnsafeMutablePointer<GParamSpec>? {
+    func specification(of property: String) -> UnsafeMutablePointer<GParamSpec>? {
         g_object_class_find_property(classPointer, property)
     }
 

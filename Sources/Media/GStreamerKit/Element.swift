@@ -15,10 +15,7 @@ package final class Element: @unchecked Sendable {
     {
         GStreamer.load()
         guard let made = gst_element_factory_make(factory, name) else {
-            throw MediaError(
-                code: MediaError.Code.elementMissing,
-                message: "The GStreamer element \(factory) is not installed; on Debian it comes with "
-                    + "\(GStreamer.debianPackage(of: factory)).")
+            throw MediaError(code: MediaError.Code.elementMissing, message: ElementFactory.reasonForLack(of: factory))
         }
         gst_object_ref_sink(made)
         pointer = made

@@ -39,44 +39,11 @@ package enum GStreamer {
         return true
     }
 
-    /// The Debian package that brings an element, if it is one that we use.
+    /// The Debian package that brings an element; where none is known, those that bring most.
     package static func debianPackage(of factory: String) -> String {
-        debianPackages[factory] ?? "gstreamer1.0-plugins-good, gstreamer1.0-plugins-bad or gstreamer1.0-plugins-ugly"
+        ElementPackages.package(of: factory)
+            ?? "gstreamer1.0-plugins-good, gstreamer1.0-plugins-bad or gstreamer1.0-plugins-ugly"
     }
-
-    private static let debianPackages: [String: String] = {
-        let packages: [(String, [String])] = [
-            (
-                "libgstreamer1.0-0",
-                ["queue", "capsfilter", "fakesink", "clocksync", "tee", "identity", "filesrc", "fakesrc"]
-            ),
-            (
-                "gstreamer1.0-plugins-base",
-                [
-                    "appsrc", "appsink", "videoconvert", "videoscale", "videorate", "audioconvert", "audioresample",
-                    "audiorate", "videotestsrc", "audiotestsrc", "decodebin", "opusenc", "opusdec", "compositor",
-                ]
-            ),
-            ("gstreamer1.0-x", ["ximagesink", "xvimagesink"]),
-            (
-                "gstreamer1.0-plugins-good",
-                [
-                    "vp8enc", "vp8dec", "rtpvp8pay", "rtpvp8depay", "rtph264pay", "rtph264depay", "rtpopuspay",
-                    "rtpopusdepay", "rtpjitterbuffer", "v4l2src", "jpegdec", "videocrop", "videoflip", "pngenc",
-                ]
-            ),
-            ("gstreamer1.0-plugins-bad", ["openh264dec", "openh264enc", "waylandsink", "h264parse"]),
-            ("gstreamer1.0-plugins-ugly", ["x264enc"]),
-            ("gstreamer1.0-libav", ["avdec_h264"]),
-            ("gstreamer1.0-pulseaudio", ["pulsesrc", "pulsesink"]),
-            ("gstreamer1.0-alsa", ["alsasrc", "alsasink"]),
-        ]
-        var byFactory: [String: String] = [:]
-        for (package, factories) in packages {
-            for factory in factories { byFactory[factory] = package }
-        }
-        return byFactory
-    }()
 }
 
 /// Holds a closure (or anything else) for C to carry around as a pointer.

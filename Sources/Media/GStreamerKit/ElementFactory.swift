@@ -1,0 +1,146 @@
+internal import CGLib
+internal import CGStreamer
+import MediaGraph
+
+/// What GStreamer's registry says about elements. The corresponding C type is `GstElementFactory`.
+package enum ElementFactory {
+    /// One line of the list of what is installed.
+    package struct Entry: Sendable, Hashable {
+        /// Such as `vp8enc`.
+        package let name: String
+        /// Such as `Codec/Encoder/Video`.
+        package let classification: String
+        /// 256 and above for what GStreamer itself picks first, 0 for what it never picks by itself.
+        package let rank: Int
+    }
+
+    /// Everything that can be made here and is in a class, such as `Encoder` or `Encoder/Video`, by name.
+    package static func all(inClass classification: String = "", rankAtLeast rank: Int = 0) -> [Entry] {
+        GStreamer.load()
+        let list = gst_registry_get_feature_list(gst_registry_get(), gst_element_factory_get_type())
+        defer { gst_plugin_feature_list_free(list) }
+        var entries: [Entry] = []
+        var next = list
+        while let current = next {
+            next = current.pointee.next
+            guard let factory = current.pointee.data.map({ OpaquePointer($0) }), let entry = Entry(factory),
+                entry.rank >= rank, classification.isEmpty || entry.classification.contains(classification)
+            else { continue }
+            entries.append(entry)
+        }
+        return entries.sorted { $0.name < $1.name }
+    }
+
+    /// The installed element of another name that was probably meant.
+    package static func nearest(to name: String) -> String? {
+        name.nearest(among: all().map(\.name))
+    }
+
+    /// One sentence for an element that cannot be made: its Debian package, or a name that was probably meant.
+    package static func reasonForLack(of name: String) -> String {
+        if let package = ElementPackages.package(of: name) {
+            return "The GStreamer element \(name) is not installed; on Debian it comes with \(package)."
+        }
+        if let meant = nearest(to: name) ?? name.nearest(among: ElementPackages.factories) {
+            return "There is no GStreamer element \(name) here; did you mean \(meant)?"
+        }
+        return "The GStreamer element \(name) is not installed, and none of Debian's packages is known to have it, "
+            + "neither gstreamer1.0-plugins-good nor -bad nor -ugly nor any other."
+    }
+
+    /// What an element is, takes, gives and can be told; nil when it is not installed. Loads its plugin and makes one,
+    /// to see what its properties are when nobody has set them.
+    package static func describe(_ name: String) -> ElementDescription? {
+        GStreamer.load()
+        guard let found = gst_element_factory_find(name) else { return nil }
+        defer { gst_object_unref(UnsafeMutableRawPointer(found)) }
+        guard let factory = gst_plugin_feature_load(found) else { return nil }
+        defer { gst_object_unref(UnsafeMutableRawPointer(factory)) }
+        guard let entry = Entry(factory), let element = try? Element(name) else { return nil }
+        return ElementDescription(
+            entry: entry, longName: metadata(factory, "long-name"), summary: metadata(factory, "description"),
+            plugin: gst_plugin_feature_get_plugin_name(factory).map { String(cString: $0) } ?? "",
+            pads: element.padTemplates, properties: element.writableProperties)
+    }
+
+    fileprivate static func metadata(_ factory: OpaquePointer, _ key: String) -> String {
+        gst_element_factory_get_metadata(factory, key).map { String(cString: $0) } ?? ""
+    }
+}
+
+extension ElementFactory.Entry {
+    fileprivate init?(_ factory: OpaquePointer) {
+        let object = UnsafeMutableRawPointer(factory).assumingMemoryBound(to: GstObject.self)
+        guard let name = takeString(gst_object_get_name(object)) else { return nil }
+        self.name = name
+        classification = ElementFactory.metadata(factory, "klass")
+        rank = Int(gst_plugin_feature_get_rank(factory))
+    }
+}
+
+/// What GStreamer says about an element without running it.
+package struct ElementDescription: Sendable {
+    package let entry: ElementFactory.Entry
+    /// Such as `On2 VP8 Encoder`.
+    package let longName: String
+    /// One sentence.
+    package let summary: String
+    package let plugin: String
+    package let pads: [PadTemplate]
+    /// Those that can be written, in alphabetical order.
+    package let properties: [PropertyDescription]
+
+    package var name: String { entry.name }
+
+    package func property(_ name: String) -> PropertyDescription? {
+        properties.first { $0.name == name }
+    }
+}
+
+/// A property that can be set.
+package struct PropertyDescription: Sendable {
+    /// Until when a property may be changed.
+    package enum Change: Sendable {
+        /// Also while media flows.
+        case always
+        /// The element does not say; most take it at once, some at their next start.
+        case unsaid
+        case beforePlaying
+        case beforePausing
+    }
+
+    package let name: String
+    /// GStreamer's words for it.
+    package let summary: String
+    package let domain: PropertyDomain
+    /// What it is when nobody sets it; nil when that is nothing, or cannot be read.
+    package let defaultValue: PropertyValue?
+    package let change: Change
+    package let isDeprecated: Bool
+}
+
+extension Element {
+    fileprivate var writableProperties: [PropertyDescription] {
+        // Names of elements are their nodes', and the parent is the pipeline's.
+        propertyNames.filter { $0 != "name" && $0 != "parent" }.compactMap(describe)
+    }
+
+    private func describe(_ property: String) -> PropertyDescription? {
+        guard let specification = specification(of: property), let domain = PropertyDomain(specification) else {
+            return nil
+        }
+        let flags = PropertyFlags.of(specification)
+        guard flags & PropertyFlags.writable != 0, flags & PropertyFlags.constructOnly == 0 else { return nil }
+        let change: PropertyDescription.Change
+        switch PropertyFlags.highestState(flags) {
+        case .ready?: change = .beforePausing
+        case .paused?: change = .beforePlaying
+        default:
+            change = flags & (PropertyFlags.mutablePlaying | PropertyFlags.controllable) != 0 ? .always : .unsaid
+        }
+        return PropertyDescription(
+            name: property, summary: g_param_spec_get_blurb(specification).map { String(cString: $0) } ?? "",
+            domain: domain, defaultValue: value(property), change: change,
+            isDeprecated: flags & PropertyFlags.isDeprecated != 0)
+    }
+}

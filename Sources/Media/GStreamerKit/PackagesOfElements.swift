@@ -1,0 +1,41 @@
+/// Which Debian package has an element, also one that is not installed here.
+enum ElementPackages {
+    static func package(of factory: String) -> String? {
+        byFactory[factory] ?? families.first { factory.hasPrefix($0.prefix) }?.package
+    }
+
+    /// Every element that a package is known to have.
+    static var factories: some Sequence<String> { byFactory.keys }
+
+    private static let byFactory: [String: String] = {
+        var packages: [String: String] = [:]
+        for line in elementPackages.split(separator: "\n") {
+            guard let colon = line.firstIndex(of: ":") else { continue }
+            let package = String(line[..<colon])
+            for factory in line[line.index(after: colon)...].split(separator: " ") {
+                packages[String(factory)] = package
+            }
+        }
+        return packages
+    }()
+
+    /// Elements that a plugin registers only where it finds the hardware, filters or codecs that they stand for.
+    private static let families: [(prefix: String, package: String)] = [
+        ("vaapi", "gstreamer1.0-vaapi"),
+        ("avdec_", "gstreamer1.0-libav"), ("avenc_", "gstreamer1.0-libav"), ("avdemux_", "gstreamer1.0-libav"),
+        ("avmux_", "gstreamer1.0-libav"),
+        ("omx", "gstreamer1.0-omx-generic"),
+        ("v4l2sl", "gstreamer1.0-plugins-bad"), ("v4l2", "gstreamer1.0-plugins-good"),
+        ("vah26", "gstreamer1.0-plugins-bad"), ("vavp", "gstreamer1.0-plugins-bad"),
+        ("vaav1", "gstreamer1.0-plugins-bad"), ("vampeg2", "gstreamer1.0-plugins-bad"),
+        ("vajpeg", "gstreamer1.0-plugins-bad"), ("vapostproc", "gstreamer1.0-plugins-bad"),
+        ("vadeinterlace", "gstreamer1.0-plugins-bad"), ("vacompositor", "gstreamer1.0-plugins-bad"),
+        ("varenderD", "gstreamer1.0-plugins-bad"),
+        ("nvh26", "gstreamer1.0-plugins-bad"), ("nvvp", "gstreamer1.0-plugins-bad"),
+        ("nvav1", "gstreamer1.0-plugins-bad"), ("nvjpeg", "gstreamer1.0-plugins-bad"),
+        ("nvmpeg", "gstreamer1.0-plugins-bad"), ("cuda", "gstreamer1.0-plugins-bad"),
+        ("qsv", "gstreamer1.0-plugins-bad"), ("msdk", "gstreamer1.0-plugins-bad"),
+        ("frei0r-", "gstreamer1.0-plugins-bad"), ("ladspa", "gstreamer1.0-plugins-bad"),
+        ("lv2-", "gstreamer1.0-plugins-bad"),
+    ]
+}

@@ -1,0 +1,88 @@
+import GStreamerKit
+import MediaGraph
+import Testing
+
+@Suite struct ElementFactoryTests {
+    @Test("An element tells its pads and the kinds, ranges and defaults of its properties")
+    func balance() throws {
+        let balance = try #require(ElementFactory.describe("videobalance"))
+        #expect(balance.longName == "Video balance")
+        #expect(balance.entry.classification == "Filter/Effect/Video")
+        #expect(balance.pads.map(\.name).sorted() == ["sink", "src"])
+        let saturation = try #require(balance.property("saturation"))
+        #expect(saturation.domain == .number(0...2))
+        #expect(saturation.defaultValue == .number(1))
+        #expect(saturation.change == .always)
+        #expect(!saturation.summary.isEmpty)
+        #expect(balance.property("name") == nil)
+    }
+
+    @Test("Choices, flags, text, fractions and formats are told apart")
+    func domains() throws {
+        let overlay = try #require(ElementFactory.describe("textoverlay"))
+        #expect(overlay.property("text")?.domain == .text)
+        #expect(overlay.property("halignment")?.domain.description.hasPrefix("one of left, center, right") == true)
+        #expect(overlay.property("halignment")?.defaultValue == .text("center"))
+        #expect(overlay.property("shaded-background")?.domain == .flag)
+        #expect(ElementFactory.describe("capsfilter")?.property("caps")?.domain == .caps)
+        #expect(ElementFactory.describe("v4l2src")?.property("extra-controls")?.domain == .structure)
+        #expect(ElementFactory.describe("videorate")?.property("max-rate")?.domain == .integer(1...Int(Int32.max)))
+        let encoder = try #require(ElementFactory.describe("x264enc"))
+        #expect(encoder.property("bitrate")?.change == .always)
+        #expect(encoder.property("bframes")?.change == .unsaid)
+        #expect(encoder.entry.classification == "Codec/Encoder/Video")
+        if case .flags(let words)? = encoder.property("analyse")?.domain {
+            #expect(words.contains("i4x4"))
+        } else {
+            Issue.record("analyse is no set of flags")
+        }
+    }
+
+    @Test("Every element that is installed can be described")
+    func everything() {
+        let all = ElementFactory.all()
+        #expect(all.count > 500)
+        #expect(ElementFactory.all(inClass: "Encoder/Video", rankAtLeast: 256).contains { $0.name == "x264enc" })
+        #expect(!ElementFactory.all(inClass: "Encoder/Video").contains { $0.name == "opusenc" })
+        // Those of displays and hardware may open what is not there when they are made.
+        let plain = all.filter { entry in
+            ["Filter/", "Codec/", "Generic"].contains { entry.classification.contains($0) }
+                && !entry.classification.contains("Hardware")
+        }
+        for entry in plain {
+            #expect(ElementFactory.describe(entry.name) != nil, "\(entry.name)")
+        }
+    }
+
+    @Test("Debian's package is known of every element that is installed, and of many that are not")
+    func packages() {
+        for entry in ElementFactory.all() where entry.name != "no-such" {
+            #expect(!GStreamer.debianPackage(of: entry.name).contains(" "), "\(entry.name)")
+        }
+        for (factory, package) in [
+            ("libcamerasrc", "gstreamer1.0-libcamera"), ("nicesrc", "gstreamer1.0-nice"),
+            ("pipewiresrc", "gstreamer1.0-pipewire"), ("gtksink", "gstreamer1.0-gtk3"),
+            ("glupload", "gstreamer1.0-gl"), ("avenc_aac", "gstreamer1.0-libav"),
+            ("webrtcdsp", "gstreamer1.0-plugins-bad"), ("vaapih264enc", "gstreamer1.0-vaapi"),
+            ("vah264enc", "gstreamer1.0-plugins-bad"), ("v4l2h264enc", "gstreamer1.0-plugins-good"),
+            ("rtspclientsink", "gstreamer1.0-rtsp"), ("pulsesrc", "gstreamer1.0-plugins-good"),
+            ("videoconvert", "gstreamer1.0-plugins-base"), ("tee", "libgstreamer1.0-0"),
+            ("ximagesink", "gstreamer1.0-x"), ("wpesrc", "gstreamer1.0-wpe"),
+        ] {
+            #expect(GStreamer.debianPackage(of: factory) == package, "\(factory)")
+        }
+    }
+
+    @Test("What is missing is told by its package, what is misspelt by what was meant")
+    func lack() {
+        #expect(
+            ElementFactory.reasonForLack(of: "libcamerasrc")
+                == "The GStreamer element libcamerasrc is not installed; on Debian it comes with gstreamer1.0-libcamera."
+        )
+        #expect(
+            ElementFactory.reasonForLack(of: "videobalanse")
+                == "There is no GStreamer element videobalanse here; did you mean videobalance?")
+        #expect(ElementFactory.nearest(to: "x264enk") == "x264enc")
+        #expect(ElementFactory.describe("videobalanse") == nil)
+    }
+}
