@@ -14,4 +14,7 @@ final class Flag: Sendable {
     }
 
     var value: Bool { flag.load(ordering: .acquiring) }
+
+    func raise() { _ = exchange(true) }
+    func lower() { _ = exchange(false) }
 }

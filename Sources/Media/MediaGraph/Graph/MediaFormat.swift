@@ -38,6 +38,12 @@ public struct MediaFormat: Sendable, Hashable, Codable {
     /// Interleaved signed 16-bit stereo sound at 48 kHz: what raw sound is between nodes.
     public static let rawAudio = MediaFormat(.rawAudio, "S16LE", sampleRate: 48_000, channels: 2)
 
+    var withoutBitrate: MediaFormat {
+        var format = self
+        format.bitsPerSecond = nil
+        return format
+    }
+
     /// Bytes of one raw picture; nil where the size is not known or the picture is not raw.
     public var bytesPerFrame: Int? {
         guard kind == .rawVideo, let width, let height else { return nil }

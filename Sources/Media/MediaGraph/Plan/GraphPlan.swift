@@ -28,6 +28,30 @@ public struct GraphPlan: Sendable, Hashable, Codable {
         links.filter { $0.link.from == output }
     }
 
+    /// The plan without these nodes, and without what the planner had put in for them only.
+    public func removing(_ names: Set<String>) -> GraphPlan {
+        var plan = self
+        var names = names
+        while !names.isEmpty {
+            plan.nodes.removeAll { names.contains($0.name) }
+            plan.links.removeAll { names.contains($0.link.from.node) || names.contains($0.link.to.node) }
+            plan.source = plan.source.removing(names)
+            names = Set(
+                plan.nodes.filter { node in
+                    node.adapts != nil && !plan.links.contains { $0.link.from.node == node.name }
+                }.map(\.name))
+        }
+        return plan
+    }
+
+    /// The plan with another value for a setting that may be changed while the node runs.
+    public func setting(_ node: String, _ setting: String, to value: SettingValue) -> GraphPlan {
+        var plan = self
+        for index in nodes.indices where nodes[index].name == node { plan.nodes[index].node.settings[setting] = value }
+        plan.source = source.setting(node, setting, to: value)
+        return plan
+    }
+
     /// The graph with the nodes that the planner put in.
     public var expanded: MediaGraph {
         MediaGraph(nodes: nodes.map(\.node), links: links.map(\.link))

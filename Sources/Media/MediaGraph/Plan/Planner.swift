@@ -16,7 +16,12 @@ public struct Planner: Sendable {
     }
 
     /// Throws `graph.invalid` with every problem of the graph, or the first reason for which it cannot run here.
-    public func plan(_ graph: MediaGraph, bound: BoundNames? = nil) throws(MediaError) -> GraphPlan {
+    ///
+    /// With `running`, nodes that are there and stay as they are keep their plan: the machine is not asked again about
+    /// a camera that is in use, by this very graph.
+    public func plan(
+        _ graph: MediaGraph, bound: BoundNames? = nil, running: GraphPlan? = nil
+    ) throws(MediaError) -> GraphPlan {
         let graph = graph.settled(with: catalogue)
         let problems = graph.validate(with: catalogue, bound: bound)
         guard problems.isEmpty else {
@@ -27,7 +32,8 @@ public struct Planner: Sendable {
         var omitted: [OmittedNode] = []
         while true {
             do throws(MediaError) {
-                var planning = Planning(graph: runnable, catalogue: catalogue, environment: environment)
+                var planning = Planning(
+                    graph: runnable, catalogue: catalogue, environment: environment, running: running)
                 for node in runnable.inOrder { try planning.add(node) }
                 var plan = planning.finish()
                 plan.source = graph
@@ -69,6 +75,7 @@ private struct Planning {
     let graph: MediaGraph
     let catalogue: any PlanningCatalogue
     let environment: any PlanEnvironment
+    let running: GraphPlan?
     private var nodes: [NodePlan] = []
     private var links: [LinkPlan] = []
     /// What the planner put behind an output, by the output and what it makes of it.
@@ -80,10 +87,13 @@ private struct Planning {
         let encoding: String
     }
 
-    init(graph: MediaGraph, catalogue: any PlanningCatalogue, environment: any PlanEnvironment) {
+    init(
+        graph: MediaGraph, catalogue: any PlanningCatalogue, environment: any PlanEnvironment, running: GraphPlan?
+    ) {
         self.graph = graph
         self.catalogue = catalogue
         self.environment = environment
+        self.running = running
     }
 
     mutating func add(_ node: Node) throws(MediaError) {
@@ -115,13 +125,27 @@ private struct Planning {
             sharedInputs: Set(feeding.filter { isShared($0.link.from) }.map(\.link.to.port)), environment: environment)
         var plan: NodePlan
         do throws(MediaError) {
-            plan = try catalogue.plan(request)
+            plan = if let running = runningPlan(request) { running } else { try catalogue.plan(request) }
         } catch {
             throw adapts == nil ? error.about(node.name) : error
         }
         plan.adapts = adapts
         nodes.append(plan)
         links += feeding
+    }
+
+    /// The plan that the node runs by already, if it would be planned alike.
+    private func runningPlan(_ request: NodeRequest) -> NodePlan? {
+        guard let running, var plan = running.node(request.name), plan.node.kind == request.node.kind else { return nil }
+        func fixed(_ node: Node) -> [String: SettingValue] {
+            node.settings.filter { request.kind.setting($0.key)?.isChangeable != true }
+        }
+        let inputs = running.links(into: request.name).map { "\($0.link.to.port) \($0.format.withoutBitrate)" }
+        guard fixed(plan.node) == fixed(request.node), request.usedOutputs.isSubset(of: plan.outputs.keys),
+            inputs.sorted() == request.inputs.map({ "\($0.port) \($0.format.withoutBitrate)" }).sorted()
+        else { return nil }
+        plan.node = request.node
+        return plan
     }
 
     private func format(of output: PortReference) -> MediaFormat {
@@ -264,7 +288,7 @@ extension MediaKind {
 
 extension MediaError {
     /// The same error, naming the node that it is about.
-    func about(_ node: String) -> MediaError {
+    package func about(_ node: String) -> MediaError {
         self.node == nil ? MediaError(code: code, message: message, cause: cause, node: node) : self
     }
 }

@@ -14,14 +14,30 @@ public final class MediaPipeline: Sendable {
         case stopped
     }
 
+    /// Where a pipeline is in its life.
+    public enum State: String, Sendable, Hashable, Codable {
+        /// Its elements are made; nothing runs.
+        case prepared
+        case running
+        case paused
+        /// Every source has come to its end.
+        case ended
+        case failed
+        case stopped
+    }
+
     /// The longest wait for a capturer's first frame.
     private static let startLimit = DispatchTimeInterval.seconds(8)
 
     private let pipeline: Pipeline
     private let reporter: Reporter
     private let control: DispatchQueue
-    private let graph: RunningGraph
+    let graph: RunningGraph
+    private let editor: GraphEditor
+    private let registry: NodeRegistry
+    private let bound: BoundCode
     private let phase = Mutex(Phase.idle)
+    private let isPaused = Flag()
 
     /// Plans the graph on this machine and makes its elements; nothing runs yet.
     ///
@@ -43,7 +59,7 @@ public final class MediaPipeline: Sendable {
         let explainer = Explainer(reporter)
         // The closure lives inside the pipeline's bus: it may not hold the pipeline.
         let latency = LatencyReaction(control)
-        let pipeline = Pipeline { message in
+        let pipeline = Pipeline(onNote: { explainer.hear($0) }) { message in
             switch message {
             case .endOfStream: reporter.ended()
             case .error(let failure): explainer.report(failure)
@@ -52,10 +68,13 @@ public final class MediaPipeline: Sendable {
             }
         }
         latency.set(pipeline)
+        bound = BoundCode(bindings)
         let context = PipelineContext(
-            pipeline: pipeline, reporter: reporter, control: control, bindings: bindings)
+            pipeline: pipeline, reporter: reporter, control: control, bound: bound)
         graph = try RunningGraph(plan, registry, context)
-        explainer.set(graph)
+        editor = GraphEditor(graph, reporter)
+        explainer.set(graph, editor)
+        self.registry = registry
         self.pipeline = pipeline
         self.reporter = reporter
         self.control = control
@@ -65,6 +84,17 @@ public final class MediaPipeline: Sendable {
     public var plan: GraphPlan { graph.plan }
 
     private var nodes: [any RunningNode] { graph.runningNodes }
+
+    public var state: State {
+        switch phase.withLock({ $0 }) {
+        case .idle: return .prepared
+        case .stopped: return .stopped
+        case .running:
+            if reporter.hasFailed { return .failed }
+            if reporter.hasEnded { return .ended }
+            return isPaused.value ? .paused : .running
+        }
+    }
 
     deinit {
         let isRunning = phase.withLock { phase in
@@ -135,10 +165,32 @@ public final class MediaPipeline: Sendable {
             return phase == .running
         }
         await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
-            // A second caller waits here until the first has stopped everything.
+            // A second caller waits here until the first has stopped everything; an edit that is under way ends first.
+            editor.end {
+                self.control.async {
+                    if wasRunning { Self.halt(self.pipeline, self.nodes) }
+                    self.reporter.close()
+                    continuation.resume()
+                }
+            }
+        }
+    }
+
+    /// Holds everything where it is: cameras give nothing, files stand still, recordings have no gap. Does nothing when
+    /// the pipeline does not run.
+    public func pause() async {
+        await onControl { if self.state == .running, !self.isPaused.exchange(true) { self.pipeline.pause() } }
+    }
+
+    /// Goes on after a pause.
+    public func resume() async {
+        await onControl { if self.isPaused.exchange(false) { self.pipeline.resume() } }
+    }
+
+    private func onControl(_ body: @escaping @Sendable () -> Void) async {
+        await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
             control.async {
-                if wasRunning { Self.halt(self.pipeline, self.nodes) }
-                self.reporter.close()
+                body()
                 continuation.resume()
             }
         }
@@ -181,6 +233,60 @@ public final class MediaPipeline: Sendable {
         var statistics = MediaStatistics()
         for node in nodes { node.report(into: &statistics) }
         return statistics
+    }
+
+    // MARK: Changes while it runs
+
+    /// Turns what runs into another graph, as one transaction: what is new is built beside the old and has to deliver
+    /// its first frame within `seconds`; then it takes its place, at a keyframe where media is encoded. What stays does
+    /// not lose a frame. `bindings` are functions for nodes that come; those that are bound already stay.
+    ///
+    /// Throws why it could not be done, and everything is as before: `graph.invalid`, what the new nodes say of their
+    /// devices, `graph.edit-failed` when they delivered nothing in time. Answers what was done.
+    @discardableResult
+    public func apply(
+        _ graph: MediaGraph, bindings: NodeBindings = NodeBindings(), within seconds: Double = 2
+    ) async throws(MediaError) -> GraphChange {
+        guard state == .running else {
+            throw MediaError(
+                code: MediaError.Code.pipelineStopped,
+                message: "The graph cannot be changed while it is \(state.rawValue); only one that runs can.")
+        }
+        let planner = Planner(registry, SystemEnvironment())
+        bound.add(bindings)
+        let bound = bound.bindings.only(for: graph).names
+        return try await editor.edit(seconds: seconds) { running throws(MediaError) in
+            try planner.plan(graph, bound: bound, running: running)
+        }
+    }
+
+    /// Changes one setting of a node, if its contract says that it may be changed while it runs.
+    ///
+    /// Throws `graph.invalid` for a node, a setting or a value that is none, `graph.setting-fixed` for one that needs
+    /// the node to be made anew: `apply` does that.
+    public func set(_ node: String, _ setting: String, to value: SettingValue) async throws(MediaError) {
+        let plan = self.plan
+        guard let there = plan.node(node), let kind = registry.kind(named: there.node.kind) else {
+            throw Self.invalid("There is no node \"\(node)\" in the graph that runs.", node)
+        }
+        let problems = MediaGraph(nodes: [Node(there.node.kind, name: node, settings: [setting: value])])
+            .validate(with: registry).filter { $0.setting == setting }
+        if let problem = problems.first { throw Self.invalid(problem.message, node) }
+        guard kind.setting(setting)?.isChangeable == true else {
+            let changeable = kind.settings.filter(\.isChangeable).map(\.name)
+            throw MediaError(
+                code: MediaError.Code.settingFixed,
+                message: "\(node).\(setting) is fixed while the node runs; "
+                    + (changeable.isEmpty
+                        ? "nothing of a \(kind.name) can be changed. "
+                        : "what can be changed is \(changeable.joined(separator: ", ")). ")
+                    + "Apply a graph with the new value to have the node replaced.", node: node)
+        }
+        try await editor.edit(seconds: 2) { running throws(MediaError) in running.setting(node, setting, to: value) }
+    }
+
+    private static func invalid(_ message: String, _ node: String) -> MediaError {
+        MediaError(code: MediaError.Code.graphInvalid, message: message, node: node)
     }
 
     func find<Kind: RunningNode>(_ type: Kind.Type, _ name: String) -> Kind? {

@@ -18,6 +18,25 @@ public struct NodeBindings: Sendable {
 
     public init() {}
 
+    /// Takes over what `more` binds; its events are not taken.
+    mutating func merge(_ more: NodeBindings) {
+        rtpOutputs.merge(more.rtpOutputs) { $1 }
+        frames.merge(more.frames) { $1 }
+        audio.merge(more.audio) { $1 }
+        frameFunctions.merge(more.frameFunctions) { $1 }
+    }
+
+    /// The bindings of nodes that are in a graph.
+    func only(for graph: MediaGraph) -> NodeBindings {
+        let names = Set(graph.nodes.map(\.name))
+        var bindings = self
+        bindings.rtpOutputs = rtpOutputs.filter { names.contains($0.key) }
+        bindings.frames = frames.filter { names.contains($0.key) }
+        bindings.audio = audio.filter { names.contains($0.key) }
+        bindings.frameFunctions = frameFunctions.filter { names.contains($0.key) }
+        return bindings
+    }
+
     var names: BoundNames {
         BoundNames(rtpOutputs: Set(rtpOutputs.keys), frames: Set(frames.keys), audio: Set(audio.keys),
             frameFunctions: Set(frameFunctions.keys))

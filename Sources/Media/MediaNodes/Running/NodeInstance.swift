@@ -1,6 +1,7 @@
 package import Dispatch
 package import GStreamerKit
 package import MediaGraph
+import Synchronization
 
 /// What the nodes of one pipeline share.
 package struct PipelineContext: Sendable {
@@ -8,7 +9,25 @@ package struct PipelineContext: Sendable {
     package let reporter: Reporter
     /// Where blocking work of the pipeline is done: state changes, file loops, images, watchdogs.
     package let control: DispatchQueue
-    package let bindings: NodeBindings
+    let bound: BoundCode
+
+    /// The functions of the application, by the nodes' names; edits bring more.
+    package var bindings: NodeBindings { bound.bindings }
+}
+
+/// The functions of the application; edits add to them.
+final class BoundCode: Sendable {
+    private let state: Mutex<NodeBindings>
+
+    init(_ bindings: NodeBindings) {
+        state = Mutex(bindings)
+    }
+
+    var bindings: NodeBindings { state.withLock { $0 } }
+
+    func add(_ more: NodeBindings) {
+        state.withLock { $0.merge(more) }
+    }
 }
 
 /// A node whose elements are made: what its type needs to bring it to life.
@@ -21,7 +40,7 @@ package final class NodeInstance: Sendable {
     private let above: [any RunningNode]
 
     init(
-        _ plan: NodePlan, _ kind: NodeKind, _ context: PipelineContext, above: [any RunningNode]
+        _ plan: NodePlan, _ kind: NodeKind, _ context: PipelineContext, prefix: String, above: [any RunningNode]
     ) throws(MediaError) {
         self.plan = plan
         self.kind = kind
@@ -30,7 +49,7 @@ package final class NodeInstance: Sendable {
         var elements: [String: Element] = [:]
         for element in plan.elements {
             elements[element.name] = try Element(
-                element.factory, name: "\(plan.name).\(element.name)",
+                element.factory, name: "\(prefix).\(element.name)",
                 element.properties.mapValues(PropertyValue.init))
         }
         self.elements = elements

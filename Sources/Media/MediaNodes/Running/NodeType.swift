@@ -32,6 +32,8 @@ package protocol RunningNode: Sendable {
     func explain(_ failure: PipelineFailure, missing: String?) -> MediaError?
     /// What to say when nothing came at the start, in the node's words; nil to leave it to the general ones.
     var stalled: MediaError? { get }
+    /// One of the node's elements has posted something that it measured.
+    func hear(_ message: ElementMessage)
     /// Changes a setting that the contract calls changeable, to a value that fits it. False where the node leaves that
     /// to the runner, which sets the property of this name on the node's only element that has it.
     func set(_ setting: String, to value: SettingValue) throws(MediaError) -> Bool
@@ -44,5 +46,6 @@ extension RunningNode {
     package func report(into statistics: inout MediaStatistics) {}
     package func explain(_ failure: PipelineFailure, missing: String?) -> MediaError? { nil }
     package var stalled: MediaError? { nil }
+    package func hear(_ message: ElementMessage) {}
     package func set(_ setting: String, to value: SettingValue) throws(MediaError) -> Bool { false }
 }

@@ -14,6 +14,8 @@ package final class Reporter: Sendable {
         var hasEnded = false
         var isClosed = false
         var onSettled: (@Sendable (MediaError?) -> Void)?
+        /// Takes failures that are not the whole graph's; true when it has.
+        var intercept: (@Sendable (MediaError, String) -> Bool)?
     }
 
     private let state = Mutex(State())
@@ -59,9 +61,31 @@ package final class Reporter: Sendable {
         if isNews { events?(.ended) }
     }
 
+    /// Failures of nodes are asked about first: those of optional ones and of an edit are not the whole graph's.
+    func intercept(_ body: @escaping @Sendable (MediaError, String) -> Bool) {
+        state.withLock { $0.intercept = body }
+    }
+
+    var hasFailed: Bool { state.withLock { $0.failure != nil } }
+    var hasEnded: Bool { state.withLock { $0.hasEnded } }
+
+    /// An optional part was taken out.
+    func partFailed(_ error: MediaError, _ nodes: [String]) {
+        for node in nodes { isReady(node) }
+        if isOpen { events?(.partFailed(error, nodes: nodes)) }
+    }
+
+    func warn(_ node: String?, _ message: String) {
+        if isOpen { events?(.warning(node: node, message: message)) }
+    }
+
     /// The first failure counts: what follows from it is not reported. While `start()` waits, it throws the failure;
     /// later it is an event.
     package func fail(_ error: MediaError, _ node: String? = nil) {
+        let error = node.map { error.about($0) } ?? error
+        if let node, let intercept = state.withLock({ $0.isClosed ? nil : $0.intercept }), intercept(error, node) {
+            return
+        }
         let (isNews, settled) = state.withLock { state -> (Bool, (@Sendable (MediaError?) -> Void)?) in
             guard !state.isClosed, state.failure == nil else { return (false, nil) }
             state.failure = error

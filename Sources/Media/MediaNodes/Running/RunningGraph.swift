@@ -1,32 +1,76 @@
+import Dispatch
 import GStreamerKit
 import MediaGraph
 import Synchronization
 
+/// A node that stands in a pipeline.
+final class Member: Sendable {
+    let plan: NodePlan
+    let instance: NodeInstance
+    let running: (any RunningNode)?
+    /// What the names of its elements begin with: the node's name, and for one that came by an edit a number, because
+    /// the node that it replaces is still there.
+    let prefix: String
+
+    init(_ plan: NodePlan, _ instance: NodeInstance, _ running: (any RunningNode)?, prefix: String) {
+        self.plan = plan
+        self.instance = instance
+        self.running = running
+        self.prefix = prefix
+    }
+}
+
+/// One link between two members, from the tee behind the output to the first pad of the node that it feeds.
+final class Connection: Sendable {
+    let plan: LinkPlan
+    let tee: Element
+    let branch: Pad
+    /// Keeps raw branches apart from one another; nil where the node brings a queue of its own.
+    let queue: Element?
+    /// What the branch feeds: the queue, or the node's own pad.
+    let entry: Pad
+    /// The node's own pad, where it was asked for and has to be given back.
+    let requested: (element: Element, pad: Pad)?
+    /// Whether an error behind the entry ends there.
+    let isContained: Flag
+
+    init(
+        _ plan: LinkPlan, tee: Element, branch: Pad, queue: Element?, entry: Pad,
+        requested: (element: Element, pad: Pad)?, isContained: Flag
+    ) {
+        self.plan = plan
+        self.tee = tee
+        self.branch = branch
+        self.queue = queue
+        self.entry = entry
+        self.requested = requested
+        self.isContained = isContained
+    }
+}
+
 /// The nodes of a plan as they stand in a pipeline, and how they hang together.
 ///
-/// Its structure changes on one queue at a time (the pipeline's control queue, or that of its edits); the lock is for
-/// those who look at it meanwhile.
+/// Its structure changes on one queue at a time; the lock is for those who look at it meanwhile.
 final class RunningGraph: Sendable {
-    struct Member: Sendable {
-        let instance: NodeInstance
-        let running: (any RunningNode)?
-    }
-
-    /// One link between two nodes, from the tee behind the output to the first pad of the node that it feeds.
-    struct Connection: Sendable {
-        let tee: Element
-        let branch: Pad
-        /// Keeps raw branches apart from one another; nil where the node brings a queue of its own.
-        let queue: Element?
-        let entry: Pad
-    }
-
     private struct State {
         var plan: GraphPlan
         var members: [String: Member] = [:]
-        /// Every output ends in a tee, so that branches can come and go.
+        /// Those that an edit is about to put in.
+        var staged: [String: Member] = [:]
+        /// Those that are on their way out.
+        var leaving: [String: Member] = [:]
+        /// Every output ends in a tee, so that branches can come and go; by the member's prefix.
         var tees: [PortReference: Element] = [:]
         var connections: [Link: Connection] = [:]
+        var generation = 0
+    }
+
+    /// Where a node stands whose element has spoken.
+    enum Standing: Sendable {
+        case live(String)
+        case staged(String)
+        /// On its way out: what it says no longer matters.
+        case leaving(String)
     }
 
     let context: PipelineContext
@@ -36,9 +80,17 @@ final class RunningGraph: Sendable {
     init(_ plan: GraphPlan, _ registry: NodeRegistry, _ context: PipelineContext) throws(MediaError) {
         self.context = context
         self.registry = registry
-        state = Mutex(State(plan: GraphPlan(source: plan.source, nodes: [], links: [], omitted: plan.omitted)))
-        for node in plan.nodes { try add(node, of: plan) }
-        for link in plan.links { try connect(link) }
+        state = Mutex(State(plan: plan))
+        for node in plan.nodes {
+            let member = try make(node, in: plan, prefix: node.name)
+            state.withLock { $0.members[node.name] = member }
+        }
+        for link in plan.links {
+            guard let source = member(link.link.from.node), let target = member(link.link.to.node) else { continue }
+            let connection = try connect(link, from: source, to: target)
+            try self.link(connection)
+            state.withLock { $0.connections[link.link] = connection }
+        }
     }
 
     // MARK: Looking
@@ -54,85 +106,197 @@ final class RunningGraph: Sendable {
 
     func runningNode(_ name: String) -> (any RunningNode)? { member(name)?.running }
 
-    /// The node that an element belongs to, by the names of the element and the bins around it.
-    func owner(of path: [String]) -> String? {
+    /// The node that an element belongs to, by the names of the element and the bins around it, innermost first.
+    func standing(ofElementIn path: [String]) -> (standing: Standing, running: (any RunningNode)?)? {
         state.withLock { state in
-            path.lazy.compactMap { name in
-                name.lastIndex(of: ".").map { String(name[..<$0]) }
-            }.first { state.members[$0] != nil }
+            for name in path {
+                guard let end = name.lastIndex(of: ".") else { continue }
+                let prefix = String(name[..<end])
+                if let member = state.members.values.first(where: { $0.prefix == prefix }) {
+                    return (.live(member.plan.name), member.running)
+                }
+                if let member = state.staged.values.first(where: { $0.prefix == prefix }) {
+                    return (.staged(member.plan.name), member.running)
+                }
+                if let member = state.leaving.values.first(where: { $0.prefix == prefix }) {
+                    return (.leaving(member.plan.name), member.running)
+                }
+            }
+            return nil
         }
     }
+
+    func connection(_ link: Link) -> Connection? { state.withLock { $0.connections[link] } }
 
     // MARK: Building
 
-    /// Makes a node's elements; nothing feeds it yet. `whole` is the plan that it belongs to.
-    func add(_ plan: NodePlan, of whole: GraphPlan) throws(MediaError) {
+    /// Makes a node's elements; nothing feeds it yet.
+    private func make(_ plan: NodePlan, in whole: GraphPlan, prefix: String) throws(MediaError) -> Member {
         guard let implementation = registry.implementation(of: plan.node.kind) else {
             preconditionFailure("nothing runs a \(plan.node.kind)")
         }
-        let instance = try NodeInstance(
-            plan, implementation.kind, context, above: above(plan.name, in: whole))
-        try instance.place()
-        let running = try implementation.activate(instance)
-        state.withLock { state in
-            state.members[plan.name] = Member(instance: instance, running: running)
-            state.plan.nodes.append(plan)
+        do throws(MediaError) {
+            let instance = try NodeInstance(
+                plan, implementation.kind, context, prefix: prefix, above: above(plan.name, in: whole))
+            try instance.place()
+            return Member(plan, instance, try implementation.activate(instance), prefix: prefix)
+        } catch {
+            throw error.about(plan.name)
         }
     }
 
-    /// The running nodes that feed a node, nearest first.
+    /// The running nodes that feed a node, nearest first; those of an edit before those that they replace.
     private func above(_ name: String, in plan: GraphPlan) -> [any RunningNode] {
         state.withLock { state in
             var found: [any RunningNode] = []
             var frontier = plan.links(into: name).map(\.link.from.node)
             while !frontier.isEmpty {
-                found += frontier.compactMap { state.members[$0]?.running }
+                found += frontier.compactMap { (state.staged[$0] ?? state.members[$0])?.running }
                 frontier = frontier.flatMap { plan.links(into: $0).map(\.link.from.node) }
             }
             return found
         }
     }
 
-    /// Lets an output feed an input from now on.
-    func connect(_ plan: LinkPlan) throws(MediaError) {
-        let link = plan.link
-        guard let target = member(link.to.node)?.instance, let input = target.plan.inputs[link.to.port] else {
-            preconditionFailure("\(link.to) has no element")
+    /// Prepares a link; `link` makes media flow. `isContained` says that an error behind the input ends there, `branch`
+    /// is a pad of the tee that is there already.
+    func connect(
+        _ plan: LinkPlan, from source: Member, to target: Member, isContained: Bool = false, branch: Pad? = nil
+    ) throws(MediaError) -> Connection {
+        guard let input = target.plan.inputs[plan.link.to.port] else {
+            preconditionFailure("\(plan.link.to) has no element")
         }
-        let tee = try tee(behind: link.from)
-        var entry = target.pad(input, isOutput: false)
+        let tee = try tee(behind: plan.link.from.port, of: source)
+        let pad = target.instance.pad(input, isOutput: false)
+        var entry = pad
         var queue: Element?
         if let planned = plan.queue {
             let made = try Element(
-                "queue", name: "\(link.to.node).branch-\(link.to.port)", planned.properties.mapValues(PropertyValue.init))
+                "queue", name: "\(target.prefix).branch-\(plan.link.to.port)",
+                planned.properties.mapValues(PropertyValue.init))
             context.pipeline.add(made)
-            _ = made.source.link(entry)
+            _ = made.source.link(pad)
             entry = made.sink
             queue = made
         }
-        guard let branch = tee.requestPad("src_%u"), branch.link(entry) else {
+        // What is optional keeps its errors from the rest, wherever it hangs on what is not.
+        let isOptional = target.plan.node.isOptional && !source.plan.node.isOptional
+        let contained = Flag(isContained || isOptional)
+        entry.containErrors { contained.value }
+        guard let branch = branch ?? tee.requestPad("src_%u") else { preconditionFailure("a tee gives every pad") }
+        let isRequested = input.pad?.contains("%") == true
+        return Connection(
+            plan, tee: tee, branch: branch, queue: queue, entry: entry,
+            requested: isRequested ? (target.instance.element(input.element), pad) : nil, isContained: contained)
+    }
+
+    /// Makes what was connected flow. Throws where the formats turn out not to fit.
+    func link(_ connection: Connection) throws(MediaError) {
+        if let reason = connection.branch.tryLink(connection.entry) {
             throw MediaError(
                 code: MediaError.Code.formatClash,
-                message: "\(link.from) and \(link.to) do not fit together.", node: link.to.node)
-        }
-        let connection = Connection(tee: tee, branch: branch, queue: queue, entry: entry)
-        state.withLock { state in
-            state.connections[link] = connection
-            state.plan.links.append(plan)
+                message: "\(connection.plan.link.from) and \(connection.plan.link.to) do not fit together.",
+                cause: reason, node: connection.plan.link.to.node)
         }
     }
 
-    private func tee(behind output: PortReference) throws(MediaError) -> Element {
-        if let there = state.withLock({ $0.tees[output] }) { return there }
-        guard let source = member(output.node)?.instance, let pad = source.plan.outputs[output.port] else {
-            preconditionFailure("\(output) has no element")
-        }
-        let tee = try Element("tee", name: "\(output.node).tee-\(output.port)", ["allow-not-linked": true])
+    func tee(behind port: String, of source: Member) throws(MediaError) -> Element {
+        let key = PortReference(node: source.prefix, port: port)
+        if let there = state.withLock({ $0.tees[key] }) { return there }
+        guard let pad = source.plan.outputs[port] else { preconditionFailure("\(key) has no element") }
+        let tee = try Element("tee", name: "\(source.prefix).tee-\(port)", ["allow-not-linked": true])
         context.pipeline.add(tee)
-        guard source.pad(pad, isOutput: true).link(tee.sink) else {
+        guard source.instance.pad(pad, isOutput: true).link(tee.sink) else {
             preconditionFailure("a tee takes everything")
         }
-        state.withLock { $0.tees[output] = tee }
+        state.withLock { $0.tees[key] = tee }
         return tee
+    }
+
+    // MARK: Changing
+
+    /// Makes a node that is to join; it stays apart until `commit`.
+    func stage(_ plan: NodePlan, in whole: GraphPlan) throws(MediaError) -> Member {
+        let generation = state.withLock { state in
+            state.generation += 1
+            return state.generation
+        }
+        let member = try make(plan, in: whole, prefix: "\(plan.name)~\(generation)")
+        state.withLock { $0.staged[plan.name] = member }
+        return member
+    }
+
+    /// What an edit has prepared takes the place of what it replaces. Answers those that are to go.
+    func commit(_ change: GraphChange, _ connections: [Connection]) -> [Member] {
+        state.withLock { state in
+            let leaving = change.removed.compactMap { state.members.removeValue(forKey: $0) }
+            for member in leaving { state.leaving[member.prefix] = member }
+            state.members.merge(state.staged) { $1 }
+            state.staged.removeAll()
+            for link in change.removedLinks { state.connections[link] = nil }
+            for connection in connections { state.connections[connection.plan.link] = connection }
+            state.plan = change.result
+            return leaving
+        }
+    }
+
+    /// Takes out what an edit has prepared.
+    func unstage() {
+        let staged = state.withLock { state in
+            let staged = Array(state.staged.values)
+            for member in staged { state.leaving[member.prefix] = member }
+            state.staged.removeAll()
+            return staged
+        }
+        remove(staged)
+    }
+
+    /// Cuts a link: what comes next goes nowhere. Waits until nothing is on its way through it.
+    func detach(_ connection: Connection) {
+        connection.isContained.raise()
+        let branch = connection.branch
+        let entry = connection.entry
+        let isCut = DispatchSemaphore(value: 0)
+        branch.whenIdle {
+            branch.unlink(entry)
+            isCut.signal()
+        }
+        if isCut.wait(timeout: .now() + Self.patience) == .timedOut {
+            // Somebody behind holds on to what he was given: he is freed, and gets nothing more.
+            entry.refuseEverything()
+            _ = isCut.wait(timeout: .now() + Self.patience)
+        }
+        connection.tee.release(branch)
+        if let queue = connection.queue {
+            queue.close()
+            context.pipeline.remove(queue)
+        }
+        if let (element, pad) = connection.requested { element.release(pad) }
+    }
+
+    /// How long is waited for what is under way.
+    private static let patience = DispatchTimeInterval.seconds(1)
+
+    /// Ends members that nothing feeds any more, and takes their elements out.
+    func remove(_ members: [Member]) {
+        for member in members { member.running?.finish() }
+        // Those that wait at the end first: nobody then waits for them.
+        for member in members.reversed() {
+            for element in extras(of: member) + member.instance.allElements.reversed() { element.close() }
+        }
+        for member in members {
+            for element in extras(of: member) + member.instance.allElements { context.pipeline.remove(element) }
+            member.running?.stopped()
+        }
+        let prefixes = Set(members.map(\.prefix))
+        state.withLock { state in
+            for prefix in prefixes { state.leaving[prefix] = nil }
+            state.tees = state.tees.filter { !prefixes.contains($0.key.node) }
+        }
+    }
+
+    /// The tees behind a member's outputs.
+    func extras(of member: Member) -> [Element] {
+        state.withLock { state in state.tees.filter { $0.key.node == member.prefix }.map(\.value) }
     }
 }

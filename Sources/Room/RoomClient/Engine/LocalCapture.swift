@@ -282,7 +282,7 @@ package final class LocalCapture: Sendable {
                 return outputs.ended
             }
             ended?()
-        case .keyframeNeeded, .firstFrame: break
+        case .keyframeNeeded, .firstFrame, .partFailed, .warning: break
         }
     }
 

@@ -1,0 +1,74 @@
+/// What has to be done to a running graph so that it becomes another: nodes that go, nodes that come, links that move.
+///
+/// A node whose settings differ only where they may be changed while it runs stays. Any other difference replaces it.
+public struct GraphChange: Sendable, Hashable {
+    /// A setting that is changed on a node that stays.
+    public struct SettingChange: Sendable, Hashable {
+        public var node: String
+        public var setting: String
+        /// Nil where the kind's default holds again.
+        public var value: SettingValue?
+    }
+
+    /// Names of nodes that go, those that are replaced among them.
+    public var removed: [String]
+    /// Nodes that come, those that replace others among them, each after those that feed it.
+    public var added: [NodePlan]
+    public var removedLinks: [Link]
+    public var addedLinks: [LinkPlan]
+    public var settings: [SettingChange]
+    /// What runs afterwards.
+    public var result: GraphPlan
+
+    public init(from old: GraphPlan, to new: GraphPlan) {
+        func stays(_ name: String) -> Bool {
+            guard var before = old.node(name), let after = new.node(name) else { return false }
+            before.node = after.node
+            return before == after
+        }
+        let staying = Set(new.nodes.map(\.name).filter(stays))
+        removed = old.nodes.map(\.name).filter { !staying.contains($0) }
+        added = new.nodes.filter { !staying.contains($0.name) }
+        func stays(_ link: Link) -> Bool {
+            staying.contains(link.from.node) && staying.contains(link.to.node)
+                && old.links.contains { $0.link == link } && new.links.contains { $0.link == link }
+        }
+        removedLinks = old.links.map(\.link).filter { !stays($0) }
+        addedLinks = new.links.filter { !stays($0.link) }
+        settings = staying.sorted().flatMap { name -> [SettingChange] in
+            let before = old.node(name)?.node.settings ?? [:]
+            let after = new.node(name)?.node.settings ?? [:]
+            return Set(before.keys).union(after.keys).sorted().filter { before[$0] != after[$0] }.map {
+                SettingChange(node: name, setting: $0, value: after[$0])
+            }
+        }
+        result = new
+        // Links that stay keep the queue that they have.
+        for index in result.links.indices where stays(result.links[index].link) {
+            result.links[index].queue = old.links.first { $0.link == result.links[index].link }?.queue
+        }
+    }
+
+    public var isEmpty: Bool {
+        removed.isEmpty && added.isEmpty && removedLinks.isEmpty && addedLinks.isEmpty && settings.isEmpty
+    }
+}
+
+extension GraphChange: CustomStringConvertible {
+    /// Such as `adds recorder; removes window; sets encoder.bitrate`.
+    public var description: String {
+        if isEmpty { return "changes nothing" }
+        let replaced = Set(removed).intersection(added.map(\.name))
+        let coming = added.map(\.name).filter { !replaced.contains($0) }
+        let going = removed.filter { !replaced.contains($0) }
+        var parts: [String] = []
+        if !coming.isEmpty { parts.append("adds \(coming.joined(separator: ", "))") }
+        if !replaced.isEmpty { parts.append("replaces \(replaced.sorted().joined(separator: ", "))") }
+        if !going.isEmpty { parts.append("removes \(going.joined(separator: ", "))") }
+        if !settings.isEmpty {
+            parts.append("sets \(settings.map { "\($0.node).\($0.setting)" }.joined(separator: ", "))")
+        }
+        if parts.isEmpty { parts.append("links anew") }
+        return parts.joined(separator: "; ")
+    }
+}

@@ -1,0 +1,281 @@
+import Dispatch
+import GStreamerKit
+import MediaGraph
+import Synchronization
+
+/// One transaction on a running graph: what is new is built beside the old, has to deliver, and then takes its place.
+///
+/// Until then everything is as before, and so it stays when the new does not deliver. Blocks its thread for as long as
+/// that takes: it runs on a queue of its own.
+final class GraphEdit {
+    private let graph: RunningGraph
+    private let change: GraphChange
+    private let deadline: DispatchTime
+    private let outcome: EditOutcome
+    private var staged: [String: Member] = [:]
+    /// Links whose new source or new target is staged, once they flow.
+    private var connections: [Connection] = []
+    private var takeovers: [Takeover] = []
+
+    /// An input that stays and gets its media from elsewhere: from a branch that waits, flowing into nothing.
+    private struct Takeover {
+        let plan: LinkPlan
+        let source: Member
+        let target: Member
+        let tee: Element
+        let branch: Pad
+        let waiting: Element
+    }
+
+    /// What is waited for at least where the deadline has nearly passed: the swap itself.
+    private static let swapLimit = DispatchTimeInterval.seconds(1)
+
+    init(_ graph: RunningGraph, _ change: GraphChange, seconds: Double, outcome: EditOutcome) {
+        self.graph = graph
+        self.change = change
+        self.outcome = outcome
+        deadline = .now() + seconds
+    }
+
+    func perform() throws(MediaError) {
+        do throws(MediaError) {
+            try stage()
+            try waitForFirstFrames()
+            try swap()
+        } catch {
+            undo()
+            throw error
+        }
+        finish()
+    }
+
+    // MARK: Building beside the old
+
+    private func stage() throws(MediaError) {
+        for plan in change.added { staged[plan.name] = try graph.stage(plan, in: change.result) }
+        var feeds: [Connection] = []
+        for link in change.addedLinks {
+            let source = staged[link.link.from.node]
+            let target = staged[link.link.to.node]
+            switch (source, target) {
+            case (let source?, let target?):
+                let connection = try graph.connect(link, from: source, to: target)
+                try graph.link(connection)
+                connections.append(connection)
+            case (nil, let target?):
+                let connection = try graph.connect(
+                    link, from: live(link.link.from.node), to: target, isContained: true)
+                feeds.append(connection)
+                connections.append(connection)
+            case (let source, nil):
+                takeovers.append(try takeover(link, from: source ?? live(link.link.from.node)))
+            }
+        }
+        for plan in change.added { try staged[plan.name]?.running?.prepare() }
+        try play(feeds)
+        for connection in feeds { try open(connection) }
+    }
+
+    private func live(_ name: String) -> Member {
+        guard let member = graph.member(name) else { preconditionFailure("\(name) does not run") }
+        return member
+    }
+
+    private func takeover(_ link: LinkPlan, from source: Member) throws(MediaError) -> Takeover {
+        let waiting = try Element(
+            "fakesink", name: "\(source.prefix).waiting-\(link.link.to.node)-\(link.link.to.port)",
+            ["sync": false, "async": false, "enable-last-sample": false, "qos": false])
+        graph.context.pipeline.add(waiting)
+        waiting.followPipeline()
+        let tee = try graph.tee(behind: link.link.from.port, of: source)
+        guard let branch = tee.requestPad("src_%u"), branch.link(waiting.sink) else {
+            preconditionFailure("a tee feeds everything")
+        }
+        return Takeover(
+            plan: link, source: source, target: live(link.link.to.node), tee: tee, branch: branch, waiting: waiting)
+    }
+
+    /// Lets what is staged play, ends first.
+    private func play(_ feeds: [Connection]) throws(MediaError) {
+        var elements: [Element] = []
+        for plan in change.added.reversed() {
+            guard let member = staged[plan.name] else { continue }
+            elements += graph.extras(of: member)
+            elements += member.instance.allElements.reversed()
+            elements += connections.filter { $0.plan.link.to.node == plan.name }.compactMap(\.queue)
+        }
+        for element in elements where !element.followPipeline() {
+            // The bus has told why, on this very thread.
+            throw outcome.failure
+                ?? MediaError(
+                    code: MediaError.Code.elementFailed, message: "\(element.name) refused to start.")
+        }
+    }
+
+    /// Lets a running output feed what is new; encoded media from a keyframe on.
+    private func open(_ connection: Connection) throws(MediaError) {
+        guard connection.plan.format.kind == .encodedVideo else { return try graph.link(connection) }
+        connection.entry.onBuffer { $0.isKeyframe ? .passAndRemove : .drop }
+        try graph.link(connection)
+        connection.branch.requestKeyframe()
+    }
+
+    // MARK: Waiting for it to deliver
+
+    private func waitForFirstFrames() throws(MediaError) {
+        var count = 0
+        for pad in firstFramePads() {
+            count += 1
+            let outcome = outcome
+            pad.onBuffer { _ in
+                outcome.arrived()
+                return .passAndRemove
+            }
+        }
+        guard outcome.wait(for: count, until: deadline) else {
+            if let failure = outcome.failure { throw failure }
+            throw late("delivered nothing")
+        }
+    }
+
+    private func firstFramePads() -> [Pad] {
+        var pads = takeovers.map(\.waiting.sink)
+        for member in staged.values where !change.addedLinks.contains(where: { $0.link.from.node == member.plan.name }) {
+            let feeding = Set(member.plan.links.map(\.from.element))
+            let ends = member.instance.allElements.filter { element in
+                !feeding.contains { member.instance.element($0) === element }
+            }.compactMap { $0.pad("sink") }
+            let entries = connections.filter { $0.plan.link.to.node == member.plan.name }.map(\.entry)
+            pads += ends.isEmpty ? entries : ends
+        }
+        return pads
+    }
+
+    private func late(_ what: String) -> MediaError {
+        let names = change.added.map { "\"\($0.name)\"" }.joined(separator: ", ")
+        return MediaError(
+            code: MediaError.Code.editFailed,
+            message: "\(names.isEmpty ? "The new source" : names) \(what) in time, so the graph goes on as it was; check "
+                + "what feeds it, or give it longer.",
+            node: change.added.first?.name)
+    }
+
+    // MARK: Taking the place of the old
+
+    private func swap() throws(MediaError) {
+        guard !takeovers.isEmpty else { return }
+        let limit = max(deadline, .now() + Self.swapLimit)
+        var held: [Probe] = []
+        defer { for probe in held { probe.remove() } }
+        for takeover in takeovers {
+            let isHeld = DispatchSemaphore(value: 0)
+            let isEncoded = takeover.plan.format.kind == .encodedVideo
+            held.append(
+                takeover.branch.block(from: { !isEncoded || $0.isKeyframe }) { isHeld.signal() })
+            if isEncoded { takeover.branch.requestKeyframe() }
+            guard isHeld.wait(timeout: limit) == .success else { throw late("gave no keyframe") }
+        }
+        // From here on nothing can fail but a format that does not fit, and the old has been cut off by then.
+        for takeover in takeovers {
+            if let old = former(takeover.plan.link.to) { graph.detach(old) }
+            takeover.branch.unlink(takeover.waiting.sink)
+            let connection = try graph.connect(
+                takeover.plan, from: takeover.source, to: takeover.target, branch: takeover.branch)
+            connection.queue?.followPipeline()
+            try graph.link(connection)
+            connections.append(connection)
+        }
+    }
+
+    /// What feeds an input so far.
+    private func former(_ input: PortReference) -> Connection? {
+        change.removedLinks.first { $0.to == input }.flatMap { graph.connection($0) }
+    }
+
+    private func finish() {
+        let swapped = Set(takeovers.map(\.plan.link.to))
+        let cut = change.removedLinks.filter { !swapped.contains($0.to) }.compactMap { graph.connection($0) }
+        let removed = Set(change.removed)
+        // Links between nodes that go are gone with them.
+        for connection in cut
+        where !(removed.contains(connection.plan.link.from.node) && removed.contains(connection.plan.link.to.node)) {
+            graph.detach(connection)
+        }
+        for connection in connections {
+            let isOptional = change.result.node(connection.plan.link.to.node)?.node.isOptional == true
+            if !isOptional { connection.isContained.lower() }
+        }
+        let leaving = graph.commit(change, connections)
+        discardWaiting()
+        graph.remove(leaving)
+        for connection in cut
+        where removed.contains(connection.plan.link.from.node) && removed.contains(connection.plan.link.to.node) {
+            connection.queue.map { queue in
+                queue.close()
+                graph.context.pipeline.remove(queue)
+            }
+        }
+    }
+
+    private func discardWaiting() {
+        for takeover in takeovers {
+            takeover.waiting.close()
+            graph.context.pipeline.remove(takeover.waiting)
+        }
+    }
+
+    // MARK: Going back
+
+    private func undo() {
+        let names = Set(staged.keys)
+        for connection in connections where !names.contains(connection.plan.link.from.node) {
+            graph.detach(connection)
+        }
+        for takeover in takeovers {
+            takeover.branch.whenIdle { takeover.branch.unlink(takeover.waiting.sink) }
+            takeover.tee.release(takeover.branch)
+        }
+        discardWaiting()
+        for connection in connections where names.contains(connection.plan.link.from.node) {
+            connection.queue.map { queue in
+                queue.close()
+                graph.context.pipeline.remove(queue)
+            }
+        }
+        graph.unstage()
+    }
+}
+
+/// What an edit waits for: first frames, or a failure of what is new.
+final class EditOutcome: Sendable {
+    private struct State {
+        var arrived = 0
+        var failure: MediaError?
+    }
+
+    private let state = Mutex(State())
+    private let changed = DispatchSemaphore(value: 0)
+
+    var failure: MediaError? { state.withLock { $0.failure } }
+
+    func arrived() {
+        state.withLock { $0.arrived += 1 }
+        changed.signal()
+    }
+
+    /// The first failure counts.
+    func fail(_ error: MediaError) {
+        state.withLock { $0.failure = $0.failure ?? error }
+        changed.signal()
+    }
+
+    /// Waits until so many have arrived; false when something failed or the time is over.
+    func wait(for count: Int, until deadline: DispatchTime) -> Bool {
+        while true {
+            let (isDone, hasFailed) = state.withLock { ($0.arrived >= count, $0.failure != nil) }
+            if hasFailed { return false }
+            if isDone { return true }
+            if changed.wait(timeout: deadline) == .timedOut { return false }
+        }
+    }
+}

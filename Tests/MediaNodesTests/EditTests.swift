@@ -1,0 +1,242 @@
+import MediaGraph
+import MediaNodes
+import Synchronization
+import Testing
+
+/// Frame numbers that reached one renderer, and what the pipeline said.
+private final class Viewer: Sendable {
+    let numbers = Collected<UInt32>()
+    let sizes = Collected<Int>()
+
+    var take: @Sendable (VideoFrame) -> Void {
+        { [numbers, sizes] frame in
+            if let number = frame.barCode { numbers.append(number) }
+            sizes.append(frame.width)
+        }
+    }
+
+    /// Whether every frame from the first to the last came, once and in order.
+    var isUnbroken: Bool {
+        let all = numbers.all
+        guard let first = all.first, let last = all.last else { return false }
+        return all == Array(first...last)
+    }
+}
+
+extension MediaNodesTests {
+    @Suite struct EditTests {
+        private static func bindings(_ viewers: [String: Viewer], _ events: Collected<MediaEvent>) -> NodeBindings {
+            var bindings = NodeBindings()
+            bindings.frames = viewers.mapValues(\.take)
+            bindings.events = { events.append($0) }
+            return bindings
+        }
+
+        /// A pattern with one viewer; the functions of the others are bound and wait for their nodes.
+        private static let watching = MediaGraph {
+            Chain {
+                Node.testPattern("pattern", width: 320, height: 240, framesPerSecond: 60)
+                Node.frames("first")
+            }
+        }
+
+        @Test("A branch that is added and removed delivers meanwhile, and the other branch loses no frame")
+        func addAndRemove() async throws {
+            let (first, second, events) = (Viewer(), Viewer(), Collected<MediaEvent>())
+            let pipeline = try MediaPipeline(
+                Self.watching, bindings: Self.bindings(["first": first], events))
+            try await pipeline.start()
+            await eventually("the first frames") { first.numbers.count > 10 }
+            let both = Self.watching.adding {
+                Chain(from: "pattern") { Node.frames("second") }
+            }
+            let change = try await pipeline.apply(both, bindings: Self.bindings(["second": second], events))
+            #expect(change.description == "adds second")
+            #expect(second.numbers.count >= 1)
+            await eventually("frames on both") { second.numbers.count > 20 }
+            #expect(try await pipeline.apply(Self.watching).description == "removes second")
+            let seen = second.numbers.count
+            let before = first.numbers.count
+            await eventually("the first goes on") { first.numbers.count > before + 20 }
+            #expect(second.numbers.count == seen)
+            await pipeline.stop()
+            #expect(first.isUnbroken)
+            #expect(second.isUnbroken)
+        }
+
+        @Test("A source is replaced under a consumer that stays, and another branch of the old one is not asked")
+        func replaceSource() async throws {
+            let (first, events) = (Viewer(), Collected<MediaEvent>())
+            let pipeline = try MediaPipeline(Self.watching, bindings: Self.bindings(["first": first], events))
+            try await pipeline.start()
+            await eventually("the first frames") { first.numbers.count > 10 }
+            let other = MediaGraph {
+                Chain {
+                    Node.testPattern("pattern", width: 640, height: 360, framesPerSecond: 30)
+                    Node.frames("first")
+                }
+            }
+            #expect(try await pipeline.apply(other).description == "replaces pattern")
+            await eventually("frames of the new size") { first.sizes.all.last == 640 }
+            // No frame of the old size comes after one of the new.
+            let sizes = first.sizes.all
+            #expect(sizes.sorted() == sizes)
+            await pipeline.stop()
+        }
+
+        @Test("A recording of encoded media that joins begins with a keyframe")
+        func encodedBranch() async throws {
+            let first = Viewer()
+            let batches = Collected<Bool>()
+            var bindings = NodeBindings()
+            bindings.frames = ["first": first.take]
+            bindings.rtpOutputs["sent"] = { _ in }
+            var more = NodeBindings()
+            more.rtpOutputs["more"] = { batches.append($0.isKeyframe) }
+            let graph = MediaGraph {
+                Chain {
+                    Node.testPattern("pattern", width: 320, height: 240, framesPerSecond: 60)
+                    Tee { Node.frames("first") }
+                    Node.videoEncoder("encoder", codec: .vp8)
+                    Node.rtpOutput("sent")
+                }
+            }
+            let pipeline = try MediaPipeline(graph, bindings: bindings)
+            try await pipeline.start()
+            await eventually("the first frames") { first.numbers.count > 20 }
+            try await pipeline.apply(
+                graph.adding { Chain(from: "encoder") { Node.rtpOutput("more") } }, bindings: more)
+            await eventually("more frames") { batches.count > 5 }
+            #expect(batches.all.first == true)
+            let encoded = pipeline.statistics.encoders["encoder"]
+            #expect(encoded?.keyframes == 2)
+            await pipeline.stop()
+            #expect(first.isUnbroken)
+        }
+
+        @Test("What delivers nothing in time is taken back, the error says so, and everything is as before")
+        func deadline() async throws {
+            let (first, second, events) = (Viewer(), Viewer(), Collected<MediaEvent>())
+            let pipeline = try MediaPipeline(
+                Self.watching, bindings: Self.bindings(["first": first], events))
+            try await pipeline.start()
+            await eventually("the first frames") { first.numbers.count > 10 }
+            let plan = pipeline.plan
+            // Packets that nobody pushes never become a frame.
+            let silent = Self.watching.adding {
+                Chain {
+                    Node.rtpInput("nobody", codec: VideoCodec.vp8)
+                    Node.videoDecoder()
+                    Node.frames("second")
+                }
+            }
+            let error = await #expect(throws: MediaError.self) {
+                try await pipeline.apply(
+                    silent, bindings: Self.bindings(["second": second], events), within: 0.3)
+            }
+            #expect(error?.code == "graph.edit-failed")
+            #expect(pipeline.plan == plan)
+            let before = first.numbers.count
+            await eventually("the first goes on") { first.numbers.count > before + 20 }
+            #expect(try await pipeline.apply(Self.watching).isEmpty)
+            await pipeline.stop()
+            #expect(first.isUnbroken)
+            #expect(!events.all.contains { if case .failed = $0 { true } else { false } })
+        }
+
+        @Test("A new branch that fails is taken back with its own error, and the others lose no frame")
+        func failing() async throws {
+            let (first, events) = (Viewer(), Collected<MediaEvent>())
+            let pipeline = try MediaPipeline(
+                Self.watching, bindings: Self.bindings(["first": first], events))
+            try await pipeline.start()
+            await eventually("the first frames") { first.numbers.count > 10 }
+            let error = await #expect(throws: MediaError.self) {
+                try await pipeline.apply(
+                    Self.watching.adding {
+                        Chain {
+                            Node.file("gone", path: "/nowhere.mp4")
+                            Node.frames("second")
+                        }
+                    }, bindings: Self.bindings(["second": Viewer()], events))
+            }
+            #expect(error?.code == "file.not-found")
+            let before = first.numbers.count
+            await eventually("the first goes on") { first.numbers.count > before + 20 }
+            await pipeline.stop()
+            #expect(first.isUnbroken)
+        }
+
+        @Test("A changeable setting is set where it stands; a fixed one is refused with what could be set")
+        func settings() async throws {
+            var bindings = NodeBindings()
+            bindings.rtpOutputs["sent"] = { _ in }
+            let graph = MediaGraph {
+                Chain {
+                    Node.testPattern("pattern", width: 320, height: 240)
+                    Node.videoEncoder("encoder", codec: .vp8)
+                    Node.rtpOutput("sent")
+                }
+            }
+            let pipeline = try MediaPipeline(graph, bindings: bindings)
+            try await pipeline.start()
+            try await pipeline.set("encoder", "bitrate", to: 123_000)
+            #expect(pipeline.statistics.encoders["encoder"]?.targetBitsPerSecond == 123_000)
+            #expect(pipeline.plan.node("encoder")?.node.settings["bitrate"] == 123_000)
+            let fixed = await #expect(throws: MediaError.self) {
+                try await pipeline.set("encoder", "keyframe-interval", to: 30)
+            }
+            #expect(fixed?.code == "graph.setting-fixed")
+            #expect(fixed?.message.contains("what can be changed is bitrate") == true)
+            let wrong = await #expect(throws: MediaError.self) {
+                try await pipeline.set("encoder", "bitrate", to: "fast")
+            }
+            #expect(wrong?.code == "graph.invalid")
+            await pipeline.stop()
+        }
+
+        @Test("An optional part that fails is taken out, and the rest loses no frame")
+        func optionalPart() async throws {
+            let (first, events) = (Viewer(), Collected<MediaEvent>())
+            let folder = TemporaryFolder()
+            let pipeline = try MediaPipeline(
+                MediaGraph {
+                    Chain {
+                        Node.testPattern("pattern", width: 320, height: 240, framesPerSecond: 60)
+                        Tee("picture", isOptional: true) {
+                            Node.image(path: folder.path + "/nowhere/picture.png", frame: 30)
+                        }
+                        Node.frames("first")
+                    }
+                }, bindings: Self.bindings(["first": first], events))
+            try await pipeline.start()
+            await eventually("the part is taken out") {
+                events.all.contains { if case .partFailed = $0 { true } else { false } }
+            }
+            #expect(pipeline.plan.nodes.map(\.name) == ["pattern", "first"])
+            let before = first.numbers.count
+            await eventually("the first goes on") { first.numbers.count > before + 30 }
+            #expect(pipeline.state == .running)
+            await pipeline.stop()
+            #expect(first.isUnbroken)
+        }
+
+        @Test("A paused pipeline gives nothing, and time stands still for it")
+        func pause() async throws {
+            let (first, events) = (Viewer(), Collected<MediaEvent>())
+            let pipeline = try MediaPipeline(Self.watching, bindings: Self.bindings(["first": first], events))
+            #expect(pipeline.state == .prepared)
+            try await pipeline.start()
+            await eventually("the first frames") { first.numbers.count > 10 }
+            await pipeline.pause()
+            #expect(pipeline.state == .paused)
+            let seen = first.numbers.count
+            await pipeline.resume()
+            #expect(pipeline.state == .running)
+            await eventually("it goes on") { first.numbers.count > seen + 10 }
+            await pipeline.stop()
+            #expect(pipeline.state == .stopped)
+            #expect(first.isUnbroken)
+        }
+    }
+}
