@@ -135,7 +135,9 @@ public struct Join: Sendable {
 @resultBuilder
 public enum ChainBuilder {
     public static func buildExpression(_ node: Node) -> [ChainItem] { [.node(node)] }
-    public static func buildExpression(_ tee: Tee) -> [ChainItem] { [.tee(tee.items, branch: tee.branch, isOptional: tee.isOptional)] }
+    public static func buildExpression(_ tee: Tee) -> [ChainItem] {
+        [.tee(tee.items, branch: tee.branch, isOptional: tee.isOptional)]
+    }
     public static func buildExpression(_ join: Join) -> [ChainItem] { [.join(node: join.node, port: join.port)] }
     public static func buildBlock(_ parts: [ChainItem]...) -> [ChainItem] { parts.flatMap { $0 } }
     public static func buildOptional(_ part: [ChainItem]?) -> [ChainItem] { part ?? [] }

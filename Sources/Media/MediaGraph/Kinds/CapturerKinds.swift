@@ -29,7 +29,8 @@ extension NodeKind {
         ])
 
     public static let testPattern = NodeKind(
-        "test-pattern", .capturer, "Moving colour bars with a bar-coded frame number, and a tone with a beep each second",
+        "test-pattern", .capturer,
+        "Moving colour bars with a bar-coded frame number, and a tone with a beep each second",
         outputs: [Port("video", [.rawVideo], encodings: ["I420"]), Port("audio", [.rawAudio], isRequired: false)],
         settings: [
             SettingContract("width", .integer(64...8192), default: 640, unit: "pixels", "Width of the picture"),

@@ -13,25 +13,29 @@ extension NodeKind {
 
     public static let vp8Encoder = NodeKind(
         "vp8-encoder", .codec, "VP8 at a constant bitrate, behind a capture queue of 2 frames that drops the oldest",
-        inputs: [Port("in", [.rawVideo], encodings: ["I420"])], outputs: [Port("out", [.encodedVideo], encodings: ["vp8"])], settings: videoEncoderSettings)
+        inputs: [Port("in", [.rawVideo], encodings: ["I420"])],
+        outputs: [Port("out", [.encodedVideo], encodings: ["vp8"])], settings: videoEncoderSettings)
 
     public static let h264Encoder = NodeKind(
         "h264-encoder", .codec,
         "H.264 constrained baseline at a constant bitrate, behind a capture queue of 2 frames that drops the oldest",
-        inputs: [Port("in", [.rawVideo], encodings: ["I420"])], outputs: [Port("out", [.encodedVideo], encodings: ["h264"])], settings: videoEncoderSettings)
+        inputs: [Port("in", [.rawVideo], encodings: ["I420"])],
+        outputs: [Port("out", [.encodedVideo], encodings: ["h264"])], settings: videoEncoderSettings)
 
     public static let opusEncoder = NodeKind(
         "opus-encoder", .codec, "Opus, 20 ms a packet, with in-band forward error correction",
         inputs: [Port("in", [.rawAudio])], outputs: [Port("out", [.encodedAudio], encodings: ["opus"])],
         settings: [
-            SettingContract("bitrate", .integer(6_000...510_000), default: 64_000, isChangeable: true, unit: "bit/s", "Bitrate"),
+            SettingContract(
+                "bitrate", .integer(6_000...510_000), default: 64_000, isChangeable: true, unit: "bit/s", "Bitrate"),
             SettingContract(
                 "expected-loss", .integer(0...100), default: 10, unit: "%", "Loss that the error correction is for"),
         ])
 
     public static let videoDecoder = NodeKind(
         "video-decoder", .codec, "Decodes VP8 or H.264, as the RTP input before it says",
-        inputs: [Port("in", [.encodedVideo], encodings: ["vp8", "h264"])], outputs: [Port("out", [.rawVideo], encodings: ["I420"])])
+        inputs: [Port("in", [.encodedVideo], encodings: ["vp8", "h264"])],
+        outputs: [Port("out", [.rawVideo], encodings: ["I420"])])
 
     public static let audioDecoder = NodeKind(
         "audio-decoder", .codec, "Decodes Opus, using its error correction and concealing what is lost",

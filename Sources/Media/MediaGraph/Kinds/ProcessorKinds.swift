@@ -4,7 +4,8 @@ extension NodeKind {
 
     public static let scale = NodeKind(
         "scale", .processor, "Changes the size or the rate of pictures",
-        inputs: [Port("in", [.rawVideo], encodings: ["I420"])], outputs: [Port("out", [.rawVideo], encodings: ["I420"])],
+        inputs: [Port("in", [.rawVideo], encodings: ["I420"])],
+        outputs: [Port("out", [.rawVideo], encodings: ["I420"])],
         settings: [
             SettingContract("width", .integer(16...8192), unit: "pixels", "Width; as it comes when not given"),
             SettingContract("height", .integer(16...8192), unit: "pixels", "Height; as it comes when not given"),

@@ -3,10 +3,12 @@ extension NodeKind {
     static let renderers: [NodeKind] = [frames, sound, image, window, speaker, null]
 
     public static let frames = NodeKind(
-        "frames", .renderer, "Hands each picture to the program", inputs: [Port("in", [.rawVideo], encodings: ["I420"])], binding: .frames)
+        "frames", .renderer, "Hands each picture to the program",
+        inputs: [Port("in", [.rawVideo], encodings: ["I420"])], binding: .frames)
 
     public static let sound = NodeKind(
-        "sound", .renderer, "Hands each stretch of sound to the program", inputs: [Port("in", [.rawAudio])], binding: .audio)
+        "sound", .renderer, "Hands each stretch of sound to the program", inputs: [Port("in", [.rawAudio])],
+        binding: .audio)
 
     public static let image = NodeKind(
         "image", .renderer, "Writes one picture to a PNG file",

@@ -117,7 +117,8 @@ private struct Planning {
         guard let kind = catalogue.kind(named: node.kind) else {
             throw MediaError(
                 code: MediaError.Code.graphInvalid,
-                message: "\(adapts.map { "\($0)" } ?? node.name) needs a node of the kind \(node.kind), which is not there.")
+                message:
+                    "\(adapts.map { "\($0)" } ?? node.name) needs a node of the kind \(node.kind), which is not there.")
         }
         let request = NodeRequest(
             node, kind, inputs: feeding.map { ($0.link.to.port, $0.format) },
@@ -136,7 +137,9 @@ private struct Planning {
 
     /// The plan that the node runs by already, if it would be planned alike.
     private func runningPlan(_ request: NodeRequest) -> NodePlan? {
-        guard let running, var plan = running.node(request.name), plan.node.kind == request.node.kind else { return nil }
+        guard let running, var plan = running.node(request.name), plan.node.kind == request.node.kind else {
+            return nil
+        }
         func fixed(_ node: Node) -> [String: SettingValue] {
             node.settings.filter { request.kind.setting($0.key)?.isChangeable != true }
         }
@@ -171,7 +174,8 @@ private struct Planning {
         let isVideo = given.kind == .rawVideo || given.kind == .encodedVideo
         let raw: MediaKind = isVideo ? .rawVideo : .rawAudio
         let encoded: MediaKind = isVideo ? .encodedVideo : .encodedAudio
-        guard given.kind == raw || given.kind == encoded, port.kinds.contains(raw) || port.kinds.contains(encoded) else {
+        guard given.kind == raw || given.kind == encoded, port.kinds.contains(raw) || port.kinds.contains(encoded)
+        else {
             throw clash(output, given, port, node)
         }
         var current = output
@@ -230,7 +234,8 @@ private struct Planning {
         let takes = port.encodings.isEmpty ? port.kinds.map(\.rawValue).sorted() : port.encodings
         return MediaError(
             code: MediaError.Code.formatClash,
-            message: "\(output) gives \(given), but \(node.name).\(port.name) takes \(takes.joined(separator: ", ")), and "
+            message:
+                "\(output) gives \(given), but \(node.name).\(port.name) takes \(takes.joined(separator: ", ")), and "
                 + "nothing that can be put between makes one of the other; choose another format for one of them.")
     }
 

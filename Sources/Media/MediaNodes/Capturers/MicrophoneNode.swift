@@ -21,7 +21,8 @@ final class MicrophoneNode: NodeType, RunningNode {
         let device = request.text("device")
         // ALSA's names say so; everything else is PulseAudio's.
         let isALSA = ["hw:", "plughw:", "default:", "sysdefault:"].contains { device.hasPrefix($0) }
-        guard let factory = device == "auto" ? request.environment.soundSource() : isALSA ? "alsasrc" : "pulsesrc" else {
+        guard let factory = device == "auto" ? request.environment.soundSource() : isALSA ? "alsasrc" : "pulsesrc"
+        else {
             throw absent(device)
         }
         var properties: [String: SettingValue] = [

@@ -140,7 +140,8 @@ final class GraphEdit {
 
     private func firstFramePads() -> [Pad] {
         var pads = takeovers.map(\.waiting.sink)
-        for member in staged.values where !change.addedLinks.contains(where: { $0.link.from.node == member.plan.name }) {
+        for member in staged.values where !change.addedLinks.contains(where: { $0.link.from.node == member.plan.name })
+        {
             let feeding = Set(member.plan.links.map(\.from.element))
             let ends = member.instance.allElements.filter { element in
                 !feeding.contains { member.instance.element($0) === element }
@@ -155,7 +156,8 @@ final class GraphEdit {
         let names = change.added.map { "\"\($0.name)\"" }.joined(separator: ", ")
         return MediaError(
             code: MediaError.Code.editFailed,
-            message: "\(names.isEmpty ? "The new source" : names) \(what) in time, so the graph goes on as it was; check "
+            message:
+                "\(names.isEmpty ? "The new source" : names) \(what) in time, so the graph goes on as it was; check "
                 + "what feeds it, or give it longer.",
             node: change.added.first?.name)
     }

@@ -46,10 +46,12 @@ final class GraphEditor: Sendable {
 
     private func perform(_ change: GraphChange, seconds: Double) throws(MediaError) {
         let outcome = EditOutcome()
-        guard state.withLock({ state in
-            if !state.hasEnded { state.outcome = outcome }
-            return !state.hasEnded
-        }) else { throw Reporter.stopped }
+        guard
+            state.withLock({ state in
+                if !state.hasEnded { state.outcome = outcome }
+                return !state.hasEnded
+            })
+        else { throw Reporter.stopped }
         defer { state.withLock { $0.outcome = nil } }
         try GraphEdit(graph, change, seconds: seconds, outcome: outcome).perform()
         for setting in change.settings { try set(setting) }

@@ -38,7 +38,8 @@ public struct NodeBindings: Sendable {
     }
 
     var names: BoundNames {
-        BoundNames(rtpOutputs: Set(rtpOutputs.keys), frames: Set(frames.keys), audio: Set(audio.keys),
+        BoundNames(
+            rtpOutputs: Set(rtpOutputs.keys), frames: Set(frames.keys), audio: Set(audio.keys),
             frameFunctions: Set(frameFunctions.keys))
     }
 }

@@ -78,7 +78,9 @@ final class RTPInputNode: NodeType, RunningNode {
             plan.outputs["out"] = ElementPad("frames")
         }
         plan.formats["out"] =
-            isVideo ? MediaFormat(.encodedVideo, codec) : MediaFormat(
+            isVideo
+            ? MediaFormat(.encodedVideo, codec)
+            : MediaFormat(
                 .encodedAudio, codec, sampleRate: 48_000, channels: 2)
         return plan
     }
