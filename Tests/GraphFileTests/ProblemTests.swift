@@ -23,7 +23,7 @@ import Testing
         #expect(
             problems(text) == [
                 "1:1 A graph file has no \"descripton\"; did you mean \"description\"?",
-                "3:14 \"camrea\" is of the unknown kind \"camrea\"; did you mean \"camera\"?",
+                "3:14 There is no kind of node \"camrea\"; did you mean \"camera\"?",
                 "5:31 \"a\" (camera) has no setting \"widht\"; did you mean \"width\"?",
                 "5:48 \"a\": fps is 1000, outside 1 to 240 frames/s.",
                 "5:62 \"a\": format is \"mjpeg\", not one of auto, raw, h264.",
@@ -120,7 +120,7 @@ import Testing
         #expect(
             problems(text) == [
                 "2:30 \"fps\" stands twice in this map; the other is in line 2.",
-                "2:38 \"camera\" (camera) has no setting \"widht\"; did you mean \"width\"?",
+                "2:38 \"camera\" has no setting \"widht\"; did you mean \"width\"?",
                 "2:48 \"fps\" stands twice in this map; the other is in line 2.",
                 "4:1 \"chains\" stands twice in this map; the other is in line 1.",
             ])
@@ -174,7 +174,7 @@ import Testing
         #expect(
             reading.report(path: "graph.yaml") == """
                 graph.yaml: --set: the file has no variable "x".
-                graph.yaml:2:22: "camera" (camera) has no setting "form"; did you mean "format"?
+                graph.yaml:2:22: "camera" has no setting "form"; did you mean "format"?
                   2 |   - - {node: camera, form: raw}
                     |                      ^
                   accepted here: device, width, height, fps, mirror, format

@@ -147,10 +147,10 @@ import Testing
     }
 
     private func randomGraph(_ random: inout Seeded) -> MediaGraph {
-        let kinds = TestKinds().kinds + [TestKinds().kind(named: "element:videobalance")!]
+        let kinds = TestKinds().kinds + [TestKinds().kind(named: "element:videobalance")].compactMap { $0 }
         var graph = MediaGraph()
         for index in 0..<Int.random(in: 1...14, using: &random) {
-            let kind = kinds.randomElement(using: &random)!
+            let kind = kinds.random(&random)
             var settings: [String: SettingValue] = [:]
             for contract in kind.settings where contract.isRequired || Bool.random(using: &random) {
                 settings[contract.name] = value(of: contract, &random)
@@ -159,7 +159,7 @@ import Testing
             graph.nodes.append(
                 Node(
                     kind.name, name: isNamed ? "n\(index)" : nil, settings: settings,
-                    branch: [nil, nil, "b1", "b2", "b3"].randomElement(using: &random)!,
+                    branch: [nil, nil, "b1", "b2", "b3"].random(&random),
                     isOptional: Int.random(in: 0..<3, using: &random) == 0))
         }
         // Only forward: no circles.
@@ -185,12 +185,17 @@ import Testing
         case .flag: .flag(.random(using: &random))
         case .integer(let range): .integer(.random(in: range, using: &random))
         case .number(let range): .number(.random(in: range, using: &random))
-        case .text: .text(["a", "b c", "3", "${x}"].randomElement(using: &random)!)
-        case .choice(let choices): .text(choices.randomElement(using: &random)!)
+        case .text: .text(["a", "b c", "3", "${x}"].random(&random))
+        case .choice(let choices): .text(choices.random(&random))
         }
     }
 }
 
 extension [NodeKind] {
-    fileprivate func named(_ name: String) -> NodeKind { first { $0.name == name }! }
+    fileprivate func named(_ name: String) -> NodeKind { first { $0.name == name } ?? self[0] }
+}
+
+extension Array {
+    /// One of the elements; there is one.
+    fileprivate func random(_ random: inout Seeded) -> Element { self[Int.random(in: indices, using: &random)] }
 }

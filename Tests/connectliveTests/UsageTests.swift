@@ -8,7 +8,7 @@ import Testing
         #expect(result.output.trimmingCharacters(in: .whitespacesAndNewlines).contains("."))
     }
 
-    @Test(arguments: ["demo", "serve", "publish", "view", "devices"])
+    @Test(arguments: ["demo", "serve", "publish", "view", "devices", "validate", "graph", "nodes", "schema"])
     func `every command explains each of its flags in one line`(command: String) throws {
         let result = try CommandLineTool.run([command, "--help"], folder: TemporaryFolder())
         #expect(result.status == 0)

@@ -49,5 +49,6 @@ struct ConnectLiveCommand: AsyncParsableCommand {
         version: ConnectLive.version,
         subcommands: [
             DemoCommand.self, ServeCommand.self, PublishCommand.self, ViewCommand.self, DevicesCommand.self,
+            ValidateCommand.self, GraphCommand.self, NodesCommand.self, SchemaCommand.self,
         ])
 }

@@ -65,3 +65,11 @@ public struct GraphPlaces: Sendable {
 
     public init() {}
 }
+
+/// The words at the top of a file.
+enum TopKey {
+    static let description = "description"
+    static let variables = "variables"
+    static let chains = "chains"
+    static let all = [description, variables, chains]
+}

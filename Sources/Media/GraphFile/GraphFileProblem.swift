@@ -21,11 +21,16 @@ struct ProblemList {
     /// More would not be read by anybody; what hides behind them shows once these are gone.
     static let longest = 100
 
+    /// Names in a sentence may be as long as the file.
+    private static let longestSentence = 1000
+
     private(set) var problems: [GraphFileProblem] = []
     private(set) var omitted = 0
 
     mutating func add(_ place: GraphPlace?, _ message: String, accepted: [String] = []) {
-        let problem = GraphFileProblem(place, message, accepted: accepted)
+        let problem = GraphFileProblem(
+            place, message.utf8.count > Self.longestSentence ? "\(message.prefix(Self.longestSentence))..." : message,
+            accepted: accepted)
         guard problems.count < Self.longest else {
             omitted += 1
             return
@@ -89,10 +94,18 @@ extension GraphReading {
 
     private func accepted(_ problem: GraphFileProblem) -> String {
         guard !problem.accepted.isEmpty else { return "" }
-        let listed = problem.accepted.prefix(Self.longestAcceptedList)
+        let listed = problem.accepted.prefix(Self.longestAcceptedList).map(\.clipped)
         let rest = problem.accepted.count - listed.count
-        let words = listed.joined(separator: ", ") + (rest > 0 ? " and \(rest) more" : "")
-        return "  accepted here: \(words)\n"
+        var rows = ["  accepted here:"]
+        for (index, word) in listed.enumerated() {
+            let part = " " + word + (index < listed.count - 1 ? "," : rest > 0 ? " and \(rest) more" : "")
+            if rows[rows.count - 1].count + part.count > Self.excerptWidth {
+                rows.append("   \(part)")
+            } else {
+                rows[rows.count - 1] += part
+            }
+        }
+        return rows.map { $0 + "\n" }.joined()
     }
 }
 

@@ -2,6 +2,9 @@ public import MediaGraph
 
 /// What came of reading a graph file: as much of the document as could be made out, and everything that is wrong with it.
 public struct GraphReading: Sendable {
+    /// Bytes of the largest file that is read; a larger one is told to be too large.
+    public static let largestFile = FileText.largestFile
+
     /// Complete only when there is no problem.
     public var document: GraphDocument
     /// In the order of the file; empty when the graph can be planned and run.
@@ -45,7 +48,6 @@ extension GraphDocument {
 
 /// Reads one file.
 struct GraphReader {
-    private static let keys = ["description", "variables", "chains"]
     /// More are refused: the work of validation grows with the square of them.
     static let mostSteps = 1000
 
@@ -98,17 +100,17 @@ struct GraphReader {
     private mutating func readTop(_ tree: Tree) {
         guard case .map(let entries, let place) = tree else {
             problems.add(
-                tree.place, "A graph file is a map with \"chains\" in it, not \(tree.noun).", accepted: Self.keys)
+                tree.place, "A graph file is a map with \"chains\" in it, not \(tree.noun).", accepted: TopKey.all)
             return
         }
         var chains: Tree?
         for entry in entries {
             switch entry.key.text {
-            case "description": readDescription(entry.value)
-            case "variables": variables.declare(entry.value, &problems)
-            case "chains": chains = entry.value
+            case TopKey.description: readDescription(entry.value)
+            case TopKey.variables: variables.declare(entry.value, &problems)
+            case TopKey.chains: chains = entry.value
             default:
-                problems.addUnknown("A graph file has no", entry.key.text, at: entry.key.place, accepted: Self.keys)
+                problems.addUnknown("A graph file has no", entry.key.text, at: entry.key.place, accepted: TopKey.all)
             }
         }
         if let chains {

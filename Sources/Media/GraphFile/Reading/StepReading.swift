@@ -309,6 +309,13 @@ extension GraphReader {
             read(entry, of: &node, kind)
         }
         for entry in entries where entry.key.text == StepKey.settings {
+            guard node.kind.hasPrefix(NodeKind.elementPrefix) || kind == nil else {
+                problems.add(
+                    entry.key.place,
+                    "\"settings\" is for properties of elements; those of \"\(node.kind)\" stand beside \"node\".",
+                    accepted: kind?.settings.map(\.name) ?? [])
+                continue
+            }
             guard case .map(let settings, _) = entry.value else {
                 problems.add(
                     entry.value.place, "\"settings\" is a map of settings and their values, not \(entry.value.noun).")

@@ -96,6 +96,8 @@ private struct Builder {
     private var length: [Int]
     /// By node: how many links lead out of it and out of all that follow it.
     private var size: [Int]
+    /// By node: whether it or a node that follows it encodes, records or sends, which is what most graphs are for.
+    private var isMain: [Bool]
     /// Chains that begin at a port of a node that was passed.
     private var waiting: [ChainLayout.Chain] = []
 
@@ -110,6 +112,9 @@ private struct Builder {
         carrier = Array(repeating: nil, count: graph.nodes.count)
         length = Array(repeating: 1, count: graph.nodes.count)
         size = Array(repeating: 0, count: graph.nodes.count)
+        isMain = graph.nodes.map { node in
+            catalogue.kind(named: node.kind).map { [.codec, .recorder, .transport].contains($0.group) } ?? false
+        }
         var incoming: [[Int]] = outgoing
         for (index, link) in graph.links.enumerated() {
             if let source = indexOfNode[link.from.node] { outgoing[source].append(index) }
@@ -165,6 +170,7 @@ private struct Builder {
                 count += 1
                 length[before] = max(length[before], count)
                 size[before] += outgoing[end].count
+                isMain[before] = isMain[before] || isMain[end]
                 current = before
             }
         }
@@ -209,7 +215,7 @@ private struct Builder {
 
     private func carried(by link: Int) -> Bool { target(of: link).flatMap { carrier[$0] } == link }
 
-    /// Of several links the one that the chain goes on with: not into a branch, and as far as possible.
+    /// Of several links the one that the chain goes on with: not into a branch, to what the graph is for, far.
     private func next(after node: Int, _ links: [Int]) -> Int? {
         let following = links.filter(carried)
         guard !following.isEmpty else { return links.last }
@@ -222,7 +228,8 @@ private struct Builder {
         // Of equal ones the last: a person writes branches first.
         return (main.isEmpty ? following : main).max { left, right in
             let targets = (target(of: left) ?? node, target(of: right) ?? node)
-            return (length[targets.0], size[targets.0]) <= (length[targets.1], size[targets.1])
+            return (isMain[targets.0] ? 1 : 0, length[targets.0], size[targets.0])
+                <= (isMain[targets.1] ? 1 : 0, length[targets.1], size[targets.1])
         }
     }
 

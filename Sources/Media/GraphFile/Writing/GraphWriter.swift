@@ -11,34 +11,41 @@ extension GraphDocument {
     public func json(with catalogue: any NodeCatalogue) -> String {
         GraphWriter(self, catalogue).tree.json() + "\n"
     }
+
+    /// One node as a step of YAML, on one line.
+    public static func step(_ node: Node, of kind: NodeKind?) -> String {
+        GraphWriter.step(node, kind, GraphWriter.Inherited()).yamlInBraces
+    }
 }
 
 /// Writes one document.
 private struct GraphWriter {
     private let document: GraphDocument
+    private let catalogue: any NodeCatalogue
     private let layout: ChainLayout
 
     /// What nodes within say unless they say something else.
-    private struct Inherited {
+    struct Inherited {
         var branch: String?
         var isOptional = false
     }
 
     init(_ document: GraphDocument, _ catalogue: any NodeCatalogue) {
         self.document = document
+        self.catalogue = catalogue
         layout = ChainLayout(document.graph, catalogue: catalogue)
     }
 
     var tree: OutputTree {
         var entries: [OutputTree.Entry] = []
         if let description = document.description {
-            entries.append(OutputTree.Entry("description", .text(escaped(description))))
+            entries.append(OutputTree.Entry("description", .text(Self.escaped(description))))
         }
         let chains = layout.chains.map { chain -> OutputTree in
             guard let start = chain.start else { return .list(steps(chain.items, Inherited())) }
             let (marks, inherited) = marks(for: chain.items, Inherited())
             return .list(
-                [.map([OutputTree.Entry(StepKey.from, .text(escaped("\(start)")))] + marks)]
+                [.map([OutputTree.Entry(StepKey.from, .text(Self.escaped("\(start)")))] + marks)]
                     + steps(chain.items, inherited))
         }
         entries.append(OutputTree.Entry("chains", .list(chains)))
@@ -48,11 +55,13 @@ private struct GraphWriter {
     private func steps(_ items: [ChainLayout.Item], _ inherited: Inherited) -> [OutputTree] {
         items.map { item in
             switch item {
-            case .node(let index): return step(layout.graph.nodes[index], inherited)
+            case .node(let index):
+                let node = layout.graph.nodes[index]
+                return Self.step(node, catalogue.kind(named: node.kind), inherited)
             case .tee(let items):
                 let (marks, within) = marks(for: items, inherited)
                 return .map([OutputTree.Entry(StepKey.tee, .list(steps(items, within)))] + marks)
-            case .join(let port): return .map([OutputTree.Entry(StepKey.to, .text(escaped("\(port)")))])
+            case .join(let port): return .map([OutputTree.Entry(StepKey.to, .text(Self.escaped("\(port)")))])
             }
         }
     }
@@ -66,7 +75,7 @@ private struct GraphWriter {
         var marks: [OutputTree.Entry] = []
         if let branch = nodes.first?.branch, branch != inherited.branch, nodes.allSatisfy({ $0.branch != nil }) {
             within.branch = branch
-            marks.append(OutputTree.Entry(StepKey.branch, .text(escaped(branch))))
+            marks.append(OutputTree.Entry(StepKey.branch, .text(Self.escaped(branch))))
         }
         if !inherited.isOptional, !nodes.isEmpty, nodes.allSatisfy(\.isOptional) {
             within.isOptional = true
@@ -75,30 +84,36 @@ private struct GraphWriter {
         return (marks, within)
     }
 
-    private func step(_ node: Node, _ inherited: Inherited) -> OutputTree {
+    static func step(_ node: Node, _ contract: NodeKind?, _ inherited: Inherited) -> OutputTree {
         let isElement = node.kind.hasPrefix(NodeKind.elementPrefix)
         let kind = isElement ? String(node.kind.dropFirst(NodeKind.elementPrefix.count)) : node.kind
-        var entries = [OutputTree.Entry(isElement ? StepKey.element : StepKey.node, .text(escaped(kind)))]
-        if node.name != kind { entries.append(OutputTree.Entry(StepKey.name, .text(escaped(node.name)))) }
+        var entries = [OutputTree.Entry(isElement ? StepKey.element : StepKey.node, .text(Self.escaped(kind)))]
+        if node.name != kind { entries.append(OutputTree.Entry(StepKey.name, .text(Self.escaped(node.name)))) }
         if let branch = node.branch, branch != inherited.branch {
-            entries.append(OutputTree.Entry(StepKey.branch, .text(escaped(branch))))
+            entries.append(OutputTree.Entry(StepKey.branch, .text(Self.escaped(branch))))
         }
         if node.isOptional, !inherited.isOptional {
             entries.append(OutputTree.Entry(StepKey.optional, .value(.flag(true))))
         }
-        let settings = node.settings.sorted { $0.key < $1.key }.map { OutputTree.Entry($0.key, written($0.value)) }
+        // In the order of the contract, which is the order of importance.
+        let known = contract?.settings.map(\.name) ?? []
+        let names =
+            known.filter { node.settings[$0] != nil } + node.settings.keys.filter { !known.contains($0) }.sorted()
+        let settings = names.compactMap { name in node.settings[name].map { (key: name, value: $0) } }.map {
+            OutputTree.Entry($0.key, written($0.value))
+        }
         entries += settings.filter { !StepKey.all.contains($0.key) }
         let others = settings.filter { StepKey.all.contains($0.key) }
         if !others.isEmpty { entries.append(OutputTree.Entry(StepKey.settings, .map(others))) }
-        return entries.count == 1 && !isElement ? .text(escaped(kind)) : .map(entries)
+        return entries.count == 1 && !isElement ? .text(Self.escaped(kind)) : .map(entries)
     }
 
-    private func written(_ value: SettingValue) -> OutputTree {
-        if case .text(let text) = value { .text(escaped(text)) } else { .value(value) }
+    private static func written(_ value: SettingValue) -> OutputTree {
+        if case .text(let text) = value { .text(Self.escaped(text)) } else { .value(value) }
     }
 
     /// Text that looks like a variable is to stay what it is.
-    private func escaped(_ text: String) -> String {
+    private static func escaped(_ text: String) -> String {
         text.contains("${")
             ? text.split(separator: "${", omittingEmptySubsequences: false).joined(separator: "$${") : text
     }

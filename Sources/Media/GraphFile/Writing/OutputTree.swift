@@ -86,7 +86,7 @@ indirect enum OutputTree {
         }
     }
 
-    private var yamlInBraces: String {
+    var yamlInBraces: String {
         switch self {
         case .value(let value): value.yaml
         case .list(let items): "[" + items.map(\.yamlInBraces).joined(separator: ", ") + "]"

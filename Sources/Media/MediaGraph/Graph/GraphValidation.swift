@@ -112,7 +112,10 @@ extension MediaGraph {
             return [
                 GraphProblem(
                     .unknownKind, node: node.name,
-                    "\"\(node.name)\" is of the unknown kind \"\(node.kind)\"\(hint(for: node.kind, among: names))",
+                    (node.name == node.kind
+                        ? "There is no kind of node \"\(node.kind)\""
+                        : "\"\(node.name)\" is of the unknown kind \"\(node.kind)\"")
+                        + hint(for: node.kind, among: names),
                     accepted: names)
             ]
         }
@@ -123,7 +126,7 @@ extension MediaGraph {
                 problems.append(
                     GraphProblem(
                         .unknownSetting, node: node.name, setting: name,
-                        "\"\(node.name)\" (\(kind.name)) has no setting \"\(name)\"\(hint(for: name, among: names))",
+                        "\(node.shown) has no setting \"\(name)\"\(hint(for: name, among: names))",
                         accepted: names))
                 continue
             }
@@ -137,7 +140,7 @@ extension MediaGraph {
             problems.append(
                 GraphProblem(
                     .missingSetting, node: node.name, setting: contract.name,
-                    "\"\(node.name)\" (\(kind.name)) needs the setting \"\(contract.name)\"."))
+                    "\(node.shown) needs the setting \"\(contract.name)\"."))
         }
         return problems
     }
@@ -187,7 +190,7 @@ extension MediaGraph {
         problems.append(
             GraphProblem(
                 .unknownPort, node: node.name, link: link,
-                "\"\(node.name)\" (\(kind.name)) has no \(side) \"\(reference.port)\": \(others).", accepted: names))
+                "\(node.shown) has no \(side) \"\(reference.port)\": \(others).", accepted: names))
         return nil
     }
 
@@ -302,6 +305,11 @@ extension SettingContract.Domain {
         case .choice(let choices): "one of \(choices.joined(separator: ", "))"
         }
     }
+}
+
+extension Node {
+    /// The name, and the kind where the name does not say it.
+    fileprivate var shown: String { name == kind ? "\"\(name)\"" : "\"\(name)\" (\(kind))" }
 }
 
 extension PortReference {

@@ -1,0 +1,89 @@
+internal import ArgumentParser
+internal import Foundation
+internal import GraphFile
+internal import MediaGraph
+internal import MediaNodes
+
+/// The kinds of nodes that a graph on the command line may be made of.
+enum KnownNodes {
+    static var catalogue: any NodeCatalogue { NodeRegistry.builtIn }
+}
+
+/// `NAME=VALUE`.
+struct VariableValue: ExpressibleByArgument {
+    var name: String
+    var value: String
+
+    init?(argument: String) {
+        guard let equals = argument.firstIndex(of: "="), equals != argument.startIndex else { return nil }
+        name = String(argument[..<equals])
+        value = String(argument[argument.index(after: equals)...])
+    }
+}
+
+/// A graph file and the values of its variables.
+struct GraphFlags: ParsableArguments {
+    @Argument(
+        help: "A graph file, YAML or JSON; - for standard input.", completion: .file(extensions: ["yaml", "json"]))
+    var file: String
+
+    @Option(name: .customLong("set"), help: "Give a variable of the file a value: NAME=VALUE. May be repeated.")
+    var values: [VariableValue] = []
+
+    func validate() throws {
+        var names: Set<String> = []
+        for value in values where !names.insert(value.name).inserted {
+            throw ValidationError("--set gives \"\(value.name)\" twice.")
+        }
+    }
+
+    /// How the file is called in messages.
+    var shownPath: String { file == "-" ? "standard input" : file }
+
+    /// Reads the file.
+    func read() throws -> GraphReading {
+        GraphReading(
+            try bytes(), values: Dictionary(values.map { ($0.name, $0.value) }) { $1 }, catalogue: KnownNodes.catalogue)
+    }
+
+    /// The document; ends the command with all problems where there are any.
+    func document() throws -> GraphDocument {
+        let reading = try read()
+        guard reading.problems.isEmpty else {
+            Self.tell(reading, path: shownPath)
+            throw ExitCode.failure
+        }
+        return reading.document
+    }
+
+    /// The problems, and how many there are.
+    static func tell(_ reading: GraphReading, path: String) {
+        let count = reading.problems.count
+        Console.line(String(reading.report(path: path).dropLast()))
+        Console.error(
+            "\(path) has \(count == 1 ? "one problem" : "\(count) problems"). [\(MediaError.Code.graphInvalid)]")
+    }
+
+    private func bytes() throws -> Data {
+        // Reading ends one byte behind what is taken: devices and pipes may not end at all.
+        let limit = GraphReading.largestFile + 1
+        if file == "-" { return try FileHandle.standardInput.read(upToCount: limit) ?? Data() }
+        var isFolder: ObjCBool = false
+        guard FileManager.default.fileExists(atPath: file, isDirectory: &isFolder) else {
+            throw CommandFailure(
+                code: MediaError.Code.fileNotFound, "There is no graph file \(file); pipelines/ has some to begin with."
+            )
+        }
+        guard !isFolder.boolValue else {
+            throw CommandFailure(
+                code: MediaError.Code.fileUnreadable, "\(file) is a folder; name a graph file within it.")
+        }
+        do {
+            return try FileHandle(forReadingFrom: URL(fileURLWithPath: file)).read(upToCount: limit) ?? Data()
+        } catch {
+            throw CommandFailure(
+                code: MediaError.Code.fileUnreadable,
+                "The graph file \(file) cannot be read: \(error.localizedDescription)")
+        }
+    }
+}

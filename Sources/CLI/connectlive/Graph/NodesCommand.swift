@@ -1,0 +1,189 @@
+internal import ArgumentParser
+internal import GraphFile
+internal import MediaGraph
+
+struct NodesCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "nodes", abstract: "List the kinds of nodes, or explain one with its ports and settings.")
+
+    @Argument(help: "A kind of node, or element:NAME for a GStreamer element (default: list all).")
+    var kind: String?
+
+    func run() throws {
+        let catalogue = KnownNodes.catalogue
+        guard let kind else { return Console.say(NodeTable.list(catalogue.kinds)) }
+        guard let found = catalogue.kind(named: kind) else {
+            let names = catalogue.kinds.map(\.name)
+            let hint =
+                kind.nearest(among: names).map { "did you mean \"\($0)\"?" } ?? "\"connectlive nodes\" lists them."
+            throw CommandFailure(
+                code: MediaError.Code.graphInvalid,
+                catalogue.reasonForLack(of: kind) ?? "There is no kind of node \"\(kind)\"; \(hint)")
+        }
+        Console.say(NodeTable.detail(found))
+    }
+}
+
+/// Kinds of nodes as text.
+enum NodeTable {
+    private static let width = 100
+
+    static func list(_ kinds: [NodeKind]) -> String {
+        let longest = kinds.map(\.name.count).max() ?? 0
+        var lines: [String] = []
+        for group in NodeGroup.allCases {
+            let members = kinds.filter { $0.group == group }
+            guard !members.isEmpty else { continue }
+            lines += lines.isEmpty ? [title(group)] : ["", title(group)]
+            for kind in members {
+                let ports = [names(kind.inputs), names(kind.outputs)]
+                let flow =
+                    ports[0].isEmpty
+                    ? "-> \(ports[1])" : ports[1].isEmpty ? "\(ports[0]) ->" : ports.joined(separator: " -> ")
+                lines += columns(kind.name.padded(to: longest), "\(kind.summary) (\(flow))", indent: 2)
+            }
+        }
+        lines += [
+            "", "Any installed GStreamer element is a node too: {element: NAME}.",
+            "\"connectlive nodes KIND\" explains one, \"connectlive nodes element:NAME\" an element.",
+        ]
+        return lines.joined(separator: "\n")
+    }
+
+    static func detail(_ kind: NodeKind) -> String {
+        var lines = ["\(kind.name): \(kind.summary)."]
+        for (title, ports) in [("Takes", kind.inputs), ("Gives", kind.outputs)] where !ports.isEmpty {
+            lines += ["", title]
+            let longest = ports.map { shown($0).count }.max() ?? 0
+            for port in ports {
+                lines += columns(shown(port).padded(to: longest), media(port), indent: 2)
+            }
+        }
+        lines += ["", kind.settings.isEmpty ? "It has no settings." : "Settings"]
+        let longest = kind.settings.map(\.name.count).max() ?? 0
+        for setting in kind.settings {
+            lines += columns(setting.name.padded(to: longest), setting.summary, indent: 2)
+            lines += columns(String(repeating: " ", count: longest), values(setting), indent: 2)
+        }
+        if let binding = kind.binding {
+            lines += ["", "The program binds \(function(binding)) to the node's name before it runs."]
+        }
+        return (lines + ["", "For example", "  \(example(kind))"]).joined(separator: "\n")
+    }
+
+    // MARK: Words
+
+    private static func title(_ group: NodeGroup) -> String {
+        switch group {
+        case .capturer: "Capturers: where media comes from"
+        case .processor: "Processors: change raw media"
+        case .codec: "Codecs: encode and decode"
+        case .renderer: "Renderers: where media ends"
+        case .recorder: "Recorders: write files"
+        case .transport: "Rooms and the network"
+        case .element: "GStreamer elements"
+        }
+    }
+
+    private static func names(_ ports: [Port]) -> String { ports.map(shown).joined(separator: ", ") }
+
+    private static func shown(_ port: Port) -> String {
+        port.isRepeated ? "\(port.name)1, \(port.name)2, ..." : port.name
+    }
+
+    private static func media(_ port: Port) -> String {
+        let kinds = port.kinds.map(word).sorted().joined(separator: " or ")
+        let encodings = port.encodings.isEmpty ? "" : ": \(port.encodings.joined(separator: ", "))"
+        return kinds + encodings + (port.isRequired ? "" : "; may be left unconnected")
+    }
+
+    private static func word(_ kind: MediaKind) -> String {
+        switch kind {
+        case .rawVideo: "raw video"
+        case .rawAudio: "raw audio"
+        case .encodedVideo: "encoded video"
+        case .encodedAudio: "encoded audio"
+        case .rtp: "RTP"
+        case .applicationFrames: "frames of the application"
+        }
+    }
+
+    private static func function(_ binding: CodeBinding) -> String {
+        switch binding {
+        case .rtpOutput: "a function that takes RTP packets"
+        case .frames: "a function that takes pictures"
+        case .audio: "a function that takes sound"
+        case .frameFunction: "a function that changes pictures"
+        }
+    }
+
+    private static func values(_ setting: SettingContract) -> String {
+        let unit = setting.unit.map { " \($0)" } ?? ""
+        var words =
+            switch setting.domain {
+            case .flag: "true or false"
+            case .integer(let range): "\(range.lowerBound) to \(range.upperBound)\(unit)"
+            case .number(let range): "\(short(range.lowerBound)) to \(short(range.upperBound))\(unit)"
+            case .text: "text"
+            case .choice(let choices): choices.joined(separator: ", ")
+            }
+        if setting.isRequired { words += "; required" }
+        if let value = setting.defaultValue { words += "; default \(short(value))" }
+        if setting.isChangeable { words += "; changeable while it runs" }
+        return words
+    }
+
+    private static func short(_ value: SettingValue) -> String {
+        switch value {
+        case .flag(let flag): "\(flag)"
+        case .integer(let number): "\(number)"
+        case .number(let number): short(number)
+        case .text(let text): text.isEmpty ? "\"\"" : text
+        }
+    }
+
+    private static func short(_ number: Double) -> String { Int(exactly: number).map { "\($0)" } ?? "\(number)" }
+
+    /// A step with the required settings, else with the first ones.
+    private static func example(_ kind: NodeKind) -> String {
+        var node = Node(kind.name)
+        let required = kind.settings.filter(\.isRequired)
+        for setting in required.isEmpty ? Array(kind.settings.prefix(2)) : required {
+            node.settings[setting.name] = exampleValue(setting)
+        }
+        return "- " + GraphDocument.step(node, of: kind)
+    }
+
+    private static func exampleValue(_ setting: SettingContract) -> SettingValue {
+        if let value = setting.defaultValue { return value }
+        switch setting.domain {
+        case .flag: return true
+        case .integer(let range): return .integer(min(max(range.lowerBound, 1000), range.upperBound))
+        case .number(let range): return .number(min(max(range.lowerBound, 1), range.upperBound))
+        case .choice(let choices): return .text(choices.first ?? "")
+        case .text: return .text(setting.name == "path" ? "file.mkv" : "...")
+        }
+    }
+
+    // MARK: Layout
+
+    /// A word and a text beside it that goes on below itself.
+    private static func columns(_ word: String, _ text: String, indent: Int) -> [String] {
+        let margin = String(repeating: " ", count: indent + word.count + 2)
+        var rows: [String] = []
+        for part in text.split(separator: " ") {
+            if let last = rows.last, margin.count + last.count + part.count < width {
+                rows[rows.count - 1] = "\(last) \(part)"
+            } else {
+                rows.append(String(part))
+            }
+        }
+        return rows.enumerated().map { index, row in
+            (index == 0 ? String(repeating: " ", count: indent) + word + "  " : margin) + row
+        }
+    }
+}
+
+extension String {
+    fileprivate func padded(to width: Int) -> String { self + String(repeating: " ", count: max(0, width - count)) }
+}

@@ -1,0 +1,21 @@
+internal import ArgumentParser
+internal import GraphFile
+internal import MediaGraph
+
+struct ValidateCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "validate", abstract: "Tell everything that is wrong with a graph file, with lines.")
+
+    @OptionGroup var graph: GraphFlags
+
+    func run() throws {
+        let document = try graph.document()
+        let nodes = document.graph.nodes.count
+        Console.say("\(graph.shownPath) is right: \(nodes == 1 ? "one node" : "\(nodes) nodes").")
+        for variable in document.variables {
+            let value = variable.value.map { $0.isEmpty ? "empty" : $0 } ?? ""
+            let isDefault = variable.value == variable.defaultValue ? ", the default" : ""
+            Console.say("  \(variable.name): \(value)\(isDefault)" + (variable.summary.map { "  (\($0))" } ?? ""))
+        }
+    }
+}

@@ -1,0 +1,192 @@
+internal import MediaGraph
+
+extension GraphDrawing {
+    /// The graph in the language of Graphviz, to be laid out by its program `dot`.
+    public var dot: String { DotDrawing(drawing: self).text }
+}
+
+/// Colours by group, of light boxes with a darker frame; readable in grey too, because each box names its group.
+private struct Palette {
+    var fill: String
+    var frame: String
+    var word: String
+
+    init(_ kind: NodeKind?) {
+        switch kind?.group {
+        case .capturer: self = Palette("#E6F4EA", "#2E7D4F", "capturer")
+        case .processor: self = Palette("#E8F0FC", "#2F5DA8", "processor")
+        case .codec: self = Palette("#FFF3DF", "#A86400", "codec")
+        case .renderer: self = Palette("#F3EAFB", "#6B3FA0", "renderer")
+        case .recorder: self = Palette("#FCE8E6", "#A8322B", "recorder")
+        case .transport: self = Palette("#E0F3F5", "#0B6E7A", kind?.name.hasPrefix("rtp") == true ? "RTP" : "room")
+        case .element: self = Palette("#F1F3F4", "#4D5358", "GStreamer element")
+        case nil: self = Palette("#FFFFFF", "#4D5358", "unknown")
+        }
+    }
+
+    private init(_ fill: String, _ frame: String, _ word: String) {
+        self.fill = fill
+        self.frame = frame
+        self.word = word
+    }
+}
+
+private struct DotDrawing {
+    private static let ink = "#202124"
+    private static let faint = "#5F6368"
+    private static let video = "#3C4A66"
+    private static let audio = "#8A3A6B"
+    /// Longest line of the title.
+    private static let titleWidth = 90
+
+    let drawing: GraphDrawing
+
+    private var graph: MediaGraph { drawing.graph }
+
+    var text: String {
+        var lines = [
+            "digraph graph_of_media {",
+            "  graph [rankdir=LR, bgcolor=white, pad=0.3, nodesep=0.35, ranksep=0.6, fontname=\"Helvetica,Arial,sans-serif\", "
+                + "fontsize=12, fontcolor=\"\(Self.faint)\"]",
+            "  node [shape=plain, fontname=\"Helvetica,Arial,sans-serif\", fontsize=12, fontcolor=\"\(Self.ink)\"]",
+            "  edge [fontname=\"Helvetica,Arial,sans-serif\", fontsize=10, arrowsize=0.7]",
+        ]
+        if let title = drawing.title {
+            lines.append("  labelloc=t; labeljust=l")
+            lines.append("  label=<\(heading(title))>")
+        }
+        lines += branches(of: graph.nodes)
+        lines += graph.links.map { "  \(edge($0))" }
+        return lines.joined(separator: "\n") + "\n}\n"
+    }
+
+    private func heading(_ title: String) -> String {
+        var rows: [String] = []
+        for word in title.split(whereSeparator: \.isWhitespace) {
+            if let last = rows.last, last.count + word.count < Self.titleWidth {
+                rows[rows.count - 1] = "\(last) \(word)"
+            } else {
+                rows.append(String(word))
+            }
+        }
+        let lines = rows.map { "<TR><TD ALIGN=\"LEFT\">\($0.escaped)</TD></TR>" }.joined()
+        return "<FONT POINT-SIZE=\"14\" COLOR=\"\(Self.ink)\"><TABLE BORDER=\"0\" CELLSPACING=\"0\" CELLPADDING=\"3\">"
+            + "\(lines)</TABLE></FONT>"
+    }
+
+    /// Nodes, those of a branch within a frame that names it.
+    private func branches(of nodes: [Node]) -> [String] {
+        var lines: [String] = []
+        for node in nodes where node.branch == nil { lines.append("  \(self.node(node))") }
+        var seen: Set<String> = []
+        for branch in nodes.compactMap(\.branch) where seen.insert(branch).inserted {
+            let members = nodes.filter { $0.branch == branch }
+            let isOptional = members.allSatisfy(\.isOptional)
+            lines.append("  subgraph \("cluster \(branch)".dotName) {")
+            lines.append(
+                "    label=<<FONT POINT-SIZE=\"10\">branch <B>\(branch.escaped)</B>\(isOptional ? ", optional" : "")</FONT>>; labeljust=l; margin=12; "
+                    + "color=\"#9AA0A6\"; style=\"rounded\(isOptional ? ",dashed" : "")\"")
+            lines += members.map { "    \(node($0))" }
+            lines.append("  }")
+        }
+        return lines
+    }
+
+    private func node(_ node: Node) -> String {
+        let kind = drawing.kind(of: node)
+        let palette = Palette(kind)
+        let caption = drawing.caption(of: node)
+        var rows = [
+            "<TR><TD ALIGN=\"LEFT\"><FONT POINT-SIZE=\"8\" COLOR=\"\(palette.frame)\">\(palette.word.uppercased().escaped)"
+                + "</FONT></TD></TR>",
+            "<TR><TD ALIGN=\"LEFT\"><B>\(caption.title.escaped)</B></TD></TR>",
+        ]
+        rows += ([caption.kind].compactMap { $0 } + caption.details).map {
+            "<TR><TD ALIGN=\"LEFT\"><FONT POINT-SIZE=\"10\" COLOR=\"\(Self.faint)\">\($0.escaped)</FONT></TD></TR>"
+        }
+        let text = "<TABLE BORDER=\"0\" CELLBORDER=\"0\" CELLSPACING=\"0\" CELLPADDING=\"1\">\(rows.joined())</TABLE>"
+        let inputs = ports(graph.links(into: node.name).map(\.to.port), of: kind?.inputs, "LEFT")
+        let outputs = ports(graph.links(outOf: node.name).map(\.from.port), of: kind?.outputs, "RIGHT")
+        let style = node.isOptional ? "ROUNDED,DASHED" : "ROUNDED"
+        return "\(node.name.dotName) [tooltip=\(caption.title.dotName), label=<<TABLE BORDER=\"1\" STYLE=\"\(style)\" "
+            + "COLOR=\"\(palette.frame)\" BGCOLOR=\"\(palette.fill)\" CELLBORDER=\"0\" CELLSPACING=\"0\" CELLPADDING=\"5\">"
+            + "<TR>\(inputs)<TD>\(text)</TD>\(outputs)</TR></TABLE>>]"
+    }
+
+    /// A column with the ports' names where there are several; one port needs no name.
+    private func ports(_ used: [String], of contract: [Port]?, _ side: String) -> String {
+        let names = portNames(used)
+        guard names.count > 1 || (contract?.count ?? 0) > 1 || contract?.first?.isRepeated == true, !names.isEmpty
+        else {
+            return ""
+        }
+        let rows = names.map {
+            "<TR><TD PORT=\($0.dotName.attribute) ALIGN=\"\(side)\"><FONT POINT-SIZE=\"9\" COLOR=\"\(Self.faint)\">\($0.escaped)"
+                + "</FONT></TD></TR>"
+        }
+        return
+            "<TD><TABLE BORDER=\"0\" CELLBORDER=\"0\" CELLSPACING=\"0\" CELLPADDING=\"3\">\(rows.joined())</TABLE></TD>"
+    }
+
+    private func portNames(_ used: [String]) -> [String] {
+        var seen: Set<String> = []
+        return used.filter { !$0.isEmpty && seen.insert($0).inserted }
+            .sorted { ($0.count, $0) < ($1.count, $1) }
+    }
+
+    private func edge(_ link: Link) -> String {
+        let media = graph.media(on: link, drawing.catalogue)
+        let colour = media?.isAudio == true ? Self.audio : Self.video
+        var attributes = ["color=\"\(colour)\"", "fontcolor=\"\(colour)\""]
+        if let words = drawing.words(for: link) { attributes.append("label=<\(words.escaped)>") }
+        if media?.isEncoded == true { attributes.append("penwidth=2") }
+        if graph.node(link.to.node)?.isOptional == true { attributes.append("style=dashed") }
+        return
+            "\(end(link.from, isOutput: true)) -> \(end(link.to, isOutput: false)) [\(attributes.joined(separator: ", "))]"
+    }
+
+    /// The node with its port, where the port is drawn.
+    private func end(_ port: PortReference, isOutput: Bool) -> String {
+        let side = isOutput ? "e" : "w"
+        guard let node = graph.node(port.node) else { return "\(port.node.dotName):\(side)" }
+        let contract = drawing.kind(of: node)
+        let used =
+            isOutput ? graph.links(outOf: port.node).map(\.from.port) : graph.links(into: port.node).map(\.to.port)
+        let isDrawn =
+            !ports(used, of: isOutput ? contract?.outputs : contract?.inputs, "").isEmpty && !port.port.isEmpty
+        return isDrawn ? "\(port.node.dotName):\(port.port.dotName):\(side)" : "\(port.node.dotName):\(side)"
+    }
+}
+
+extension String {
+    /// A name as Graphviz takes it.
+    fileprivate var dotName: String {
+        var text = "\""
+        for scalar in unicodeScalars {
+            switch scalar {
+            case "\"": text += "\\\""
+            case "\\": text += "\\\\"
+            default: text += scalar.isYAMLPrintable && !scalar.isYAMLBreak ? String(scalar) : "?"
+            }
+        }
+        return text + "\""
+    }
+
+    /// A quoted name within an attribute of a label.
+    fileprivate var attribute: String { "\"" + dropFirst().dropLast().description.escaped + "\"" }
+
+    /// The text within a label, which is HTML.
+    fileprivate var escaped: String {
+        var text = ""
+        for scalar in unicodeScalars {
+            switch scalar {
+            case "&": text += "&amp;"
+            case "<": text += "&lt;"
+            case ">": text += "&gt;"
+            case "\"": text += "&quot;"
+            default: text += scalar.isYAMLPrintable && !scalar.isYAMLBreak ? String(scalar) : "?"
+            }
+        }
+        return text
+    }
+}

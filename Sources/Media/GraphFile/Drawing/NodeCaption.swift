@@ -1,0 +1,117 @@
+internal import MediaGraph
+
+/// What a drawing says about a node.
+struct NodeCaption {
+    /// The node's name.
+    var title: String
+    /// The kind, where the name is another.
+    var kind: String?
+    /// The settings that are given, in words.
+    var details: [String]
+
+    init(_ node: Node, _ contract: NodeKind?) {
+        let isElement = node.kind.hasPrefix(NodeKind.elementPrefix)
+        let kindName = isElement ? String(node.kind.dropFirst(NodeKind.elementPrefix.count)) : node.kind
+        title = node.name
+        kind = node.name == kindName ? nil : kindName
+        var left = node.settings
+        details = []
+        if let width = left["width"]?.short, let height = left["height"]?.short {
+            details.append("\(width) × \(height)")
+            left["width"] = nil
+            left["height"] = nil
+        }
+        // In the order of the contract, which is the order of importance.
+        let known = contract?.settings.map(\.name) ?? []
+        let order = known.filter { left[$0] != nil } + left.keys.filter { !known.contains($0) }.sorted()
+        details += order.compactMap { name in
+            left[name].map { Self.words(name, $0, contract?.setting(name)) }
+        }
+    }
+
+    private static func words(_ name: String, _ value: SettingValue, _ contract: SettingContract?) -> String {
+        switch (value, contract?.unit) {
+        case (.flag(let flag), _): flag ? name : "no \(name)"
+        case (.integer(let bits), SettingContract.bitsPerSecond?): bitrate(bits)
+        case (_, "frames/s"?) where name == "fps": "\(value.short) frames/s"
+        case (_, let unit?): "\(name) \(value.short) \(unit)"
+        case (.text(let text), nil): text.isEmpty ? "\(name) empty" : "\(name) \(text.oneLine)"
+        case (_, nil): "\(name) \(value.short)"
+        }
+    }
+
+    private static func bitrate(_ bits: Int) -> String {
+        if bits >= 1_000_000 { return "\((Double(bits) / 1e5).rounded().short.tenth) Mbit/s" }
+        return bits >= 1000 ? "\((Double(bits) / 100).rounded().short.tenth) kbit/s" : "\(bits) bit/s"
+    }
+}
+
+extension String {
+    /// A tenth of the whole number that this is, without a needless ".0".
+    fileprivate var tenth: String { hasSuffix("0") ? String(dropLast()) : "\(dropLast()).\(suffix(1))" }
+
+    fileprivate var oneLine: String {
+        let line = String(map { $0.isNewline || $0 == "\t" ? " " : $0 })
+        // The end of a path or an address says more than its beginning.
+        return line.count > 44 ? "...\(line.suffix(41))" : line
+    }
+}
+
+extension SettingValue {
+    var short: String {
+        switch self {
+        case .flag(let flag): "\(flag)"
+        case .integer(let number): "\(number)"
+        case .number(let number): number.short
+        case .text(let text): text
+        }
+    }
+}
+
+extension MediaGraph {
+    /// What travels along a link, as far as the contracts of its nodes say.
+    func media(on link: Link, _ catalogue: any NodeCatalogue) -> LinkMedia? {
+        guard
+            let source = node(link.from.node).flatMap({ catalogue.kind(named: $0.kind) })?.output(link.from.port)
+        else { return nil }
+        let input = node(link.to.node).flatMap { catalogue.kind(named: $0.kind) }?.input(link.to.port)
+        let common = input.map { source.kinds.intersection($0.kinds) } ?? source.kinds
+        // Nothing in common: an encoder or a decoder comes between, and what leaves the source is what it gives.
+        let kinds = common.isEmpty ? source.kinds : common
+        guard kinds.count == 1, let kind = kinds.first else { return nil }
+        let encodings = source.encodings.filter {
+            input?.encodings.isEmpty ?? true || input?.encodings.contains($0) ?? true
+        }
+        return LinkMedia(kind: kind, encoding: encodings.count == 1 ? encodings.first : nil)
+    }
+}
+
+/// What travels along a link.
+struct LinkMedia {
+    var kind: MediaKind
+    var encoding: String?
+
+    var words: String {
+        switch (kind, encoding) {
+        case (.rawVideo, _): "raw video"
+        case (.rawAudio, _): "raw audio"
+        case (.rtp, _): "RTP"
+        case (.applicationFrames, _): "frames"
+        case (_, "vp8"?): "VP8"
+        case (_, "vp9"?): "VP9"
+        case (_, "h264"?): "H.264"
+        case (_, "h265"?): "H.265"
+        case (_, "av1"?): "AV1"
+        case (_, "mjpeg"?), (_, "jpeg"?): "Motion JPEG"
+        case (_, "opus"?): "Opus"
+        case (_, "aac"?): "AAC"
+        case (_, let encoding?): encoding
+        case (.encodedVideo, nil): "encoded video"
+        case (.encodedAudio, nil): "encoded audio"
+        }
+    }
+
+    var isAudio: Bool { kind == .rawAudio || kind == .encodedAudio }
+
+    var isEncoded: Bool { kind == .encodedVideo || kind == .encodedAudio }
+}

@@ -1,0 +1,289 @@
+import Foundation
+import FoundationXML
+import Testing
+
+@Suite struct GraphCommandTests {
+    private static let example = """
+        description: Test picture with a preview
+        variables: {width: Width of the picture}
+        chains:
+          - - {node: test-pattern, width: "${width:-320}", height: 240, fps: 30}
+            - tee: [{node: window, title: Preview}]
+              branch: preview
+              optional: true
+            - {node: vp8-encoder, name: encoder, bitrate: 500k}
+            - {node: rtp-output, name: video}
+          - - {from: test-pattern.audio}
+            - "null"
+        """
+
+    private func run(
+        _ arguments: [String], _ text: String = example, environment: [String: String] = [:]
+    ) throws -> RunningProgram.Result {
+        let folder = try TemporaryFolder()
+        try text.write(toFile: folder.file("graph.yaml"), atomically: true, encoding: .utf8)
+        return try CommandLineTool.run(arguments, folder: folder, environment: environment)
+    }
+
+    // MARK: validate
+
+    @Test func `validate says that a file is right and what its variables are`() throws {
+        let result = try run(["validate", "graph.yaml", "--set", "width=640"])
+        #expect(result.status == 0, "\(result.error)")
+        #expect(
+            result.output == """
+                graph.yaml is right: 5 nodes.
+                  width: 640  (Width of the picture)
+
+                """)
+    }
+
+    @Test func `validate tells every problem with its line, what is accepted and the nearest word`() throws {
+        let result = try run(
+            ["validate", "graph.yaml", "--set", "widht=640"],
+            """
+            chains:
+              - - {node: test-pattern, widht: 320, fps: "${rate}"}
+                - {to: windw}
+              - - {node: test-pattern, name: p, fps: 500}
+                - window
+            """)
+        #expect(result.status == 1)
+        #expect(
+            result.error == """
+                graph.yaml: --set: the file has no variable "widht".
+                  accepted here: rate
+                graph.yaml:2:28: "test-pattern" has no setting "widht"; did you mean "width"?
+                  2 |   - - {node: test-pattern, widht: 320, fps: "${rate}"}
+                    |                            ^
+                  accepted here: width, height, fps, frames
+                graph.yaml:2:45: "rate" has no value: give one with --set rate=..., or a default with ${rate:-...}.
+                  2 |   - - {node: test-pattern, widht: 320, fps: "${rate}"}
+                    |                                             ^
+                graph.yaml:3:12: There is no node "windw"; did you mean "window"?
+                  3 |     - {to: windw}
+                    |            ^
+                  accepted here: test-pattern, p, window
+                graph.yaml:4:42: "p": fps is 500, outside 1 to 240 frames/s.
+                  4 |   - - {node: test-pattern, name: p, fps: 500}
+                    |                                          ^
+                connectlive: graph.yaml has 5 problems. [graph.invalid]
+
+                """, "\(result.error)")
+        #expect(result.output.isEmpty)
+    }
+
+    @Test(arguments: [
+        (["validate", "absent.yaml"], "[file.not-found]"), (["graph", "."], "[file.unreadable]"),
+        (["validate", "/dev/zero"], "larger than 1000000 bytes"),
+        (["validate", "graph.yaml", "--set", "width"], "--set"),
+        (["validate", "graph.yaml", "--set", "width=1", "--set", "width=2"], "twice"),
+        (["graph", "graph.yaml", "--format", "png"], "png"), (["nodes", "camrea"], "did you mean \"camera\"?"),
+    ])
+    func `what cannot be done is said in a sentence`(arguments: [String], words: String) throws {
+        let result = try run(arguments)
+        #expect(result.status == 1 || result.status == 2)
+        #expect(result.error.contains(words), "\(result.error)")
+        #expect(result.output.isEmpty)
+    }
+
+    // MARK: graph
+
+    @Test func `graph draws boxes and arrows`() throws {
+        let result = try run(["graph", "graph.yaml"])
+        #expect(result.error.isEmpty)
+        #expect(
+            result.output == """
+                Test picture with a preview
+
+                ┌────────────────────────┐
+                │ test-pattern           │
+                │ 320 × 240, 30 frames/s │
+                └──┬─────────────────────┘
+                   │ raw video
+                   │  ┌───────────────┐
+                   ├╌▶│ window        │  branch preview, optional
+                   │  │ title Preview │
+                   │  └───────────────┘
+                   ▼
+                ┌────────────────────────┐
+                │ encoder  (vp8-encoder) │
+                │ 500 kbit/s             │
+                └──┬─────────────────────┘
+                   │ VP8
+                   ▼
+                ┌─────────────────────┐
+                │ video  (rtp-output) │
+                └─────────────────────┘
+
+                  from test-pattern.audio
+                   │ raw audio
+                   ▼
+                ┌──────┐
+                │ null │
+                └──────┘
+
+                """, "\(result.output)")
+    }
+
+    @Test func `graph prints a picture that is well-formed and names every node, port, format and branch`() throws {
+        let result = try run(["graph", "graph.yaml", "--format", "svg"])
+        #expect(result.status == 0, "\(result.error)")
+        let document = XMLParser(data: Data(result.output.utf8))
+        let texts = Texts()
+        document.delegate = texts
+        #expect(document.parse(), "\(String(describing: document.parserError))")
+        for word in [
+            "Test picture with a preview", "test-pattern", "window", "encoder", "vp8-encoder", "video", "audio",
+            "raw video",
+            "raw audio", "VP8", "preview", ", optional", "CAPTURER", "320 × 240", "500 kbit/s",
+        ] {
+            #expect(texts.found.contains(word), "no \(word)")
+        }
+    }
+
+    @Test func `without Graphviz the sentence names its package`() throws {
+        let result = try run(["graph", "graph.yaml", "--format", "svg"], environment: ["PATH": "/nonexistent"])
+        #expect(result.status == 1)
+        #expect(
+            result.error == """
+                connectlive: A picture needs Graphviz's program dot, which is not installed: apt install graphviz, or ask \
+                for --format text. [graphviz.missing]
+
+                """)
+    }
+
+    @Test func `names that mean something to Graphviz are only names`() throws {
+        let result = try run(
+            ["graph", "graph.yaml", "--format", "svg"],
+            "chains: [[{node: test-pattern, name: \"<B>&\\\"\\\\N] -> x; }\"}, {node: \"null\", branch: \"a\\\"b<\"}]]")
+        #expect(result.status == 0, "\(result.error)")
+        #expect(XMLParser(data: Data(result.output.utf8)).parse())
+    }
+
+    @Test(arguments: ["yaml", "json"]) func `graph prints a form that reads as the same graph`(format: String) throws {
+        let folder = try TemporaryFolder()
+        try Self.example.write(toFile: folder.file("graph.yaml"), atomically: true, encoding: .utf8)
+        let first = try CommandLineTool.run(["graph", "graph.yaml", "--format", format], folder: folder)
+        try first.output.write(toFile: folder.file("again"), atomically: true, encoding: .utf8)
+        for kind in ["text", "yaml", "json", "dot"] {
+            let drawings = try ["graph.yaml", "again"].map {
+                try CommandLineTool.run(["graph", $0, "--format", kind], folder: folder).output
+            }
+            #expect(drawings[0] == drawings[1])
+        }
+    }
+
+    // MARK: nodes
+
+    @Test func `nodes are listed by group, and explained one by one`() throws {
+        let list = try run(["nodes"])
+        #expect(list.status == 0)
+        for line in ["Capturers: where media comes from", "Codecs: encode and decode", "  camera "] {
+            #expect(list.output.contains(line), "\(list.output)")
+        }
+        #expect(list.output.split(separator: "\n").allSatisfy { $0.count <= 100 })
+        let detail = try run(["nodes", "vp8-encoder"])
+        for words in [
+            "Takes", "in  raw video: I420", "out  encoded video: vp8",
+            "30000 to 100000000 bit/s; changeable while it runs",
+            "default 3000", "- {node: vp8-encoder, ",
+        ] {
+            #expect(detail.output.contains(words), "\(detail.output)")
+        }
+    }
+
+    @Test func `the example of every kind of node is a step that its contract takes`() throws {
+        let names = try run(["nodes"]).output.split(separator: "\n").filter {
+            $0.hasPrefix("  ") && !$0.hasPrefix("   ")
+        }
+        .compactMap { $0.split(separator: " ").first.map(String.init) }
+        #expect(names.count > 15)
+        for name in names {
+            let detail = try run(["nodes", name]).output
+            let example = try #require(detail.split(separator: "\n").last)
+            let result = try run(["validate", "graph.yaml"], "chains:\n  -\n  \(example)\n")
+            // It hangs in the air, and nothing else is wrong with it.
+            let problems = result.error.split(separator: "\n").filter { $0.hasPrefix("graph.yaml:") }
+            #expect(problems.allSatisfy { $0.contains("Nothing ") }, "\(result.error)")
+        }
+    }
+
+    // MARK: schema
+
+    @Test func `the schema takes right files and refuses broken ones, asked by another validator`() throws {
+        let folder = try TemporaryFolder()
+        let schema = try CommandLineTool.run(["schema"], folder: folder)
+        #expect(schema.status == 0)
+        try schema.output.write(toFile: folder.file("schema.json"), atomically: true, encoding: .utf8)
+        let files =
+            Self.right.enumerated().map { ("right\($0.offset).yaml", $0.element) }
+            + Self.broken.enumerated().map { ("broken\($0.offset).yaml", $0.element) }
+        for (name, text) in files { try text.write(toFile: folder.file(name), atomically: true, encoding: .utf8) }
+        let shipped = try pipelines()
+        let script = interopFolder.appendingPathComponent("graph_schema.py").path
+        let result = try RunningProgram(
+            "/usr/bin/python3", [script, "schema.json"] + files.map(\.0) + shipped, folder: folder
+        ).finish(seconds: 60)
+        #expect(result.status == 0, "\(result.error)")
+        let lines = result.output.split(separator: "\n").map(String.init)
+        #expect(lines.count == files.count + shipped.count)
+        for (line, name) in zip(lines, files.map(\.0) + shipped) {
+            #expect(line.hasSuffix(": fits") == !name.hasPrefix("broken"), "\(line)")
+        }
+        // The schema and the reader agree.
+        for (name, _) in files {
+            let result = try CommandLineTool.run(["validate", name], folder: folder)
+            #expect(result.status == (name.hasPrefix("broken") ? 1 : 0), "\(name): \(result.error)")
+        }
+    }
+
+    private static let right = [
+        example, "chains: [[test-pattern, null]]",
+        "chains: [[{node: test-pattern, fps: \"${fps:-29.97}\"}, {node: window, title: 5, optional: \"${o:-true}\"}]]",
+        "variables: {a: {summary: x, default: camera}, b: }\nchains: [[\"${a}\", {node: \"${b:-null}\", name: n}]]",
+    ]
+
+    private static let broken = [
+        "chains: []", "chains: [[]]", "chain: [[camera, null]]", "chains: [camera]", "chains: [[camrea, null]]",
+        "chains: [[{node: camera, widht: 5}, null]]", "chains: [[{node: camera, width: 5}, null]]",
+        "chains: [[{node: camera, width: wide}, null]]", "chains: [[{node: camera, mirror: 5}, null]]",
+        "chains: [[file, null]]", "chains: [[{node: file}, null]]", "chains: [[camera, {tee: window}, null]]",
+        "chains: [[camera, {tee: []}, null]]", "chains: [[{node: camera, to: x}]]", "chains: [[camera, {nod: null}]]",
+        "chains: [[camera, {tee: [{from: x}]}, null]]", "chains: [[camera, {to: x, branch: y}]]",
+        "chains: [[camera, {node: null, optional: maybe}]]",
+        "chains: [[camera, {element: identity, settings: 5}, null]]",
+        "variables: [a]\nchains: [[camera, null]]", "description: [a]\nchains: [[camera, null]]", "5",
+        "chains: [[{node: camera, width: [5]}, null]]", "chains: [[camera, {node: vp8-encoder, bitrate: 2G}, null]]",
+    ]
+}
+
+private let interopFolder = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+    .appendingPathComponent("interop")
+
+/// The paths of the graphs that come with the project.
+func pipelines() throws -> [String] {
+    let folder = interopFolder.deletingLastPathComponent().deletingLastPathComponent()
+        .appendingPathComponent("pipelines").path
+    return try FileManager.default.contentsOfDirectory(atPath: folder).filter { $0.hasSuffix(".yaml") }.sorted()
+        .map { "\(folder)/\($0)" }
+}
+
+/// The texts of an XML document.
+private final class Texts: NSObject, XMLParserDelegate {
+    var found: Set<String> = []
+    private var text = ""
+
+    func parser(_ parser: XMLParser, foundCharacters string: String) { text += string }
+
+    func parser(_ parser: XMLParser, didEndElement element: String, namespaceURI: String?, qualifiedName: String?) {
+        // Graphviz writes spaces that must not collapse.
+        found.insert(text.replacingOccurrences(of: "\u{A0}", with: " "))
+        text = ""
+    }
+
+    func parser(
+        _ parser: XMLParser, didStartElement element: String, namespaceURI: String?, qualifiedName: String?,
+        attributes: [String: String]
+    ) { text = "" }
+}
