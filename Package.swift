@@ -92,7 +92,7 @@ let package = Package(
                 "MediaNodes", "GraphFile",
                 log,
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
-            ],
+            ] + nio,
             path: "Sources/CLI/connectlive", swiftSettings: strict),
         // Benchmarks
         .executableTarget(

@@ -1,9 +1,6 @@
-import Foundation
-import Logging
 import MediaGraph
 import RTP
 import RoomProtocol
-import RoomServer
 import Synchronization
 import Testing
 
@@ -96,88 +93,70 @@ private func vp8(_ number: UInt8, isKeyframe: Bool) -> [UInt8] {
     return start + [number]
 }
 
-private func join(_ server: RoomServer, _ options: RoomOptions, _ told: Told) async throws -> RoomEngine {
-    let (token, _) = try await AccessToken.signIn(
-        at: ServerLocation(address: ServerAddress(server.url), serviceId: "test", serviceSecret: "a secret for tests"))
+private func join(_ stage: RoomStage, _ options: RoomOptions, _ told: Told) async throws -> RoomEngine {
     let engine = RoomEngine(options: options) { told.add($0) }
-    engine.connect(to: try RoomName("room"), with: token)
+    engine.connect(to: try RoomName("room"), with: try await stage.token())
     try await eventually("connected") { told.isConnected }
     return engine
-}
-
-private func eventually(_ what: String, _ condition: () async -> Bool) async throws {
-    let deadline = ContinuousClock.now + .seconds(10)
-    while await !condition() {
-        try #require(ContinuousClock.now < deadline, "not in time: \(what)")
-        try await Task.sleep(for: .milliseconds(2))
-    }
 }
 
 @Suite(.serialized, .timeLimit(.minutes(1)))
 struct ForeignMediaTests {
     @Test func `what somebody else encodes is published, and somebody else decodes it`() async throws {
-        var configuration = RoomServer.Configuration(
-            service: ServiceKey(id: "test", secret: "a secret for tests"),
-            log: Logger(label: "server") { _ in SwiftLogNoOpLogHandler() })
-        configuration.port = 0
-        let server = try await RoomServer.start(configuration)
-        let (toldPublisher, toldViewer) = (Told(), Told())
-        let (picture, sound) = (FakeSink(), FakeSink())
-        var options = RoomOptions()
-        options.sound = { _, _ in .packets(sound) }
-        let viewer = try await join(server, options, toldViewer)
-        let publisher = try await join(server, RoomOptions(), toldPublisher)
-        let (video, audio) = (FakeTrack(.vp8), FakeTrack(.opus))
-        let published = try await publisher.publish(
-            [Publication(video, extraValue: "slides"), Publication(audio)]
-        ) { () async throws(RoomError) in
+        try await RoomStage.run { stage in
+            let (toldPublisher, toldViewer) = (Told(), Told())
+            let (picture, sound) = (FakeSink(), FakeSink())
+            var options = RoomOptions()
+            options.sound = { _, _ in .packets(sound) }
+            let viewer = try await join(stage, options, toldViewer)
+            let publisher = try await join(stage, RoomOptions(), toldPublisher)
+            let (video, audio) = (FakeTrack(.vp8), FakeTrack(.opus))
+            let published = try await publisher.publish(
+                [Publication(video, extraValue: "slides"), Publication(audio)]
+            ) { () async throws(RoomError) in
+            }
+            #expect(published.map(\.isVideo) == [true, false])
+            try await eventually("the video is announced") { toldViewer.stream(.video) == published[0].id }
+            let subscribed = await withCheckedContinuation { continuation in
+                viewer.subscribe(published[0].id, to: .packets(picture)) { continuation.resume(returning: $0) }
+            }
+            try subscribed.get()
+            #expect(picture.streams.map(\.codec) == [.vp8])
+            #expect(picture.streams.map(\.payloadType) == [Codec.vp8.payloadType])
+            // Sound is assigned without asking.
+            try await eventually("the sound has a slot") { sound.streams.map(\.id) == [published[1].id] }
+            let before = video.keyframesAsked
+            picture.streams[0].requestKeyframe()
+            try await eventually("a keyframe is asked for") { video.keyframesAsked > before }
+            var number: UInt8 = 0
+            try await eventually("pictures and sound arrive") {
+                number += 1
+                video.send(payload: vp8(number, isKeyframe: number % 10 == 1), isKeyframe: number % 10 == 1)
+                audio.send(payload: [0xfc, number], isKeyframe: true)
+                return picture.payloads.count >= 20 && sound.payloads.count >= 20
+            }
+            #expect(sound.payloads.allSatisfy { $0.first == 0xfc && $0.count == 2 })
+            #expect(try #require(picture.payloads.first).count == vp8(1, isKeyframe: true).count)
+            publisher.disconnect()
+            try await eventually("both streams end") { picture.ends == 1 && sound.ends == 1 }
+            #expect(!video.isConnected && !audio.isConnected)
+            viewer.disconnect()
+            try await eventually("the viewer has left") { toldViewer.hasEnded }
         }
-        #expect(published.map(\.isVideo) == [true, false])
-        try await eventually("the video is announced") { toldViewer.stream(.video) == published[0].id }
-        let subscribed = await withCheckedContinuation { continuation in
-            viewer.subscribe(published[0].id, to: .packets(picture)) { continuation.resume(returning: $0) }
-        }
-        try subscribed.get()
-        #expect(picture.streams.map(\.codec) == [.vp8])
-        #expect(picture.streams.map(\.payloadType) == [Codec.vp8.payloadType])
-        // Sound is assigned without asking.
-        try await eventually("the sound has a slot") { sound.streams.map(\.id) == [published[1].id] }
-        let before = video.keyframesAsked
-        picture.streams[0].requestKeyframe()
-        try await eventually("a keyframe is asked for") { video.keyframesAsked > before }
-        var number: UInt8 = 0
-        try await eventually("pictures and sound arrive") {
-            number += 1
-            video.send(payload: vp8(number, isKeyframe: number % 10 == 1), isKeyframe: number % 10 == 1)
-            audio.send(payload: [0xfc, number], isKeyframe: true)
-            return picture.payloads.count >= 20 && sound.payloads.count >= 20
-        }
-        #expect(sound.payloads.allSatisfy { $0.first == 0xfc && $0.count == 2 })
-        #expect(try #require(picture.payloads.first).count == vp8(1, isKeyframe: true).count)
-        publisher.disconnect()
-        try await eventually("both streams end") { picture.ends == 1 && sound.ends == 1 }
-        #expect(!video.isConnected && !audio.isConnected)
-        viewer.disconnect()
-        try await eventually("the viewer has left") { toldViewer.hasEnded }
-        await server.stop()
     }
 
     @Test func `a track that cannot start is not announced, and let go`() async throws {
-        var configuration = RoomServer.Configuration(
-            service: ServiceKey(id: "test", secret: "a secret for tests"),
-            log: Logger(label: "server") { _ in SwiftLogNoOpLogHandler() })
-        configuration.port = 0
-        let server = try await RoomServer.start(configuration)
-        let engine = try await join(server, RoomOptions(), Told())
-        let track = FakeTrack(.opus)
-        let refusal = RoomError(.cameraUnavailable, "There is none.")
-        await #expect(throws: refusal) {
-            try await engine.publish([Publication(track)]) { () async throws(RoomError) in throw refusal }
+        try await RoomStage.run { stage in
+            let engine = try await join(stage, RoomOptions(), Told())
+            let track = FakeTrack(.opus)
+            let refusal = RoomError(.cameraUnavailable, "There is none.")
+            await #expect(throws: refusal) {
+                try await engine.publish([Publication(track)]) { () async throws(RoomError) in throw refusal }
+            }
+            #expect(!track.isConnected)
+            let again = try await engine.publish([Publication(track)]) { () async throws(RoomError) in }
+            #expect(again.count == 1)
+            engine.disconnect()
         }
-        #expect(!track.isConnected)
-        let again = try await engine.publish([Publication(track)]) { () async throws(RoomError) in }
-        #expect(again.count == 1)
-        engine.disconnect()
-        await server.stop()
     }
 }

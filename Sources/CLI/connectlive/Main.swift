@@ -48,6 +48,7 @@ struct ConnectLiveCommand: AsyncParsableCommand {
         abstract: "Publish cameras and files into real-time rooms, and watch them.",
         version: ConnectLive.version,
         subcommands: [
+            TopCommand.self, SetCommand.self,
             DemoCommand.self, ServeCommand.self, PublishCommand.self, ViewCommand.self, DevicesCommand.self,
             ValidateCommand.self, GraphCommand.self, NodesCommand.self, SchemaCommand.self,
         ])

@@ -186,9 +186,10 @@ package final class Pad: @unchecked Sendable {
         gst_pad_send_event(pointer, gst_event_new_eos())
     }
 
-    /// Asks the element that this output belongs to for a keyframe.
+    /// Asks for a keyframe: the element that this output belongs to, or whatever feeds this input.
     package func requestKeyframe() {
-        gst_pad_send_event(pointer, gst_video_event_new_upstream_force_key_unit(UInt.max, 1, 0))
+        let event = gst_video_event_new_upstream_force_key_unit(UInt.max, 1, 0)
+        if isSource { gst_pad_send_event(pointer, event) } else { gst_pad_push_event(pointer, event) }
     }
 
     /// Asks the element that this output belongs to to start again at the beginning, throwing away what is under way.

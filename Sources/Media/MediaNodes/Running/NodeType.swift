@@ -39,6 +39,12 @@ package protocol RunningNode: Sendable {
     func set(_ setting: String, to value: SettingValue) throws(MediaError) -> Bool
 }
 
+/// A running node whose outputs have lives of their own, such as the picture and the sound of a room's participant.
+package protocol BranchingNode: RunningNode {
+    /// What those who are fed by an output take for the node above them.
+    func part(behind output: String) -> (any RunningNode)?
+}
+
 extension RunningNode {
     package func prepare() throws(MediaError) {}
     package func finish() {}

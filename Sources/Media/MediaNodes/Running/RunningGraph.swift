@@ -149,10 +149,13 @@ final class RunningGraph: Sendable {
     private func above(_ name: String, in plan: GraphPlan) -> [any RunningNode] {
         state.withLock { state in
             var found: [any RunningNode] = []
-            var frontier = plan.links(into: name).map(\.link.from.node)
+            var frontier = plan.links(into: name).map(\.link.from)
             while !frontier.isEmpty {
-                found += frontier.compactMap { (state.staged[$0] ?? state.members[$0])?.running }
-                frontier = frontier.flatMap { plan.links(into: $0).map(\.link.from.node) }
+                found += frontier.compactMap { output in
+                    let running = (state.staged[output.node] ?? state.members[output.node])?.running
+                    return (running as? any BranchingNode)?.part(behind: output.port) ?? running
+                }
+                frontier = frontier.flatMap { plan.links(into: $0.node).map(\.link.from) }
             }
             return found
         }

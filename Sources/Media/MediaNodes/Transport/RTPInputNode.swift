@@ -1,10 +1,13 @@
 import Dispatch
 import GStreamerKit
-import MediaGraph
+package import MediaGraph
 import Synchronization
 
 /// Takes RTP packets from the program, waits for those that are late, and puts frames together.
-final class RTPInputNode: NodeType, RunningNode {
+///
+/// A node of another floor that brings encoded media from somewhere may have one of these for each of its outputs:
+/// `add` gives the elements, `init(_:output:name:capacity:keyframeNeeded:)` brings them to life.
+package final class RTPInputNode: NodeType, RunningNode {
     private struct Counts {
         var framesReceived = 0
         var framesDecoded = 0
@@ -18,7 +21,7 @@ final class RTPInputNode: NodeType, RunningNode {
     /// The first packet of a stream counts as a loss of what came before: time for it to prove a keyframe's.
     private static let patience = DispatchTimeInterval.milliseconds(30)
 
-    let name: String
+    package let name: String
     private let source: PushSource
     private let jitterBuffer: Element
     private let pipeline: WeakPipeline
@@ -27,25 +30,41 @@ final class RTPInputNode: NodeType, RunningNode {
     private let packetsDropped = Atomic<Int>(0)
     private let isRunning = Atomic<Bool>(false)
     private let counts = Mutex(Counts())
-    private let reporter: Reporter
+    private let askForKeyframe: @Sendable () -> Void
     private let control: DispatchQueue
     let timestamps = TimestampMap()
 
-    private init(_ instance: NodeInstance, source: PushSource) {
-        name = instance.name
-        self.source = source
-        jitterBuffer = instance.element("jitter-buffer")
+    /// Puts together what comes out of one output. `keyframeNeeded` is called on the pipeline's control queue.
+    package init(
+        _ instance: NodeInstance, output: String, name: String, capacity: Int,
+        keyframeNeeded: @escaping @Sendable () -> Void
+    ) {
+        self.name = name
+        self.capacity = capacity
+        askForKeyframe = keyframeNeeded
+        source = PushSource(instance.element("\(output)-source"))
+        jitterBuffer = instance.element("\(output)-jitter-buffer")
         pipeline = WeakPipeline(instance.pipeline)
-        reporter = instance.reporter
         control = instance.control
-        capacity = instance.setting("capacity")?.integer ?? 2048
+        watch(instance.element("\(output)-depayloader"))
     }
 
-    static let kind = NodeKind.rtpInput
+    package static let kind = NodeKind.rtpInput
 
-    static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
-        let payloadType = request.integer("payload-type") ?? 96
-        let codec = request.text("codec")
+    package static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
+        var plan = NodePlan(request.node)
+        try add(
+            to: &plan, output: "out", codec: request.text("codec"), payloadType: request.integer("payload-type") ?? 96,
+            latency: request.integer("latency") ?? 200, request)
+        return plan
+    }
+
+    /// Adds the elements of one output.
+    package static func add(
+        to plan: inout NodePlan, output: String, codec: String, payloadType: Int, latency: Int, _ request: NodeRequest
+    ) throws(MediaError) {
+        let (source, jitterBuffer) = ("\(output)-source", "\(output)-jitter-buffer")
+        let (depayloader, frames) = ("\(output)-depayloader", "\(output)-frames")
         let (format, factory) =
             switch codec {
             case "h264": ("media=video,clock-rate=90000,encoding-name=H264", "rtph264depay")
@@ -53,42 +72,43 @@ final class RTPInputNode: NodeType, RunningNode {
             default: ("media=video,clock-rate=90000,encoding-name=VP8", "rtpvp8depay")
             }
         for needed in ["rtpjitterbuffer", factory] { try request.environment.require(needed) }
-        var plan = NodePlan(request.node)
         plan.add(
-            "appsrc", as: "source",
+            "appsrc", as: source,
             PushSource.properties.merging(
                 ["caps": .text("application/x-rtp,\(format),payload=(int)\(payloadType)")]) { $1 })
         // In-order packets leave at once; `latency` is how long a gap is waited for. Nothing is thrown away because
         // it came in a burst.
         plan.add(
-            "rtpjitterbuffer", as: "jitter-buffer",
+            "rtpjitterbuffer", as: jitterBuffer,
             [
-                "latency": .integer(request.integer("latency") ?? 200), "do-lost": true, "drop-on-latency": false,
+                "latency": .integer(latency), "do-lost": true, "drop-on-latency": false,
                 "faststart-min-packets": 1, "do-retransmission": false,
             ])
         let isVideo = codec != "opus"
         plan.add(
-            factory, as: "depayloader", isVideo ? ["wait-for-keyframe": true, "request-keyframe": true] : [:])
-        plan.link("source", "jitter-buffer", "depayloader")
-        plan.outputs["out"] = ElementPad("depayloader")
+            factory, as: depayloader, isVideo ? ["wait-for-keyframe": true, "request-keyframe": true] : [:])
+        plan.link(source, jitterBuffer, depayloader)
+        plan.outputs[output] = ElementPad(depayloader)
         if codec == "h264" {
             // Whole frames: only then does the depayloader wait for keyframes.
-            plan.addFilter("video/x-h264,stream-format=byte-stream,alignment=au", as: "frames")
-            plan.link("depayloader", "frames")
-            plan.outputs["out"] = ElementPad("frames")
+            plan.addFilter("video/x-h264,stream-format=byte-stream,alignment=au", as: frames)
+            plan.link(depayloader, frames)
+            plan.outputs[output] = ElementPad(frames)
         }
-        plan.formats["out"] =
+        plan.formats[output] =
             isVideo
             ? MediaFormat(.encodedVideo, codec)
             : MediaFormat(
                 .encodedAudio, codec, sampleRate: 48_000, channels: 2)
-        return plan
     }
 
-    static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {
-        let running = RTPInputNode(instance, source: PushSource(instance.element("source")))
-        running.watch(instance.element("depayloader"))
-        return running
+    package static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {
+        let (reporter, name) = (instance.reporter, instance.name)
+        return RTPInputNode(
+            instance, output: "out", name: name, capacity: instance.setting("capacity")?.integer ?? 2048
+        ) {
+            reporter.keyframeNeeded(name)
+        }
     }
 
     private func watch(_ depayloader: Element) {
@@ -136,7 +156,7 @@ final class RTPInputNode: NodeType, RunningNode {
             return counts.isWaiting
         }
         guard isDue, isRunning.load(ordering: .acquiring) else { return }
-        reporter.keyframeNeeded(name)
+        askForKeyframe()
         control.asyncAfter(deadline: .now() + Self.requestInterval) { [weak self] in self?.ask() }
     }
 
@@ -144,15 +164,15 @@ final class RTPInputNode: NodeType, RunningNode {
         counts.withLock { $0.framesDecoded += 1 }
     }
 
-    func prepare() {
+    package func prepare() {
         isRunning.store(true, ordering: .releasing)
     }
 
-    func finish() {
+    package func finish() {
         isRunning.store(false, ordering: .releasing)
     }
 
-    func push(_ packet: RawSpan) {
+    package func push(_ packet: RawSpan) {
         packetsReceived.wrappingAdd(1, ordering: .relaxed)
         guard isRunning.load(ordering: .acquiring), source.waiting < capacity, let pipeline = pipeline.pipeline,
             source.push(packet, timestamp: pipeline.runningTime)
@@ -162,7 +182,7 @@ final class RTPInputNode: NodeType, RunningNode {
         }
     }
 
-    func report(into statistics: inout MediaStatistics) {
+    package func report(into statistics: inout MediaStatistics) {
         let counts = counts.withLock { $0 }
         var report = MediaStatistics.RTPInput()
         report.packetsReceived = packetsReceived.load(ordering: .relaxed)

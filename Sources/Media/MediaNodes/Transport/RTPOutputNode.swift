@@ -1,42 +1,36 @@
 import GStreamerKit
-import MediaGraph
+package import MediaGraph
 import Synchronization
 
 /// Cuts encoded frames into RTP packets and hands those of one frame over together.
-final class RTPOutputNode: NodeType, RunningNode {
-    private struct State {
-        var batch = RTPBatch(captureTime: MediaTime(nanoseconds: 0), rtpTimestamp: 0, isKeyframe: false)
-        var counts = MediaStatistics.RTPOutput()
-    }
+///
+/// A node of another floor that takes encoded media to somewhere may have one of these for each of its inputs: `add`
+/// gives the elements, `init(_:input:name:handOver:)` brings them to life.
+package final class RTPOutputNode: NodeType, RunningNode {
+    package let name: String
+    /// What the elements hold; it holds none of them.
+    private let cutter: PacketCutter
+    private let payloader: Element
 
-    let name: String
-    /// Written on one streaming thread; the lock is for whoever reads the counts.
-    private let state = Mutex(State())
-    private let handOver: @Sendable (RTPBatch) -> Void
-    private let reporter: Reporter
-    private let isVideo: Bool
-    /// Whether the frame that is being cut is a keyframe; written and read on the streaming thread.
-    private let isKeyframe = Flag(true)
+    package static let kind = NodeKind.rtpOutput
 
-    private init(
-        _ name: String, isVideo: Bool, reporter: Reporter, handOver: @escaping @Sendable (RTPBatch) -> Void
-    ) {
-        self.name = name
-        self.isVideo = isVideo
-        self.reporter = reporter
-        self.handOver = handOver
-    }
-
-    static let kind = NodeKind.rtpOutput
-
-    static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
-        let codec = request.input("in")?.encoding ?? "vp8"
+    package static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
+        var plan = NodePlan(request.node)
         var properties: [String: SettingValue] = [
             "pt": .integer(request.integer("payload-type") ?? 96), "mtu": .integer(request.integer("mtu") ?? 1180),
         ]
         if let ssrc = request.integer("ssrc") { properties["ssrc"] = .integer(ssrc) }
+        try add(to: &plan, input: "in", properties, request)
+        return plan
+    }
+
+    /// Adds the elements of one input.
+    package static func add(
+        to plan: inout NodePlan, input: String, _ given: [String: SettingValue], _ request: NodeRequest
+    ) throws(MediaError) {
+        var properties = given
         let factory: String
-        switch codec {
+        switch request.input(input)?.encoding ?? "vp8" {
         case "vp8":
             properties["picture-id-mode"] = "15-bit"
             factory = "rtpvp8pay"
@@ -49,37 +43,77 @@ final class RTPOutputNode: NodeType, RunningNode {
             factory = "rtpopuspay"
         }
         try request.environment.require(factory)
-        var plan = NodePlan(request.node)
-        plan.add(factory, as: "payloader", properties)
-        plan.addSink()
-        plan.link("payloader", "sink")
-        plan.inputs["in"] = ElementPad("payloader")
-        return plan
+        plan.add(factory, as: "\(input)-payloader", properties)
+        plan.addSink(as: "\(input)-sink")
+        plan.link("\(input)-payloader", "\(input)-sink")
+        plan.inputs[input] = ElementPad("\(input)-payloader")
     }
 
-    static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {
+    package static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {
         guard let handOver = instance.context.bindings.rtpOutputs[instance.name] else {
             preconditionFailure("a graph that was validated has an unbound \(instance.name)")
         }
-        let payloader = instance.element("payloader")
+        return RTPOutputNode(instance, input: "in", name: instance.name, handOver: handOver)
+    }
+
+    /// Hands over what comes to one input. `handOver` is called on a streaming thread.
+    package init(
+        _ instance: NodeInstance, input: String, name: String, handOver: @escaping @Sendable (RTPBatch) -> Void
+    ) {
+        self.name = name
+        payloader = instance.element("\(input)-payloader")
         let isVideo = payloader.factory != "rtpopuspay"
-        let running = RTPOutputNode(
-            instance.name, isVideo: isVideo, reporter: instance.reporter, handOver: handOver)
+        let (reporter, node) = (instance.reporter, instance.name)
+        let cutter = PacketCutter(isVideo: isVideo) { batch in
+            reporter.firstFrame(node)
+            handOver(batch)
+        }
+        self.cutter = cutter
         if isVideo {
             payloader.sink.onBuffer { frame in
-                _ = running.isKeyframe.exchange(frame.isKeyframe)
+                cutter.begins(isKeyframe: frame.isKeyframe)
                 return .pass
             }
         }
-        instance.element("sink").sink.onBuffer { buffer in
-            running.take(buffer)
+        instance.element("\(input)-sink").sink.onBuffer { buffer in
+            cutter.take(buffer)
             return .pass
         }
-        return running
     }
 
+    /// Asks whoever encodes, be it an encoder, a camera or a peer, for a keyframe.
+    package func requestKeyframe() { payloader.sink.requestKeyframe() }
+
+    package func report(into statistics: inout MediaStatistics) {
+        statistics.rtpOutputs[name] = cutter.counts
+    }
+}
+
+/// Puts the packets of one frame together.
+private final class PacketCutter: Sendable {
+    private struct State {
+        var batch = RTPBatch(captureTime: MediaTime(nanoseconds: 0), rtpTimestamp: 0, isKeyframe: false)
+        var counts = MediaStatistics.RTPOutput()
+    }
+
+    /// Written on one streaming thread; the lock is for whoever reads the counts.
+    private let state = Mutex(State())
+    private let isVideo: Bool
+    /// Whether the frame that is being cut is a keyframe; written and read on the streaming thread.
+    private let isKeyframe = Flag(true)
+    private let handOver: @Sendable (RTPBatch) -> Void
+
+    init(isVideo: Bool, handOver: @escaping @Sendable (RTPBatch) -> Void) {
+        self.isVideo = isVideo
+        self.handOver = handOver
+    }
+
+    var counts: MediaStatistics.RTPOutput { state.withLock { $0.counts } }
+
+    func begins(isKeyframe: Bool) { _ = self.isKeyframe.exchange(isKeyframe) }
+
     /// A packet; the last of a frame of video carries the marker bit (RFC 7741 section 4.1, RFC 6184 section 5.1).
-    private func take(_ buffer: borrowing PassingBuffer) {
+    func take(_ buffer: borrowing PassingBuffer) {
         let complete = state.withLock { state -> RTPBatch? in
             let start = state.batch.bytes.count
             buffer.append(to: &state.batch.bytes)
@@ -102,13 +136,7 @@ final class RTPOutputNode: NodeType, RunningNode {
             }
             return state.batch
         }
-        guard let complete else { return }
-        reporter.firstFrame(name)
-        handOver(complete)
-    }
-
-    func report(into statistics: inout MediaStatistics) {
-        statistics.rtpOutputs[name] = state.withLock { $0.counts }
+        if let complete { handOver(complete) }
     }
 }
 

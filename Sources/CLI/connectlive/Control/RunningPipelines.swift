@@ -1,0 +1,95 @@
+internal import Foundation
+internal import Glibc
+
+/// The pipelines that this user runs, by their control sockets: `$XDG_RUNTIME_DIR/connectlive/run-PID.sock`, or
+/// `/tmp/connectlive-UID/run-PID.sock` where there is no such folder.
+struct RunningPipelines {
+    let folder: String
+
+    init(environment: [String: String] = ProcessInfo.processInfo.environment) {
+        if let runtime = environment["XDG_RUNTIME_DIR"], runtime.hasPrefix("/"),
+            FileManager.default.fileExists(atPath: runtime)
+        {
+            folder = "\(runtime)/connectlive"
+        } else {
+            folder = "/tmp/connectlive-\(getuid())"
+        }
+    }
+
+    func socket(of pid: Int) -> String { "\(folder)/run-\(pid).sock" }
+
+    /// Makes the folder with mode 0700 and gives the path for this process. A folder that others may enter is refused:
+    /// they could attach, or put sockets of their own there.
+    func makeSocketPath() throws -> String {
+        func unusable(_ why: String) -> CommandFailure {
+            CommandFailure(
+                code: "control.unavailable",
+                "The folder \(folder) for the control socket cannot be used (\(why)): set XDG_RUNTIME_DIR to a folder of "
+                    + "your own.")
+        }
+        if mkdir(folder, 0o700) != 0, errno != EEXIST { throw unusable(String(cString: strerror(errno)).lowercased()) }
+        var status = stat()
+        guard lstat(folder, &status) == 0, status.st_mode & S_IFMT == S_IFDIR else { throw unusable("it is no folder") }
+        guard status.st_uid == getuid() else { throw unusable("it belongs to another user") }
+        guard status.st_mode & 0o077 == 0 || chmod(folder, 0o700) == 0 else {
+            throw unusable("other users may enter it")
+        }
+        removeStale()
+        let path = socket(of: Int(getpid()))
+        // Only an earlier process of the same number can have left this one.
+        unlink(path)
+        return path
+    }
+
+    /// The sockets of living processes, by process.
+    func list() -> [(pid: Int, path: String)] {
+        removeStale()
+        return sockets()
+    }
+
+    private func sockets() -> [(pid: Int, path: String)] {
+        let names = (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
+        return names.compactMap { name in
+            guard name.hasPrefix("run-"), name.hasSuffix(".sock"), let pid = Int(name.dropFirst(4).dropLast(5)),
+                pid > 0, pid <= Int(Int32.max)
+            else { return nil }
+            return (pid, "\(folder)/\(name)")
+        }.sorted { $0.pid < $1.pid }
+    }
+
+    /// Removes what processes left behind that were killed.
+    private func removeStale() {
+        for (pid, path) in sockets() where kill(pid_t(pid), 0) != 0 && errno == ESRCH { unlink(path) }
+    }
+
+    /// The socket to attach to: of the process or at the path that is named, else of the only one that runs.
+    func find(_ name: String?) throws -> String {
+        let running = list()
+        if let name {
+            guard let pid = Int(name) else { return name }
+            guard running.contains(where: { $0.pid == pid }) else {
+                throw CommandFailure(
+                    code: "control.none-running",
+                    "Process \(pid) runs no pipeline of yours"
+                        + (running.isEmpty
+                            ? "; none runs at all: start one with 'connectlive run'."
+                            : "; these do: \(Self.numbers(running))."))
+            }
+            return socket(of: pid)
+        }
+        guard let only = running.first else {
+            throw CommandFailure(
+                code: "control.none-running", "No pipeline of yours runs: start one with 'connectlive run'.")
+        }
+        guard running.count == 1 else {
+            throw CommandFailure(
+                code: "control.several-running",
+                "\(running.count) pipelines run (\(Self.numbers(running))): say which by its process number.")
+        }
+        return only.path
+    }
+
+    private static func numbers(_ running: [(pid: Int, path: String)]) -> String {
+        running.map { "\($0.pid)" }.joined(separator: ", ")
+    }
+}

@@ -1,0 +1,128 @@
+internal import Dispatch
+internal import MediaGraph
+internal import MediaNodes
+internal import RTP
+internal import RoomProtocol
+internal import Synchronization
+
+/// Which room a node meets, and by which right.
+struct RoomAccess: Sendable {
+    let room: RoomName
+    private let locator: ServerLocator
+    private let token: String?
+
+    /// `setting` gives the text of a setting of the node, empty where there is none.
+    init(_ setting: (String) -> String) throws(RoomError) {
+        room = try RoomName(setting("room"))
+        locator = ServerLocator(
+            server: setting("server"), serviceId: setting("service-id"), serviceSecret: setting("service-secret"))
+        let token = setting("token")
+        self.token = token.isEmpty ? nil : token
+        if !setting("server").isEmpty { _ = try ServerAddress(setting("server")) }
+    }
+
+    func signIn() async throws(RoomError) -> AccessToken {
+        let location = try locator.locate(needsSecret: token == nil)
+        if let token { return AccessToken(address: location.address, token: token) }
+        return try await AccessToken.signIn(at: location).token
+    }
+
+    /// Whether leaving should end the token too.
+    var ownsToken: Bool { token == nil }
+}
+
+extension MediaError {
+    /// What went wrong in a room, about the node that met it; the code stays.
+    init(_ error: RoomError, node: String) {
+        self.init(code: error.code.name, message: "\"\(node)\": \(error.message)", node: node)
+    }
+}
+
+/// A node's stay in a room: it enters once and leaves once, whatever happens in between.
+final class RoomStay: Sendable {
+    private struct State {
+        var engine: RoomEngine?
+        var token: AccessToken?
+        var isLeaving = false
+        var hasEnded = false
+        var failure: RoomError?
+        /// Whoever waits to be in the room.
+        var entering: CheckedContinuation<Void, Never>?
+        var isInside = false
+    }
+
+    /// Leaving takes a second at most, and something on top for a busy machine.
+    private static let leaveLimit = DispatchTimeInterval.milliseconds(1500)
+
+    private let access: RoomAccess
+    private let options: RoomOptions
+    private let onEvent: @Sendable (RoomEvent) -> Void
+    private let state = Mutex(State())
+    private let ended = DispatchSemaphore(value: 0)
+
+    /// - Parameter onEvent: called on the engine's loop, in order; the last is `.ended`, which is not told after
+    ///   `leave`.
+    init(_ access: RoomAccess, options: RoomOptions, onEvent: @escaping @Sendable (RoomEvent) -> Void) {
+        self.access = access
+        self.options = options
+        self.onEvent = onEvent
+    }
+
+    var isLeaving: Bool { state.withLock { $0.isLeaving } }
+
+    /// Signs in and joins the room; returns when media can flow.
+    func enter() async throws(RoomError) -> RoomEngine {
+        let token = try await access.signIn()
+        let engine = RoomEngine(options: options) { [weak self] event in self?.handle(event) }
+        let mayEnter = state.withLock { state in
+            guard !state.isLeaving else { return false }
+            state.engine = engine
+            state.token = access.ownsToken ? token : nil
+            return true
+        }
+        guard mayEnter else { throw Self.left }
+        engine.connect(to: access.room, with: token)
+        await withCheckedContinuation { continuation in
+            let isSettled = state.withLock { state in
+                guard !state.isInside, !state.hasEnded else { return true }
+                state.entering = continuation
+                return false
+            }
+            if isSettled { continuation.resume() }
+        }
+        let (isInside, failure) = state.withLock { ($0.isInside && !$0.hasEnded, $0.failure) }
+        guard isInside else { throw failure ?? Self.left }
+        return engine
+    }
+
+    private static let left = RoomError(.roomReleased, "The room was left before anything came about.")
+
+    private func handle(_ event: RoomEvent) {
+        let (waiting, isWanted) = state.withLock { state in
+            switch event {
+            case .connected: state.isInside = true
+            case .ended(_, let error):
+                state.hasEnded = true
+                state.failure = error
+            default: return (nil as CheckedContinuation<Void, Never>?, !state.isLeaving)
+            }
+            defer { state.entering = nil }
+            return (state.entering, !state.isLeaving)
+        }
+        if isWanted { onEvent(event) }
+        waiting?.resume()
+        if case .ended = event { ended.signal() }
+    }
+
+    /// Leaves the room, if it is in one, and returns when the server knows. Blocks; not for Swift's pool.
+    func leave() {
+        let (engine, token) = state.withLock { state in
+            defer { state.isLeaving = true }
+            return state.isLeaving ? (nil, nil) : (state.engine, state.token)
+        }
+        guard let engine else { return }
+        engine.disconnect()
+        _ = ended.wait(timeout: .now() + Self.leaveLimit)
+        if let token { Task.detached { try? await token.signOut() } }
+    }
+}

@@ -1,0 +1,230 @@
+internal import MediaGraph
+internal import MediaNodes
+internal import RTP
+internal import RoomProtocol
+internal import Synchronization
+
+/// Takes the video and the sound of one participant of a room; when that one leaves, of the next who publishes, unless
+/// one is named.
+///
+/// The pipeline's `start()` waits until the room is entered, not until somebody publishes.
+final class SubscribeNode: NodeType, BranchingNode {
+    static let kind = NodeKind.subscribe
+
+    /// Longest wait for a late packet of sound, in milliseconds.
+    private static let soundLatency = 60
+    /// Packets that may wait to be read: three keyframes of 4K.
+    private static let capacity = 2048
+
+    private struct State {
+        /// Who is in the room, in the order they came.
+        var present: [ParticipantInfo] = []
+        var chosen: String?
+        var requestKeyframe: (@Sendable () -> Void)?
+    }
+
+    let name: String
+    private let wanted: String
+    private let codec: Codec
+    private let reporter: Reporter
+    private let access: RoomAccess
+    private let state = Mutex(State())
+    private let parts: Mutex<[String: RTPInputNode]>
+    private let stay = Mutex<RoomStay?>(nil)
+    private let engine = Mutex<RoomEngine?>(nil)
+
+    static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
+        do throws(RoomError) {
+            _ = try RoomAccess(request.text)
+        } catch {
+            throw MediaError(error, node: request.name)
+        }
+        var plan = NodePlan(request.node)
+        guard let codec = Codec(node: request.text("codec")) else {
+            preconditionFailure("a subscribe node has the codec \(request.text("codec"))")
+        }
+        if request.usedOutputs.contains("video") {
+            try RTPInputNode.add(
+                to: &plan, output: "video", codec: codec.nodeName, payloadType: Int(codec.payloadType),
+                latency: request.integer("latency") ?? 200, request)
+        }
+        if request.usedOutputs.contains("audio") {
+            try RTPInputNode.add(
+                to: &plan, output: "audio", codec: "opus", payloadType: Int(Codec.opus.payloadType),
+                latency: soundLatency, request)
+        }
+        plan.notes.append(
+            "Packets that are in order go on at once; a missing one is waited for up to "
+                + "\(request.integer("latency") ?? 200) ms (video) or \(soundLatency) ms (sound).")
+        return plan
+    }
+
+    static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {
+        let access: RoomAccess
+        do throws(RoomError) {
+            access = try RoomAccess { instance.setting($0)?.text ?? "" }
+        } catch {
+            throw MediaError(error, node: instance.name)
+        }
+        instance.reporter.await(instance.name)
+        return SubscribeNode(instance, access)
+    }
+
+    private init(_ instance: NodeInstance, _ access: RoomAccess) {
+        name = instance.name
+        self.access = access
+        reporter = instance.reporter
+        wanted = instance.setting("participant")?.text ?? ""
+        codec = Codec(node: instance.setting("codec")?.text ?? "") ?? .vp8
+        parts = Mutex([:])
+        for output in ["video", "audio"] where instance.has("\(output)-source") {
+            let part = RTPInputNode(
+                instance, output: output, name: "\(instance.name).\(output)", capacity: Self.capacity
+            ) { [weak self] in
+                if output == "video" { self?.state.withLock { $0.requestKeyframe }?() }
+            }
+            parts.withLock { $0[output] = part }
+        }
+    }
+
+    func part(behind output: String) -> (any RunningNode)? { parts.withLock { $0[output] } }
+
+    private var all: [RTPInputNode] { parts.withLock { $0.sorted { $0.key < $1.key }.map(\.value) } }
+
+    func prepare() {
+        for part in all { part.prepare() }
+        var options = RoomOptions(receivers: ReceiverPool(initial: 1, maximum: 1, growth: 1))
+        let wantsSound = parts.withLock { $0["audio"] != nil }
+        options.sound = { [weak self] participant, _ in
+            guard wantsSound, let self else { return nil }
+            return .packets(Tap(self, participant, "audio"))
+        }
+        let stay = RoomStay(access, options: options) { [weak self] event in self?.handle(event) }
+        self.stay.withLock { $0 = stay }
+        Task.detached { [self] in
+            do throws(RoomError) {
+                let engine = try await stay.enter()
+                self.engine.withLock { $0 = engine }
+                // Choosing is the loop's alone.
+                engine.post { _ in self.choose() }
+                reporter.isReady(name)
+            } catch {
+                if !stay.isLeaving { reporter.fail(MediaError(error, node: name), name) }
+            }
+        }
+    }
+
+    func finish() {
+        stay.withLock { $0 }?.leave()
+        for part in all { part.finish() }
+    }
+
+    var stalled: MediaError? {
+        MediaError(RoomError(.serverUnreachable, "The room was not entered in time: try again."), node: name)
+    }
+
+    func report(into statistics: inout MediaStatistics) {
+        for part in all { part.report(into: &statistics) }
+    }
+
+    // MARK: - Whom to watch
+
+    /// On the engine's loop.
+    private func handle(_ event: RoomEvent) {
+        switch event {
+        case .connected(_, let others): state.withLock { $0.present = others }
+        case .participantEntered(let info): state.withLock { $0.present.append(info) }
+        case .streamPublished(let participant, let stream):
+            state.withLock { state in
+                guard let index = state.present.firstIndex(where: { $0.id == participant }) else { return }
+                state.present[index].streams.append(stream)
+            }
+        case .participantLeft(let info): forget(info.id)
+        case .ended(_, let error):
+            let why = error ?? RoomError(.roomReleased, "The room connection has ended.")
+            return reporter.fail(MediaError(why, node: name), name)
+        case .connecting, .audioHeard, .audioUnheard, .problem: return
+        }
+        choose()
+    }
+
+    private func forget(_ participant: String) {
+        state.withLock { state in
+            state.present.removeAll { $0.id == participant }
+            guard state.chosen == participant else { return }
+            state.chosen = nil
+            state.requestKeyframe = nil
+        }
+    }
+
+    /// Settles on somebody if there is anybody, and subscribes the video. On the engine's loop.
+    private func choose() {
+        guard let engine = engine.withLock({ $0 }) else { return }
+        let wantsVideo = parts.withLock { $0["video"] != nil }
+        let media: StreamMedia = wantsVideo ? .video : .audio
+        let candidates = state.withLock { state in
+            state.chosen != nil ? [] : state.present.filter { wanted.isEmpty || $0.id == wanted }
+        }
+        for candidate in candidates {
+            let streams = candidate.streams.filter { $0.media == media }
+            guard let stream = streams.first(where: { !wantsVideo || $0.codec == codec.rawValue }) else {
+                if let other = streams.first, !wanted.isEmpty { refuse(other, of: candidate.id) }
+                continue
+            }
+            state.withLock { $0.chosen = candidate.id }
+            if wantsVideo { subscribe(stream, of: candidate.id, engine) }
+            return
+        }
+    }
+
+    private func subscribe(_ stream: StreamInfo, of participant: String, _ engine: RoomEngine) {
+        engine.subscribe(stream.id, to: .packets(Tap(self, participant, "video"))) { [weak self] result in
+            guard let self, case .failure(let error) = result else { return }
+            // Whoever left meanwhile is told of, too, and the next one chosen then.
+            let isThere = state.withLock { $0.chosen == participant }
+            if isThere, error.code != .noSuchStream { reporter.fail(MediaError(error, node: name), name) }
+        }
+    }
+
+    private func refuse(_ stream: StreamInfo, of participant: String) {
+        let theirs = Codec(rawValue: stream.codec)?.nodeName ?? stream.codec
+        reporter.fail(
+            MediaError(
+                code: MediaError.Code.formatClash,
+                message:
+                    "\"\(name)\" takes \(codec.nodeName), but the video of participant \(participant) is \(theirs): "
+                    + "set codec to \(theirs).", node: name), name)
+    }
+
+    /// Where one stream's packets go: into the graph while its participant is the chosen one.
+    private final class Tap: IncomingSink, Sendable {
+        private struct Node: Sendable {
+            weak var node: SubscribeNode?
+        }
+
+        private let owner: Mutex<Node>
+        private let participant: String
+        private let output: String
+
+        init(_ node: SubscribeNode, _ participant: String, _ output: String) {
+            owner = Mutex(Node(node: node))
+            self.participant = participant
+            self.output = output
+        }
+
+        private var node: SubscribeNode? { owner.withLock { $0.node } }
+
+        func begin(_ stream: IncomingStream) {
+            guard output == "video" else { return }
+            node?.state.withLock { $0.requestKeyframe = stream.requestKeyframe }
+            stream.requestKeyframe()
+        }
+
+        func receive(_ packet: Span<UInt8>) {
+            guard let node, node.state.withLock({ $0.chosen == participant }) else { return }
+            node.parts.withLock { $0[output] }?.push(packet.bytes)
+        }
+
+        func end() {}
+    }
+}

@@ -1,0 +1,219 @@
+import MediaGraph
+import MediaNodes
+import RoomProtocol
+import Synchronization
+import Testing
+
+@testable import RoomClient
+
+extension RoomStage {
+    fileprivate func node(_ kind: String, _ more: [String: SettingValue] = [:]) -> Node {
+        Node(kind, settings: settings(room: "room").mapValues { .text($0) }.merging(more) { $1 })
+    }
+}
+
+/// What a pipeline told, and what its renderers were given.
+private final class Witness: Sendable {
+    struct Seen {
+        var frames: [(number: UInt32?, width: Int)] = []
+        var loudest = -120.0
+        var failure: MediaError?
+    }
+
+    private let state = Mutex(Seen())
+
+    var seen: Seen { state.withLock { $0 } }
+
+    /// Pictures of a node "view" and sound of a node "ear".
+    func bindings(view: Bool = false, ear: Bool = false) -> NodeBindings {
+        var bindings = NodeBindings()
+        if view {
+            bindings.frames["view"] = { frame in
+                let number = frame.barCode
+                self.state.withLock { $0.frames.append((number, frame.width)) }
+            }
+        }
+        if ear {
+            bindings.audio["ear"] = { chunk in self.state.withLock { $0.loudest = max($0.loudest, chunk.level) } }
+        }
+        bindings.events = { event in
+            if case .failed(let error) = event { self.state.withLock { $0.failure = error } }
+        }
+        return bindings
+    }
+}
+
+@Suite(.serialized, .timeLimit(.minutes(1)))
+struct RoomNodesTests {
+    private func publishing(_ stage: RoomStage, codec: VideoCodec, hasSound: Bool = true) -> MediaGraph {
+        MediaGraph {
+            Chain {
+                Node.testPattern("source")
+                Node.videoEncoder("encoder", codec: codec)
+                stage.node("publish")
+            }
+            if hasSound {
+                Chain(from: "source", port: "audio") {
+                    Node.opusEncoder()
+                    Join("publish", port: "audio")
+                }
+            }
+        }
+    }
+
+    private func watching(_ stage: RoomStage, codec: VideoCodec, hasSound: Bool = true) -> MediaGraph {
+        MediaGraph {
+            Chain {
+                stage.node("subscribe", ["codec": .text(codec.rawValue)])
+                Node.videoDecoder()
+                Node.frames("view")
+            }
+            if hasSound {
+                Chain(from: "subscribe", port: "audio") {
+                    Node.audioDecoder()
+                    Node.sound("ear")
+                }
+            }
+        }
+    }
+
+    @Test(arguments: [VideoCodec.vp8, .h264])
+    func `what one graph publishes another one watches and hears`(codec: VideoCodec) async throws {
+        try await RoomStage.run { stage in
+            let witness = Witness()
+            let viewer = try MediaPipeline(
+                watching(stage, codec: codec), bindings: witness.bindings(view: true, ear: true),
+                registry: RoomNodes.registry)
+            // Nobody publishes yet, and that is no failure.
+            try await viewer.start()
+            let publisher = try MediaPipeline(publishing(stage, codec: codec), registry: RoomNodes.registry)
+            try await publisher.start()
+            try await eventually("pictures and sound") { witness.seen.frames.count >= 30 && witness.seen.loudest > -40 }
+            let numbers = witness.seen.frames.compactMap(\.number)
+            #expect(numbers.count == witness.seen.frames.count)
+            #expect(zip(numbers, numbers.dropFirst()).allSatisfy { $1 == $0 + 1 })
+            #expect(publisher.statistics.rtpOutputs["publish.video"]?.frames ?? 0 >= 30)
+            #expect(viewer.statistics.rtpInputs["subscribe.video"]?.framesDecoded ?? 0 >= 30)
+            #expect(viewer.statistics.rtpInputs["subscribe.audio"]?.framesReceived ?? 0 > 20)
+            await publisher.stop()
+            await viewer.stop()
+            #expect(witness.seen.failure == nil)
+        }
+    }
+
+    @Test func `whoever watches comes late and still sees from a keyframe on, and goes on with the next who publishes`()
+        async throws
+    {
+        try await RoomStage.run { stage in
+            let first = try MediaPipeline(
+                publishing(stage, codec: .vp8, hasSound: false), registry: RoomNodes.registry)
+            try await first.start()
+            let keyframes = first.statistics.encoders["encoder"]?.keyframes ?? 0
+            let witness = Witness()
+            let viewer = try MediaPipeline(
+                watching(stage, codec: .vp8, hasSound: false), bindings: witness.bindings(view: true),
+                registry: RoomNodes.registry)
+            try await viewer.start()
+            try await eventually("pictures") { witness.seen.frames.count >= 5 }
+            // The encoder was asked over the room, the graph and its payloader.
+            #expect(first.statistics.encoders["encoder"]?.keyframes ?? 0 > keyframes)
+            let second = try MediaPipeline(
+                publishing(stage, codec: .vp8, hasSound: false), registry: RoomNodes.registry)
+            try await second.start()
+            await first.stop()
+            let sofar = witness.seen.frames.count
+            try await eventually("pictures of the second") { witness.seen.frames.count >= sofar + 10 }
+            await second.stop()
+            await viewer.stop()
+            #expect(witness.seen.failure == nil)
+        }
+    }
+
+    @Test func `a server that is not there fails the start with its code and the node's name`() async throws {
+        var node = Node(
+            "publish",
+            settings: [
+                "room": "room", "server": "ws://127.0.0.1:1", "service-id": "a", "service-secret": "b",
+            ])
+        node.name = "stage"
+        let graph = MediaGraph {
+            Chain {
+                Node.testPattern("source")
+                node
+            }
+        }
+        let pipeline = try MediaPipeline(graph, registry: RoomNodes.registry)
+        let error = await #expect(throws: MediaError.self) { try await pipeline.start() }
+        #expect(error?.code == "1305")
+        #expect(error?.node == "stage")
+        #expect(error?.message.hasPrefix("\"stage\": The server ws://127.0.0.1:1") == true)
+    }
+
+    @Test func `a server that goes ends both sides with a code and the node's name`() async throws {
+        let (publisherSide, viewerSide) = (Witness(), Witness())
+        let pipelines = Mutex<[MediaPipeline]>([])
+        try await RoomStage.run { stage in
+            let publisher = try MediaPipeline(
+                publishing(stage, codec: .vp8), bindings: publisherSide.bindings(), registry: RoomNodes.registry)
+            try await publisher.start()
+            let viewer = try MediaPipeline(
+                watching(stage, codec: .vp8), bindings: viewerSide.bindings(view: true, ear: true),
+                registry: RoomNodes.registry)
+            try await viewer.start()
+            pipelines.withLock { $0 = [publisher, viewer] }
+        }
+        try await eventually("both fail") { publisherSide.seen.failure != nil && viewerSide.seen.failure != nil }
+        #expect(publisherSide.seen.failure?.code == "1302")
+        #expect(publisherSide.seen.failure?.node == "publish")
+        #expect(viewerSide.seen.failure?.message.hasPrefix("\"subscribe\": ") == true)
+        for pipeline in pipelines.withLock({ $0 }) { await pipeline.stop() }
+    }
+
+    @Test func `a publish node that is stopped has left the room when the stop returns`() async throws {
+        try await RoomStage.run { stage in
+            let others = Mutex<Int?>(nil)
+            let publisher = try MediaPipeline(publishing(stage, codec: .vp8), registry: RoomNodes.registry)
+            try await publisher.start()
+            await publisher.stop()
+            let engine = RoomEngine { event in
+                if case .connected(_, let present) = event { others.withLock { $0 = present.count } }
+            }
+            engine.connect(to: try RoomName("room"), with: try await stage.token())
+            try await eventually("connected") { others.withLock { $0 } != nil }
+            #expect(others.withLock { $0 } == 0)
+            engine.disconnect()
+        }
+    }
+
+    @Test func `what can be seen before anything runs is refused in the plan`() throws {
+        let environment = SystemEnvironment()
+        func refusal(_ graph: MediaGraph) -> MediaError? {
+            do throws(MediaError) {
+                _ = try Planner(RoomNodes.registry, environment).plan(graph)
+                return nil
+            } catch {
+                return error
+            }
+        }
+        let badName = refusal(
+            MediaGraph {
+                Chain {
+                    Node.testPattern("source")
+                    Node("publish", settings: ["room": "my room"])
+                }
+            })
+        #expect(badName?.code == "1301")
+        #expect(badName?.node == "publish")
+        let nothing = refusal(MediaGraph { Node("publish", settings: ["room": "room"]) })
+        #expect(nothing?.code == MediaError.Code.graphInvalid)
+        #expect(nothing?.message.contains("\"publish\"") == true)
+        let badServer = refusal(
+            MediaGraph {
+                Chain {
+                    Node.testPattern("source")
+                    Node("publish", settings: ["room": "room", "server": "wss://x"])
+                }
+            })
+        #expect(badServer?.code == "1305")
+    }
+}
