@@ -104,7 +104,8 @@ final class ControlServer: Sendable {
             try await connection.executeThenClose { inbound, outbound in
                 guard isWelcome else {
                     return try await outbound.write(
-                        refusal("control.busy", "\(Self.maximumConnections) are attached already: end one of them."))
+                        refusal(
+                            code: "control.busy", "\(Self.maximumConnections) are attached already: end one of them."))
                 }
                 let visit = Visit(server: self, outbound: outbound)
                 await withTaskGroup(of: Void.self) { group in
@@ -128,7 +129,7 @@ final class ControlServer: Sendable {
         }
     }
 
-    private func refusal(_ code: String, _ message: String) -> ByteBuffer {
+    private func refusal(code: String, _ message: String) -> ByteBuffer {
         ByteBuffer(
             string: ControlProtocol.line(
                 ControlAnswer<Done>(id: nil, error: ControlProblem(code: code, message))))
@@ -155,7 +156,7 @@ final class ControlServer: Sendable {
                     guard case .line(let line) = frame else {
                         return try await outbound.write(
                             server.refusal(
-                                "control.too-long",
+                                code: "control.too-long",
                                 "A line may have \(ControlProtocol.maximumLineLength) bytes; this connection is over."))
                     }
                     if line.allSatisfy({ $0 == 32 || $0 == 13 || $0 == 9 }) { continue }

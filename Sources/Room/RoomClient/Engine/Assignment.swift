@@ -85,7 +85,7 @@ final class Assignment {
                 switch event {
                 case .keyframeNeeded: tell(.keyframeNeeded)
                 case .failed(let error): post(.failed(error))
-                case .ended, .firstFrame: break
+                case .ended, .firstFrame, .partFailed, .warning: break
                 }
             }
             return PipelineRunner(graph, bindings: bindings, after: previous) { result in
