@@ -117,6 +117,11 @@ package final class Pad: @unchecked Sendable {
         (gst_pad_get_current_caps(pointer) ?? gst_pad_query_caps(pointer, nil)).map(Caps.init(takingOwnership:))
     }
 
+    /// The format that was settled for the pad; nil before.
+    package var settledCaps: Caps? {
+        gst_pad_get_current_caps(pointer).map(Caps.init(takingOwnership:))
+    }
+
     /// All formats that the pad could have now.
     package var queriedCaps: Caps? {
         gst_pad_query_caps(pointer, nil).map(Caps.init(takingOwnership:))

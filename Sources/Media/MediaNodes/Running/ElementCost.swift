@@ -1,14 +1,87 @@
+import Dispatch
+import GStreamerKit
 import MediaGraph
+import Synchronization
 
-/// What elements take for one frame, for the latency that a plan expects.
+/// What codecs take for one frame on this machine, for the latency that a plan expects.
+///
+/// Measured when it is asked for: moving test pictures at their own rate through the element as it will be used, because
+/// tables are wrong on every machine but one, and frames one after the other are faster than frames that are waited for.
 enum ElementCost {
-    /// Nanoseconds for one pixel, measured on one core of the build machine (see docs/architecture.md).
-    private static let nanosecondsPerPixel: [String: Double] = [
-        "vp8enc": 7.0, "x264enc": 6.5, "vp8dec": 1.2, "avdec_h264": 1.5, "openh264dec": 2.0,
+    private static let frames = 12
+    /// The first frame is a keyframe and opens the codec.
+    private static let skipped = 3
+    private static let limit = DispatchTimeInterval.seconds(3)
+    private static let known = Mutex<[Key: Double]>([:])
+
+    private struct Key: Hashable {
+        let factory: String
+        let width: Int
+        let height: Int
+    }
+
+    /// Seconds from entering the element to leaving it; 0 for one that cannot be measured so.
+    static func measured(_ element: ElementPlan, _ format: MediaFormat) -> Double {
+        guard let width = format.width, let height = format.height else { return 0 }
+        let key = Key(factory: element.factory, width: width, height: height)
+        if let known = known.withLock({ $0[key] }) { return known }
+        let seconds = (try? measure(element, format, width, height)) ?? 0
+        known.withLock { $0[key] = seconds }
+        return seconds
+    }
+
+    /// Encoders by what their decoders take: where pictures have to be encoded before they can be decoded.
+    private static let encoders: [String: (factory: String, properties: [String: PropertyValue])] = [
+        "vp8": ("vp8enc", ["deadline": 1, "cpu-used": -8, "target-bitrate": 1_000_000]),
+        "vp9": ("vp9enc", ["deadline": 1, "cpu-used": 8]),
+        "h264": ("x264enc", ["tune": "zerolatency", "speed-preset": "ultrafast", "bitrate": 1000]),
+        "mjpeg": ("jpegenc", [:]),
     ]
 
-    static func secondsPerFrame(_ element: ElementPlan, _ format: MediaFormat) -> Double {
-        let pixels = Double((format.width ?? 640) * (format.height ?? 480))
-        return (nanosecondsPerPixel[element.factory] ?? 0) * pixels / 1e9
+    private static func measure(
+        _ plan: ElementPlan, _ format: MediaFormat, _ width: Int, _ height: Int
+    ) throws(MediaError) -> Double {
+        let isDone = DispatchSemaphore(value: 0)
+        let pipeline = Pipeline { message in
+            switch message {
+            case .endOfStream, .error: isDone.signal()
+            case .missingPlugin, .latencyChanged: break
+            }
+        }
+        let rate = min(max(format.framesPerSecond ?? 30, 10), 60)
+        var chain = [
+            try Element(
+                "videotestsrc",
+                [
+                    "is-live": true, "pattern": "smpte75", "horizontal-speed": 2, "num-buffers": .integer(frames),
+                ]),
+            try Element.filter(
+                RawFormat.video(.rawVideo(width: width, height: height, framesPerSecond: rate))),
+        ]
+        if format.kind == .encodedVideo {
+            guard let encoder = encoders[format.encoding] else { return 0 }
+            chain.append(try Element(encoder.factory, encoder.properties))
+            if format.encoding == "h264" { chain.append(try Element("h264parse")) }
+        }
+        let element = try Element(plan.factory, plan.properties.mapValues(PropertyValue.init))
+        chain.append(element)
+        chain.append(try Element("fakesink", ["sync": false, "async": false]))
+        for part in chain { pipeline.add(part) }
+        for (from, to) in zip(chain, chain.dropFirst()) { try from.link(to) }
+        let times = PassageTimes()
+        let count = FlowCount()
+        element.sink.onBuffer { buffer in
+            times.entered(buffer.runningTime)
+            return .pass
+        }
+        element.source.onBuffer { buffer in
+            count.add(bytes: 0)
+            if count.count.left > skipped { times.left(buffer.runningTime, captured: buffer.time) }
+            return .pass
+        }
+        guard pipeline.play() else { return 0 }
+        _ = isDone.wait(timeout: .now() + limit)
+        pipeline.stop()
+        return times.medians.inNode ?? 0
     }
 }

@@ -99,6 +99,17 @@ final class RunningGraph: Sendable {
 
     func member(_ name: String) -> Member? { state.withLock { $0.members[name] } }
 
+    /// Everybody, sources first.
+    var membersInOrder: [Member] {
+        state.withLock { state in state.plan.nodes.compactMap { state.members[$0.name] } }
+    }
+
+    func connections(into node: String) -> [Connection] {
+        state.withLock { state in
+            state.plan.links(into: node).compactMap { state.connections[$0.link] }
+        }
+    }
+
     /// The running nodes, sources first.
     var runningNodes: [any RunningNode] {
         state.withLock { state in state.plan.nodes.compactMap { state.members[$0.name]?.running } }

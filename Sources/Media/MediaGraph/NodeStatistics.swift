@@ -1,0 +1,39 @@
+/// What a watched node has done since it is watched.
+public struct NodeStatistics: Sendable, Hashable, Codable {
+    public var node: String
+    public var kind: String
+    /// Frames (buffers) that came, at all inputs together. 0 for a capturer.
+    public var framesIn = 0
+    /// Frames that left, at all outputs together; at an end of the graph, those that were rendered, written or sent.
+    public var framesOut = 0
+    /// Bytes that left.
+    public var bytesOut = 0
+    /// Frames that were thrown away, by the queue and its rule.
+    public var dropped: [Drop] = []
+    /// Frames that wait in the node's queues now.
+    public var queued = 0
+    /// Seconds from entering to leaving, the median of the last frames; nil for capturers and before the first.
+    public var secondsInNode: Double?
+    /// Seconds from capture to leaving the node, the median of the last frames; at an end that is the whole way.
+    public var latency: Double?
+    /// What leaves by the first output, or arrives at an end; nil before the first frame.
+    public var format: MediaFormat?
+
+    public struct Drop: Sendable, Hashable, Codable {
+        /// The queue, such as `queue` or `branch-in`.
+        public var queue: String
+        public var rule: QueuePlan.Rule
+        public var frames: Int
+
+        public init(queue: String, rule: QueuePlan.Rule, frames: Int) {
+            self.queue = queue
+            self.rule = rule
+            self.frames = frames
+        }
+    }
+
+    public init(node: String, kind: String) {
+        self.node = node
+        self.kind = kind
+    }
+}

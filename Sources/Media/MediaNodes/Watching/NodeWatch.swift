@@ -1,0 +1,47 @@
+internal import GStreamerKit
+public import MediaGraph
+import Synchronization
+
+extension MediaPipeline {
+    /// Counts what every node does, for as long as the value lives: nothing is counted, and nothing costs, before.
+    public func watch() -> NodeWatch { NodeWatch(graph) }
+}
+
+/// Counts what every node of a running graph does. Nodes that come by an edit are counted from the next sample on.
+public final class NodeWatch: Sendable {
+    private let graph: RunningGraph
+    /// By the member's prefix: a node that is replaced is counted anew.
+    private let probes = Mutex<[String: NodeProbe]>([:])
+
+    init(_ graph: RunningGraph) {
+        self.graph = graph
+        follow()
+    }
+
+    deinit {
+        for probe in probes.withLock({ $0.values.map(\.self) }) { probe.remove() }
+    }
+
+    /// What has been counted so far, sources first.
+    public func sample() -> [NodeStatistics] {
+        follow()
+        return graph.membersInOrder.compactMap { member in
+            probes.withLock { $0[member.prefix] }?.statistics
+        }
+    }
+
+    private func follow() {
+        let members = graph.membersInOrder
+        probes.withLock { probes in
+            let prefixes = Set(members.map(\.prefix))
+            for (prefix, probe) in probes where !prefixes.contains(prefix) {
+                probe.remove()
+                probes[prefix] = nil
+            }
+            for member in members where probes[member.prefix] == nil {
+                probes[member.prefix] = NodeProbe(
+                    member, connections: graph.connections(into: member.plan.name), tees: graph.extras(of: member))
+            }
+        }
+    }
+}

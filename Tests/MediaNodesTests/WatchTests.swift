@@ -1,0 +1,72 @@
+import Glibc
+import MediaGraph
+import MediaNodes
+import Testing
+
+extension MediaNodesTests {
+    @Suite struct WatchTests {
+        @Test("A watched graph counts what every node takes and gives, and how long it takes")
+        func counts() async throws {
+            let sent = Collected<Int>()
+            var bindings = NodeBindings()
+            bindings.rtpOutputs["sent"] = { sent.append($0.count) }
+            let pipeline = try MediaPipeline(
+                MediaGraph {
+                    Chain {
+                        Node.testPattern("pattern", width: 320, height: 240, framesPerSecond: 60)
+                        Tee { Node.null("preview") }
+                        Node.videoEncoder("encoder", codec: .vp8)
+                        Node.rtpOutput("sent")
+                    }
+                }, bindings: bindings)
+            let watch = pipeline.watch()
+            try await pipeline.start()
+            await eventually("a second of frames") { sent.count > 60 }
+            _ = watch.sample()
+            await pipeline.stop()
+            let nodes = Dictionary(uniqueKeysWithValues: watch.sample().map { ($0.node, $0) })
+            let pattern = try #require(nodes["pattern"])
+            let encoder = try #require(nodes["encoder"])
+            #expect(nodes.count == 4)
+            #expect(pattern.framesIn == 0)
+            #expect(pattern.format == .rawVideo(width: 320, height: 240, framesPerSecond: 60))
+            #expect(pattern.framesOut == encoder.framesIn)
+            #expect(encoder.framesIn == encoder.framesOut + encoder.dropped.map(\.frames).reduce(0, +))
+            #expect(encoder.dropped.map(\.rule) == [.dropOldest])
+            #expect(encoder.format?.encoding == "vp8")
+            #expect(try #require(encoder.secondsInNode) > 0)
+            #expect(try #require(encoder.latency) >= (try #require(pattern.latency)))
+            #expect(nodes["preview"]?.framesOut == pattern.framesOut)
+            #expect(nodes["sent"].map { $0.framesOut >= $0.framesIn } == true)
+        }
+
+        @Test("A slow branch is seen: what its queue throws away is counted by its rule")
+        func drops() async throws {
+            let taken = Collected<Int>()
+            var bindings = NodeBindings()
+            bindings.frames["slow"] = { _ in
+                // A consumer that takes three times as long as there is.
+                usleep(50_000)
+                taken.append(1)
+            }
+            let pipeline = try MediaPipeline(
+                MediaGraph {
+                    Chain {
+                        Node.testPattern("pattern", width: 320, height: 240, framesPerSecond: 60)
+                        Tee { Node.null("quick") }
+                        Node.frames("slow")
+                    }
+                }, bindings: bindings)
+            let watch = pipeline.watch()
+            try await pipeline.start()
+            await eventually("some slow frames") { taken.count > 10 }
+            let nodes = Dictionary(uniqueKeysWithValues: watch.sample().map { ($0.node, $0) })
+            await pipeline.stop()
+            let drop = try #require(nodes["slow"]?.dropped.first)
+            #expect(drop.queue == "branch-in")
+            #expect(drop.rule == .dropOldest)
+            #expect(drop.frames > 10)
+            #expect(nodes["quick"]?.dropped.first?.frames == 0)
+        }
+    }
+}
