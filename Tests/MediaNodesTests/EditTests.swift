@@ -16,10 +16,13 @@ private final class Viewer: Sendable {
     }
 
     /// Whether every frame from the first to the last came, once and in order.
-    var isUnbroken: Bool {
+    var isUnbroken: Bool { missing == 0 }
+
+    /// How many frames between the first and the last did not come; nil when there are none, or some came twice or late.
+    var missing: Int? {
         let all = numbers.all
-        guard let first = all.first, let last = all.last else { return false }
-        return all == Array(first...last)
+        guard let first = all.first, let last = all.last, zip(all, all.dropFirst()).allSatisfy(<) else { return nil }
+        return Int(last - first) + 1 - all.count
     }
 }
 
@@ -209,6 +212,7 @@ extension MediaNodesTests {
                         Node.frames("first")
                     }
                 }, bindings: Self.bindings(["first": first], events))
+            let watch = pipeline.watch()
             try await pipeline.start()
             await eventually("the part is taken out") {
                 events.all.contains { if case .partFailed = $0 { true } else { false } }
@@ -217,8 +221,10 @@ extension MediaNodesTests {
             let before = first.numbers.count
             await eventually("the first goes on") { first.numbers.count > before + 30 }
             #expect(pipeline.state == .running)
+            // What its own queue threw away on a busy machine, and nothing else.
+            let dropped = watch.sample().first { $0.node == "first" }?.dropped.map(\.frames).reduce(0, +)
             await pipeline.stop()
-            #expect(first.isUnbroken)
+            #expect(first.missing == dropped)
         }
 
         @Test("A paused pipeline gives nothing, and time stands still for it")

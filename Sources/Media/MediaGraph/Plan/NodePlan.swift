@@ -21,6 +21,8 @@ public struct NodePlan: Sendable, Hashable, Codable {
     public var passedOver: [String] = []
     /// How often the samples of a frame are copied in our own code; 0 for nearly everything.
     public var copiesPerFrame = 0
+    /// The node's settings that cannot be changed while it runs: another value means another node.
+    public var fixedSettings: [String: SettingValue] = [:]
     /// The output that the planner put this node behind, because somebody wants its media in another format.
     public var adapts: PortReference?
 

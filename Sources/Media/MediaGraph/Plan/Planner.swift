@@ -131,6 +131,7 @@ private struct Planning {
             throw adapts == nil ? error.about(node.name) : error
         }
         plan.adapts = adapts
+        plan.fixedSettings = kind.fixedSettings(of: node)
         nodes.append(plan)
         links += feeding
     }
@@ -140,11 +141,9 @@ private struct Planning {
         guard let running, var plan = running.node(request.name), plan.node.kind == request.node.kind else {
             return nil
         }
-        func fixed(_ node: Node) -> [String: SettingValue] {
-            node.settings.filter { request.kind.setting($0.key)?.isChangeable != true }
-        }
         let inputs = running.links(into: request.name).map { "\($0.link.to.port) \($0.format.withoutBitrate)" }
-        guard fixed(plan.node) == fixed(request.node), request.usedOutputs.isSubset(of: plan.outputs.keys),
+        guard plan.fixedSettings == request.kind.fixedSettings(of: request.node),
+            request.usedOutputs.isSubset(of: plan.outputs.keys),
             inputs.sorted() == request.inputs.map({ "\($0.port) \($0.format.withoutBitrate)" }).sorted()
         else { return nil }
         plan.node = request.node
@@ -215,8 +214,11 @@ private struct Planning {
         let node = Node(
             kind, name: unused("\(origin.node)-\(encoding.lowercased())"), settings: settings,
             branch: graph.node(origin.node)?.branch, isOptional: graph.node(origin.node)?.isOptional ?? false)
-        let link = Link(from: output, to: PortReference(node: node.name, port: "in"))
-        try place(node, [LinkPlan(link, format(of: output))], adapts: origin)
+        // An encoder takes some pixel formats only.
+        var feed = output
+        if let input = catalogue.kind(named: kind)?.input("in") { feed = try adapt(output, to: input, of: node) }
+        let link = Link(from: feed, to: PortReference(node: node.name, port: "in"))
+        try place(node, [LinkPlan(link, format(of: feed))], adapts: origin)
         let made = PortReference(node: node.name, port: "out")
         adapters[adapter] = made
         return made
@@ -260,6 +262,13 @@ private struct Planning {
             }
         }
         return GraphPlan(source: graph, nodes: nodes, links: links)
+    }
+}
+
+extension NodeKind {
+    /// The settings of a node that are fixed while it runs.
+    func fixedSettings(of node: Node) -> [String: SettingValue] {
+        node.settings.filter { setting($0.key)?.isChangeable != true }
     }
 }
 

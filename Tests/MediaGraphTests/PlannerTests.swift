@@ -1,0 +1,236 @@
+import MediaGraph
+import Testing
+
+/// A machine that has what the test says.
+private struct MadeUpMachine: PlanEnvironment {
+    var elements: Set<String> = []
+    var usable: Set<String> = []
+
+    func hasElement(_ factory: String) -> Bool { elements.contains(factory) }
+    func canOpen(_ factory: String) -> Bool { usable.contains(factory) }
+    func package(ofElement factory: String) -> String { "package-of-\(factory)" }
+    func camera(_ device: String) throws(MediaError) -> CameraDevice {
+        throw MediaError(code: MediaError.Code.cameraAbsent, message: "There is no camera \(device).")
+    }
+    func file(_ path: String) throws(MediaError) -> MediaFileInfo {
+        throw MediaError(code: MediaError.Code.fileNotFound, message: "There is no file \(path).")
+    }
+    func windowSink() -> String? { nil }
+    func soundSink() -> String? { nil }
+    func soundSource() -> String? { nil }
+    func secondsPerFrame(_ element: ElementPlan, _ format: MediaFormat) -> Double { 0.004 }
+}
+
+/// Nodes with one element each, that give what their first output says.
+private struct MadeUpNodes: PlanningCatalogue {
+    let kinds: [NodeKind] = [
+        NodeKind("source", .capturer, "", outputs: [Port("video", [.rawVideo], encodings: ["YUY2"])]),
+        NodeKind(
+            "door", .capturer, "", outputs: [Port("video", [.encodedVideo], encodings: ["h265"])]),
+        NodeKind("voice", .capturer, "", outputs: [Port("audio", [.rawAudio])]),
+        NodeKind(
+            "broken", .renderer, "", inputs: [Port("in", [.rawVideo])],
+            settings: [SettingContract("volume", .integer(0...10), isChangeable: true, "")]),
+        NodeKind("screen", .renderer, "", inputs: [Port("in", [.rawVideo], encodings: ["I420"])]),
+        NodeKind("ear", .renderer, "", inputs: [Port("in", [.rawAudio])]),
+        NodeKind("room", .transport, "", inputs: [Port("in", [.encodedVideo], encodings: ["vp8", "h264"])]),
+        NodeKind("disk", .recorder, "", inputs: [Port("in", [.encodedVideo], encodings: ["h264"])]),
+        NodeKind("packets", .transport, "", inputs: [Port("in", [.rtp])]),
+        NodeKind(
+            "vp8-encoder", .codec, "", inputs: [Port("in", [.rawVideo], encodings: ["I420"])],
+            outputs: [Port("out", [.encodedVideo], encodings: ["vp8"])]),
+        NodeKind(
+            "h264-encoder", .codec, "", inputs: [Port("in", [.rawVideo], encodings: ["I420"])],
+            outputs: [Port("out", [.encodedVideo], encodings: ["h264"])],
+            settings: [
+                SettingContract("bitrate", .integer(1...1_000_000), isChangeable: true, ""),
+                SettingContract("interval", .integer(1...100), ""),
+            ]),
+        NodeKind(
+            "video-decoder", .codec, "", inputs: [Port("in", [.encodedVideo])],
+            outputs: [Port("out", [.rawVideo], encodings: ["I420"])]),
+        NodeKind(
+            "convert", .processor, "", inputs: [Port("in", [.rawVideo])], outputs: [Port("out", [.rawVideo])],
+            settings: [SettingContract("pixel-format", .text, "")]),
+    ]
+
+    func kind(named name: String) -> NodeKind? { kinds.kind(named: name) }
+
+    func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
+        if request.kind.name == "broken" {
+            throw MediaError(code: "test.broken", message: "This never works.")
+        }
+        var plan = NodePlan(request.node)
+        plan.add(request.kind.name, as: "it")
+        for input in request.inputs { plan.inputs[input.port] = ElementPad("it") }
+        for output in request.kind.outputs {
+            let encoding = output.encodings.first ?? request.text("pixel-format")
+            let kind = output.kinds.first ?? .rawVideo
+            var format = kind == .rawAudio ? MediaFormat.rawAudio : MediaFormat(kind, encoding)
+            if kind != .rawAudio {
+                format.width = request.inputs.first?.format.width ?? 640
+                format.height = request.inputs.first?.format.height ?? 480
+            }
+            plan.outputs[output.name] = ElementPad("it")
+            plan.formats[output.name] = format
+        }
+        plan.latency = request.environment.secondsPerFrame(plan.elements[0], .rawVideo())
+        return plan
+    }
+}
+
+@Suite struct PlannerTests {
+    private func plan(_ graph: MediaGraph, running: GraphPlan? = nil) throws -> GraphPlan {
+        try Planner(MadeUpNodes(), MadeUpMachine()).plan(graph, running: running)
+    }
+
+    private func names(_ plan: GraphPlan) -> [String] { plan.nodes.map(\.name).sorted() }
+
+    @Test("What a consumer does not take is converted on the way, once for all who want the same")
+    func conversion() throws {
+        let plan = try plan(
+            MediaGraph {
+                Chain {
+                    Node("source")
+                    Tee { Node("screen", name: "left") }
+                    Node("screen", name: "right")
+                }
+            })
+        #expect(names(plan) == ["left", "right", "source", "source-i420"])
+        #expect(plan.node("source-i420")?.adapts == PortReference(node: "source", port: "video"))
+        #expect(plan.links.allSatisfy { $0.link.from.node != "source" || $0.link.to.node == "source-i420" })
+    }
+
+    @Test("A stream is encoded once, with the codec that serves most of those who want it encoded")
+    func sharedEncoder() throws {
+        let plan = try plan(
+            MediaGraph {
+                Chain {
+                    Node("source")
+                    Tee { Node("screen") }
+                    Tee { Node("disk") }
+                    Node("room")
+                }
+            })
+        // The room alone would take VP8, which it names first.
+        #expect(plan.encoders == ["source-h264"])
+        #expect(plan.links(into: "room").first?.format.encoding == "h264")
+        #expect(plan.links(into: "disk").first?.format.encoding == "h264")
+    }
+
+    @Test("Alone, a consumer gets the codec that it names first")
+    func preferredCodec() throws {
+        let plan = try plan(
+            MediaGraph {
+                Chain {
+                    Node("source")
+                    Node("room")
+                }
+            })
+        #expect(plan.encoders == ["source-vp8"])
+    }
+
+    @Test("Encoded media that a consumer takes passes untouched; what it does not take is decoded and encoded again")
+    func transcoding() throws {
+        let plan = try plan(
+            MediaGraph {
+                Chain {
+                    Node("door")
+                    Tee { Node("screen") }
+                    Node("room")
+                }
+            })
+        #expect(names(plan) == ["door", "door-raw", "door-vp8", "room", "screen"])
+        #expect(plan.links(into: "screen").first?.link.from.node == "door-raw")
+    }
+
+    @Test("What nothing can make fit is refused with both formats in words")
+    func clash() {
+        let error = #expect(throws: MediaError.self) {
+            try plan(
+                MediaGraph {
+                    Chain {
+                        Node("source")
+                        Node("packets")
+                    }
+                })
+        }
+        // The contracts alone tell.
+        #expect(error?.code == MediaError.Code.graphInvalid)
+        #expect(error?.message.contains("gives rawVideo but packets.in takes rtp") == true)
+    }
+
+    @Test("An optional part that cannot run here is left out with its reason; a required one fails the plan")
+    func optional() throws {
+        func graph(isOptional: Bool) -> MediaGraph {
+            MediaGraph {
+                Chain {
+                    Node("source")
+                    Tee("side", isOptional: isOptional) { Node("broken") }
+                    Node("screen")
+                }
+            }
+        }
+        let plan = try plan(graph(isOptional: true))
+        #expect(plan.omitted == [OmittedNode(node: "broken", code: "test.broken", reason: "This never works.")])
+        #expect(names(plan) == ["screen", "source", "source-i420"])
+        #expect(plan.source == graph(isOptional: true).settled(with: MadeUpNodes()))
+        let error = #expect(throws: MediaError.self) { try self.plan(graph(isOptional: false)) }
+        #expect(error?.node == "broken")
+    }
+
+    @Test("Latency adds up along the slowest way, and queues are counted")
+    func latencyAndQueues() throws {
+        let plan = try plan(
+            MediaGraph {
+                Chain {
+                    Node("source")
+                    Tee { Node("screen") }
+                    Node("room")
+                }
+            })
+        // source, conversion, encoder, room
+        #expect(abs(plan.latency(of: "room") - 0.016) < 1e-9)
+        #expect(abs(plan.latency(of: "screen") - 0.012) < 1e-9)
+        // Both branches behind the one conversion hold two pictures of 640x480 I420.
+        #expect(names(plan) == ["room", "screen", "source", "source-i420", "source-vp8"])
+        #expect(plan.queuedBytes == 2 * 2 * 460_800)
+    }
+
+    @Test("The first element that is there and works is taken, and what was passed over is named with the reason")
+    func preference() throws {
+        let machine = MadeUpMachine(elements: ["vah264enc", "x264enc"], usable: ["x264enc"])
+        let choice = try machine.firstUsable(of: ["v4l2h264enc", "vah264enc", "x264enc"])
+        #expect(choice.factory == "x264enc")
+        #expect(choice.passedOver.count == 2)
+        #expect(choice.passedOver[0] == "v4l2h264enc is not installed")
+        #expect(choice.passedOver[1].hasPrefix("vah264enc is installed and cannot be opened"))
+        let error = #expect(throws: MediaError.self) { try MadeUpMachine().firstUsable(of: ["a", "b"]) }
+        #expect(error?.code == "element.missing")
+        #expect(error?.message.contains("package-of-b") == true)
+    }
+
+    @Test("A change keeps what stays, and a changed setting replaces a node only where it is fixed")
+    func change() throws {
+        func graph(_ settings: [String: SettingValue]) -> MediaGraph {
+            MediaGraph {
+                Chain {
+                    Node("source")
+                    Node("h264-encoder", settings: settings)
+                    Node("room")
+                }
+            }
+        }
+        let before = try plan(graph(["bitrate": 100]))
+        #expect(GraphChange(from: before, to: before).isEmpty)
+        let rate = GraphChange(from: before, to: try plan(graph(["bitrate": 200]), running: before))
+        #expect(rate.description == "sets h264-encoder.bitrate")
+        let interval = GraphChange(
+            from: before, to: try plan(graph(["bitrate": 100, "interval": 5]), running: before))
+        #expect(interval.description == "replaces h264-encoder")
+        #expect(interval.addedLinks.count == 2)
+        let more = try plan(
+            graph(["bitrate": 100]).adding { Chain(from: "h264-encoder") { Node("disk") } }, running: before)
+        #expect(GraphChange(from: before, to: more).description == "adds disk")
+    }
+}
