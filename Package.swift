@@ -44,6 +44,7 @@ let package = Package(
         .library(name: "ConnectLiveSDK", targets: ["ConnectLiveSDK"]),
         .library(name: "MediaGraph", targets: ["MediaGraph"]),
         .library(name: "GraphFile", targets: ["GraphFile"]),
+        .library(name: "MediaNodes", targets: ["MediaNodes"]),
         .executable(name: "connectlive", targets: ["connectlive"]),
     ],
     dependencies: [

@@ -57,9 +57,41 @@ final class Explainer: Sendable {
         _ failure: PipelineFailure, _ node: String?, _ running: (any RunningNode)?, _ missing: String?
     ) -> MediaError {
         if let explained = running?.explain(failure, missing: missing) { return explained }
-        let name = node.map { "\"\($0)\"" } ?? failure.path.first ?? "An element"
+        guard let node else {
+            return MediaError(
+                code: MediaError.Code.elementFailed,
+                message: "\(failure.path.first ?? "An element") failed: \(failure.message)", cause: failure.detail)
+        }
         return MediaError(
-            code: MediaError.Code.elementFailed, message: "\(name) failed: \(failure.message)", cause: failure.detail,
-            node: node)
+            code: MediaError.Code.elementFailed,
+            message: "\"\(node)\" failed\(place(of: failure, in: node)): \(failure.message.trimmedSentence); "
+                + remedy(failure, missing),
+            cause: failure.detail, node: node)
+    }
+
+    /// The element that failed and what it was given, as far as that is known.
+    private func place(of failure: PipelineFailure, in node: String) -> String {
+        guard let graph = state.withLock({ $0.graph }), let plan = graph.plan.node(node) else { return "" }
+        let element = failure.path.lazy.compactMap { name in
+            name.lastIndex(of: ".").flatMap { plan.element(String(name[name.index(after: $0)...])) }
+        }.first
+        let given = graph.plan.links(into: node).map { "\($0.format)" }
+        var known: [String] = []
+        if let element { known.append("in its element \(element.factory)") }
+        if !given.isEmpty { known.append("given \(given.joined(separator: " and "))") }
+        return known.isEmpty ? "" : " (\(known.joined(separator: ", ")))"
+    }
+
+    private func remedy(_ failure: PipelineFailure, _ missing: String?) -> String {
+        if let missing { return "install what decodes it (\(missing))." }
+        if failure.detail.contains("not-negotiated") || failure.message.contains("negotiat") {
+            return "put a node before it that makes a format it takes; \"connectlive plan\" shows what each gives."
+        }
+        switch failure.kind {
+        case .noSuchCodec: return "install a decoder for it, or choose another format."
+        case .notFound: return "check that what it names is there."
+        case .busy, .cannotOpen: return "check that nothing else uses what it opens, and that you may."
+        case .windowClosed, .other: return "see the cause, or leave the node out."
+        }
     }
 }
