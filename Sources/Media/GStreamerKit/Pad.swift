@@ -17,6 +17,8 @@ package enum PadEvent: Sendable {
     case forceKeyUnit
     /// Upstream: quality of service; a hint to drop frames.
     case qualityOfService
+    /// Upstream: how long after its timestamp a sink renders media.
+    case latency
     case other
 }
 
@@ -227,6 +229,7 @@ extension PadEvent {
         case GST_EVENT_FLUSH_STOP: self = .flushStop
         case GST_EVENT_GAP: self = .gap
         case GST_EVENT_QOS: self = .qualityOfService
+        case GST_EVENT_LATENCY: self = .latency
         case GST_EVENT_CUSTOM_UPSTREAM, GST_EVENT_CUSTOM_DOWNSTREAM:
             if gst_video_event_is_force_key_unit(event) != 0 {
                 self = .forceKeyUnit

@@ -50,7 +50,7 @@ package struct PassingBuffer: ~Copyable {
         current.pointee.mini_object.flags & GST_BUFFER_FLAG_DELTA_UNIT.rawValue == 0
     }
 
-    private var current: UnsafeMutablePointer<GstBuffer> {
+    var current: UnsafeMutablePointer<GstBuffer> {
         slot?.pointee.data.assumingMemoryBound(to: GstBuffer.self) ?? buffer
     }
 
@@ -76,6 +76,8 @@ package struct PassingBuffer: ~Copyable {
         defer { gst_buffer_unmap(buffer, &map) }
         var span = UnsafeMutableRawBufferPointer(start: map.data, count: Int(map.size)).mutableBytes
         body(&span)
+        // What was silence may be none now: elements that mix or scale sound do not look into what is marked as a gap.
+        buffer.pointee.mini_object.flags &= ~GST_BUFFER_FLAG_GAP.rawValue
     }
 
     /// Calls `body` with the luma plane of an I420 picture for changing it in place.
@@ -99,7 +101,7 @@ package struct PassingBuffer: ~Copyable {
         buffer.pointee.dts = UInt.max
     }
 
-    private func makeWritable() -> UnsafeMutablePointer<GstBuffer>? {
+    func makeWritable() -> UnsafeMutablePointer<GstBuffer>? {
         guard let slot else { return nil }
         let object = slot.pointee.data.assumingMemoryBound(to: GstMiniObject.self)
         guard let writable = gst_mini_object_make_writable(object) else { return nil }

@@ -27,6 +27,7 @@ extension MediaError {
         public static let graphInvalid = "graph.invalid"
         public static let formatClash = "graph.format-clash"
         public static let settingFixed = "graph.setting-fixed"
+        public static let settingUnusable = "graph.setting-unusable"
         public static let editFailed = "graph.edit-failed"
         public static let elementMissing = "element.missing"
         public static let elementFailed = "element.failed"

@@ -10,6 +10,12 @@ public struct MediaStatistics: Sendable, Equatable {
     public var videoRenderers: [String: VideoRenderer] = [:]
     /// By the name of the renderer of sound.
     public var audioRenderers: [String: AudioRenderer] = [:]
+    /// By the name of the level meter: left before right.
+    public var levels: [String: [ChannelLevel]] = [:]
+    /// By the name of the frame function.
+    public var frameFunctions: [String: FrameFunction] = [:]
+    /// By the name of the echo canceller that something is played through.
+    public var echoCancellers: [String: EchoCanceller] = [:]
 
     public init() {}
 
@@ -85,5 +91,36 @@ public struct MediaStatistics: Sendable, Equatable {
         public var isAudible = false
 
         public init() {}
+    }
+
+    /// How loud a channel was during the last interval, in dBFS; 0 is full scale, -120 is silence.
+    public struct ChannelLevel: Sendable, Equatable {
+        public var rootMeanSquare: Double
+        public var peak: Double
+
+        public init(rootMeanSquare: Double, peak: Double) {
+            self.rootMeanSquare = rootMeanSquare
+            self.peak = peak
+        }
+
+        public static let silence = ChannelLevel(rootMeanSquare: -120, peak: -120)
+    }
+
+    public struct FrameFunction: Sendable, Equatable {
+        /// Pictures that the function was handed.
+        public var frames = 0
+        /// Those of them that were copied first, because somebody else held them too.
+        public var copies = 0
+
+        public init() {}
+    }
+
+    public struct EchoCanceller: Sendable, Equatable {
+        /// Seconds from the timestamp of what is played to its echo; nil until it was found.
+        public var delay: Double?
+
+        public init(delay: Double? = nil) {
+            self.delay = delay
+        }
     }
 }

@@ -16,7 +16,10 @@ public struct NodeRegistry: PlanningCatalogue {
         // Capturers
         CameraNode.self, MicrophoneNode.self, FileNode.self, TestPatternNode.self,
         // Processors
-        ScaleNode.self, ConvertNode.self,
+        ScaleNode.self, ConvertNode.self, RateNode.self, CropNode.self, MirrorNode.self, RotateNode.self,
+        OverlayNode.self,
+        MixerNode.self, FrameFunctionNode.self, VolumeNode.self, LevelNode.self, AudioMixerNode.self,
+        EchoCancelNode.self,
         // Codecs
         VP8EncoderNode.self, H264EncoderNode.self, OpusEncoderNode.self, VideoDecoderNode.self, AudioDecoderNode.self,
         // Renderers

@@ -1,0 +1,72 @@
+internal import CGLib
+internal import CGStreamer
+package import MediaGraph
+
+extension PassingBuffer {
+    /// Calls `body` with the picture for changing it in place. Nil where it cannot be mapped, as inside a list.
+    ///
+    /// Where somebody else holds the samples too, they are copied first: true says so.
+    package func edit(_ format: VideoFormat, _ body: (inout MutableVideoFrame) -> Void) -> Bool? {
+        let time = time
+        let before = firstByte
+        guard let buffer = makeWritable(), let picture = EditablePicture(buffer, format) else { return nil }
+        let isCopied = picture.firstByte != before
+        var frame = MutableVideoFrame(
+            width: format.width, height: format.height, captureTime: time, access: picture.withPlane)
+        body(&frame)
+        picture.close()
+        return isCopied
+    }
+
+    private var firstByte: UnsafeMutableRawPointer? {
+        var map = GstMapInfo()
+        guard gst_buffer_map(current, &map, GST_MAP_READ) != 0 else { return nil }
+        defer { gst_buffer_unmap(current, &map) }
+        return UnsafeMutableRawPointer(map.data)
+    }
+}
+
+/// A picture that is mapped for writing until it is closed.
+private final class EditablePicture {
+    private var frame = GstVideoFrame()
+    private let height: Int
+    private var isOpen = true
+
+    init?(_ buffer: UnsafeMutablePointer<GstBuffer>, _ format: VideoFormat) {
+        height = format.height
+        let access = GstMapFlags(rawValue: GST_MAP_READ.rawValue | GST_MAP_WRITE.rawValue)
+        guard gst_video_frame_map(&frame, &format.info, buffer, access) != 0 else { return nil }
+    }
+
+    var firstByte: UnsafeMutableRawPointer? { frame.data.0 }
+
+    func close() {
+        isOpen = false
+        gst_video_frame_unmap(&frame)
+    }
+
+    func withPlane(_ plane: VideoPlane, _ body: (inout MutableRawSpan, Int) -> Void) {
+        // A frame that somebody kept beyond the call has no samples any more.
+        let stride = isOpen ? stride(of: plane) : 0
+        let rows = plane == .luma ? height : (height + 1) / 2
+        let start = isOpen ? start(of: plane) : nil
+        var bytes = UnsafeMutableRawBufferPointer(start: start, count: stride * rows).mutableBytes
+        body(&bytes, stride)
+    }
+
+    private func start(of plane: VideoPlane) -> UnsafeMutableRawPointer? {
+        switch plane {
+        case .luma: frame.data.0
+        case .chromaBlue: frame.data.1
+        case .chromaRed: frame.data.2
+        }
+    }
+
+    private func stride(of plane: VideoPlane) -> Int {
+        switch plane {
+        case .luma: Int(frame.info.stride.0)
+        case .chromaBlue: Int(frame.info.stride.1)
+        case .chromaRed: Int(frame.info.stride.2)
+        }
+    }
+}

@@ -1,0 +1,93 @@
+import GStreamerKit
+package import MediaGraph
+
+/// Swaps left and right, or top and bottom.
+package enum MirrorNode: NodeType {
+    package static let kind = NodeKind.mirror
+
+    package static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
+        var plan = NodePlan(request.node)
+        plan.addFlip(direction(request.text("direction")))
+        plan.formats["out"] = request.input("in") ?? .rawVideo()
+        return plan
+    }
+
+    package static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {
+        FlipNode(instance.name, instance.element("flip"), setting: "direction") { $0.text.map(direction) }
+    }
+
+    private static func direction(_ name: String) -> String {
+        switch name {
+        case "horizontal": "horiz"
+        case "vertical": "vert"
+        default: "identity"
+        }
+    }
+}
+
+/// Turns pictures clockwise.
+package enum RotateNode: NodeType {
+    package static let kind = NodeKind.rotate
+
+    package static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
+        let degrees = request.integer("degrees") ?? 0
+        guard let direction = direction(degrees) else {
+            throw MediaError(
+                code: MediaError.Code.settingUnusable,
+                message: "\"\(request.name)\" cannot turn by \(degrees) degrees; give 0, 90, 180 or 270.")
+        }
+        var plan = NodePlan(request.node)
+        plan.addFlip(direction)
+        var format = request.input("in") ?? .rawVideo()
+        if degrees == 90 || degrees == 270 { (format.width, format.height) = (format.height, format.width) }
+        plan.formats["out"] = format
+        return plan
+    }
+
+    package static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {
+        let name = instance.name
+        return FlipNode(name, instance.element("flip"), setting: "degrees") { $0.integer.flatMap(direction) }
+    }
+
+    private static func direction(_ degrees: Int) -> String? {
+        [0: "identity", 90: "90r", 180: "180", 270: "90l"][degrees]
+    }
+}
+
+extension NodePlan {
+    fileprivate mutating func addFlip(_ direction: String) {
+        add("videoflip", as: "flip", ["video-direction": .text(direction)])
+        addFilter(RawFormat.video, as: "format")
+        link("flip", "format")
+        inputs["in"] = ElementPad("flip")
+        outputs["out"] = ElementPad("format")
+    }
+}
+
+/// Changes the direction while pictures pass; where width and height change places, what follows is told.
+private final class FlipNode: RunningNode {
+    let name: String
+    private let flip: Element
+    private let setting: String
+    private let direction: @Sendable (SettingValue) -> String?
+
+    init(
+        _ name: String, _ flip: Element, setting: String, direction: @escaping @Sendable (SettingValue) -> String?
+    ) {
+        self.name = name
+        self.flip = flip
+        self.setting = setting
+        self.direction = direction
+    }
+
+    func set(_ setting: String, to value: SettingValue) throws(MediaError) -> Bool {
+        guard setting == self.setting else { return false }
+        guard let direction = direction(value) else {
+            throw MediaError(
+                code: MediaError.Code.settingUnusable,
+                message: "\"\(name)\" cannot turn by \(value) degrees; give 0, 90, 180 or 270.")
+        }
+        flip.set("video-direction", .text(direction))
+        return true
+    }
+}

@@ -1,0 +1,70 @@
+import GStreamerKit
+package import MediaGraph
+import Synchronization
+
+/// Hands each picture to a function of the program, which may change it where it lies.
+package final class FrameFunctionNode: NodeType, RunningNode {
+    package static let kind = NodeKind.frameFunction
+
+    private struct State {
+        var counts = MediaStatistics.FrameFunction()
+        var format: VideoFormat?
+    }
+
+    package let name: String
+    private let function: @Sendable (inout MutableVideoFrame) -> Void
+    private let state = Mutex(State())
+
+    package static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
+        var plan = NodePlan(request.node)
+        plan.addFilter(RawFormat.video, as: "pictures")
+        plan.inputs["in"] = ElementPad("pictures")
+        plan.outputs["out"] = ElementPad("pictures")
+        plan.formats["out"] = request.input("in") ?? .rawVideo()
+        if request.sharedInputs.contains("in") {
+            plan.copiesPerFrame = 1
+            plan.notes.append("pictures go to others too, so each is copied once before the function may change it")
+        } else {
+            plan.notes.append("the function changes pictures where they lie; nothing is copied")
+        }
+        return plan
+    }
+
+    package static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {
+        guard let function = instance.context.bindings.frameFunctions[instance.name] else {
+            preconditionFailure("a graph that was validated has an unbound \(instance.name)")
+        }
+        let node = FrameFunctionNode(instance.name, function)
+        let output = instance.element("pictures").source
+        output.onEvent { event in
+            // The pad does not have the new format yet: it is read with the next picture.
+            if case .caps = event { node.state.withLock { $0.format = nil } }
+            return .pass
+        }
+        output.onBuffer { buffer in
+            node.call(buffer)
+            return .pass
+        }
+        return node
+    }
+
+    private init(_ name: String, _ function: @escaping @Sendable (inout MutableVideoFrame) -> Void) {
+        self.name = name
+        self.function = function
+    }
+
+    private func call(_ buffer: borrowing PassingBuffer) {
+        let known = state.withLock { $0.format }
+        guard let format = known ?? buffer.videoFormat else { return }
+        let isCopied = buffer.edit(format) { function(&$0) }
+        state.withLock { state in
+            state.format = format
+            state.counts.frames += 1
+            if isCopied == true { state.counts.copies += 1 }
+        }
+    }
+
+    package func report(into statistics: inout MediaStatistics) {
+        statistics.frameFunctions[name] = state.withLock { $0.counts }
+    }
+}

@@ -1,0 +1,89 @@
+import Glibc
+import GStreamerKit
+package import MediaGraph
+import Synchronization
+
+/// Measures how loud sound is, without touching it.
+package final class LevelNode: NodeType, RunningNode {
+    package static let kind = NodeKind.level
+
+    package let name: String
+    private let meter: Mutex<LevelMeter>
+
+    package static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
+        var plan = NodePlan(request.node)
+        plan.addFilter(RawFormat.audio, as: "sound")
+        plan.inputs["in"] = ElementPad("sound")
+        plan.outputs["out"] = ElementPad("sound")
+        plan.formats["out"] = .rawAudio
+        return plan
+    }
+
+    package static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {
+        let node = LevelNode(instance.name, interval: instance.setting("interval")?.number ?? 0.1)
+        instance.element("sound").sink.onBuffer { buffer in
+            _ = buffer.read { bytes in node.meter.withLock { $0.read(bytes) } }
+            return .pass
+        }
+        return node
+    }
+
+    private init(_ name: String, interval: Double) {
+        self.name = name
+        meter = Mutex(LevelMeter(interval: interval))
+    }
+
+    package func report(into statistics: inout MediaStatistics) {
+        statistics.levels[name] = meter.withLock { $0.channels }
+    }
+}
+
+/// Levels of interleaved signed 16-bit stereo at 48 kHz, interval by interval.
+struct LevelMeter: Sendable {
+    private struct Sums {
+        var squares: Int64 = 0
+        var peak: Int32 = 0
+    }
+
+    private static let channelCount = 2
+    private static let fullScale = 32_768.0
+
+    private let momentsPerInterval: Int
+    private var moments = 0
+    private var sums = [Sums](repeating: Sums(), count: channelCount)
+
+    /// Of the last whole interval, left before right; silence before there was one.
+    private(set) var channels = [MediaStatistics.ChannelLevel](repeating: .silence, count: channelCount)
+
+    /// `interval` is in seconds.
+    init(interval: Double) {
+        momentsPerInterval = max(1, Int(interval * 48_000))
+    }
+
+    mutating func read(_ bytes: RawSpan) {
+        for offset in stride(from: 0, through: bytes.byteCount - 2 * Self.channelCount, by: 2 * Self.channelCount) {
+            for channel in 0..<Self.channelCount {
+                let sample = Int32(bytes.unsafeLoadUnaligned(fromByteOffset: offset + 2 * channel, as: Int16.self))
+                sums[channel].squares += Int64(sample * sample)
+                sums[channel].peak = max(sums[channel].peak, abs(sample))
+            }
+            moments += 1
+            if moments == momentsPerInterval { finishInterval() }
+        }
+    }
+
+    private mutating func finishInterval() {
+        for channel in 0..<Self.channelCount {
+            let mean = Double(sums[channel].squares) / Double(moments) / (Self.fullScale * Self.fullScale)
+            channels[channel] = MediaStatistics.ChannelLevel(
+                rootMeanSquare: Self.decibels(mean.squareRoot()),
+                peak: Self.decibels(Double(sums[channel].peak) / Self.fullScale))
+            sums[channel] = Sums()
+        }
+        moments = 0
+    }
+
+    private static func decibels(_ amplitude: Double) -> Double {
+        amplitude > 1e-6 ? 20 * log10(amplitude) : -120
+    }
+}

@@ -1,0 +1,122 @@
+import GStreamerKit
+package import MediaGraph
+import Synchronization
+
+/// Puts several pictures into one.
+///
+/// Each input has a queue and so a thread of its own. The mixing element waits for a late input for one of its own
+/// frames at most, then shows that input's last picture again; an input that ends leaves its place to the others.
+package final class MixerNode: NodeType, RunningNode {
+    package static let kind = NodeKind.mixer
+
+    private struct State {
+        var settings: MixerLayout.Settings
+        /// Numbers of the inputs that have not ended.
+        var inputs: [Int]
+    }
+
+    package let name: String
+    private let instance: NodeInstance
+    private let pads: [Int: Pad]
+    private let state: Mutex<State>
+
+    package static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
+        try request.environment.require("compositor")
+        let first = request.inputs.first?.format
+        let known = first?.width != nil && first?.height != nil
+        let rates = request.inputs.compactMap(\.format.framesPerSecond)
+        let format = MediaFormat.rawVideo(
+            width: request.integer("width") ?? (known ? first?.width : nil) ?? 1280,
+            height: request.integer("height") ?? (known ? first?.height : nil) ?? 720,
+            framesPerSecond: request.number("fps") ?? rates.max() ?? 30)
+        var plan = NodePlan(request.node)
+        plan.add("compositor", as: "mix", ["background": "black", "start-time-selection": "first"])
+        plan.addFilter("\(RawFormat.video(format)),pixel-aspect-ratio=1/1", as: "format")
+        plan.link("mix", "format")
+        for (port, input) in request.inputs {
+            plan.addQueue(as: port, .rawPictures, holding: input)
+            plan.link(ElementPad(port), ElementPad("mix", "sink_\(number(of: port))"))
+            plan.inputs[port] = ElementPad(port)
+        }
+        plan.outputs["out"] = ElementPad("format")
+        plan.formats["out"] = format
+        // Inputs are not in step with one another: on average the newest picture of another is half a frame away.
+        plan.latency = request.inputs.count > 1 ? 0.5 / (format.framesPerSecond ?? 30) : 0
+        plan.notes.append("\(request.inputs.count) pictures become one of \(format)")
+        plan.notes.append("an input that is late is waited for during one frame, then its last picture is shown again")
+        return plan
+    }
+
+    package static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {
+        let node = MixerNode(instance)
+        node.arrange()
+        for number in node.pads.keys {
+            // An input that has ended gives its place to the others.
+            instance.element("in\(number)").source.onEvent { [weak node] event in
+                if case .endOfStream = event { node?.remove(number) }
+                return .pass
+            }
+        }
+        return node
+    }
+
+    private init(_ instance: NodeInstance) {
+        self.instance = instance
+        name = instance.name
+        let numbers = instance.plan.inputs.keys.map(Self.number)
+        let mix = instance.element("mix")
+        var pads: [Int: Pad] = [:]
+        for number in numbers { pads[number] = mix.pad("sink_\(number)") }
+        self.pads = pads
+        let format = instance.plan.formats["out"]
+        var settings = MixerLayout.Settings(width: format?.width ?? 1280, height: format?.height ?? 720)
+        for name in ["layout", "main", "corner", "inset", "margin"] {
+            if let value = instance.setting(name) { settings.set(name, value) }
+        }
+        state = Mutex(State(settings: settings, inputs: numbers.sorted()))
+    }
+
+    private static func number(of port: String) -> Int {
+        Int(port.dropFirst(2)) ?? 0
+    }
+
+    package func set(_ setting: String, to value: SettingValue) throws(MediaError) -> Bool {
+        state.withLock { $0.settings.set(setting, value) }
+        arrange()
+        return true
+    }
+
+    private func remove(_ number: Int) {
+        state.withLock { $0.inputs.removeAll { $0 == number } }
+        arrange()
+    }
+
+    private func arrange() {
+        // Under the lock, so that two changes cannot leave a mixture.
+        state.withLock { state in
+            for (number, place) in MixerLayout.places(of: state.inputs, state.settings) {
+                guard let pad = pads[number] else { continue }
+                pad.set("xpos", place.x)
+                pad.set("ypos", place.y)
+                pad.set("width", place.width)
+                pad.set("height", place.height)
+                pad.set("zorder", place.depth)
+                // 1 is keep-aspect-ratio: nobody is squeezed.
+                pad.set("sizing-policy", 1)
+            }
+        }
+    }
+}
+
+extension MixerLayout.Settings {
+    fileprivate mutating func set(_ name: String, _ value: SettingValue) {
+        switch name {
+        case "layout": isGrid = value.text == "grid"
+        case "main": main = value.integer ?? main
+        case "corner": corner = value.text ?? corner
+        case "inset": inset = value.number ?? inset
+        case "margin": margin = value.integer ?? margin
+        default: break
+        }
+    }
+}

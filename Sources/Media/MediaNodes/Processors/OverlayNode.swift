@@ -1,0 +1,144 @@
+package import GStreamerKit
+package import MediaGraph
+
+/// Writes text, the time or an image over pictures, in place.
+package final class OverlayNode: NodeType, RunningNode {
+    package static let kind = NodeKind.overlay
+
+    package let name: String
+    private let instance: NodeInstance
+
+    private init(_ instance: NodeInstance) {
+        name = instance.name
+        self.instance = instance
+    }
+
+    /// A property of one of the node's elements.
+    private struct Property {
+        let element: String
+        let name: String
+        let value: SettingValue
+
+        init(_ element: String, _ name: String, _ value: SettingValue) {
+            self.element = element
+            self.name = name
+            self.value = value
+        }
+    }
+
+    package static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
+        var plan = NodePlan(request.node)
+        // Always there, so that text can be set while pictures pass; without text it does nothing.
+        var elements = [("text", "textoverlay")]
+        if !request.text("clock").isEmpty { elements.append(("clock", "clockoverlay")) }
+        if !request.text("image").isEmpty { elements.append(("image", "gdkpixbufoverlay")) }
+        for (name, factory) in elements {
+            try request.environment.require(factory)
+            var properties: [String: SettingValue] = name == "text" ? ["wait-text": false] : [:]
+            for contract in kind.settings {
+                guard let value = request.node.setting(contract.name, of: kind) else { continue }
+                for property in try Self.properties(contract.name, value, of: request.name)
+                where property.element == name {
+                    properties[property.name] = property.value
+                }
+            }
+            plan.add(factory, as: name, properties)
+        }
+        plan.addFilter(RawFormat.video, as: "format")
+        // The overlays for text have an input for subtitles too.
+        let inputs = elements.map { ElementPad($0, $1 == "gdkpixbufoverlay" ? nil : "video_sink") }
+        for (element, next) in zip(elements, inputs.dropFirst()) { plan.link(ElementPad(element.0), next) }
+        plan.link(elements.last?.0 ?? "text", "format")
+        plan.inputs["in"] = inputs[0]
+        plan.outputs["out"] = ElementPad("format")
+        plan.formats["out"] = request.input("in") ?? .rawVideo()
+        if request.sharedInputs.contains("in") {
+            plan.notes.append("pictures go to others too, so each is copied before it is written on")
+        }
+        return plan
+    }
+
+    package static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {
+        OverlayNode(instance)
+    }
+
+    package func set(_ setting: String, to value: SettingValue) throws(MediaError) -> Bool {
+        let properties = try Self.properties(setting, value, of: name)
+        let present = properties.filter { instance.has($0.element) }
+        guard !present.isEmpty else {
+            throw MediaError(
+                code: MediaError.Code.settingUnusable,
+                message:
+                    "\"\(name)\" shows no \(properties.first?.element ?? setting), so its \(setting) cannot be changed; "
+                    + "start it with one.")
+        }
+        for property in present { instance.element(property.element).set(property.name, PropertyValue(property.value)) }
+        return true
+    }
+
+    package func explain(_ failure: PipelineFailure, missing: String?) -> MediaError? {
+        guard failure.path.first == "\(name).image" else { return nil }
+        let path = instance.setting("image")?.text ?? ""
+        return MediaError(
+            code: MediaError.Code.fileUnreadable,
+            message: "\"\(name)\" cannot read the image \(path): give a PNG or JPEG file that exists.",
+            cause: failure.message)
+    }
+
+    // MARK: Settings and properties
+
+    private static func properties(
+        _ setting: String, _ value: SettingValue, of name: String
+    ) throws(MediaError) -> [Property] {
+        switch setting {
+        case "text": return [Property("text", "text", plain(value))]
+        case "position": return alignment(value, of: "text")
+        case "clock-position": return alignment(value, of: "clock")
+        case "x": return [Property("text", "deltax", value)]
+        case "y": return [Property("text", "deltay", value)]
+        case "font-size":
+            let font = SettingValue.text("Sans \(value.integer ?? 18)")
+            return [Property("text", "font-desc", font), Property("clock", "font-desc", font)]
+        case "color":
+            guard let color = color(value.text ?? "") else {
+                throw MediaError(
+                    code: MediaError.Code.settingUnusable,
+                    message:
+                        "\"\(name)\": the color \(value) is none; write red, green and blue as #rrggbb, such as #ffcc00."
+                )
+            }
+            return [Property("text", "color", .integer(color)), Property("clock", "color", .integer(color))]
+        case "shaded":
+            return [Property("text", "shaded-background", value), Property("clock", "shaded-background", value)]
+        case "clock": return [Property("clock", "time-format", plain(value))]
+        case "image": return [Property("image", "location", value)]
+        case "image-x": return [Property("image", "offset-x", value)]
+        case "image-y": return [Property("image", "offset-y", value)]
+        case "image-width": return [Property("image", "overlay-width", value)]
+        case "image-height": return [Property("image", "overlay-height", value)]
+        case "image-opacity": return [Property("image", "alpha", value)]
+        default: preconditionFailure("an overlay has no setting \(setting)")
+        }
+    }
+
+    /// The elements take text for Pango's markup.
+    private static func plain(_ value: SettingValue) -> SettingValue {
+        let escapes: [Character: String] = ["&": "&amp;", "<": "&lt;", ">": "&gt;"]
+        return .text((value.text ?? "").map { escapes[$0] ?? String($0) }.joined())
+    }
+
+    private static func alignment(_ value: SettingValue, of element: String) -> [Property] {
+        let position = value.text ?? ""
+        let across = position.hasSuffix("left") ? "left" : position.hasSuffix("right") ? "right" : "center"
+        let down = position.hasPrefix("top") ? "top" : position.hasPrefix("bottom") ? "bottom" : "center"
+        return [Property(element, "halignment", .text(across)), Property(element, "valignment", .text(down))]
+    }
+
+    /// Opaque, as alpha, red, green and blue from the highest byte down.
+    private static func color(_ text: String) -> Int? {
+        guard text.count == 7, text.first == "#", let value = Int(text.dropFirst(), radix: 16), value >= 0 else {
+            return nil
+        }
+        return 0xff00_0000 | value
+    }
+}

@@ -1,0 +1,125 @@
+import Glibc
+
+/// A stretch of 8 ms of sound as 32 bits: which of 32 bands between 190 and 2,200 Hz are louder than they usually are.
+///
+/// Two recordings of the same sound agree in most bits, whatever the loudness and the room; unrelated ones in half.
+struct SpectrumWord: Sendable {
+    /// Counts stretches of 8 ms since running time 0.
+    let number: Int
+    let bits: UInt32
+    /// Whether there is something to compare: noise below speech level says nothing.
+    let isLoud: Bool
+}
+
+/// Cuts sound into stretches of 8 ms on one time line and describes each as a `SpectrumWord`.
+///
+/// Takes interleaved signed 16-bit stereo at 48 kHz; works at 8 kHz.
+struct SpectrumReader {
+    /// One word lasts so long.
+    static let secondsPerWord = Double(hop) / Double(rate)
+
+    private static let rate = 8_000
+    private static let decimation = 6
+    private static let hop = 64
+    private static let window = 128
+    private static let firstBand = 3
+    private static let bandCount = 32
+    /// How many words the usual loudness of a band is taken over.
+    private static let memory: Float = 64
+    /// Mean magnitude of the bands above which sound counts as loud: about -55 dBFS of speech.
+    private static let loud: Float = 30
+    /// A buffer that is this far from where the last one ended begins the time line anew, in samples at 8 kHz.
+    private static let tolerance = rate / 50
+
+    private let transform = FourierTransform(size: window)
+    private let shape: [Float] = (0..<window).map { index in
+        0.5 - 0.5 * cos(2 * .pi * Float(index) / Float(window))
+    }
+    /// The newest samples; the last `window` of them are looked at after each hop.
+    private var samples: [Float] = []
+    /// Where on the time line the next sample stands, in samples at 8 kHz; nil before the first.
+    private var position: Int?
+    private var usual = [Float](repeating: 0, count: bandCount)
+    private var wordCount = 0
+
+    /// Reads a buffer that begins at `time` (nanoseconds of running time) and calls `body` for each word in it.
+    mutating func read(_ bytes: RawSpan, at time: UInt64, _ body: (SpectrumWord) -> Void) {
+        let start = Int(time / 1000) * Self.rate / 1_000_000
+        if position.map({ abs($0 - start) > Self.tolerance }) ?? true {
+            position = start
+            samples.removeAll(keepingCapacity: true)
+        }
+        let moments = Self.decimation
+        let step = 4 * moments
+        // What is left over of a buffer whose length is no multiple of 6 moments is too short to matter.
+        for offset in stride(from: 0, through: bytes.byteCount - step, by: step) {
+            var sum: Int32 = 0
+            for index in 0..<2 * moments {
+                sum += Int32(bytes.unsafeLoadUnaligned(fromByteOffset: offset + 2 * index, as: Int16.self))
+            }
+            samples.append(Float(sum) / Float(2 * moments))
+            guard let next = position.map({ $0 + 1 }) else { return }
+            position = next
+            guard next % Self.hop == 0, samples.count >= Self.window else { continue }
+            samples.removeFirst(samples.count - Self.window)
+            body(describe(number: next / Self.hop))
+        }
+    }
+
+    private mutating func describe(number: Int) -> SpectrumWord {
+        let magnitudes = transform.magnitudes(of: zip(samples, shape).map { $0 * $1 })
+        var bits: UInt32 = 0
+        var sum: Float = 0
+        // The first words count fully, so that the mean is one from the start.
+        let weight = max(1 / Self.memory, 1 / Float(wordCount + 1))
+        for band in 0..<Self.bandCount {
+            let magnitude = magnitudes[Self.firstBand + band]
+            if magnitude > usual[band] { bits |= 1 << UInt32(band) }
+            usual[band] += (magnitude - usual[band]) * weight
+            sum += magnitude
+        }
+        wordCount += 1
+        return SpectrumWord(number: number, bits: bits, isLoud: sum / Float(Self.bandCount) > Self.loud)
+    }
+}
+
+/// The discrete Fourier transform of real numbers, for a size that is a power of two.
+struct FourierTransform: Sendable {
+    private let size: Int
+    private let cosines: [Float]
+    private let sines: [Float]
+    private let reversed: [Int]
+
+    init(size: Int) {
+        precondition(size > 1 && size & (size - 1) == 0, "\(size) is no power of two")
+        self.size = size
+        cosines = (0..<size / 2).map { cos(2 * .pi * Float($0) / Float(size)) }
+        sines = (0..<size / 2).map { -sin(2 * .pi * Float($0) / Float(size)) }
+        let bits = size.trailingZeroBitCount
+        reversed = (0..<size).map { index in
+            (0..<bits).reduce(0) { $0 << 1 | index >> $1 & 1 }
+        }
+    }
+
+    /// Magnitudes from 0 Hz to half the sample rate.
+    func magnitudes(of samples: [Float]) -> [Float] {
+        precondition(samples.count == size)
+        var real = reversed.map { samples[$0] }
+        var imaginary = [Float](repeating: 0, count: size)
+        var half = 1
+        while half < size {
+            for start in stride(from: 0, to: size, by: 2 * half) {
+                for index in 0..<half {
+                    let turn = index * (size / (2 * half))
+                    let (low, high) = (start + index, start + index + half)
+                    let re = real[high] * cosines[turn] - imaginary[high] * sines[turn]
+                    let im = real[high] * sines[turn] + imaginary[high] * cosines[turn]
+                    (real[high], imaginary[high]) = (real[low] - re, imaginary[low] - im)
+                    (real[low], imaginary[low]) = (real[low] + re, imaginary[low] + im)
+                }
+            }
+            half *= 2
+        }
+        return (0...size / 2).map { (real[$0] * real[$0] + imaginary[$0] * imaginary[$0]).squareRoot() }
+    }
+}

@@ -1,0 +1,202 @@
+import Dispatch
+import MediaGraph
+import Synchronization
+import Testing
+
+@testable import MediaNodes
+
+extension MediaNodesTests {
+    @Suite struct MixerTests {
+        /// Two test patterns into a mixer; `first` is watched beside it too.
+        private func two(
+            _ mixer: Node, firstFrames: Int = 0, secondFrames: Int = 0, secondRate: Double = 30,
+            secondSize: (Int, Int) = (640, 480), behindSecond: Node? = nil
+        ) -> MediaGraph {
+            MediaGraph {
+                Chain {
+                    Node.testPattern("first", frames: firstFrames)
+                    Tee { Node.frames("direct") }
+                    mixer
+                    Node.frames("view")
+                }
+                Chain {
+                    Node.testPattern(
+                        "second", width: secondSize.0, height: secondSize.1, framesPerSecond: secondRate,
+                        frames: secondFrames)
+                    if let behindSecond { behindSecond }
+                    Join(mixer.name)
+                }
+            }
+        }
+
+        private let grid = Node.mixer(layout: "grid", width: 1280, height: 480)
+
+        @Test("A grid shows each input in its own place, at the sizes and rates that they come in")
+        func grid() async throws {
+            let watched = try Watched(two(grid, secondRate: 15))
+            try await watched.pipeline.start()
+            await eventually("pictures of both") { watched.pictures().count >= 90 }
+            await watched.pipeline.stop()
+            #expect(watched.failure == nil)
+            let pictures = watched.pictures().dropFirst(30)
+            #expect(pictures.allSatisfy { $0.width == 1280 && $0.height == 480 })
+            let left = pictures.compactMap { $0.number(x: 0, y: 0, width: 640, height: 480) }
+            let right = pictures.compactMap { $0.number(x: 640, y: 0, width: 640, height: 480) }
+            #expect(left.count == pictures.count && right.count == pictures.count)
+            // 30 pictures a second on the left, each shown once; 15 on the right, each shown twice.
+            #expect(Double(Set(left).count) > Double(left.count) * 0.9)
+            #expect(abs(Double(right.count) / Double(Set(right).count) - 2) < 0.3)
+            // The rate of the faster input is that of the mixture.
+            #expect(watched.pipeline.plan.node("mixer")?.formats["out"]?.framesPerSecond == 30)
+        }
+
+        @Test("A mixer holds a picture up for one frame of its own at most")
+        func latency() async throws {
+            let watched = try Watched(two(grid))
+            try await watched.pipeline.start()
+            await eventually("pictures of both") { watched.pictures().count >= 90 }
+            await watched.pipeline.stop()
+            var direct: [UInt32: MediaTime] = [:]
+            for picture in watched.pictures("direct") { direct[picture.number ?? 0] = picture.handedOver }
+            var seen: Set<UInt32> = []
+            let added = watched.pictures().dropFirst(10).compactMap { picture -> Double? in
+                guard let number = picture.number(x: 0, y: 0, width: 640, height: 480),
+                    seen.insert(number).inserted, let before = direct[number]
+                else { return nil }
+                return picture.handedOver.milliseconds(since: before)
+            }
+            let median = try #require(added.median)
+            #expect(median < 34, "a picture waits \(median) ms")
+            #expect(watched.pipeline.plan.node("mixer")?.latency ?? 1 < 0.034)
+        }
+
+        @Test("An input that ends leaves the whole picture to the other, which loses nothing")
+        func endingInput() async throws {
+            let watched = try Watched(two(grid, firstFrames: 90, secondFrames: 30))
+            try await watched.pipeline.start()
+            await eventually("the end of both") { watched.hasEnded }
+            await watched.pipeline.stop()
+            #expect(watched.failure == nil)
+            // Alone, the first fills 1280x480 as far as its shape allows: its left edge moves to the middle's left.
+            let alone = watched.pictures().suffix(20)
+            #expect(alone.allSatisfy { $0.number(x: 320, y: 0, width: 640, height: 480) != nil })
+            let numbers = watched.pictures().compactMap {
+                $0.number(x: 0, y: 0, width: 640, height: 480) ?? $0.number(x: 320, y: 0, width: 640, height: 480)
+            }
+            #expect(Set(numbers).count >= 88, "\(Set(numbers).count) of 90 pictures were shown")
+            #expect(numbers == numbers.sorted())
+        }
+
+        @Test("An input that stalls costs the others no picture; it goes on where it is")
+        func stallingInput() async throws {
+            let isHeld = Flag()
+            let release = DispatchSemaphore(value: 0)
+            let watched = try Watched(two(grid, behindSecond: .frameFunction("hold"))) { bindings in
+                bindings.frameFunctions["hold"] = { _ in
+                    if isHeld.value { release.wait() }
+                }
+            }
+            try await watched.pipeline.start()
+            func right() -> UInt32 {
+                watched.pictures().last?.number(x: 640, y: 0, width: 640, height: 480) ?? 0
+            }
+            await eventually("pictures of both") { right() > 10 }
+            let before = watched.pictures().count
+            _ = isHeld.exchange(true)
+            await eventually("two seconds without the second") { watched.pictures().count >= before + 60 }
+            let during = watched.pictures()[(before + 5)...]
+            let left = during.compactMap { $0.number(x: 0, y: 0, width: 640, height: 480) }
+            #expect(zip(left, left.dropFirst()).allSatisfy { $1 == $0 + 1 })
+            // What it showed last stays.
+            #expect(Set(during.compactMap { $0.number(x: 640, y: 0, width: 640, height: 480) }).count == 1)
+            _ = isHeld.exchange(false)
+            release.signal()
+            let held = right()
+            await eventually("the second to go on") { right() > held + 5 }
+            await watched.pipeline.stop()
+            #expect(watched.failure == nil)
+        }
+
+        @Test("Layout, corner and main input change while pictures pass")
+        func changeLayout() async throws {
+            let watched = try Watched(two(.mixer(), secondSize: (320, 240)))
+            try await watched.pipeline.start()
+            let plan = watched.pipeline.plan.node("mixer")
+            #expect(plan?.formats["out"] == .rawVideo(width: 640, height: 480, framesPerSecond: 30))
+            await eventually("the first to fill the picture") { watched.pictures().last?.number != nil }
+            // As large as it comes in, the second's number can be read.
+            try await watched.set("mixer", "inset", 0.5)
+            func second(_ x: Int, _ y: Int) -> Bool {
+                watched.pictures().last?.number(x: x, y: y, width: 320, height: 240) != nil
+            }
+            await eventually("the second at the bottom right") { second(640 - 16 - 320, 480 - 16 - 240) }
+            try await watched.set("mixer", "corner", "bottom-left")
+            await eventually("the second at the bottom left") { second(16, 480 - 16 - 240) }
+            try await watched.set("mixer", "margin", 0)
+            await eventually("the second in the very corner") { second(0, 240) }
+            try await watched.set("mixer", "layout", "grid")
+            // Half the width for each; the second's 320x240 fits as it is, in the middle.
+            await eventually("the second beside the first") { second(320, 120) }
+            await watched.pipeline.stop()
+            #expect(watched.failure == nil)
+        }
+
+        @Test("Places do not overlap in a grid; small pictures stay inside and on top")
+        func places() {
+            for count in 1...12 {
+                let inputs = Array(1...count)
+                var settings = MixerLayout.Settings(isGrid: true, width: 1280, height: 720)
+                let tiles = MixerLayout.places(of: inputs, settings)
+                #expect(tiles.count == count)
+                #expect(Set(tiles.values.map { "\($0.x),\($0.y)" }).count == count)
+                settings.isGrid = false
+                let places = MixerLayout.places(of: inputs, settings)
+                #expect(places[1] == MixerLayout.Place(width: 1280, height: 720))
+                let small = places.filter { $0.key != 1 }.values.sorted { $0.x < $1.x }
+                #expect(small.allSatisfy { $0.x >= 0 && $0.x + $0.width <= 1280 && $0.depth > 0 })
+                #expect(zip(small, small.dropFirst()).allSatisfy { $0.x + $0.width <= $1.x })
+                #expect(small.allSatisfy { $0.x % 2 == 0 && $0.y % 2 == 0 && $0.width % 2 == 0 && $0.height % 2 == 0 })
+            }
+            // The main input has ended: the first that is there fills the picture.
+            var settings = MixerLayout.Settings(width: 640, height: 480)
+            settings.main = 3
+            #expect(MixerLayout.places(of: [1, 2, 3], settings)[3]?.width == 640)
+            #expect(MixerLayout.places(of: [1, 2], settings)[1]?.width == 640)
+        }
+
+        // MARK: Sound
+
+        @Test("Two sounds add up; the sound goes on without a gap when one of them ends")
+        func audioMixer() async throws {
+            let graph = MediaGraph {
+                Chain { Node.testPattern("first", frames: 90) }
+                Chain(from: "first", port: "audio") {
+                    Node.audioMixer("mix")
+                    Node.level(interval: 0.05)
+                    Node.sound("ear")
+                }
+                Chain(from: "first", port: "video") { Node("null") }
+                Chain { Node.testPattern("second", frames: 30) }
+                Chain(from: "second", port: "audio") { Join("mix") }
+                Chain(from: "second", port: "video") { Node("null", name: "null-2") }
+            }
+            let watched = try Watched(graph)
+            try await watched.pipeline.start()
+            await eventually("the end of both") { watched.hasEnded }
+            await watched.pipeline.stop()
+            #expect(watched.failure == nil)
+            let sound = watched.sound()
+            let seconds = sound.map(\.seconds).reduce(0, +)
+            #expect(abs(seconds - 3) < 0.15, "\(seconds) s of sound")
+            let steps = zip(sound, sound.dropFirst()).map { $1.captureTime.seconds(since: $0.captureTime) - $0.seconds }
+            #expect(steps.allSatisfy { abs($0) < 0.001 }, "the largest gap is \(steps.max() ?? 0) s")
+            // Two equal tones are at most 6 dB louder than one; between beeps, from the second that both last.
+            func loudness(_ range: ClosedRange<Double>) -> Double {
+                let start = sound.first?.captureTime ?? MediaTime(nanoseconds: 0)
+                let chosen = sound.filter { range.contains($0.captureTime.seconds(since: start)) }
+                return chosen.map(\.level).max() ?? -120
+            }
+            #expect(loudness(0.4...0.8) > loudness(2.4...2.8) + 3)
+        }
+    }
+}

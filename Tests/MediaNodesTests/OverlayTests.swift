@@ -1,0 +1,94 @@
+import GStreamerKit
+import MediaGraph
+import MediaNodes
+import Testing
+
+extension MediaNodesTests {
+    @Suite struct OverlayTests {
+        /// A red picture of 64x64 as a PNG file.
+        private func redImage(in folder: TemporaryFolder) throws -> String {
+            let picture = VideoBuffer(
+                width: 64, height: 64, luma: [UInt8](repeating: 235, count: 64 * 64),
+                chromaBlue: [UInt8](repeating: 128, count: 32 * 32),
+                chromaRed: [UInt8](repeating: 128, count: 32 * 32))
+            let path = folder.path + "/white.png"
+            writeFile(try ImageEncoder.png(of: picture), to: path)
+            return path
+        }
+
+        @Test("Text and its place change while pictures pass; without text a picture is as it was")
+        func text() async throws {
+            let watched = try Watched(
+                chain(.testPattern("pattern"), .overlay(position: "bottom-left"), .frames("view")))
+            try await watched.pipeline.start()
+            func bright(_ y: Int) -> Int {
+                watched.pictures().last?.brightSamples(x: 0, y: y, width: 640, height: 120) ?? 0
+            }
+            await eventually("pictures") { watched.pictures().count > 5 }
+            #expect(bright(360) == 0)
+            try await watched.set("overlay", "text", "Camera 1 & <2>")
+            await eventually("text at the bottom") { bright(360) > 100 }
+            try await watched.set("overlay", "position", "center")
+            await eventually("text in the middle") { bright(360) == 0 && bright(180) > 100 }
+            let small = bright(180)
+            try await watched.set("overlay", "font-size", 40)
+            await eventually("larger letters") { bright(180) > 2 * small }
+            try await watched.set("overlay", "y", 180)
+            await eventually("text further down") { bright(180) == 0 && bright(360) > 100 }
+            try await watched.set("overlay", "color", "#000000")
+            await eventually("black letters") { bright(360) == 0 }
+            try await watched.set("overlay", "color", "#ffffff")
+            try await watched.set("overlay", "text", "")
+            await eventually("no text") { bright(360) == 0 && bright(180) == 0 }
+            await watched.pipeline.stop()
+            #expect(watched.failure == nil)
+        }
+
+        @Test("Clock and image stand where they are asked to, and the image moves while pictures pass")
+        func clockAndImage() async throws {
+            let folder = TemporaryFolder()
+            let image = try redImage(in: folder)
+            var overlay = Node.overlay(clock: "%H:%M:%S", image: image)
+            overlay.settings["image-x"] = 100
+            overlay.settings["image-y"] = 200
+            let watched = try Watched(chain(.testPattern("pattern"), overlay, .frames("view")))
+            try await watched.pipeline.start()
+            func bright(x: Int, y: Int) -> Int {
+                watched.pictures().last?.brightSamples(x: x, y: y, width: 64, height: 64) ?? 0
+            }
+            await eventually("the image") { bright(x: 100, y: 200) > 4000 }
+            let clock = watched.pictures().last?.brightSamples(x: 400, y: 0, width: 240, height: 80) ?? 0
+            #expect(clock > 100)
+            try await watched.set("overlay", "image-x", 400)
+            await eventually("the image further right") { bright(x: 400, y: 200) > 4000 && bright(x: 100, y: 200) == 0 }
+            await watched.pipeline.stop()
+            #expect(watched.failure == nil)
+        }
+
+        @Test("An image that cannot be read is an error that names the node and the file")
+        func missingImage() async throws {
+            let watched = try Watched(
+                chain(.testPattern("pattern"), .overlay(image: "/nowhere/logo.png"), .frames("view")))
+            var failure: MediaError?
+            do throws(MediaError) {
+                try await watched.pipeline.start()
+                await eventually("the failure") { watched.failure != nil }
+                failure = watched.failure
+            } catch {
+                failure = error
+            }
+            await watched.pipeline.stop()
+            #expect(failure?.code == MediaError.Code.fileUnreadable)
+            #expect(failure?.message.contains("/nowhere/logo.png") == true)
+            #expect(failure?.message.contains("\"overlay\"") == true)
+        }
+
+        @Test("What an overlay was not started with cannot be changed, and the error says so")
+        func absentPart() async throws {
+            let watched = try Watched(chain(.testPattern("pattern"), .overlay(), .frames("view")))
+            let error = await #expect(throws: MediaError.self) { try await watched.set("overlay", "image-x", 5) }
+            #expect(error?.code == MediaError.Code.settingUnusable)
+            #expect(error?.message.contains("shows no image") == true)
+        }
+    }
+}

@@ -1,0 +1,135 @@
+import MediaGraph
+import MediaNodes
+import Synchronization
+import Testing
+
+extension MediaNodesTests {
+    @Suite struct ProcessorTests {
+        /// Runs the test pattern through nodes until it ends, and says what came out.
+        private func run(
+            _ nodes: Node..., frames: Int = 20, width: Int = 640, height: Int = 480, framesPerSecond: Double = 30
+        ) async throws -> (pictures: [Picture], plan: GraphPlan) {
+            let pattern = Node.testPattern(
+                "pattern", width: width, height: height, framesPerSecond: framesPerSecond, frames: frames)
+            let graph = MediaGraph {
+                Chain {
+                    pattern
+                    for node in nodes { node }
+                    Node.frames("view")
+                }
+            }
+            let watched = try Watched(graph)
+            try await watched.pipeline.start()
+            await eventually("the pattern to end") { watched.hasEnded }
+            await watched.pipeline.stop()
+            #expect(watched.failure == nil)
+            return (watched.pictures(), watched.pipeline.plan)
+        }
+
+        @Test("A scaled picture has the size asked for, and every frame comes through")
+        func scale() async throws {
+            let (pictures, plan) = try await run(Node("scale", settings: ["width": 320]))
+            #expect(pictures.allSatisfy { $0.width == 320 && $0.height == 240 })
+            #expect(pictures.map(\.number) == (0..<20).map { UInt32($0) })
+            #expect(plan.node("scale")?.formats["out"]?.height == 240)
+        }
+
+        @Test("A crop cuts off what it says, and the plan knows the size that is left")
+        func crop() async throws {
+            let (pictures, plan) = try await run(Node("crop", settings: ["right": 100, "bottom": 60]))
+            #expect(pictures.allSatisfy { $0.width == 540 && $0.height == 420 })
+            #expect(plan.node("crop")?.formats["out"]?.width == 540)
+            // The strip of the frame number is narrower in a narrower picture, so that it cannot be read; its first
+            // block is where it was.
+            #expect(pictures.first?.luma(x: 4, y: 4, width: 8, height: 8).allSatisfy { $0 == 16 } == true)
+        }
+
+        @Test("A crop to a shape keeps the middle")
+        func cropToShape() async throws {
+            let (pictures, plan) = try await run(Node("crop", settings: ["shape": "1:1"]))
+            #expect(pictures.allSatisfy { $0.width == 480 && $0.height == 480 })
+            #expect(plan.node("crop")?.formats["out"] == .rawVideo(width: 480, height: 480, framesPerSecond: 30))
+        }
+
+        @Test(
+            "A picture mirrored once cannot be read, mirrored twice it is as it was",
+            arguments: ["horizontal", "vertical"])
+        func mirror(_ direction: String) async throws {
+            let settings: [String: SettingValue] = ["direction": .text(direction)]
+            let once = try await run(Node("mirror", settings: settings), frames: 5).pictures
+            #expect(once.count == 5 && once.allSatisfy { $0.number == nil })
+            let twice = try await run(
+                Node("mirror", settings: settings), Node("mirror", name: "again", settings: settings), frames: 5
+            ).pictures
+            #expect(twice.map(\.number) == [0, 1, 2, 3, 4])
+        }
+
+        @Test("Turning by 90 degrees swaps width and height; 90 and 270 together change nothing")
+        func rotate() async throws {
+            let (turned, plan) = try await run(Node("rotate", settings: ["degrees": 90]), frames: 5)
+            #expect(turned.allSatisfy { $0.width == 480 && $0.height == 640 })
+            #expect(plan.node("rotate")?.formats["out"] == .rawVideo(width: 480, height: 640, framesPerSecond: 30))
+            // What was at the top left is at the top right now: the first block of the number is black.
+            #expect(turned.first?.luma(x: 468, y: 4, width: 8, height: 8).allSatisfy { $0 == 16 } == true)
+            let back = try await run(
+                Node("rotate", settings: ["degrees": 90]), Node("rotate", name: "back", settings: ["degrees": 270]),
+                frames: 5
+            ).pictures
+            #expect(back.map(\.number) == [0, 1, 2, 3, 4])
+        }
+
+        @Test("A lower rate leaves pictures out at once; a higher one repeats them, and the plan says at what latency")
+        func rate() async throws {
+            let (fewer, plan) = try await run(Node("rate", settings: ["fps": 15]), frames: 30)
+            let numbers = fewer.compactMap(\.number)
+            #expect((14...16).contains(numbers.count))
+            #expect(zip(numbers, numbers.dropFirst()).allSatisfy { $1 - $0 == 2 })
+            #expect(plan.node("rate")?.latency == 0)
+            let wait = fewer.map { $0.handedOver.seconds(since: $0.captureTime) }.median ?? 1
+            #expect(wait < 0.02)
+            let (more, slower) = try await run(
+                Node("rate", settings: ["fps": 30]), frames: 15, framesPerSecond: 15)
+            #expect((28...31).contains(more.count))
+            #expect(abs((slower.node("rate")?.latency ?? 0) - 1.0 / 15) < 0.001)
+        }
+
+        @Test("A setting that cannot be used is refused before anything runs, in words that name the node")
+        func unusableSettings() {
+            let wrong: [(Node, String)] = [
+                (Node("crop", settings: ["left": 400, "right": 300]), "leave nothing"),
+                (Node("crop", settings: ["shape": "wide"]), "16:9"),
+                (Node("crop", settings: ["shape": "16:9", "left": 2]), "give one of them"),
+                (Node("rotate", settings: ["degrees": 45]), "0, 90, 180 or 270"),
+                (Node("overlay", settings: ["color": "red"]), "#rrggbb"),
+            ]
+            for (node, words) in wrong {
+                let graph = chain(.testPattern("pattern"), node, .frames("view"))
+                let error = #expect(throws: MediaError.self) { try Watched(graph) }
+                #expect(error?.code == MediaError.Code.settingUnusable)
+                #expect(error?.message.contains(words) == true, "\(error?.message ?? "")")
+                #expect(error?.message.contains("\"\(node.name)\"") == true)
+            }
+        }
+
+        @Test("A direction changed while pictures pass holds from the next picture on")
+        func changeWhileRunning() async throws {
+            let watched = try Watched(
+                chain(
+                    .testPattern("pattern"), Node("mirror", settings: ["direction": "none"]),
+                    Node("rotate", settings: ["degrees": 0]),
+                    .frames("view")))
+            try await watched.pipeline.start()
+            await eventually("pictures as they are") { watched.pictures().contains { $0.number != nil } }
+            try await watched.set("mirror", "direction", "horizontal")
+            await eventually("a mirrored picture") { watched.pictures().last?.number == nil }
+            try await watched.set("mirror", "direction", "none")
+            await eventually("a picture as it is") { watched.pictures().last?.number != nil }
+            try await watched.set("rotate", "degrees", 90)
+            await eventually("a picture that stands upright") { watched.pictures().last?.height == 640 }
+            let error = await #expect(throws: MediaError.self) { try await watched.set("rotate", "degrees", 45) }
+            #expect(error?.code == MediaError.Code.settingUnusable)
+            await watched.pipeline.stop()
+            #expect(watched.failure == nil)
+        }
+    }
+}
