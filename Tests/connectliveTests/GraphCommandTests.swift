@@ -129,16 +129,13 @@ import Testing
     @Test func `graph prints a picture that is well-formed and names every node, port, format and branch`() throws {
         let result = try run(["graph", "graph.yaml", "--format", "svg"])
         #expect(result.status == 0, "\(result.error)")
-        let document = XMLParser(data: Data(result.output.utf8))
-        let texts = Texts()
-        document.delegate = texts
-        #expect(document.parse(), "\(String(describing: document.parserError))")
+        let found = Texts.found(in: result.output)
         for word in [
             "Test picture with a preview", "test-pattern", "window", "encoder", "vp8-encoder", "video", "audio",
             "raw video",
             "raw audio", "VP8", "preview", ", optional", "CAPTURER", "320 × 240", "500 kbit/s",
         ] {
-            #expect(texts.found.contains(word), "no \(word)")
+            #expect(found.contains(word), "no \(word)")
         }
     }
 
@@ -270,9 +267,21 @@ func pipelines() throws -> [String] {
 }
 
 /// The texts of an XML document.
-private final class Texts: NSObject, XMLParserDelegate {
-    var found: Set<String> = []
+final class Texts: NSObject, XMLParserDelegate {
+    private var found: Set<String> = []
     private var text = ""
+
+    /// Empty, and the test failed, where the document is not well-formed.
+    static func found(in document: String) -> Set<String> {
+        let texts = Texts()
+        let parser = XMLParser(data: Data(document.utf8))
+        parser.delegate = texts
+        guard parser.parse() else {
+            Issue.record("\(String(describing: parser.parserError))")
+            return []
+        }
+        return texts.found
+    }
 
     func parser(_ parser: XMLParser, foundCharacters string: String) { text += string }
 

@@ -3,10 +3,11 @@ internal import Foundation
 internal import GraphFile
 internal import MediaGraph
 internal import MediaNodes
+internal import RoomClient
 
 /// The kinds of nodes that a graph on the command line may be made of.
 enum KnownNodes {
-    static var catalogue: any NodeCatalogue { NodeRegistry.builtIn }
+    static var catalogue: any NodeCatalogue { RoomNodes.registry }
 }
 
 /// `NAME=VALUE`.

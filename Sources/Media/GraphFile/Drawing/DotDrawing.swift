@@ -109,29 +109,30 @@ private struct DotDrawing {
         let outputs = ports(graph.links(outOf: node.name).map(\.from.port), of: kind?.outputs, "RIGHT")
         let style = node.isOptional ? "ROUNDED,DASHED" : "ROUNDED"
         return "\(node.name.dotName) [tooltip=\(caption.title.dotName), label=<<TABLE BORDER=\"1\" STYLE=\"\(style)\" "
-            + "COLOR=\"\(palette.frame)\" BGCOLOR=\"\(palette.fill)\" CELLBORDER=\"0\" CELLSPACING=\"0\" CELLPADDING=\"5\">"
-            + "<TR>\(inputs)<TD>\(text)</TD>\(outputs)</TR></TABLE>>]"
+            + "COLOR=\"\(palette.frame)\" BGCOLOR=\"\(palette.fill)\" CELLBORDER=\"0\" CELLSPACING=\"0\" CELLPADDING=\"0\">"
+            + "<TR>\(inputs)<TD CELLPADDING=\"6\">\(text)</TD>\(outputs)</TR></TABLE>>]"
     }
 
     /// A column with the ports' names where there are several; one port needs no name.
     private func ports(_ used: [String], of contract: [Port]?, _ side: String) -> String {
-        let names = portNames(used)
-        guard names.count > 1 || (contract?.count ?? 0) > 1 || contract?.first?.isRepeated == true, !names.isEmpty
-        else {
-            return ""
-        }
+        let names = portNames(used, contract ?? [])
+        let isPlain = contract?.count == 1 && contract?.first?.isRepeated == false
+        guard !names.isEmpty, names.count > 1 || !isPlain else { return "" }
         let rows = names.map {
             "<TR><TD PORT=\($0.dotName.attribute) ALIGN=\"\(side)\"><FONT POINT-SIZE=\"9\" COLOR=\"\(Self.faint)\">\($0.escaped)"
                 + "</FONT></TD></TR>"
         }
         return
-            "<TD><TABLE BORDER=\"0\" CELLBORDER=\"0\" CELLSPACING=\"0\" CELLPADDING=\"3\">\(rows.joined())</TABLE></TD>"
+            "<TD><TABLE BORDER=\"0\" CELLBORDER=\"0\" CELLSPACING=\"0\" CELLPADDING=\"5\">\(rows.joined())</TABLE></TD>"
     }
 
-    private func portNames(_ used: [String]) -> [String] {
+    /// In the order of the contract; numbered ports in that of their numbers.
+    private func portNames(_ used: [String], _ contract: [Port]) -> [String] {
         var seen: Set<String> = []
-        return used.filter { !$0.isEmpty && seen.insert($0).inserted }
-            .sorted { ($0.count, $0) < ($1.count, $1) }
+        return used.filter { !$0.isEmpty && seen.insert($0).inserted }.sorted { left, right in
+            let places = [left, right].map { name in contract.firstIndex { $0.matches(name) } ?? contract.count }
+            return (places[0], left.count, left) < (places[1], right.count, right)
+        }
     }
 
     private func edge(_ link: Link) -> String {

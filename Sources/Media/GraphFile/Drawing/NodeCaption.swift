@@ -72,15 +72,22 @@ extension MediaGraph {
     /// What travels along a link, as far as the contracts of its nodes say.
     func media(on link: Link, _ catalogue: any NodeCatalogue) -> LinkMedia? {
         guard
-            let source = node(link.from.node).flatMap({ catalogue.kind(named: $0.kind) })?.output(link.from.port)
+            let node = node(link.from.node), let contract = catalogue.kind(named: node.kind),
+            let source = contract.output(link.from.port)
         else { return nil }
-        let input = node(link.to.node).flatMap { catalogue.kind(named: $0.kind) }?.input(link.to.port)
+        let input = self.node(link.to.node).flatMap { catalogue.kind(named: $0.kind) }?.input(link.to.port)
         let common = input.map { source.kinds.intersection($0.kinds) } ?? source.kinds
         // Nothing in common: an encoder or a decoder comes between, and what leaves the source is what it gives.
         let kinds = common.isEmpty ? source.kinds : common
         guard kinds.count == 1, let kind = kinds.first else { return nil }
-        let encodings = source.encodings.filter {
+        var encodings = source.encodings.filter {
             input?.encodings.isEmpty ?? true || input?.encodings.contains($0) ?? true
+        }
+        // Some nodes are told what they give.
+        if case .text(let codec)? = node.settings["codec"] ?? contract.setting("codec")?.defaultValue,
+            encodings.contains(codec)
+        {
+            encodings = [codec]
         }
         return LinkMedia(kind: kind, encoding: encodings.count == 1 ? encodings.first : nil)
     }

@@ -49,6 +49,17 @@ public struct GraphChange: Sendable, Hashable {
         }
     }
 
+    /// Makes nodes of a running plan anew, just as they were.
+    public init(renewing names: Set<String>, in plan: GraphPlan) {
+        func touches(_ link: Link) -> Bool { names.contains(link.from.node) || names.contains(link.to.node) }
+        removed = plan.nodes.map(\.name).filter(names.contains)
+        added = plan.nodes.filter { names.contains($0.name) }
+        removedLinks = plan.links.map(\.link).filter(touches)
+        addedLinks = plan.links.filter { touches($0.link) }
+        settings = []
+        result = plan
+    }
+
     public var isEmpty: Bool {
         removed.isEmpty && added.isEmpty && removedLinks.isEmpty && addedLinks.isEmpty && settings.isEmpty
     }

@@ -23,6 +23,8 @@ public struct NodePlan: Sendable, Hashable, Codable {
     public var copiesPerFrame = 0
     /// The node's settings that cannot be changed while it runs: another value means another node.
     public var fixedSettings: [String: SettingValue] = [:]
+    /// What only one node can have at a time, such as a camera: who replaces this node gets it before it is built.
+    public var resource: String?
     /// The output that the planner put this node behind, because somebody wants its media in another format.
     public var adapts: PortReference?
 

@@ -33,6 +33,7 @@ final class CameraNode: NodeType, RunningNode {
                     + "choose another camera.")
         }
         var plan = NodePlan(request.node)
+        plan.resource = camera.path
         plan.add("v4l2src", as: "source", ["device": .text(camera.path)])
         plan.addFilter(mode.caps, as: "mode")
         var chain = ["source", "mode"]

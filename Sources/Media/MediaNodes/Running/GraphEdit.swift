@@ -37,7 +37,11 @@ final class GraphEdit {
         deadline = .now() + seconds
     }
 
+    /// Names of nodes that had to give up what only one can have, before what replaces them could be built.
+    private(set) var yielded: Set<String> = []
+
     func perform() throws(MediaError) {
+        yieldResources()
         do throws(MediaError) {
             try stage()
             try waitForFirstFrames()
@@ -47,6 +51,18 @@ final class GraphEdit {
             throw error
         }
         finish()
+    }
+
+    /// Ends nodes whose camera the new ones need: until those deliver, what they feed gets nothing.
+    private func yieldResources() {
+        let wanted = Set(change.added.compactMap(\.resource))
+        for name in change.removed {
+            guard let member = graph.member(name), let resource = member.plan.resource, wanted.contains(resource) else {
+                continue
+            }
+            yielded.insert(name)
+            graph.yield(member)
+        }
     }
 
     // MARK: Building beside the old

@@ -53,8 +53,29 @@ final class GraphEditor: Sendable {
             })
         else { throw Reporter.stopped }
         defer { state.withLock { $0.outcome = nil } }
-        try GraphEdit(graph, change, seconds: seconds, outcome: outcome).perform()
+        let edit = GraphEdit(graph, change, seconds: seconds, outcome: outcome)
+        do throws(MediaError) {
+            try edit.perform()
+        } catch {
+            if !edit.yielded.isEmpty { restore(edit.yielded) }
+            throw error
+        }
         for setting in change.settings { try set(setting) }
+    }
+
+    /// How long a camera may take that is opened again after an edit has failed.
+    private static let restoreSeconds = 5.0
+
+    /// Makes nodes anew that had to give up their devices for an edit that failed.
+    private func restore(_ names: Set<String>) {
+        let outcome = EditOutcome()
+        state.withLock { $0.outcome = outcome }
+        let change = GraphChange(renewing: names, in: graph.plan)
+        do throws(MediaError) {
+            try GraphEdit(graph, change, seconds: Self.restoreSeconds, outcome: outcome).perform()
+        } catch {
+            reporter.fail(error, names.first)
+        }
     }
 
     private func set(_ change: GraphChange.SettingChange) throws(MediaError) {

@@ -59,6 +59,8 @@ final class RunningGraph: Sendable {
         var staged: [String: Member] = [:]
         /// Those that are on their way out.
         var leaving: [String: Member] = [:]
+        /// Members that have given up their devices, by their prefixes.
+        var yielding: Set<String> = []
         /// Every output ends in a tee, so that branches can come and go; by the member's prefix.
         var tees: [PortReference: Element] = [:]
         var connections: [Link: Connection] = [:]
@@ -124,7 +126,8 @@ final class RunningGraph: Sendable {
                 guard let end = name.lastIndex(of: ".") else { continue }
                 let prefix = String(name[..<end])
                 if let member = state.members.values.first(where: { $0.prefix == prefix }) {
-                    return (.live(member.plan.name), member.running)
+                    let hasYielded = state.yielding.contains(prefix)
+                    return (hasYielded ? .leaving(member.plan.name) : .live(member.plan.name), member.running)
                 }
                 if let member = state.staged.values.first(where: { $0.prefix == prefix }) {
                     return (.staged(member.plan.name), member.running)
@@ -265,6 +268,13 @@ final class RunningGraph: Sendable {
         remove(staged)
     }
 
+    /// Lets a member give up its devices, where it stands.
+    func yield(_ member: Member) {
+        state.withLock { _ = $0.yielding.insert(member.prefix) }
+        member.running?.finish()
+        for element in member.instance.allElements.reversed() { element.close() }
+    }
+
     /// Cuts a link: what comes next goes nowhere. Waits until nothing is on its way through it.
     func detach(_ connection: Connection) {
         connection.isContained.raise()
@@ -304,7 +314,10 @@ final class RunningGraph: Sendable {
         }
         let prefixes = Set(members.map(\.prefix))
         state.withLock { state in
-            for prefix in prefixes { state.leaving[prefix] = nil }
+            for prefix in prefixes {
+                state.leaving[prefix] = nil
+                state.yielding.remove(prefix)
+            }
             state.tees = state.tees.filter { !prefixes.contains($0.key.node) }
         }
     }

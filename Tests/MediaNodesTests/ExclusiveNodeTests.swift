@@ -1,0 +1,81 @@
+import MediaGraph
+import MediaNodes
+import Synchronization
+import Testing
+
+/// A capturer of which only one can run at a time, like a camera.
+private final class LensNode: NodeType, RunningNode {
+    static let kind = NodeKind(
+        "lens", .capturer, "A pattern that only one node can have", outputs: [Port("video", [.rawVideo])],
+        settings: [
+            SettingContract("width", .integer(16...4096), default: 320, ""),
+            SettingContract("works", .flag, default: true, ""),
+        ])
+    private static let isTaken = Mutex(false)
+
+    let name: String
+
+    init(_ name: String) { self.name = name }
+
+    static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
+        var plan = NodePlan(request.node)
+        plan.resource = "the lens"
+        // A file descriptor that nothing is written to stands for a camera that gives nothing.
+        plan.add("videotestsrc", as: "source", ["is-live": true])
+        let format = MediaFormat.rawVideo(width: request.integer("width"), height: 240, framesPerSecond: 60)
+        plan.addFilter(RawFormat.video(format), as: "format")
+        plan.add("identity", as: "gate", request.flag("works") ? [:] : ["drop-probability": 1.0])
+        plan.link("source", "format", "gate")
+        plan.outputs["video"] = ElementPad("gate")
+        plan.formats["video"] = format
+        return plan
+    }
+
+    static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {
+        let wasTaken = isTaken.withLock { isTaken in
+            defer { isTaken = true }
+            return isTaken
+        }
+        if wasTaken { throw MediaError(code: MediaError.Code.cameraBusy, message: "The lens is in use.") }
+        return LensNode(instance.name)
+    }
+
+    func finish() { Self.isTaken.withLock { $0 = false } }
+}
+
+extension MediaNodesTests {
+    @Suite struct ExclusiveNodeTests {
+        private func graph(_ settings: [String: SettingValue]) -> MediaGraph {
+            MediaGraph {
+                Chain {
+                    Node("lens", settings: settings)
+                    Node.frames("view")
+                }
+            }
+        }
+
+        @Test("What only one node can have is handed over to the node that replaces it, and given back when that fails")
+        func handOver() async throws {
+            let widths = Collected<Int>()
+            let events = Collected<MediaEvent>()
+            var bindings = NodeBindings()
+            bindings.frames["view"] = { widths.append($0.width) }
+            bindings.events = { events.append($0) }
+            let pipeline = try MediaPipeline(
+                graph([:]), bindings: bindings, registry: .builtIn.adding([LensNode.self]))
+            try await pipeline.start()
+            await eventually("frames") { widths.count > 5 }
+            try await pipeline.apply(graph(["width": 640]))
+            await eventually("frames of the new size") { widths.all.last == 640 }
+            let error = await #expect(throws: MediaError.self) {
+                try await pipeline.apply(graph(["width": 800, "works": false]), within: 0.3)
+            }
+            #expect(error?.code == MediaError.Code.editFailed)
+            let seen = widths.count
+            await eventually("frames as before") { widths.count > seen + 5 }
+            #expect(widths.all.last == 640)
+            await pipeline.stop()
+            #expect(!events.all.contains { if case .failed = $0 { true } else { false } })
+        }
+    }
+}
