@@ -40,6 +40,15 @@ package final class Caps: @unchecked Sendable {
         }
     }
 
+    /// Whether there is a format that both have.
+    package func meets(_ other: Caps) -> Bool { gst_caps_can_intersect(pointer, other.pointer) != 0 }
+
+    /// Whether the other has every format of these.
+    package func lies(within other: Caps) -> Bool { gst_caps_is_subset(pointer, other.pointer) != 0 }
+
+    /// Whether no format is left.
+    package var isEmpty: Bool { gst_caps_is_empty(pointer) != 0 }
+
     /// Whether every format will do.
     package var isAny: Bool { gst_caps_is_any(pointer) != 0 }
 

@@ -90,10 +90,7 @@ package final class Element: @unchecked Sendable {
             if let template = current.pointee.data?.assumingMemoryBound(to: GstPadTemplate.self),
                 let caps = gst_pad_template_get_caps(template)
             {
-                templates.append(
-                    PadTemplate(
-                        name: String(cString: template.pointee.name_template), template.pointee.direction,
-                        template.pointee.presence, Caps(takingOwnership: caps)))
+                templates.append(PadTemplate(template, Caps(takingOwnership: caps)))
             }
             entry = current.pointee.next
         }
@@ -172,6 +169,11 @@ package final class Element: @unchecked Sendable {
     /// Nanoseconds on the monotonic clock at which the element's running time was 0.
     package var baseTime: UInt64 {
         UInt64(gst_element_get_base_time(pointer))
+    }
+
+    /// What GStreamer says of its sort, such as `Codec/Encoder/Video`.
+    package var classification: String {
+        gst_element_get_metadata(pointer, "klass").map { String(cString: $0) } ?? ""
     }
 
     /// Names of the element and of the bins around it, innermost first.

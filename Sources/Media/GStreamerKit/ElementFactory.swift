@@ -126,21 +126,27 @@ extension Element {
     }
 
     private func describe(_ property: String) -> PropertyDescription? {
-        guard let specification = specification(of: property), let domain = PropertyDomain(specification) else {
-            return nil
-        }
+        specification(of: property).flatMap { PropertyDescription($0, defaultValue: value(property)) }
+    }
+}
+
+extension PropertyDescription {
+    /// Nil for what cannot be set.
+    init?(_ specification: UnsafeMutablePointer<GParamSpec>, defaultValue: PropertyValue?) {
         let flags = PropertyFlags.of(specification)
-        guard flags & PropertyFlags.writable != 0, flags & PropertyFlags.constructOnly == 0 else { return nil }
-        let change: PropertyDescription.Change
+        guard flags & PropertyFlags.writable != 0, flags & PropertyFlags.constructOnly == 0,
+            let domain = PropertyDomain(specification)
+        else { return nil }
+        name = String(cString: specification.pointee.name)
+        summary = g_param_spec_get_blurb(specification).map { String(cString: $0) } ?? ""
+        self.domain = domain
+        self.defaultValue = defaultValue
         switch PropertyFlags.highestState(flags) {
         case .ready?: change = .beforePausing
         case .paused?: change = .beforePlaying
         default:
             change = flags & (PropertyFlags.mutablePlaying | PropertyFlags.controllable) != 0 ? .always : .unsaid
         }
-        return PropertyDescription(
-            name: property, summary: g_param_spec_get_blurb(specification).map { String(cString: $0) } ?? "",
-            domain: domain, defaultValue: value(property), change: change,
-            isDeprecated: flags & PropertyFlags.isDeprecated != 0)
+        isDeprecated = flags & PropertyFlags.isDeprecated != 0
     }
 }

@@ -56,6 +56,18 @@ package final class Pad: @unchecked Sendable {
             UnsafeMutableRawPointer(pointer).assumingMemoryBound(to: GObject.self), property, &holder)
     }
 
+    /// Sets a property that somebody else names; see `Element.trySet`.
+    package func trySet(_ property: String, _ value: PropertyValue) -> String? {
+        let object = UnsafeMutableRawPointer(pointer).assumingMemoryBound(to: GObject.self)
+        return PropertyHolder(object, name: fullName).trySet(property, value, in: nil)
+    }
+
+    /// Nanoseconds that are added to the running time of everything that passes from now on.
+    package var offset: Int64 {
+        get { Int64(gst_pad_get_offset(pointer)) }
+        set { gst_pad_set_offset(pointer, Int(newValue)) }
+    }
+
     package var isLinked: Bool { gst_pad_is_linked(pointer) != 0 }
 
     /// Links this output to an input. False when that is refused; `tryLink` says why.

@@ -1,3 +1,4 @@
+internal import CGLib
 internal import CGStreamer
 
 /// What a pad of an element is or can be. The corresponding C type is `GstPadTemplate`.
@@ -20,9 +21,14 @@ package struct PadTemplate: Sendable {
     package let direction: Direction
     package let presence: Presence
     package let caps: Caps
+    /// What can be set on such a pad, such as the place of a picture in a mixer's.
+    package let properties: [PropertyDescription]
 
-    init(name: String, _ direction: GstPadDirection, _ presence: GstPadPresence, _ caps: Caps) {
-        self.name = name
+    init(_ template: UnsafeMutablePointer<GstPadTemplate>, _ caps: Caps) {
+        let direction = template.pointee.direction
+        let presence = template.pointee.presence
+        name = String(cString: template.pointee.name_template)
+        properties = Self.properties(of: template.pointee.ABI.abi.gtype)
         self.direction = direction == GST_PAD_SRC ? .source : .sink
         switch presence {
         case GST_PAD_SOMETIMES: self.presence = .sometimes
@@ -30,5 +36,20 @@ package struct PadTemplate: Sendable {
         default: self.presence = .always
         }
         self.caps = caps
+    }
+
+    /// Those that the type of pad has beyond what every pad has.
+    private static func properties(of type: GType) -> [PropertyDescription] {
+        let common: Set = ["caps", "direction", "emit-signals", "name", "offset", "parent", "template"]
+        guard type != 0, type != gst_pad_get_type(), let opaque = g_type_class_ref(type) else { return [] }
+        defer { g_type_class_unref(opaque) }
+        let pads = opaque.assumingMemoryBound(to: GObjectClass.self)
+        return propertyNames(of: pads).filter { !common.contains($0) }.compactMap { name in
+            g_object_class_find_property(pads, name).flatMap { specification in
+                PropertyDescription(
+                    specification,
+                    defaultValue: g_param_spec_get_default_value(specification).flatMap(PropertyValue.init))
+            }
+        }
     }
 }

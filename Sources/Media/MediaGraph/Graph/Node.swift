@@ -7,6 +7,8 @@ public enum MediaKind: String, Sendable, Hashable, Codable {
     case encodedVideo
     case encodedAudio
     case rtp
+    /// Bytes of a file, a container, subtitles: what only GStreamer's elements say to one another.
+    case data
     /// What the application pushes in or is handed, outside the graph.
     case applicationFrames
 }

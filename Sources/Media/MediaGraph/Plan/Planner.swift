@@ -258,7 +258,7 @@ private struct Planning {
                 links[index].queue = QueuePlan(
                     element: "branch", limits: .rawPictures, bytesPerFrame: link.format.bytesPerFrame)
             case .rawAudio: links[index].queue = QueuePlan(element: "branch", limits: .rawSound)
-            case .encodedVideo, .encodedAudio, .rtp, .applicationFrames: continue
+            case .encodedVideo, .encodedAudio, .rtp, .data, .applicationFrames: continue
             }
         }
         return GraphPlan(source: graph, nodes: nodes, links: links)

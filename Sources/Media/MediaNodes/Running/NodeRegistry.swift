@@ -26,12 +26,19 @@ public struct NodeRegistry: PlanningCatalogue {
         FramesNode.self, SoundNode.self, ImageNode.self, WindowNode.self, SpeakerNode.self, NullNode.self,
         // Transport
         RTPOutputNode.self, RTPInputNode.self,
-    ])
+    ]).adding(families: [ElementNode.family])
 
     /// This registry with more types; a kind that is there already is replaced.
     package func adding(_ types: [any NodeType.Type]) -> NodeRegistry {
         var registry = self
         for type in types { registry.add(NodeImplementation(type)) }
+        return registry
+    }
+
+    /// This registry with kinds that are made up when they are asked for.
+    package func adding(families: [NodeFamily]) -> NodeRegistry {
+        var registry = self
+        registry.families += families
         return registry
     }
 

@@ -1,0 +1,146 @@
+import GStreamerKit
+import MediaGraph
+
+/// What a pad takes or gives, in the words of the graph.
+struct ElementMedia {
+    var kinds: Set<MediaKind> = []
+    /// Pixel formats and codecs, best first; empty for any.
+    var encodings: [String] = []
+    /// Whether the pad says nothing about its media, as that of a queue.
+    var isAnything = false
+
+    /// Pixel formats that pictures really come in; a pad that takes all of them takes anything.
+    private static let pixelFormats = [
+        "I420", "NV12", "YV12", "NV21", "YUY2", "UYVY", "YVYU", "Y42B", "Y444", "GRAY8", "RGB", "BGR", "RGBA", "BGRA",
+        "ARGB", "ABGR", "RGBx", "BGRx", "xRGB", "xBGR", "AYUV",
+    ]
+
+    /// What the graph calls an encoding, by its media type.
+    private static let codecs = [
+        "video/x-vp8": "vp8", "video/x-vp9": "vp9", "video/x-h264": "h264", "video/x-h265": "h265",
+        "video/x-av1": "av1", "image/jpeg": "mjpeg", "audio/x-opus": "opus", "audio/x-mulaw": "pcmu",
+        "audio/x-alaw": "pcma", "audio/x-flac": "flac", "audio/x-vorbis": "vorbis",
+    ]
+
+    init(of caps: Caps) {
+        if caps.isAny {
+            isAnything = true
+            kinds = [.rawVideo, .rawAudio, .encodedVideo, .encodedAudio, .rtp, .data]
+            return
+        }
+        let plain = caps.structuresInPlainMemory
+        for structure in plain { kinds.insert(Self.kind(of: structure)) }
+        // Pictures in the memory of a graphics card go from one of its elements to another only.
+        if plain.count < caps.count { kinds.insert(.data) }
+        encodings = Self.pixelFormats(in: plain) + unique(plain.compactMap(Self.codec))
+    }
+
+    /// Empty where any of the usual ones will do.
+    private static func pixelFormats(in structures: [FormatStructure]) -> [String] {
+        let pictures = structures.filter { $0.name == "video/x-raw" }
+        if pictures.contains(where: { $0.texts("format").isEmpty }) { return [] }
+        let named = Set(pictures.flatMap { $0.texts("format") })
+        let usual = pixelFormats.filter(named.contains)
+        if usual.count == pixelFormats.count { return [] }
+        return usual.isEmpty ? named.sorted() : usual
+    }
+
+    static func codec(of structure: FormatStructure) -> String? {
+        if structure.name == "audio/mpeg" {
+            let versions = structure.integers("mpegversion")
+            return versions.contains(4) || versions.contains(2) ? "aac" : "mp3"
+        }
+        return codecs[structure.name]
+    }
+
+    static func kind(of structure: FormatStructure) -> MediaKind {
+        switch structure.name {
+        case "video/x-raw": .rawVideo
+        case "audio/x-raw": .rawAudio
+        case "application/x-rtp": .rtp
+        default: codec(of: structure).map(MediaKind.init(ofEncoding:)) ?? .data
+        }
+    }
+
+    /// Whether what comes might be pictures, or sound, once it is known and decoded.
+    static func mayHold(_ kind: MediaKind, _ caps: Caps) -> Bool {
+        if caps.isAny { return true }
+        let prefixes = kind == .rawVideo ? ["video/", "image/"] : ["audio/"]
+        return caps.structures.contains { structure in
+            structure.name == "application/x-rtp" || prefixes.contains { structure.name.hasPrefix($0) }
+        }
+    }
+}
+
+private func unique(_ words: [String]) -> [String] {
+    var seen: Set<String> = []
+    return words.filter { seen.insert($0).inserted }
+}
+
+extension MediaFormat {
+    /// The format as GStreamer writes it; nil for what has no such form.
+    var caps: String? {
+        switch kind {
+        case .rawVideo:
+            return RawFormat.video(self)
+        case .rawAudio:
+            return RawFormat.audio
+        case .encodedVideo, .encodedAudio:
+            let names = [
+                "vp8": "video/x-vp8", "vp9": "video/x-vp9", "h264": "video/x-h264", "h265": "video/x-h265",
+                "av1": "video/x-av1", "mjpeg": "image/jpeg", "opus": "audio/x-opus", "pcmu": "audio/x-mulaw",
+                "pcma": "audio/x-alaw", "flac": "audio/x-flac", "vorbis": "audio/x-vorbis", "aac": "audio/mpeg",
+                "mp3": "audio/mpeg",
+            ]
+            guard var text = names[encoding] else { return nil }
+            if let width { text += ",width=\(width)" }
+            if let height { text += ",height=\(height)" }
+            return text
+        case .rtp:
+            return "application/x-rtp"
+        case .data, .applicationFrames:
+            return nil
+        }
+    }
+
+    /// What is known of one of several formats, with what went in to fill in what is left open.
+    init(_ structure: FormatStructure, after input: MediaFormat?) {
+        let kind = ElementMedia.kind(of: structure)
+        switch kind {
+        case .rawVideo:
+            let offered = structure.texts("format")
+            let preferred = [input?.kind == .rawVideo ? input?.encoding : nil, "I420"].compactMap { $0 }
+            let encoding =
+                offered.isEmpty ? preferred.first : preferred.first { offered.contains($0) } ?? offered.first
+            self.init(kind, encoding ?? "I420")
+        case .rawAudio:
+            self = .rawAudio
+            return
+        case .rtp:
+            self.init(kind, structure.texts("encoding-name").first ?? "RTP")
+            return
+        case .encodedAudio:
+            self.init(kind, ElementMedia.codec(of: structure) ?? "")
+            return
+        case .encodedVideo:
+            self.init(kind, ElementMedia.codec(of: structure) ?? "")
+        case .data, .applicationFrames:
+            self.init(.data, structure.name)
+            return
+        }
+        width = Self.fixed(structure.integers("width"), structure.isRange("width"), input?.width)
+        height = Self.fixed(structure.integers("height"), structure.isRange("height"), input?.height)
+        let rates = structure.fractions("framerate")
+        framesPerSecond =
+            rates.count == 1 && !structure.isRange("framerate") && rates[0] > 0 ? rates[0] : input?.framesPerSecond
+    }
+
+    /// The only number that is possible; what went in where it is among several.
+    private static func fixed(_ numbers: [Int], _ isRange: Bool, _ input: Int?) -> Int? {
+        if numbers.count == 1, !isRange { return numbers[0] }
+        guard let input else { return nil }
+        if numbers.isEmpty { return input }
+        let fits = isRange ? (numbers[0]...max(numbers[0], numbers[1])).contains(input) : numbers.contains(input)
+        return fits ? input : nil
+    }
+}

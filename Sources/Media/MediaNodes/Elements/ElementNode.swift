@@ -1,0 +1,113 @@
+import Dispatch
+import GStreamerKit
+import MediaGraph
+import Synchronization
+
+/// A node that is one of GStreamer's elements, made up from what the element says about itself.
+final class ElementNode: RunningNode {
+    let name: String
+    private let element: Element
+    private let shape: ElementShape
+    /// Pads that were asked for because they have settings, by port.
+    private let pads: [String: Pad]
+    private let outputs: ElementOutputs
+
+    /// Longest wait for what is under way in a muxer or in a file.
+    private static let endLimit = 2.0
+
+    static let family = NodeFamily(
+        prefix: NodeKind.elementPrefix,
+        make: { kind in ElementKinds.implementation(of: factory(of: kind)) },
+        reasonForLack: { kind in ElementFactory.reasonForLack(of: factory(of: kind)) })
+
+    private static func factory(of kind: String) -> String {
+        String(kind.dropFirst(NodeKind.elementPrefix.count))
+    }
+
+    init(_ instance: NodeInstance, _ shape: ElementShape) throws(MediaError) {
+        name = instance.name
+        element = instance.element(ElementPlanning.element)
+        self.shape = shape
+        pads = try Self.askForPads(instance, element)
+        outputs = ElementOutputs(instance, element)
+    }
+
+    /// Pads that are told apart by their settings, in the order of their numbers.
+    private static func askForPads(
+        _ instance: NodeInstance, _ element: Element
+    ) throws(MediaError) -> [String: Pad] {
+        let settings = instance.plan.node.settings.filter { $0.key.contains(".") }
+        var pads: [String: Pad] = [:]
+        guard !settings.isEmpty else { return pads }
+        for (port, reference) in instance.plan.inputs.sorted(by: { $0.key < $1.key })
+        where reference.element == ElementPlanning.element {
+            pads[port] = instance.pad(reference, isOutput: false)
+        }
+        for (name, value) in settings.sorted(by: { $0.key < $1.key }) {
+            let parts = name.split(separator: ".", maxSplits: 1).map(String.init)
+            // The settings of an input that nothing feeds wait for nobody.
+            guard let pad = pads[parts[0]], let reason = pad.trySet(parts[1], PropertyValue(value)) else { continue }
+            throw MediaError(
+                code: MediaError.Code.graphInvalid, message: "\"\(instance.name)\": \(reason).", node: instance.name)
+        }
+        return pads
+    }
+
+    func set(_ setting: String, to value: SettingValue) throws(MediaError) -> Bool {
+        let parts = setting.split(separator: ".", maxSplits: 1).map(String.init)
+        let reason =
+            parts.count == 2
+            ? pads[parts[0]].map { $0.trySet(parts[1], PropertyValue(value)) }
+                ?? "nothing that has the setting \(setting) is running"
+            : element.trySet(setting, PropertyValue(value))
+        guard let reason else { return true }
+        throw MediaError(code: MediaError.Code.settingFixed, message: "\"\(name)\": \(reason).", node: name)
+    }
+
+    /// A muxer writes the end of its file, and a file is whole, once the end of the stream has passed.
+    func finish() {
+        let isMuxer = element.classification.contains("Muxer")
+        guard isMuxer || (shape.outputs.isEmpty && element.has("location")) else { return }
+        let ended = DispatchSemaphore(value: 0)
+        let inputs = element.pads.filter { !$0.isSource && $0.isLinked }
+        let last = isMuxer ? element.pad("src") : inputs.first
+        last?.onEndOfStream { ended.signal() }
+        for input in inputs where !input.isAtEndOfStream {
+            // Whoever feeds it goes on, and is not told that nothing more is taken here.
+            input.peer?.onBuffer { _ in .drop }
+            input.sendEndOfStream()
+        }
+        if !inputs.isEmpty { _ = ended.wait(timeout: .now() + Self.endLimit) }
+    }
+}
+
+/// The kinds that were made up so far.
+private enum ElementKinds {
+    private static let known = Mutex<[String: NodeImplementation]>([:])
+
+    static func implementation(of factory: String) -> NodeImplementation? {
+        if let there = known.withLock({ $0[factory] }) { return there }
+        // Outside the lock: it loads a plugin and makes an element.
+        guard let description = ElementFactory.describe(factory) else { return nil }
+        let made = implementation(description)
+        known.withLock { $0[factory] = made }
+        return made
+    }
+
+    private static func implementation(_ description: ElementDescription) -> NodeImplementation {
+        let shape = ElementShape(of: description)
+        let kind = NodeKind(
+            NodeKind.elementPrefix + description.name, .element,
+            description.longName + (description.summary.isEmpty ? "" : ": \(description.summary)"),
+            inputs: shape.inputs.map(\.port), outputs: shape.outputs.map(\.port),
+            settings: ElementSettings.contracts(of: description, shape))
+        return NodeImplementation(
+            kind: kind,
+            plan: { (request) throws(MediaError) in
+                try request.environment.require(description.name)
+                var planning = try ElementPlanning(request, description, shape)
+                return try planning.finished()
+            },
+            activate: { (instance) throws(MediaError) in try ElementNode(instance, shape) })
+    }
+}

@@ -1,0 +1,138 @@
+import GStreamerKit
+import MediaGraph
+import Synchronization
+
+/// What comes out of a node that is an element: links pads that appear later, and puts media that begins here on the
+/// pipeline's time line.
+final class ElementOutputs: Sendable {
+    private let timeline: ElementTimeline
+
+    init(_ instance: NodeInstance, _ element: Element) {
+        timeline = ElementTimeline(instance.pipeline)
+        let isSource = instance.plan.inputs.isEmpty && !instance.plan.outputs.isEmpty
+        if isSource { instance.reporter.await(instance.name) }
+        for (port, reference) in instance.plan.outputs {
+            let pace = instance.has("\(port)-pace") ? instance.element("\(port)-pace") : nil
+            let output = pace?.source ?? instance.element(reference.element).pad(reference.pad ?? "src")
+            if let pace { timeline.follow(pace) }
+            guard isSource, let output else { continue }
+            let reporter = instance.reporter
+            let name = instance.name
+            output.onBuffer { _ in
+                reporter.isReady(name)
+                return .passAndRemove
+            }
+        }
+        linkAppearing(instance, element)
+    }
+
+    private func linkAppearing(_ instance: NodeInstance, _ element: Element) {
+        let entries = ["video", "audio"].compactMap { port in Entry(instance, port) }
+        guard !entries.isEmpty else { return }
+        element.onPadAdded { pad in
+            guard let kind = pad.media else { return }
+            for entry in entries where entry.kind == kind && entry.take(pad) { break }
+        }
+        let reporter = instance.reporter
+        let name = instance.name
+        let factory = element.factory
+        element.onNoMorePads {
+            let idle = entries.filter { !$0.isTaken }
+            if idle.count == entries.count {
+                let wanted = entries.map(\.kind).joined(separator: " or ")
+                reporter.fail(
+                    MediaError(
+                        code: MediaError.Code.elementFailed,
+                        message:
+                            "\"\(name)\": \(factory) gives no \(wanted); take another output, or give it something "
+                            + "else to read.", node: name), name)
+            } else {
+                // Whoever waits for what does not come hears that it has ended.
+                for entry in idle { entry.end() }
+            }
+        }
+    }
+
+    /// Where pads of one kind of media are linked to.
+    private struct Entry: Sendable {
+        let kind: String
+        private let first: Element
+        private let convert: Element
+
+        init?(_ instance: NodeInstance, _ port: String) {
+            guard instance.plan.outputs[port] != nil, instance.has("\(port)-queue") else { return nil }
+            kind = port
+            convert = instance.element("\(port)-convert")
+            if instance.has("\(port)-decoder") {
+                let decoder = instance.element("\(port)-decoder")
+                first = decoder
+                decoder.onPadAdded { [convert] pad in
+                    if pad.media == port, !convert.sink.isLinked { _ = pad.link(convert.sink) }
+                }
+            } else {
+                first = convert
+            }
+        }
+
+        var isTaken: Bool { first.sink.isLinked }
+
+        func take(_ pad: Pad) -> Bool { !isTaken && pad.link(first.sink) }
+
+        func end() { convert.sink.sendEndOfStream() }
+    }
+}
+
+extension Pad {
+    /// The output for which a pad that has appeared is meant.
+    fileprivate var media: String? {
+        guard let structure = caps?.structures.first else { return nil }
+        if structure.name == "application/x-rtp" { return structure.text("media") }
+        let type = structure.name.split(separator: "/").first
+        return type == "video" || type == "image" ? "video" : type == "audio" ? "audio" : nil
+    }
+}
+
+/// Puts media that begins in one node on the pipeline's time line: its first frame is due when it comes.
+///
+/// Elements that are not live count from 0, whenever they are started. Where they are live they are left alone.
+private final class ElementTimeline: Sendable {
+    private let pipeline: WeakPipeline
+    /// Nanoseconds that everything is moved by; the same for pictures and sound.
+    private let offset = Mutex<Int64?>(nil)
+
+    private final class WeakPipeline: Sendable {
+        private let value: Mutex<Reference>
+
+        private struct Reference: Sendable {
+            weak var pipeline: Pipeline?
+        }
+
+        init(_ pipeline: Pipeline) { value = Mutex(Reference(pipeline: pipeline)) }
+
+        var pipeline: Pipeline? { value.withLock { $0.pipeline } }
+    }
+
+    init(_ pipeline: Pipeline) {
+        self.pipeline = WeakPipeline(pipeline)
+    }
+
+    func follow(_ pace: Element) {
+        // Before the element that paces: what moves the time line goes ahead of the buffer that is seen there.
+        guard let feeder = pace.sink.peer else { return }
+        feeder.onBuffer { [self, weak pace, weak feeder] buffer in
+            guard let pace, let feeder else { return .passAndRemove }
+            if feeder.latency?.isLive == true {
+                pace.set("sync", false)
+                return .passAndRemove
+            }
+            let begins = Int64(buffer.runningTime ?? 0)
+            let now = Int64(pipeline.pipeline?.runningTime ?? 0)
+            feeder.offset = offset.withLock { offset in
+                let moved = offset ?? max(0, now - begins)
+                offset = moved
+                return moved
+            }
+            return .passAndRemove
+        }
+    }
+}

@@ -1,0 +1,63 @@
+import GStreamerKit
+import MediaGraph
+
+/// How the properties of an element become the settings of a node.
+enum ElementSettings {
+    static func contracts(of element: ElementDescription, _ shape: ElementShape) -> [SettingContract] {
+        var contracts = element.properties.map { contract($0, named: $0.name) }
+        for input in shape.inputs where !input.template.properties.isEmpty {
+            let ports =
+                input.port.isRepeated
+                ? (1...ElementShape.listedPads).map { "\(input.port.name)\($0)" } : [input.port.name]
+            for port in ports {
+                contracts += input.template.properties.map { contract($0, named: "\(port).\($0.name)") }
+            }
+        }
+        return contracts
+    }
+
+    private static func contract(_ property: PropertyDescription, named name: String) -> SettingContract {
+        var summary = property.summary
+        if let form = form(of: property.domain) { summary += summary.isEmpty ? form : " (\(form))" }
+        if property.change == .unsaid { summary += "; some elements take a change at their next start only" }
+        let domain = domain(of: property.domain)
+        return SettingContract(
+            name, domain, default: property.defaultValue.flatMap { SettingValue($0, in: domain) },
+            isChangeable: property.change == .always || property.change == .unsaid, summary)
+    }
+
+    private static func domain(of domain: PropertyDomain) -> SettingContract.Domain {
+        switch domain {
+        case .flag: .flag
+        case .integer(let range): .integer(range)
+        case .number(let range): .number(range)
+        case .choice(let words): .choice(words)
+        case .text, .flags, .fraction, .caps, .structure, .list: .text
+        }
+    }
+
+    /// How text is written that is more than text.
+    private static func form(of domain: PropertyDomain) -> String? {
+        switch domain {
+        case .flags, .fraction, .caps, .structure, .list: "\(domain)"
+        case .flag, .integer, .number, .choice, .text: nil
+        }
+    }
+}
+
+extension SettingValue {
+    /// Nil for what settings do not hold, and for what lies outside the domain: "unset" often does.
+    fileprivate init?(_ value: PropertyValue, in domain: SettingContract.Domain) {
+        switch (value, domain) {
+        case (.flag(let flag), .flag): self = .flag(flag)
+        case (.integer(let number), .integer(let range)) where range.contains(number): self = .integer(number)
+        case (.integer(let number), .number(let range)) where range.contains(Double(number)):
+            self = .number(Double(number))
+        case (.number(let number), .number(let range)) where range.contains(number): self = .number(number)
+        case (.text(let text), .choice(let words)) where words.contains(text): self = .text(text)
+        case (.text(let text), .text): self = .text(text)
+        case (.list, .text): self = .text(value.text)
+        default: return nil
+        }
+    }
+}

@@ -1,0 +1,313 @@
+import GStreamerKit
+import MediaGraph
+import Testing
+
+@testable import MediaNodes
+
+extension MediaNodesTests {
+    @Suite struct ElementNodeTests {
+        private let registry = NodeRegistry.builtIn
+
+        private func kind(_ element: String) throws -> NodeKind {
+            try #require(registry.kind(named: "element:\(element)"), "\(element)")
+        }
+
+        private func plan(_ graph: MediaGraph) throws -> GraphPlan {
+            try Planner(registry, SystemEnvironment()).plan(graph)
+        }
+
+        /// `test-pattern ! elements ! frames`, run until so many pictures have come.
+        private func pictures(
+            _ count: Int, of graph: MediaGraph, into output: String = "out"
+        ) async throws -> [VideoFrame] {
+            let frames = Collected<VideoFrame>()
+            var bindings = NodeBindings()
+            bindings.frames[output] = { frames.append($0) }
+            let pipeline = try MediaPipeline(graph, bindings: bindings)
+            try await pipeline.start()
+            await eventually("\(count) pictures come") { frames.count >= count }
+            await pipeline.stop()
+            return frames.all
+        }
+
+        private func pattern(_ nodes: Node...) -> MediaGraph {
+            MediaGraph {
+                Chain {
+                    Node.testPattern("source", width: 320, height: 240)
+                    for node in nodes { node }
+                    Node.frames("out")
+                }
+            }
+        }
+
+        // MARK: Kinds
+
+        @Test("An element's pads are ports, its properties typed settings with ranges and defaults")
+        func balanceKind() throws {
+            let balance = try kind("videobalance")
+            #expect(balance.group == .element)
+            #expect(balance.inputs.map(\.name) == ["in"] && balance.outputs.map(\.name) == ["out"])
+            #expect(balance.inputs[0].kinds.contains(.rawVideo) && balance.inputs[0].isRequired)
+            let saturation = try #require(balance.setting("saturation"))
+            #expect(saturation.domain == .number(0...2))
+            #expect(saturation.defaultValue == .number(1))
+            #expect(saturation.isChangeable)
+            #expect(balance.setting("name") == nil)
+        }
+
+        @Test("Several pads are several ports; what is asked for is a numbered one; codecs are named")
+        func kinds() throws {
+            let overlay = try kind("textoverlay")
+            #expect(overlay.inputs.map(\.name).sorted() == ["text", "video"])
+            #expect(overlay.input("text")?.isRequired == false)
+            #expect(overlay.input("video")?.isRequired == true)
+            #expect(overlay.setting("text")?.isChangeable == true)
+            let mixer = try kind("compositor")
+            #expect(mixer.inputs.map(\.name) == ["in"] && mixer.inputs[0].isRepeated)
+            #expect(mixer.setting("in2.xpos")?.defaultValue == .integer(0))
+            let muxer = try kind("matroskamux")
+            #expect(muxer.input("video1")?.kinds.contains(.encodedVideo) == true)
+            #expect(muxer.input("audio1")?.encodings.contains("opus") == true)
+            #expect(muxer.outputs[0].kinds == [.data])
+            let encoder = try kind("jpegenc")
+            #expect(encoder.outputs == [Port("out", [.encodedVideo], encodings: ["mjpeg"])])
+            #expect(encoder.setting("quality")?.domain == .integer(0...100))
+            let source = try kind("uridecodebin")
+            #expect(source.inputs.isEmpty && source.outputs.map(\.name) == ["video", "audio"])
+            let sink = try kind("fakesink")
+            #expect(sink.outputs.isEmpty && sink.inputs[0].kinds.contains(.encodedAudio))
+        }
+
+        @Test("Every installed filter, codec and muxer makes a kind whose defaults fit its settings")
+        func everyKind() {
+            var count = 0
+            for entry in ElementFactoryNames.plain {
+                guard let kind = registry.kind(named: "element:\(entry)") else {
+                    Issue.record("\(entry) makes no kind")
+                    continue
+                }
+                let settings = kind.settings.filter { $0.defaultValue != nil && !$0.name.contains(".") }
+                let node = Node(
+                    kind.name,
+                    settings: Dictionary(
+                        uniqueKeysWithValues: settings.compactMap { setting in
+                            setting.defaultValue.map { (setting.name, $0) }
+                        }))
+                let problems = MediaGraph(nodes: [node]).validate(with: registry).filter { $0.kind == .badSetting }
+                #expect(problems.isEmpty, "\(problems)")
+                #expect(Set(kind.inputs.map(\.name)).count == kind.inputs.count, "\(entry): \(kind.inputs)")
+                #expect(Set(kind.outputs.map(\.name)).count == kind.outputs.count, "\(entry)")
+                count += 1
+            }
+            #expect(count > 300)
+        }
+
+        // MARK: Running
+
+        @Test("A filter changes pictures; its output is planned as it comes")
+        func balance() async throws {
+            let graph = pattern(.element("videobalance", ["saturation": 0]))
+            let planned = try plan(graph)
+            #expect(
+                planned.node("videobalance")?.formats["out"]
+                    == .rawVideo(width: 320, height: 240, framesPerSecond: 30))
+            let frame = try #require(try await pictures(3, of: graph).last)
+            let isGrey = frame.withPlane(.chromaRed) { bytes, stride in
+                (0..<60).allSatisfy { row in
+                    (0..<160).allSatisfy { bytes.unsafeLoad(fromByteOffset: row * stride + $0, as: UInt8.self) == 128 }
+                }
+            }
+            #expect(isGrey)
+        }
+
+        @Test("An element that changes the size is planned with the size that it gives")
+        func size() async throws {
+            let graph = pattern(.element("videocrop", ["left": 20, "top": 40]))
+            #expect(
+                try plan(graph).node("videocrop")?.formats["out"]
+                    == .rawVideo(width: 300, height: 200, framesPerSecond: 30))
+            let frame = try #require(try await pictures(1, of: graph).first)
+            #expect(frame.width == 300 && frame.height == 200)
+        }
+
+        @Test("Text is drawn; the overlay's side input may stay empty")
+        func overlay() async throws {
+            let graph = pattern(
+                .element("textoverlay", ["text": "Hello", "valignment": "center", "font-desc": "Sans 48"]))
+            let plain = try #require(try await pictures(1, of: pattern()).first)
+            let drawn = try #require(try await pictures(1, of: graph).first)
+            func bright(_ frame: VideoFrame) -> Int {
+                frame.withPlane(.luma) { bytes, stride in
+                    (100..<140).reduce(0) { sum, row in
+                        sum
+                            + (0..<320).count {
+                                bytes.unsafeLoad(fromByteOffset: row * stride + $0, as: UInt8.self) > 230
+                            }
+                    }
+                }
+            }
+            #expect(bright(drawn) > bright(plain) + 100)
+        }
+
+        @Test("Sound is converted to what an element takes, and back")
+        func echo() async throws {
+            let graph = MediaGraph {
+                Chain {
+                    Node.testPattern("source", width: 64, height: 64)
+                    Node.null()
+                }
+                Chain(from: "source", port: "audio") {
+                    Node.element("audioecho", ["delay": 200_000_000, "intensity": 0.5])
+                    Node.sound("out")
+                }
+            }
+            let node = try #require(try plan(graph).node("audioecho"))
+            #expect(node.formats["out"] == .rawAudio)
+            #expect(node.elements.contains { $0.factory == "audioconvert" })
+            let chunks = Collected<AudioChunk>()
+            var bindings = NodeBindings()
+            bindings.audio["out"] = { chunks.append($0) }
+            let pipeline = try MediaPipeline(graph, bindings: bindings)
+            try await pipeline.start()
+            await eventually("sound comes") { chunks.count >= 50 }
+            await pipeline.stop()
+            #expect(chunks.all.allSatisfy { $0.sampleRate == 48_000 && $0.channels == 2 })
+        }
+
+        @Test("An encoder's output carries its codec's name and the size of the pictures")
+        func jpeg() async throws {
+            let graph = pattern(.element("jpegenc", ["quality": 50]), .element("jpegdec"))
+            let planned = try plan(graph)
+            #expect(
+                planned.node("jpegenc")?.formats["out"]
+                    == MediaFormat(.encodedVideo, "mjpeg", width: 320, height: 240, framesPerSecond: 30))
+            #expect(planned.node("jpegdec")?.formats["out"]?.kind == .rawVideo)
+            #expect(planned.encoders.contains("jpegenc"))
+            #expect(try await pictures(3, of: graph).last?.width == 320)
+        }
+
+        @Test("Pads that are asked for take their settings: two pictures side by side")
+        func compositor() async throws {
+            let graph = MediaGraph {
+                Chain {
+                    Node.testPattern("left", width: 160, height: 120)
+                    Node.element("compositor", name: "mixer", ["background": "black", "in2.xpos": 160])
+                    Node.frames("out")
+                }
+                Chain {
+                    Node.testPattern("right", width: 160, height: 120)
+                    Join("mixer")
+                }
+            }
+            #expect(graph.validate(with: registry).isEmpty)
+            // The mixer has the size that its last picture asks for once that has come.
+            let frames = try await pictures(20, of: graph)
+            #expect(frames.last?.width == 320 && frames.last?.height == 120)
+        }
+
+        @Test("Pictures and sound of pads that appear later come paced, on one time line")
+        func appearing() async throws {
+            let graph = MediaGraph {
+                Chain {
+                    Node.element("uridecodebin", name: "clip", ["uri": .text("file://\(clip)")])
+                    Node.frames("out")
+                }
+                Chain(from: "clip", port: "audio") { Node.sound("sound") }
+            }
+            let frames = Collected<VideoFrame>()
+            let chunks = Collected<AudioChunk>()
+            var bindings = NodeBindings()
+            bindings.frames["out"] = { frames.append($0) }
+            bindings.audio["sound"] = { chunks.append($0) }
+            let pipeline = try MediaPipeline(graph, bindings: bindings)
+            try await pipeline.start()
+            let begin = ContinuousClock.now
+            await eventually("a second of pictures") { frames.count >= 26 && chunks.count > 20 }
+            let length = ContinuousClock.now - begin
+            await pipeline.stop()
+            #expect(length > .milliseconds(600) && length < .milliseconds(2500), "\(length)")
+        }
+
+        @Test("A muxer and a file that are nodes leave a whole file behind")
+        func recording() async throws {
+            let folder = TemporaryFolder()
+            let path = folder.path + "/out.mkv"
+            let frames = Collected<VideoFrame>()
+            let graph = MediaGraph {
+                Chain {
+                    Node.testPattern("source", width: 160, height: 120)
+                    Tee { Node.frames("out") }
+                    Node.videoEncoder("encoder", codec: .vp8)
+                    Node.element("matroskamux")
+                    Node.element("filesink", ["location": .text(path)])
+                }
+            }
+            var bindings = NodeBindings()
+            bindings.frames["out"] = { frames.append($0) }
+            let pipeline = try MediaPipeline(graph, bindings: bindings)
+            try await pipeline.start()
+            await eventually("a second of pictures") { frames.count >= 30 }
+            await pipeline.stop()
+            let info = try MediaFile.inspect(path)
+            // A file whose end was not written does not tell how long it is.
+            #expect(info.width == 160 && info.duration > 0.5, "\(info)")
+        }
+
+        // MARK: What is wrong
+
+        private func problems(_ node: Node) -> [GraphProblem] {
+            pattern(node).validate(with: registry)
+        }
+
+        @Test("An element that is not installed is named with its package, one that is misspelt with what was meant")
+        func missing() {
+            let missing = problems(.element("libcamerasrc")).first
+            #expect(missing?.message.contains("libcamerasrc is not installed") == true)
+            #expect(missing?.message.contains("gstreamer1.0-libcamera") == true)
+            #expect(problems(.element("videobalanse")).first?.message.contains("did you mean videobalance?") == true)
+        }
+
+        @Test("A misspelt property, a wrong type, a number out of range and a wrong word are refused by name")
+        func settings() {
+            #expect(
+                problems(.element("videobalance", ["saturaton": 0.2])).map(\.message) == [
+                    "\"videobalance\" (element:videobalance) has no setting \"saturaton\"; did you mean \"saturation\"?"
+                ])
+            #expect(
+                problems(.element("videobalance", ["saturation": "much"])).first?.message.contains(
+                    "saturation is \"much\" where a number from 0 to 2 is needed") == true)
+            #expect(
+                problems(.element("videobalance", ["saturation": 3])).first?.message.contains("outside 0 to 2") == true)
+            #expect(
+                problems(.element("textoverlay", ["halignment": "centre"])).first?.message.contains(
+                    "did you mean \"center\"?") == true)
+            #expect(problems(.element("compositor", ["in1.xpos": "far"])).count == 1)
+        }
+
+        @Test("Text that has to have a form is looked at while planning")
+        func forms() {
+            let error = #expect(throws: MediaError.self) {
+                try plan(pattern(.element("capsfilter", ["caps": "video/x-raw,,"])))
+            }
+            #expect(error?.code == "graph.invalid")
+            #expect(error?.message.contains("it takes a format such as") == true)
+        }
+
+        @Test("Formats that clash are told while planning")
+        func clash() {
+            let error = #expect(throws: MediaError.self) {
+                try plan(pattern(.element("capsfilter", ["caps": "video/x-raw,width=64"])))
+            }
+            #expect(error?.code == "graph.format-clash")
+            #expect(error?.node == "capsfilter")
+        }
+    }
+}
+
+/// Elements that can be made without hardware or a display.
+enum ElementFactoryNames {
+    static let plain = ElementFactory.all().filter { entry in
+        ["Filter/", "Codec/", "Generic"].contains { entry.classification.contains($0) }
+            && !entry.classification.contains("Hardware")
+    }.map(\.name)
+}
