@@ -104,6 +104,7 @@ enum NodeTable {
         case .encodedVideo: "encoded video"
         case .encodedAudio: "encoded audio"
         case .rtp: "RTP"
+        case .data: "other data"
         case .applicationFrames: "frames of the application"
         }
     }

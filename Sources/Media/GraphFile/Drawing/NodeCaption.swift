@@ -104,6 +104,7 @@ struct LinkMedia {
         case (.rawAudio, _): "raw audio"
         case (.rtp, _): "RTP"
         case (.applicationFrames, _): "frames"
+        case (.data, let type): type ?? "data"
         case (_, "vp8"?): "VP8"
         case (_, "vp9"?): "VP9"
         case (_, "h264"?): "H.264"
