@@ -41,7 +41,7 @@ package struct PadTemplate: Sendable {
     /// Those that the type of pad has beyond what every pad has.
     private static func properties(of type: GType) -> [PropertyDescription] {
         let common: Set = ["caps", "direction", "emit-signals", "name", "offset", "parent", "template"]
-        guard type != 0, type != gst_pad_get_type(), let opaque = g_type_class_ref(type) else { return [] }
+        guard g_type_is_a(type, gst_pad_get_type()) != 0, let opaque = g_type_class_ref(type) else { return [] }
         defer { g_type_class_unref(opaque) }
         let pads = opaque.assumingMemoryBound(to: GObjectClass.self)
         return propertyNames(of: pads).filter { !common.contains($0) }.compactMap { name in

@@ -123,7 +123,10 @@ enum NodeTable {
         var words =
             switch setting.domain {
             case .flag: "true or false"
+            case .integer(let range) where range.upperBound == .max:
+                range.lowerBound == .min ? "a whole number\(unit)" : "\(range.lowerBound)\(unit) or more"
             case .integer(let range): "\(range.lowerBound) to \(range.upperBound)\(unit)"
+            case .number(let range) where range.upperBound > 1e30: "a number\(unit)"
             case .number(let range): "\(short(range.lowerBound)) to \(short(range.upperBound))\(unit)"
             case .text: "text"
             case .choice(let choices): choices.joined(separator: ", ")
@@ -147,7 +150,9 @@ enum NodeTable {
 
     /// A step with the required settings, else with the first ones.
     private static func example(_ kind: NodeKind) -> String {
-        var node = Node(kind.name)
+        let isElement = kind.name.hasPrefix(NodeKind.elementPrefix)
+        let name = isElement ? String(kind.name.dropFirst(NodeKind.elementPrefix.count)) : kind.name
+        var node = Node(kind.name, name: name)
         let required = kind.settings.filter(\.isRequired)
         for setting in required.isEmpty ? Array(kind.settings.prefix(2)) : required {
             node.settings[setting.name] = exampleValue(setting)

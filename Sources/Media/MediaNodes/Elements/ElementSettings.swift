@@ -19,10 +19,10 @@ enum ElementSettings {
     private static func contract(_ property: PropertyDescription, named name: String) -> SettingContract {
         var summary = property.summary
         if let form = form(of: property.domain) { summary += summary.isEmpty ? form : " (\(form))" }
-        if property.change == .unsaid { summary += "; some elements take a change at their next start only" }
         let domain = domain(of: property.domain)
         return SettingContract(
             name, domain, default: property.defaultValue.flatMap { SettingValue($0, in: domain) },
+            // Most elements do not say, and take a change at once.
             isChangeable: property.change == .always || property.change == .unsaid, summary)
     }
 
@@ -55,7 +55,8 @@ extension SettingValue {
             self = .number(Double(number))
         case (.number(let number), .number(let range)) where range.contains(number): self = .number(number)
         case (.text(let text), .choice(let words)) where words.contains(text): self = .text(text)
-        case (.text(let text), .text): self = .text(text)
+        // No flags are written as a number.
+        case (.text(let text), .text) where text != "0": self = .text(text)
         case (.list, .text): self = .text(value.text)
         default: return nil
         }
