@@ -110,7 +110,7 @@ let package = Package(
         tests(of: "MediaGraph"),
         tests(of: "GraphFile", with: ["MediaGraph"]),
         tests(of: "GStreamerKit", with: ["MediaGraph"]),
-        tests(of: "MediaNodes", with: ["MediaGraph", "GStreamerKit"]),
+        tests(of: "MediaNodes", with: ["MediaGraph", "GStreamerKit", "GraphFile"]),
         tests(of: "RTP"),
         tests(of: "PeerSession", with: ["RTP"]),
         tests(of: "PeerIO", with: ["RTP", "PeerSession"]),

@@ -205,6 +205,33 @@ extension MediaNodesTests {
             #expect(frames.last?.width == 320 && frames.last?.height == 120)
         }
 
+        @Test("Properties of an element and of its pads are changed while it runs, and refused in words")
+        func changing() async throws {
+            let frames = Collected<VideoFrame>()
+            var bindings = NodeBindings()
+            bindings.frames["out"] = { frames.append($0) }
+            let pipeline = try MediaPipeline(
+                pattern(
+                    .element("videobalance", ["saturation": 0]), .element("compositor", name: "mixer", ["in1.alpha": 1])
+                ),
+                bindings: bindings)
+            try await pipeline.start()
+            func saturation() -> Int {
+                frames.all.last?.withPlane(.chromaRed) { bytes, stride in
+                    (0..<160).map { abs(Int(bytes.unsafeLoad(fromByteOffset: $0, as: UInt8.self)) - 128) }.max() ?? 0
+                } ?? 0
+            }
+            await eventually("grey pictures come") { frames.count > 3 }
+            #expect(saturation() == 0)
+            try await pipeline.set("videobalance", "saturation", to: 2)
+            await eventually("colours come") { saturation() > 20 }
+            try await pipeline.set("mixer", "in1.alpha", to: 0)
+            await eventually("the picture goes") { saturation() == 0 }
+            await #expect(throws: MediaError.self) { try await pipeline.set("videobalance", "saturation", to: 7) }
+            await #expect(throws: MediaError.self) { try await pipeline.set("mixer", "max-threads", to: 2) }
+            await pipeline.stop()
+        }
+
         @Test("Pictures and sound of pads that appear later come paced, on one time line")
         func appearing() async throws {
             let graph = MediaGraph {
