@@ -179,9 +179,10 @@ import Testing
             .videoEncoder(codec: .vp8), .videoEncoder(codec: .h264, bitrate: .kilobitsPerSecond(300)),
             .opusEncoder(), .rtpOutput("o", ssrc: .max, mtu: 1200), .rtpInput("v", codec: VideoCodec.vp8),
             .rtpInput("a", codec: AudioCodec.opus), .videoDecoder(), .audioDecoder(), .frames("f"), .sound("s"),
-            .image(path: "x"), .window(), .speaker(), .null(), .convert(),
+            .snapshot(path: "x"), .window(), .speaker(), .null(), .convert(),
             .rate(framesPerSecond: 10), .crop(left: 2), .mirror(), .rotate(), .overlay(text: "x"), .mixer(),
             .frameFunction("blend"), .volume(), .level(), .audioMixer(), .echoCancel(),
+            .vp9Encoder(), .av1Encoder(), .aacEncoder(), .terminal(), .recorder(path: "x"),
         ]
         #expect(Set(nodes.map(\.kind)) == Set(NodeKind.builtIn.map(\.name)))
         let problems = MediaGraph(nodes: nodes).validate().filter { $0.kind != .unconnected }

@@ -207,7 +207,7 @@ extension MediaNodesTests {
                     Chain {
                         Node.testPattern("pattern", width: 320, height: 240, framesPerSecond: 60)
                         Tee("picture", isOptional: true) {
-                            Node.image(path: folder.path + "/nowhere/picture.png", frame: 30)
+                            Node.snapshot(path: folder.path + "/nowhere/picture.png", frame: 30)
                         }
                         Node.frames("first")
                     }

@@ -145,7 +145,7 @@ extension MediaNodesTests {
             let graph = MediaGraph {
                 Chain {
                     Node.testPattern(width: 64, height: 64)
-                    Node.image(path: "/nowhere/frame.png")
+                    Node.snapshot(path: "/nowhere/frame.png")
                 }
             }
             let pipeline = try MediaPipeline(graph, bindings: bindings)

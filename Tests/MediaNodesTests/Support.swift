@@ -49,16 +49,24 @@ final class TemporaryFolder {
     }
 
     deinit {
-        guard path.hasPrefix("/tmp/media-tests-"), let directory = opendir(path) else { return }
-        while let entry = readdir(directory) {
-            let name = withUnsafePointer(to: entry.pointee.d_name) {
-                $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
-            }
-            if name != ".", name != ".." { unlink(path + "/" + name) }
-        }
-        closedir(directory)
+        guard path.hasPrefix("/tmp/media-tests-") else { return }
+        for name in fileNames(in: path) { unlink(path + "/" + name) }
         rmdir(path)
     }
+}
+
+/// The names of the files in a folder.
+func fileNames(in folder: String) -> [String] {
+    guard let directory = opendir(folder) else { return [] }
+    defer { closedir(directory) }
+    var names: [String] = []
+    while let entry = readdir(directory) {
+        let name = withUnsafePointer(to: entry.pointee.d_name) {
+            $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
+        }
+        if name != ".", name != ".." { names.append(name) }
+    }
+    return names
 }
 
 func fileSize(_ path: String) -> Int {

@@ -215,7 +215,7 @@ extension MediaNodesTests {
                 MediaGraph {
                     Chain {
                         Node.testPattern()
-                        Tee { Node.image(path: path, frame: 5) }
+                        Tee { Node.snapshot(path: path, frame: 5) }
                         Node.frames("view")
                     }
                 }, bindings: bindings)

@@ -195,6 +195,11 @@ package final class Pad: @unchecked Sendable {
         return isAnswered == 0 ? nil : Latency(query)
     }
 
+    /// Moves everything that comes out here by so many nanoseconds of running time, from the next buffer on.
+    package func shift(by nanoseconds: Int) {
+        gst_pad_set_offset(pointer, nanoseconds)
+    }
+
     /// Frees whoever is blocked pushing into this input, and refuses what comes later. For a pad that is about to go.
     package func refuseEverything() {
         gst_pad_send_event(pointer, gst_event_new_flush_start())

@@ -70,6 +70,8 @@ package struct PassingBuffer: ~Copyable {
     /// Calls `body` with the bytes for changing them in place. Does nothing inside a list.
     package func write(_ body: (inout MutableRawSpan) -> Void) {
         guard let buffer = makeWritable() else { return }
+        // Silence comes marked as a gap, and converters take the mark for the content.
+        buffer.pointee.mini_object.flags &= ~GST_BUFFER_FLAG_GAP.rawValue
         var map = GstMapInfo()
         let access = GstMapFlags(rawValue: GST_MAP_READ.rawValue | GST_MAP_WRITE.rawValue)
         guard gst_buffer_map(buffer, &map, access) != 0 else { return }

@@ -17,6 +17,9 @@ package struct PipelineFailure: Sendable {
         case notFound
         case busy
         case cannotOpen
+        /// The disk is full.
+        case noSpace
+        case cannotWrite
         case noSuchCodec
         case windowClosed
         case other
@@ -207,6 +210,11 @@ extension PipelineFailure {
             case GST_RESOURCE_ERROR_OPEN_READ.rawValue, GST_RESOURCE_ERROR_OPEN_READ_WRITE.rawValue,
                 GST_RESOURCE_ERROR_OPEN_WRITE.rawValue:
                 return .cannotOpen
+            case GST_RESOURCE_ERROR_NO_SPACE_LEFT.rawValue: return .noSpace
+            // hlssink2 says a full disk in words only.
+            case GST_RESOURCE_ERROR_WRITE.rawValue, GST_RESOURCE_ERROR_CLOSE.rawValue,
+                GST_RESOURCE_ERROR_SEEK.rawValue, GST_RESOURCE_ERROR_SYNC.rawValue:
+                return message.contains("No space left") ? .noSpace : .cannotWrite
             default: return .other
             }
         }

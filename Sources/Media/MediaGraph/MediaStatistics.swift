@@ -16,6 +16,8 @@ public struct MediaStatistics: Sendable, Equatable {
     public var frameFunctions: [String: FrameFunction] = [:]
     /// By the name of the echo canceller that something is played through.
     public var echoCancellers: [String: EchoCanceller] = [:]
+    /// By the name of the recorder.
+    public var recorders: [String: Recorder] = [:]
 
     public init() {}
 
@@ -122,5 +124,16 @@ public struct MediaStatistics: Sendable, Equatable {
         public init(delay: Double? = nil) {
             self.delay = delay
         }
+    }
+
+    public struct Recorder: Sendable, Equatable {
+        /// Pictures that were taken for the recording.
+        public var frames = 0
+        /// Pictures that were left out, up to a keyframe each time, because the disk did not keep up.
+        public var droppedFrames = 0
+        /// Bytes of encoded pictures and sound.
+        public var bytes = 0
+
+        public init() {}
     }
 }

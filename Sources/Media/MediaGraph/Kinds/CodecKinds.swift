@@ -1,6 +1,8 @@
 /// Nodes that encode and decode.
 extension NodeKind {
-    static let codecs: [NodeKind] = [vp8Encoder, h264Encoder, opusEncoder, videoDecoder, audioDecoder]
+    static let codecs: [NodeKind] = [
+        vp8Encoder, vp9Encoder, h264Encoder, av1Encoder, opusEncoder, aacEncoder, videoDecoder, audioDecoder,
+    ]
 
     private static let videoEncoderSettings = [
         SettingContract(
@@ -9,18 +11,34 @@ extension NodeKind {
         SettingContract(
             "keyframe-interval", .integer(1...100_000), default: 3000, unit: "frames",
             "Longest distance between keyframes when nobody asks for one"),
+        SettingContract(
+            "element", .text, default: "auto",
+            "The GStreamer element that encodes; auto takes the first of our table that can be used, hardware first"),
     ]
 
     public static let vp8Encoder = NodeKind(
-        "vp8-encoder", .codec, "VP8 at a constant bitrate, behind a capture queue of 2 frames that drops the oldest",
+        "vp8-encoder", .codec,
+        "VP8 at a constant bitrate, behind a capture queue of 2 frames that drops the oldest",
         inputs: [Port("in", [.rawVideo], encodings: ["I420"])],
         outputs: [Port("out", [.encodedVideo], encodings: ["vp8"])], settings: videoEncoderSettings)
+
+    public static let vp9Encoder = NodeKind(
+        "vp9-encoder", .codec,
+        "VP9 at a constant bitrate, behind a capture queue of 2 frames that drops the oldest",
+        inputs: [Port("in", [.rawVideo], encodings: ["I420"])],
+        outputs: [Port("out", [.encodedVideo], encodings: ["vp9"])], settings: videoEncoderSettings)
 
     public static let h264Encoder = NodeKind(
         "h264-encoder", .codec,
         "H.264 constrained baseline at a constant bitrate, behind a capture queue of 2 frames that drops the oldest",
         inputs: [Port("in", [.rawVideo], encodings: ["I420"])],
         outputs: [Port("out", [.encodedVideo], encodings: ["h264"])], settings: videoEncoderSettings)
+
+    public static let av1Encoder = NodeKind(
+        "av1-encoder", .codec,
+        "AV1 at a constant bitrate, behind a capture queue of 2 frames that drops the oldest",
+        inputs: [Port("in", [.rawVideo], encodings: ["I420"])],
+        outputs: [Port("out", [.encodedVideo], encodings: ["av1"])], settings: videoEncoderSettings)
 
     public static let opusEncoder = NodeKind(
         "opus-encoder", .codec, "Opus, 20 ms a packet, with in-band forward error correction",
@@ -32,14 +50,24 @@ extension NodeKind {
                 "expected-loss", .integer(0...100), default: 10, unit: "%", "Loss that the error correction is for"),
         ])
 
+    public static let aacEncoder = NodeKind(
+        "aac-encoder", .codec, "AAC, for recordings that hold no Opus, such as HLS",
+        inputs: [Port("in", [.rawAudio])], outputs: [Port("out", [.encodedAudio], encodings: ["aac"])],
+        settings: [
+            SettingContract("bitrate", .integer(16_000...320_000), default: 128_000, unit: "bit/s", "Bitrate")
+        ])
+
     public static let videoDecoder = NodeKind(
-        "video-decoder", .codec, "Decodes VP8 or H.264, as the RTP input before it says",
-        inputs: [Port("in", [.encodedVideo], encodings: ["vp8", "h264"])],
+        "video-decoder", .codec, "Decodes pictures of whatever codec comes in",
+        inputs: [Port("in", [.encodedVideo], encodings: ["vp8", "vp9", "h264", "h265", "av1", "mjpeg"])],
         outputs: [Port("out", [.rawVideo], encodings: ["I420"])])
 
     public static let audioDecoder = NodeKind(
-        "audio-decoder", .codec, "Decodes Opus, using its error correction and concealing what is lost",
-        inputs: [Port("in", [.encodedAudio], encodings: ["opus"])], outputs: [Port("out", [.rawAudio])])
+        "audio-decoder", .codec, "Decodes sound of whatever codec comes in; what is lost of Opus is concealed",
+        inputs: [
+            Port("in", [.encodedAudio], encodings: ["opus", "aac", "pcmu", "pcma", "flac", "mp3", "vorbis"])
+        ],
+        outputs: [Port("out", [.rawAudio])])
 }
 
 extension Node {
@@ -61,6 +89,19 @@ extension Node {
             settings: [
                 "bitrate": .integer(bitrate.bitsPerSecond), "expected-loss": .integer(expectedLossPercent),
             ])
+    }
+
+    /// AV1, to recordings; a nil bitrate means the table's for the size and rate that arrive.
+    public static func av1Encoder(_ name: String = "av1-encoder", bitrate: Bitrate? = nil) -> Node {
+        Node("av1-encoder", name: name, settings: bitrate.map { ["bitrate": .integer($0.bitsPerSecond)] } ?? [:])
+    }
+
+    public static func vp9Encoder(_ name: String = "vp9-encoder", bitrate: Bitrate? = nil) -> Node {
+        Node("vp9-encoder", name: name, settings: bitrate.map { ["bitrate": .integer($0.bitsPerSecond)] } ?? [:])
+    }
+
+    public static func aacEncoder(_ name: String = "aac-encoder") -> Node {
+        Node("aac-encoder", name: name)
     }
 
     public static func videoDecoder(_ name: String = "video-decoder") -> Node {

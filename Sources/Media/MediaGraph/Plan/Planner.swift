@@ -2,6 +2,14 @@
 public protocol PlanningCatalogue: NodeCatalogue {
     /// What a node becomes. Throws what keeps it from running: a missing device, element or file, formats that clash.
     func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan
+    /// What an input of a node takes, where that depends on the node's settings: a recorder's on the kind of its file.
+    func input(_ port: String, of node: Node) -> Port?
+}
+
+extension PlanningCatalogue {
+    public func input(_ port: String, of node: Node) -> Port? {
+        kind(named: node.kind)?.input(port)
+    }
 }
 
 /// Turns a graph into a plan: settles formats along the links, puts in what converts, encodes and decodes, and asks
@@ -99,7 +107,7 @@ private struct Planning {
     mutating func add(_ node: Node) throws(MediaError) {
         var feeding: [LinkPlan] = []
         for link in graph.links(into: node.name) {
-            guard let port = catalogue.kind(named: node.kind)?.input(link.to.port) else {
+            guard let port = catalogue.input(link.to.port, of: node) else {
                 preconditionFailure("\(node.name) has no input \(link.to.port)")
             }
             let output: PortReference
@@ -197,7 +205,7 @@ private struct Planning {
     /// The codec that serves most of those who want this output encoded, among those that `port` takes.
     private func codec(for port: Port, from output: PortReference, _ encoded: MediaKind) -> String? {
         let others = graph.links.filter { $0.from == output }.compactMap { link in
-            graph.node(link.to.node).flatMap { catalogue.kind(named: $0.kind) }?.input(link.to.port)
+            graph.node(link.to.node).flatMap { catalogue.input(link.to.port, of: $0) }
         }.filter { $0.kinds.contains(encoded) }
         let candidates = port.encodings(of: encoded).filter { catalogue.kind(named: "\($0)-encoder") != nil }
         let served = candidates.map { codec in others.count { $0.encodings(of: encoded).contains(codec) } }

@@ -7,24 +7,22 @@ enum VideoDecoderNode: NodeType {
 
     static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
         let input = request.input("in") ?? MediaFormat(.encodedVideo, "vp8")
+        let choice = try request.environment.firstUsable(of: DecoderTable.video(input.encoding))
         var plan = NodePlan(request.node)
-        switch input.encoding {
-        case "h264":
-            let choice = try request.environment.firstUsable(of: ["avdec_h264", "openh264dec"])
-            // Frame threads would hold frames back; one thread decodes constrained baseline fast enough.
-            let isLibav = choice.factory == "avdec_h264"
-            plan.add(
-                choice.factory, as: "decoder", isLibav ? ["max-threads": 1, "output-corrupt": false] : [:])
-            plan.passedOver = choice.passedOver
-        default:
-            try request.environment.require("vp8dec")
-            plan.add("vp8dec", as: "decoder", ["threads": 1])
+        plan.notes.append("\(choice.factory) decodes")
+        plan.passedOver = choice.passedOver
+        plan.add(choice.factory, as: "decoder", DecoderTable.properties(choice.factory))
+        plan.inputs["in"] = ElementPad("decoder")
+        if let parser = DecoderTable.parser(input.encoding) {
+            try request.environment.require(parser)
+            plan.add(parser, as: "parser")
+            plan.link("parser", "decoder")
+            plan.inputs["in"] = ElementPad("parser")
         }
-        // Decoders of both codecs give I420 for what WebRTC senders send; for anything else this converts.
+        // Decoders in software give I420 for what conferences send; for anything else this converts.
         plan.add("videoconvert", as: "convert")
         plan.addFilter(RawFormat.video, as: "format")
         plan.link("decoder", "convert", "format")
-        plan.inputs["in"] = ElementPad("decoder")
         plan.outputs["out"] = ElementPad("format")
         plan.formats["out"] = .rawVideo(
             width: input.width, height: input.height, framesPerSecond: input.framesPerSecond)
@@ -49,14 +47,22 @@ enum AudioDecoderNode: NodeType {
     static let kind = NodeKind.audioDecoder
 
     static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
-        try request.environment.require("opusdec")
+        let input = request.input("in") ?? MediaFormat(.encodedAudio, "opus")
+        let choice = try request.environment.firstUsable(of: DecoderTable.audio(input.encoding))
         var plan = NodePlan(request.node)
-        plan.add("opusdec", as: "decoder", ["use-inband-fec": true, "plc": true])
+        plan.passedOver = choice.passedOver
+        plan.add(choice.factory, as: "decoder", DecoderTable.properties(choice.factory))
+        plan.inputs["in"] = ElementPad("decoder")
+        if let parser = DecoderTable.parser(input.encoding) {
+            try request.environment.require(parser)
+            plan.add(parser, as: "parser")
+            plan.link("parser", "decoder")
+            plan.inputs["in"] = ElementPad("parser")
+        }
         plan.add("audioconvert", as: "convert")
         plan.add("audioresample", as: "resample")
         plan.addFilter(RawFormat.audio, as: "format")
         plan.link("decoder", "convert", "resample", "format")
-        plan.inputs["in"] = ElementPad("decoder")
         plan.outputs["out"] = ElementPad("format")
         plan.formats["out"] = .rawAudio
         return plan

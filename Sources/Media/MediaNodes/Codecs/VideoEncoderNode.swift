@@ -6,47 +6,77 @@ import Synchronization
 
 /// A video encoder behind its capture queue: 2 raw frames, the oldest is dropped when a third comes.
 final class VideoEncoderNode: RunningNode {
-    private static let queueCapacity = 2
+    /// The longest distance between keyframes when nobody says one, in frames.
+    private static let usualInterval = 3000
+    /// Requests for keyframes that come closer together, in seconds, are one where each costs a new start.
+    private static let leastRestartDistance = 0.3
     /// How long `finish` waits for the frames that are under way.
     private static let finishLimit = DispatchTimeInterval.milliseconds(300)
 
     let name: String
-    let codec: VideoCodec
+    private let codec: EncodedVideo
     private let queue: Element
     private let element: Element
+    private let choice: VideoEncoderElement
+    private let keyframeInterval: Int
     private let chosenBitrate: Bitrate?
     private let ledger: FrameLedger
+    /// When the encoder was last started anew to give a keyframe.
+    private let restarted = Mutex<MediaTime?>(nil)
 
-    private init(_ instance: NodeInstance, codec: VideoCodec) {
+    private init(_ instance: NodeInstance, codec: EncodedVideo) {
         name = instance.name
         self.codec = codec
         queue = instance.element("queue")
-        element = instance.element("encoder")
+        let element = instance.element("encoder")
+        guard let choice = VideoEncoderElement.all(for: codec).first(where: { $0.factory == element.factory }) else {
+            preconditionFailure("\(element.factory) is in no table")
+        }
+        self.element = element
+        self.choice = choice
+        keyframeInterval = instance.setting("keyframe-interval")?.integer ?? Self.usualInterval
         chosenBitrate = instance.setting("bitrate")?.integer.map(Bitrate.init(bitsPerSecond:))
         ledger = FrameLedger()
     }
 
-    static func plan(_ request: NodeRequest, codec: VideoCodec) throws(MediaError) -> NodePlan {
+    // MARK: Planning
+
+    static func plan(_ request: NodeRequest, codec: EncodedVideo) throws(MediaError) -> NodePlan {
         let input = request.input("in") ?? .rawVideo()
-        let interval = request.integer("keyframe-interval") ?? 3000
-        let bitrate = request.integer("bitrate") ?? input.defaultBitrate(codec)?.bitsPerSecond
+        let bitrate = request.integer("bitrate") ?? codec.defaultBitrate(for: input)?.bitsPerSecond
+        let (choice, passedOver) = try choose(request, codec)
         var plan = NodePlan(request.node)
+        plan.passedOver = passedOver
+        plan.notes.append("\(choice.factory) encodes, in \(choice.isHardware ? "hardware" : "software")")
         plan.addQueue(as: "queue", .rawPictures, holding: input)
-        let factory = codec == .vp8 ? "vp8enc" : "x264enc"
-        try request.environment.require(factory)
-        plan.add(
-            factory, as: "encoder",
-            codec == .vp8 ? vp8Properties(keyframeInterval: interval) : h264Properties(keyframeInterval: interval))
-        plan.link("queue", "encoder")
         plan.inputs["in"] = ElementPad("queue")
-        if codec == .h264 {
-            plan.addFilter(
-                "video/x-h264,profile=constrained-baseline,stream-format=byte-stream,alignment=au", as: "profile")
-            plan.link("encoder", "profile")
-            plan.outputs["out"] = ElementPad("profile")
-        } else {
-            plan.outputs["out"] = ElementPad("encoder")
+        var chain = ["queue"]
+        if choice.pixelFormat != "I420" {
+            plan.add("videoconvert", as: "convert")
+            plan.addFilter("video/x-raw,format=\(choice.pixelFormat)", as: "pixels")
+            plan.notes.append("\(choice.factory) takes \(choice.pixelFormat): pictures are converted from I420")
+            chain += ["convert", "pixels"]
         }
+        let wish = VideoEncoderElement.Wish(
+            keyframeInterval: request.integer("keyframe-interval") ?? usualInterval, bitrate: bitrate)
+        // What hardware can do differs from driver to driver: it is told when it is made, as far as it takes it.
+        let properties = choice.isHardware ? [:] : choice.properties(wish)
+        if choice.needsFineTime {
+            plan.add("capssetter", as: "fine-time", ["caps": "video/x-raw,framerate=90000/1"])
+            plan.add(choice.factory, as: "encoder", properties)
+            let rate = input.framesPerSecond.map(fraction) ?? "0/1"
+            plan.add("capssetter", as: "frame-rate", ["caps": .text("video/x-\(codec.rawValue),framerate=\(rate)")])
+            chain += ["fine-time", "encoder", "frame-rate"]
+        } else {
+            plan.add(choice.factory, as: "encoder", properties)
+            chain.append("encoder")
+        }
+        if let caps = codec.outputCaps {
+            plan.addFilter(caps, as: "profile")
+            chain.append("profile")
+        }
+        for (from, to) in zip(chain, chain.dropFirst()) { plan.link(from, to) }
+        plan.outputs["out"] = ElementPad(chain[chain.count - 1])
         plan.formats["out"] = MediaFormat(
             .encodedVideo, codec.rawValue, width: input.width, height: input.height,
             framesPerSecond: input.framesPerSecond, bitsPerSecond: bitrate)
@@ -56,8 +86,40 @@ final class VideoEncoderNode: RunningNode {
         return plan
     }
 
-    static func activate(_ instance: NodeInstance, codec: VideoCodec) -> VideoEncoderNode {
+    /// The element that the node names, or the first of our table that can be used here.
+    private static func choose(
+        _ request: NodeRequest, _ codec: EncodedVideo
+    ) throws(MediaError) -> (VideoEncoderElement, passedOver: [String]) {
+        let table = VideoEncoderElement.all(for: codec)
+        let wanted = request.text("element")
+        if wanted != "auto" {
+            guard let choice = table.first(where: { $0.factory == wanted }) else {
+                throw MediaError(
+                    code: MediaError.Code.graphInvalid,
+                    message: "\"\(request.name)\".element is \(wanted), which is no encoder of \(codec.title) that is "
+                        + "known here; take one of auto, \(table.map(\.factory).joined(separator: ", ")).")
+            }
+            try request.environment.require(wanted)
+            return (choice, [])
+        }
+        let (factory, passedOver) = try request.environment.firstUsable(of: table.map(\.factory))
+        guard let choice = table.first(where: { $0.factory == factory }) else {
+            preconditionFailure("\(factory) is not in the table that it was chosen from")
+        }
+        return (choice, passedOver)
+    }
+
+    // MARK: Running
+
+    static func activate(_ instance: NodeInstance, codec: EncodedVideo) -> VideoEncoderNode {
         let running = VideoEncoderNode(instance, codec: codec)
+        let wish = VideoEncoderElement.Wish(
+            keyframeInterval: running.keyframeInterval, bitrate: instance.plan.formats["out"]?.bitsPerSecond)
+        if running.choice.isHardware {
+            for (name, value) in running.choice.properties(wish) {
+                _ = running.element.trySet(name, PropertyValue(value))
+            }
+        }
         if let bitrate = running.chosenBitrate { running.setBitrate(bitrate) }
         running.watch()
         return running
@@ -67,25 +129,6 @@ final class VideoEncoderNode: RunningNode {
         guard setting == "bitrate", let bitrate = value.integer else { return false }
         setBitrate(Bitrate(bitsPerSecond: bitrate))
         return true
-    }
-
-    /// Realtime VP8: one pass, no frame held back, none dropped, quantizers and buffers as browsers set them.
-    private static func vp8Properties(keyframeInterval: Int) -> [String: SettingValue] {
-        [
-            "deadline": 1, "cpu-used": -8, "threads": 1, "end-usage": "cbr",
-            "lag-in-frames": 0, "dropframe-threshold": 0, "error-resilient": 0,
-            "keyframe-max-dist": .integer(keyframeInterval), "min-quantizer": 2, "max-quantizer": 56,
-            "undershoot": 100, "overshoot": 15, "buffer-initial-size": 500, "buffer-optimal-size": 600,
-            "buffer-size": 1000, "max-intra-bitrate": 600, "static-threshold": 1, "token-partitions": "2",
-        ]
-    }
-
-    private static func h264Properties(keyframeInterval: Int) -> [String: SettingValue] {
-        [
-            "tune": "zerolatency", "speed-preset": "superfast", "byte-stream": true, "bframes": 0,
-            "key-int-max": .integer(keyframeInterval), "threads": 1, "aud": false,
-            "vbv-buf-capacity": 600, "option-string": "scenecut=0",
-        ]
     }
 
     /// One thread up to 720p: two that share busy cores wait for one another, which was seen to turn 2 ms into 200.
@@ -104,6 +147,13 @@ final class VideoEncoderNode: RunningNode {
             ledger.left(buffer.timestamp ?? 0)
             return .pass
         }
+        if choice.keyframes == .byRestart {
+            element.source.onUpstreamEvent { [weak self] event in
+                guard case .forceKeyUnit = event else { return .pass }
+                self?.startAnew()
+                return .drop
+            }
+        }
         element.source.onBuffer { buffer in
             ledger.encoded(bytes: buffer.byteCount, isKeyframe: buffer.isKeyframe)
             return .pass
@@ -117,24 +167,41 @@ final class VideoEncoderNode: RunningNode {
         else { return }
         ledger.set(width: width, height: height)
         // Ahead of the caps: the encoder opens when they reach it.
-        element.set("threads", .integer(Self.threads(forPixels: width * height)))
+        if !choice.isHardware, element.has("threads") {
+            element.set("threads", .integer(Self.threads(forPixels: width * height)))
+        }
         guard chosenBitrate == nil else { return }
         let rate = format.fractions("framerate").first ?? 0
-        setBitrate(
-            VideoBitrate.default(
-                width: width, height: height, framesPerSecond: rate > 0 ? rate : 30, codec: codec))
+        setBitrate(codec.defaultBitrate(width: width, height: height, framesPerSecond: rate > 0 ? rate : 30))
     }
 
     func setBitrate(_ bitrate: Bitrate) {
-        switch codec {
-        case .vp8: element.set("target-bitrate", .integer(bitrate.bitsPerSecond))
-        case .h264: element.set("bitrate", .integer(max(bitrate.kilobitsPerSecond, 1)))
-        }
+        let (property, value) = choice.rateProperty(bitrate.bitsPerSecond, keyframeInterval: keyframeInterval)
+        _ = element.trySet(property, PropertyValue(value))
         ledger.set(bitrate: bitrate)
     }
 
     func requestKeyframe() {
         element.source.requestKeyframe()
+    }
+
+    /// Starts the encoder anew between two pictures: it then begins with a keyframe. Nothing is lost, because it holds
+    /// no picture back; it takes a millisecond.
+    private func startAnew() {
+        let isDue = restarted.withLock { last in
+            let now = GStreamer.now
+            if let last, now.seconds(since: last) < Self.leastRestartDistance { return false }
+            last = now
+            return true
+        }
+        guard isDue, let before = element.sink.peer else { return }
+        before.whenIdle { [element] in
+            let input = element.sink
+            before.unlink(input)
+            _ = element.setState(.ready)
+            _ = element.followPipeline()
+            _ = before.link(input)
+        }
     }
 
     /// Whether the frame that the encoder gave last, on this thread, is a keyframe.
@@ -158,104 +225,6 @@ final class VideoEncoderNode: RunningNode {
     }
 }
 
-/// Where every captured frame went: encoded, dropped by the capture queue, or still under way.
-final class FrameLedger: Sendable {
-    /// How long after a drop the encoder is said not to keep up.
-    private static let memory: Double = 2
-
-    private struct State {
-        var counts = MediaStatistics.VideoEncoder()
-        /// Timestamps of the frames in the queue, oldest first; at most three for a moment.
-        var queued: [UInt64] = []
-        var lastDrop: MediaTime?
-        var lastIsKeyframe = false
-        var isClosed = false
-        var onIdle: DispatchSemaphore?
-
-        mutating func drop() {
-            counts.droppedBeforeEncoder += 1
-            lastDrop = GStreamer.now
-        }
-
-        var underWay: Int { counts.captured - counts.encoded - counts.droppedBeforeEncoder }
-    }
-
-    private let state = Mutex(State())
-
-    /// A frame comes to the queue. False when the pipeline is stopping and the frame should go no further.
-    func captured(_ timestamp: UInt64) -> Bool {
-        state.withLock { state in
-            guard !state.isClosed else { return false }
-            state.counts.captured += 1
-            state.queued.append(timestamp)
-            return true
-        }
-    }
-
-    /// A frame leaves the queue for the encoder: those before it that never left were dropped.
-    func left(_ timestamp: UInt64) {
-        state.withLock { state in
-            while let first = state.queued.first {
-                state.queued.removeFirst()
-                if first == timestamp { break }
-                state.drop()
-            }
-        }
-    }
-
-    func encoded(bytes: Int, isKeyframe: Bool) {
-        state.withLock { state in
-            state.counts.encoded += 1
-            state.counts.bytes += bytes
-            state.counts.keyframes += isKeyframe ? 1 : 0
-            state.lastIsKeyframe = isKeyframe
-            if state.underWay == 0 { state.onIdle?.signal() }
-        }
-    }
-
-    func set(width: Int, height: Int) {
-        state.withLock {
-            $0.counts.width = width
-            $0.counts.height = height
-        }
-    }
-
-    func set(bitrate: Bitrate) {
-        state.withLock { $0.counts.targetBitsPerSecond = bitrate.bitsPerSecond }
-    }
-
-    var lastIsKeyframe: Bool { state.withLock { $0.lastIsKeyframe } }
-
-    /// Takes no more frames and waits until those under way have been encoded.
-    func close(waiting limit: DispatchTimeInterval) {
-        let semaphore = DispatchSemaphore(value: 0)
-        let isIdle = state.withLock { state in
-            state.isClosed = true
-            state.onIdle = semaphore
-            return state.underWay == 0
-        }
-        if !isIdle { _ = semaphore.wait(timeout: .now() + limit) }
-    }
-
-    /// No thread runs any more: what has not been encoded never will be.
-    func settle() {
-        state.withLock { state in
-            state.counts.droppedBeforeEncoder += state.underWay
-            state.queued.removeAll()
-            state.onIdle = nil
-        }
-    }
-
-    var statistics: MediaStatistics.VideoEncoder {
-        state.withLock { state in
-            var counts = state.counts
-            counts.inFlight = state.underWay
-            counts.encoderKeepsUp = state.lastDrop.map { GStreamer.now.seconds(since: $0) > Self.memory } ?? true
-            return counts
-        }
-    }
-}
-
 /// VP8 behind its capture queue.
 enum VP8EncoderNode: NodeType {
     static let kind = NodeKind.vp8Encoder
@@ -266,6 +235,19 @@ enum VP8EncoderNode: NodeType {
 
     static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {
         VideoEncoderNode.activate(instance, codec: .vp8)
+    }
+}
+
+/// VP9 behind its capture queue.
+enum VP9EncoderNode: NodeType {
+    static let kind = NodeKind.vp9Encoder
+
+    static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
+        try VideoEncoderNode.plan(request, codec: .vp9)
+    }
+
+    static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {
+        VideoEncoderNode.activate(instance, codec: .vp9)
     }
 }
 
@@ -282,11 +264,15 @@ enum H264EncoderNode: NodeType {
     }
 }
 
-extension MediaFormat {
-    /// What an encoder of these pictures is given when nobody chose a bitrate; nil when their size is not known.
-    func defaultBitrate(_ codec: VideoCodec) -> Bitrate? {
-        guard let width, let height else { return nil }
-        return VideoBitrate.default(
-            width: width, height: height, framesPerSecond: framesPerSecond ?? 30, codec: codec)
+/// AV1 behind its capture queue.
+enum AV1EncoderNode: NodeType {
+    static let kind = NodeKind.av1Encoder
+
+    static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
+        try VideoEncoderNode.plan(request, codec: .av1)
+    }
+
+    static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {
+        VideoEncoderNode.activate(instance, codec: .av1)
     }
 }

@@ -92,7 +92,7 @@ enum SpeakerNode: NodeType {
     static let kind = NodeKind.speaker
 
     static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
-        guard let factory = request.environment.soundSink() else {
+        guard let factory = try factory(request) else {
             var plan = NodePlan.sink(request)
             plan.notes.append("no sound system answers: the sound is measured and dropped")
             return plan
@@ -101,11 +101,47 @@ enum SpeakerNode: NodeType {
         plan.addQueue(as: "queue", .init(seconds: 0.5, rule: .dropOldest), holding: nil)
         plan.add("audioconvert", as: "convert")
         plan.add("audioresample", as: "resample")
-        plan.add(factory, as: "sink", ["buffer-time": 60_000, "latency-time": 10_000, "async": false])
+        plan.add(factory, as: "sink", sinkProperties(factory, device: request.text("device")))
+        plan.notes.append("\(factory) plays")
         plan.link("queue", "convert", "resample", "sink")
         plan.inputs["in"] = ElementPad("queue")
         plan.latency = 0.06
         return plan
+    }
+
+    /// The element that plays; nil where no sound system was named and none answers.
+    private static func factory(_ request: NodeRequest) throws(MediaError) -> String? {
+        let environment = request.environment
+        let named: [String]
+        switch request.text("system") {
+        case "pulse": named = ["pulsesink"]
+        // PipeWire speaks PulseAudio's protocol too.
+        case "pipewire": named = ["pipewiresink", "pulsesink"]
+        case "alsa": named = ["alsasink"]
+        default: return environment.soundSink()
+        }
+        if let factory = named.first(where: { environment.hasElement($0) && environment.canOpen($0) }) {
+            return factory
+        }
+        guard let installed = named.last(where: environment.hasElement) else {
+            throw .missingElement(
+                named[named.count - 1], package: environment.package(ofElement: named[named.count - 1]))
+        }
+        throw MediaError(
+            code: MediaError.Code.speakerAbsent,
+            message:
+                "\"\(request.name)\" cannot play: \(installed) finds no sound output to open; start the sound system, or "
+                + "choose another by system.")
+    }
+
+    private static func sinkProperties(_ factory: String, device: String) -> [String: SettingValue] {
+        var properties: [String: SettingValue] = ["async": false]
+        if factory != "pipewiresink" {
+            properties["buffer-time"] = 60_000
+            properties["latency-time"] = 10_000
+        }
+        if !device.isEmpty { properties[factory == "pipewiresink" ? "target-object" : "device"] = .text(device) }
+        return properties
     }
 
     static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {

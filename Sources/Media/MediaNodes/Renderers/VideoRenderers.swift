@@ -17,12 +17,15 @@ final class VideoRendererNode: RunningNode {
     /// Nil where nobody wants the pictures themselves.
     private let handOver: (@Sendable (VideoFrame) -> Void)?
     private let explanation: @Sendable (PipelineFailure) -> MediaError?
+    private let onStop: @Sendable () -> Void
 
     init(
         _ instance: NodeInstance, handOver: (@Sendable (VideoFrame) -> Void)?,
-        explain: @escaping @Sendable (PipelineFailure) -> MediaError? = { _ in nil }
+        explain: @escaping @Sendable (PipelineFailure) -> MediaError? = { _ in nil },
+        onStop: @escaping @Sendable () -> Void = {}
     ) {
         explanation = explain
+        self.onStop = onStop
         name = instance.name
         reporter = instance.reporter
         timestamps = instance.nearest(RTPInputNode.self)?.timestamps
@@ -67,6 +70,10 @@ final class VideoRendererNode: RunningNode {
         explanation(failure)
     }
 
+    func stopped() {
+        onStop()
+    }
+
     func report(into statistics: inout MediaStatistics) {
         statistics.videoRenderers[name] = state.withLock { $0.counts }
     }
@@ -106,8 +113,8 @@ enum NullNode: NodeType {
 }
 
 /// Writes one picture to a file.
-enum ImageNode: NodeType {
-    static let kind = NodeKind.image
+enum SnapshotNode: NodeType {
+    static let kind = NodeKind.snapshot
 
     static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
         try request.environment.require("pngenc")

@@ -91,6 +91,8 @@ final class Explainer: Sendable {
         case .noSuchCodec: return "install a decoder for it, or choose another format."
         case .notFound: return "check that what it names is there."
         case .busy, .cannotOpen: return "check that nothing else uses what it opens, and that you may."
+        case .noSpace: return "make room on the disk."
+        case .cannotWrite: return "check that what it writes to is there, and that you may."
         case .windowClosed, .other: return "see the cause, or leave the node out."
         }
     }

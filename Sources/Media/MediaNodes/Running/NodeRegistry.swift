@@ -21,9 +21,13 @@ public struct NodeRegistry: PlanningCatalogue {
         MixerNode.self, FrameFunctionNode.self, VolumeNode.self, LevelNode.self, AudioMixerNode.self,
         EchoCancelNode.self,
         // Codecs
-        VP8EncoderNode.self, H264EncoderNode.self, OpusEncoderNode.self, VideoDecoderNode.self, AudioDecoderNode.self,
+        VP8EncoderNode.self, VP9EncoderNode.self, H264EncoderNode.self, AV1EncoderNode.self, OpusEncoderNode.self,
+        AACEncoderNode.self, VideoDecoderNode.self, AudioDecoderNode.self,
         // Renderers
-        FramesNode.self, SoundNode.self, ImageNode.self, WindowNode.self, SpeakerNode.self, NullNode.self,
+        FramesNode.self, SoundNode.self, SnapshotNode.self, WindowNode.self, TerminalNode.self, SpeakerNode.self,
+        NullNode.self,
+        // Recorders
+        RecorderNode.self,
         // Transport
         RTPOutputNode.self, RTPInputNode.self,
     ]).adding(families: [ElementNode.family])
@@ -58,6 +62,13 @@ public struct NodeRegistry: PlanningCatalogue {
         families.first { name.hasPrefix($0.prefix) }?.reasonForLack(name)
     }
 
+    public func input(_ port: String, of node: Node) -> Port? {
+        guard let implementation = implementation(of: node.kind), let found = implementation.kind.input(port) else {
+            return nil
+        }
+        return implementation.input(found, node)
+    }
+
     public func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
         guard let implementation = implementation(of: request.kind.name) else {
             preconditionFailure("nothing plans a \(request.kind.name)")
@@ -73,21 +84,25 @@ public struct NodeRegistry: PlanningCatalogue {
 /// What a registry knows of one kind.
 package struct NodeImplementation: Sendable {
     package let kind: NodeKind
+    /// An input of the kind as a node's settings narrow it down.
+    package let input: @Sendable (Port, Node) -> Port
     package let plan: @Sendable (NodeRequest) throws(MediaError) -> NodePlan
     package let activate: @Sendable (NodeInstance) throws(MediaError) -> (any RunningNode)?
 
     package init(
-        kind: NodeKind, plan: @escaping @Sendable (NodeRequest) throws(MediaError) -> NodePlan,
+        kind: NodeKind, input: @escaping @Sendable (Port, Node) -> Port = { port, _ in port },
+        plan: @escaping @Sendable (NodeRequest) throws(MediaError) -> NodePlan,
         activate: @escaping @Sendable (NodeInstance) throws(MediaError) -> (any RunningNode)?
     ) {
         self.kind = kind
+        self.input = input
         self.plan = plan
         self.activate = activate
     }
 
     init(_ type: any NodeType.Type) {
         self.init(
-            kind: type.kind,
+            kind: type.kind, input: { type.input($0, of: $1) },
             plan: { (request) throws(MediaError) in try type.plan(request) },
             activate: { (instance) throws(MediaError) in try type.activate(instance) })
     }

@@ -5,6 +5,9 @@ package import MediaGraph
 package protocol NodeType: SendableMetatype {
     static var kind: NodeKind { get }
 
+    /// An input of the kind as the settings of a node narrow it down.
+    static func input(_ port: Port, of node: Node) -> Port
+
     /// What the node becomes. Pure: asks the machine through the request's environment only.
     static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan
 
@@ -14,6 +17,8 @@ package protocol NodeType: SendableMetatype {
 }
 
 extension NodeType {
+    package static func input(_ port: Port, of node: Node) -> Port { port }
+
     package static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? { nil }
 }
 

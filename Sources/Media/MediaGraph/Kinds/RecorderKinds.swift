@@ -1,0 +1,32 @@
+/// Nodes that write media to files.
+extension NodeKind {
+    static let recorders: [NodeKind] = [recorder]
+
+    public static let recorder = NodeKind(
+        "recorder", .recorder,
+        "Records encoded pictures and sound to a file that can be played at any moment, even when the process is killed",
+        inputs: [
+            Port(
+                "video", [.encodedVideo], encodings: ["h264", "vp8", "vp9", "av1", "h265", "mjpeg"], isRequired: false),
+            Port(
+                "audio", [.encodedAudio],
+                encodings: ["opus", "aac", "pcmu", "pcma", "flac", "mp3", "vorbis"], isRequired: false),
+        ],
+        settings: [
+            SettingContract(
+                "path", .text, isRequired: true,
+                "The file to write, replacing what was there; for HLS the playlist, with its segments beside it"),
+            SettingContract(
+                "format", .choice(["auto", "matroska", "mp4", "webm", "hls"]), default: "auto",
+                "Container; auto goes by the file's ending: .webm, .mp4 (fragmented), .m3u8, Matroska for all others"),
+            SettingContract(
+                "segment", .integer(1...60), default: 4, unit: "s", "Length of the segments of HLS"),
+        ])
+}
+
+extension Node {
+    /// Records what comes to its ports `video` and `audio`; the file's ending says in which container.
+    public static func recorder(_ name: String = "recorder", path: String) -> Node {
+        Node("recorder", name: name, settings: ["path": .text(path)])
+    }
+}

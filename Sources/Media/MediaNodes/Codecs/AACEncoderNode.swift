@@ -1,0 +1,42 @@
+import GStreamerKit
+import MediaGraph
+
+/// AAC, for recordings that hold no Opus. A packet is 1024 samples.
+enum AACEncoderNode: NodeType {
+    static let kind = NodeKind.aacEncoder
+
+    /// Best first; what each puts before the first sample, in samples, and does not take off its timestamps.
+    private static let elements: [(factory: String, lead: Int)] = [
+        ("fdkaacenc", 2048), ("avenc_aac", 1024), ("voaacenc", 1600),
+    ]
+    private static let sampleRate = 48_000
+
+    static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
+        let choice = try request.environment.firstUsable(of: elements.map(\.factory))
+        let bitrate = request.integer("bitrate") ?? 128_000
+        var plan = NodePlan(request.node)
+        plan.passedOver = choice.passedOver
+        plan.addQueue(as: "queue", .rawSound, holding: nil)
+        // Says which channel is where, which the encoders want to know.
+        plan.add("audioconvert", as: "convert")
+        plan.add(choice.factory, as: "encoder", ["bitrate": .integer(bitrate)])
+        plan.link("queue", "convert", "encoder")
+        plan.inputs["in"] = ElementPad("queue")
+        plan.outputs["out"] = ElementPad("encoder")
+        plan.formats["out"] = MediaFormat(
+            .encodedAudio, "aac", sampleRate: sampleRate, channels: 2, bitsPerSecond: bitrate)
+        plan.latency = Double(1024 + lead(of: choice.factory)) / Double(sampleRate)
+        return plan
+    }
+
+    /// Takes the encoder's lead off its timestamps, so that sound stays with the pictures.
+    static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {
+        let encoder = instance.element("encoder")
+        encoder.source.shift(by: -lead(of: encoder.factory) * 1_000_000_000 / sampleRate)
+        return nil
+    }
+
+    private static func lead(of factory: String) -> Int {
+        elements.first { $0.factory == factory }?.lead ?? 0
+    }
+}

@@ -1,0 +1,102 @@
+import Dispatch
+import GStreamerKit
+import MediaGraph
+import Synchronization
+
+/// Where every captured frame went: encoded, dropped by the capture queue, or still under way.
+final class FrameLedger: Sendable {
+    /// How long after a drop the encoder is said not to keep up.
+    private static let memory: Double = 2
+
+    private struct State {
+        var counts = MediaStatistics.VideoEncoder()
+        /// Timestamps of the frames in the queue, oldest first; at most three for a moment.
+        var queued: [UInt64] = []
+        var lastDrop: MediaTime?
+        var lastIsKeyframe = false
+        var isClosed = false
+        var onIdle: DispatchSemaphore?
+
+        mutating func drop() {
+            counts.droppedBeforeEncoder += 1
+            lastDrop = GStreamer.now
+        }
+
+        var underWay: Int { counts.captured - counts.encoded - counts.droppedBeforeEncoder }
+    }
+
+    private let state = Mutex(State())
+
+    /// A frame comes to the queue. False when the pipeline is stopping and the frame should go no further.
+    func captured(_ timestamp: UInt64) -> Bool {
+        state.withLock { state in
+            guard !state.isClosed else { return false }
+            state.counts.captured += 1
+            state.queued.append(timestamp)
+            return true
+        }
+    }
+
+    /// A frame leaves the queue for the encoder: those before it that never left were dropped.
+    func left(_ timestamp: UInt64) {
+        state.withLock { state in
+            while let first = state.queued.first {
+                state.queued.removeFirst()
+                if first == timestamp { break }
+                state.drop()
+            }
+        }
+    }
+
+    func encoded(bytes: Int, isKeyframe: Bool) {
+        state.withLock { state in
+            state.counts.encoded += 1
+            state.counts.bytes += bytes
+            state.counts.keyframes += isKeyframe ? 1 : 0
+            state.lastIsKeyframe = isKeyframe
+            if state.underWay == 0 { state.onIdle?.signal() }
+        }
+    }
+
+    func set(width: Int, height: Int) {
+        state.withLock {
+            $0.counts.width = width
+            $0.counts.height = height
+        }
+    }
+
+    func set(bitrate: Bitrate) {
+        state.withLock { $0.counts.targetBitsPerSecond = bitrate.bitsPerSecond }
+    }
+
+    var lastIsKeyframe: Bool { state.withLock { $0.lastIsKeyframe } }
+
+    /// Takes no more frames and waits until those under way have been encoded.
+    func close(waiting limit: DispatchTimeInterval) {
+        let semaphore = DispatchSemaphore(value: 0)
+        let isIdle = state.withLock { state in
+            state.isClosed = true
+            state.onIdle = semaphore
+            return state.underWay == 0
+        }
+        if !isIdle { _ = semaphore.wait(timeout: .now() + limit) }
+    }
+
+    /// No thread runs any more: what has not been encoded never will be.
+    func settle() {
+        state.withLock { state in
+            state.counts.droppedBeforeEncoder += state.underWay
+            state.queued.removeAll()
+            state.onIdle = nil
+        }
+    }
+
+    var statistics: MediaStatistics.VideoEncoder {
+        state.withLock { state in
+            var counts = state.counts
+            counts.inFlight = state.underWay
+            counts.encoderKeepsUp = state.lastDrop.map { GStreamer.now.seconds(since: $0) > Self.memory } ?? true
+            return counts
+        }
+    }
+}

@@ -1,0 +1,226 @@
+import MediaGraph
+
+/// The encoders that we know how to speak to, by codec, in the order in which they are preferred: hardware first, and
+/// among hardware what belongs to one chip before what works through a general interface; the last of each codec is in
+/// every Debian.
+///
+/// Names and values of properties are those of GStreamer 1.22; see the sources of its plugins nvcodec, va, vaapi, qsv,
+/// msdk, video4linux2 and omx, and of Rockchip's plugin for mpp.
+struct VideoEncoderElement: Sendable {
+    /// How an element is told its bitrate.
+    enum Rate: Sendable {
+        case bitsPerSecond(String)
+        case kilobitsPerSecond(String)
+        /// A structure of V4L2 controls in `extra-controls`, which holds the distance of keyframes too.
+        case controls
+    }
+
+    /// How an element comes to give a keyframe that it was not going to give.
+    enum Keyframes: Sendable {
+        /// By GStreamer's event for it.
+        case onEvent
+        /// Not at all (av1enc before 1.24): it is started anew, which takes a millisecond.
+        case byRestart
+    }
+
+    /// What an encoder is to do, as far as it is known before pictures come.
+    struct Wish: Sendable {
+        var keyframeInterval: Int
+        /// In bits per second; nil where the table of bitrates decides when pictures come.
+        var bitrate: Int?
+    }
+
+    let factory: String
+    let isHardware: Bool
+    /// The pixel format that it takes.
+    let pixelFormat: String
+    let rate: Rate
+    let keyframes: Keyframes
+    /// Whether its rate control needs timestamps finer than the frame rate: av1enc 1.22 rounds them to whole frames, and
+    /// takes unevenly spaced ones for half the rate, which was seen to double the bitrate.
+    var needsFineTime: Bool { factory == "av1enc" }
+    let properties: @Sendable (Wish) -> [String: SettingValue]
+
+    private init(
+        hardware factory: String, _ pixelFormat: String, _ rate: Rate,
+        _ properties: @escaping @Sendable (Wish) -> [String: SettingValue]
+    ) {
+        self.factory = factory
+        isHardware = true
+        self.pixelFormat = pixelFormat
+        self.rate = rate
+        keyframes = .onEvent
+        self.properties = properties
+    }
+
+    private init(
+        software factory: String, _ rate: Rate, keyframes: Keyframes = .onEvent,
+        _ properties: @escaping @Sendable (Wish) -> [String: SettingValue]
+    ) {
+        self.factory = factory
+        isHardware = false
+        pixelFormat = "I420"
+        self.rate = rate
+        self.keyframes = keyframes
+        self.properties = properties
+    }
+
+    /// What the element's rate property is set to; nil for V4L2's controls.
+    func rateProperty(_ bitrate: Int, keyframeInterval: Int) -> (name: String, value: SettingValue) {
+        switch rate {
+        case .bitsPerSecond(let name): (name, .integer(bitrate))
+        case .kilobitsPerSecond(let name): (name, .integer(max(bitrate / 1000, 1)))
+        case .controls: ("extra-controls", .text(Self.controls(bitrate, keyframeInterval)))
+        }
+    }
+
+    private static func controls(_ bitrate: Int?, _ keyframeInterval: Int) -> String {
+        let rate = bitrate.map { ",video_bitrate=(int)\($0)" } ?? ""
+        return "controls,video_bitrate_mode=(int)1,repeat_sequence_header=(int)1,"
+            + "video_gop_size=(int)\(keyframeInterval),h264_i_frame_period=(int)\(keyframeInterval)" + rate
+    }
+
+    // MARK: The tables
+
+    static func all(for codec: EncodedVideo) -> [VideoEncoderElement] {
+        switch codec {
+        case .vp8: vp8
+        case .vp9: vp9
+        case .h264: h264
+        case .av1: av1
+        }
+    }
+
+    private static let h264: [VideoEncoderElement] = [
+        nvidia("nvh264enc"), mpp("mpph264enc"), quickSync("qsvh264enc"), va("vah264enc"), va("vah264lpenc"),
+        vaapi("vaapih264enc"), msdk("msdkh264enc"), omx("omxh264enc"), v4l2("v4l2h264enc"),
+        VideoEncoderElement(software: "x264enc", .kilobitsPerSecond("bitrate")) { wish in
+            [
+                "tune": "zerolatency", "speed-preset": "superfast", "byte-stream": true, "bframes": 0,
+                "key-int-max": .integer(wish.keyframeInterval), "threads": 1, "aud": false,
+                "vbv-buf-capacity": 600, "option-string": "scenecut=0",
+            ]
+        },
+        VideoEncoderElement(software: "openh264enc", .bitsPerSecond("bitrate")) { wish in
+            [
+                "rate-control": "bitrate", "complexity": "low", "usage-type": "camera", "multi-thread": 1,
+                "enable-frame-skip": false, "scene-change-detection": false,
+                "gop-size": .integer(wish.keyframeInterval),
+            ]
+        },
+    ]
+
+    private static let vp8: [VideoEncoderElement] = [
+        mpp("mppvp8enc"), vaapi("vaapivp8enc"), omx("omxvp8enc"), v4l2("v4l2vp8enc"),
+        // Realtime: one pass, no frame held back, none dropped, quantizers and buffers as browsers set them.
+        VideoEncoderElement(software: "vp8enc", .bitsPerSecond("target-bitrate")) { wish in
+            realtime(wish).merging([
+                "cpu-used": -8, "max-intra-bitrate": 600, "token-partitions": "2",
+            ]) { $1 }
+        },
+    ]
+
+    private static let vp9: [VideoEncoderElement] = [
+        quickSync("qsvvp9enc"), vaapi("vaapivp9enc"), msdk("msdkvp9enc"), v4l2("v4l2vp9enc"),
+        // At speed 8 a picture of 640x480 takes 3 ms of one core; with GStreamer's defaults it takes 200.
+        VideoEncoderElement(software: "vp9enc", .bitsPerSecond("target-bitrate")) { wish in
+            realtime(wish).merging([
+                "cpu-used": 8, "aq-mode": "cyclic-refresh", "row-mt": false, "auto-alt-ref": false,
+                "frame-parallel-decoding": false,
+            ]) { $1 }
+        },
+    ]
+
+    private static let av1: [VideoEncoderElement] = [
+        nvidia("nvav1enc"), quickSync("qsvav1enc"), va("vaav1enc"), msdk("msdkav1enc"),
+        // At speed 9 a picture of 640x480 takes 7 ms of one core; with GStreamer's defaults it takes 3 s. A largest
+        // quantizer has to be given: without one the library fails an assertion.
+        VideoEncoderElement(software: "av1enc", .kilobitsPerSecond("target-bitrate"), keyframes: .byRestart) { wish in
+            [
+                "usage-profile": "realtime", "cpu-used": 9, "threads": 1, "row-mt": false, "lag-in-frames": 0,
+                "end-usage": "cbr", "keyframe-max-dist": .integer(wish.keyframeInterval), "min-quantizer": 2,
+                "max-quantizer": 56, "undershoot-pct": 100, "overshoot-pct": 15, "buf-initial-sz": 500,
+                "buf-optimal-sz": 600, "buf-sz": 1000,
+            ]
+        },
+    ]
+
+    /// What libvpx is told for both of its codecs.
+    private static func realtime(_ wish: Wish) -> [String: SettingValue] {
+        [
+            "deadline": 1, "threads": 1, "end-usage": "cbr", "lag-in-frames": 0, "dropframe-threshold": 0,
+            "error-resilient": 0, "keyframe-max-dist": .integer(wish.keyframeInterval), "min-quantizer": 2,
+            "max-quantizer": 56, "undershoot": 100, "overshoot": 15, "buffer-initial-size": 500,
+            "buffer-optimal-size": 600, "buffer-size": 1000, "static-threshold": 1,
+        ]
+    }
+
+    // MARK: Families of hardware
+
+    private static func nvidia(_ factory: String) -> VideoEncoderElement {
+        VideoEncoderElement(hardware: factory, "I420", .kilobitsPerSecond("bitrate")) { wish in
+            [
+                "preset": "low-latency-hp", "rc-mode": "cbr", "zerolatency": true,
+                "gop-size": .integer(wish.keyframeInterval),
+            ]
+        }
+    }
+
+    private static func quickSync(_ factory: String) -> VideoEncoderElement {
+        VideoEncoderElement(hardware: factory, "NV12", .kilobitsPerSecond("bitrate")) { wish in
+            let properties: [String: SettingValue] = [
+                "rate-control": "cbr", "low-latency": true, "gop-size": .integer(wish.keyframeInterval),
+            ]
+            return factory == "qsvh264enc" ? properties.merging(["b-frames": 0]) { $1 } : properties
+        }
+    }
+
+    private static func va(_ factory: String) -> VideoEncoderElement {
+        VideoEncoderElement(hardware: factory, "NV12", .kilobitsPerSecond("bitrate")) { wish in
+            let properties: [String: SettingValue] = [
+                "rate-control": "cbr", "key-int-max": .integer(min(wish.keyframeInterval, 1024)), "target-usage": 6,
+            ]
+            return factory == "vaav1enc" ? properties : properties.merging(["b-frames": 0]) { $1 }
+        }
+    }
+
+    private static func vaapi(_ factory: String) -> VideoEncoderElement {
+        VideoEncoderElement(hardware: factory, "NV12", .kilobitsPerSecond("bitrate")) { wish in
+            let properties: [String: SettingValue] = [
+                "rate-control": "cbr", "quality-level": 6, "keyframe-period": .integer(wish.keyframeInterval),
+            ]
+            return factory == "vaapih264enc" ? properties.merging(["max-bframes": 0]) { $1 } : properties
+        }
+    }
+
+    private static func msdk(_ factory: String) -> VideoEncoderElement {
+        VideoEncoderElement(hardware: factory, "NV12", .kilobitsPerSecond("bitrate")) { wish in
+            [
+                "rate-control": "cbr", "target-usage": 7, "b-frames": 0, "async-depth": 1,
+                "gop-size": .integer(wish.keyframeInterval),
+            ]
+        }
+    }
+
+    private static func mpp(_ factory: String) -> VideoEncoderElement {
+        VideoEncoderElement(hardware: factory, "NV12", .bitsPerSecond("bps")) { wish in
+            ["rc-mode": "cbr", "header-mode": "each-idr", "gop": .integer(wish.keyframeInterval)]
+        }
+    }
+
+    private static func omx(_ factory: String) -> VideoEncoderElement {
+        VideoEncoderElement(hardware: factory, "I420", .bitsPerSecond("target-bitrate")) { wish in
+            let properties: [String: SettingValue] = ["control-rate": "constant"]
+            guard factory == "omxh264enc" else { return properties }
+            return properties.merging([
+                "b-frames": 0, "interval-intraframes": .integer(wish.keyframeInterval), "inline-header": true,
+            ]) { $1 }
+        }
+    }
+
+    private static func v4l2(_ factory: String) -> VideoEncoderElement {
+        VideoEncoderElement(hardware: factory, "I420", .controls) { wish in
+            ["extra-controls": .text(controls(wish.bitrate, wish.keyframeInterval))]
+        }
+    }
+}

@@ -1,0 +1,281 @@
+import Dispatch
+import GStreamerKit
+import Glibc
+import MediaGraph
+import Synchronization
+
+/// Writes encoded pictures and sound to a file, or to a folder as HLS.
+///
+/// What comes is queued and never held up: when the disk does not keep up, pictures are left out up to the next
+/// keyframe. A disk that takes no more ends this node alone: what comes later is dropped.
+final class RecorderNode: NodeType, RunningNode {
+    static let kind = NodeKind.recorder
+
+    /// What may wait for the disk, or for the side that lags behind.
+    private static let pictures = QueuePlan.Limits(bytes: 16_000_000, seconds: 12, rule: .dropToKeyframe)
+    private static let sound = QueuePlan.Limits(bytes: 1_000_000, seconds: 12, rule: .dropOldest)
+    /// How long `finish` waits for the end to be written.
+    private static let finishLimit: UInt64 = 3_000_000_000
+
+    private struct State {
+        var gate: RecordingGate
+        var counts = MediaStatistics.Recorder()
+        var hold: Probe?
+        /// Nothing more is taken: the node is stopping, or has failed.
+        var isClosed = false
+    }
+
+    let name: String
+    private let container: RecordingContainer
+    private let path: String
+    private let video: Element?
+    private let audio: Element?
+    private let sink: Element?
+    private let reporter: Reporter
+    private let state: Mutex<State>
+    private let isComplete = DispatchSemaphore(value: 0)
+
+    private init(_ instance: NodeInstance) {
+        name = instance.name
+        path = instance.setting("path")?.text ?? ""
+        container = RecordingContainer(format: instance.setting("format")?.text ?? "", path: path)
+        video = instance.has("video-queue") ? instance.element("video-queue") : nil
+        audio = instance.has("audio-queue") ? instance.element("audio-queue") : nil
+        sink = instance.has("sink") ? instance.element("sink") : nil
+        reporter = instance.reporter
+        let segment = instance.setting("segment")?.integer ?? 4
+        state = Mutex(
+            State(
+                gate: RecordingGate(
+                    hasVideo: video != nil, hasAudio: audio != nil, keepsOffsets: container.keepsOffsets,
+                    segment: container == .hls ? UInt64(segment) * 1_000_000_000 : nil)))
+    }
+
+    // MARK: Planning
+
+    /// What the container holds.
+    static func input(_ port: Port, of node: Node) -> Port {
+        let container = RecordingContainer(
+            format: node.setting("format", of: kind)?.text ?? "", path: node.setting("path", of: kind)?.text ?? "")
+        let encodings = port.kinds == [.encodedVideo] ? container.videoEncodings : container.audioEncodings
+        return Port(port.name, port.kinds, encodings: encodings, isRequired: port.isRequired)
+    }
+
+    static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
+        let path = request.text("path")
+        let container = RecordingContainer(format: request.text("format"), path: path)
+        guard !request.inputs.isEmpty else {
+            throw MediaError(
+                code: MediaError.Code.graphInvalid,
+                message:
+                    "\"\(request.name)\" records nothing: link pictures to its port video, or sound to its port audio.")
+        }
+        var plan = NodePlan(request.node)
+        let muxer = container.muxer
+        try request.environment.require(muxer.factory)
+        plan.add(muxer.factory, as: "muxer", muxer.properties)
+        for (port, format) in request.inputs {
+            try add(port, format, container, to: &plan, request)
+        }
+        if container == .hls {
+            for (name, value) in container.playlist(path, seconds: request.integer("segment") ?? 4) {
+                plan.elements[0].properties[name] = value
+            }
+        } else {
+            plan.add(
+                "filesink", as: "sink",
+                // Unbuffered: what was recorded is in the file, not in the memory of a process that may be killed.
+                ["location": .text(path), "buffer-mode": "unbuffered", "sync": false, "async": false])
+            plan.link("muxer", "sink")
+        }
+        plan.notes.append("\(container.title) is written to \(path)")
+        return plan
+    }
+
+    private static func add(
+        _ port: String, _ format: MediaFormat, _ container: RecordingContainer, to plan: inout NodePlan,
+        _ request: NodeRequest
+    ) throws(MediaError) {
+        let isVideo = format.kind == .encodedVideo
+        let taken = isVideo ? container.videoEncodings : container.audioEncodings
+        guard taken.contains(format.encoding) else {
+            throw MediaError(
+                code: MediaError.Code.formatClash,
+                message: "\"\(request.name)\" writes \(container.title), which holds no \(format.encoding) "
+                    + "but \(taken.joined(separator: ", ")); encode in one of these, or write a .mkv file.")
+        }
+        plan.addQueue(as: "\(port)-queue", isVideo ? pictures : sound, holding: nil)
+        var last = "\(port)-queue"
+        if let parser = container.parser(for: format.encoding) {
+            try request.environment.require(parser)
+            plan.add(parser, as: "\(port)-parser")
+            plan.link(last, "\(port)-parser")
+            last = "\(port)-parser"
+        }
+        plan.link(ElementPad(last), ElementPad("muxer", container.inputPad(isVideo: isVideo)))
+        plan.inputs[port] = ElementPad("\(port)-queue")
+        plan.formats[port] = format
+    }
+
+    // MARK: Running
+
+    static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {
+        let running = RecorderNode(instance)
+        running.watch()
+        return running
+    }
+
+    private func watch() {
+        // The probes belong to elements that this node holds: they may not hold the node.
+        if let video {
+            video.sink.onBuffer { [weak self] buffer in self?.picture(buffer) ?? .drop }
+            video.sink.onEndOfStream { [weak self] in self?.ended { $0.videoEnded() } }
+        }
+        if let audio {
+            audio.sink.onBuffer { [weak self] buffer in self?.sound(buffer) ?? .drop }
+            audio.sink.onEndOfStream { [weak self] in self?.ended { $0.soundEnded() } }
+            if video != nil {
+                let hold = audio.source.block()
+                state.withLock { $0.hold = hold }
+                audio.source.onBuffer { [weak self] buffer in self?.soundLeaves(buffer) ?? .drop }
+            }
+        }
+        sink?.sink.onEndOfStream { [isComplete] in isComplete.signal() }
+    }
+
+    private func picture(_ buffer: borrowing PassingBuffer) -> ProbeAnswer {
+        guard let video, let time = buffer.runningTime else { return .drop }
+        let room = Self.room(in: video, for: buffer.byteCount)
+        let isKeyframe = buffer.isKeyframe
+        let bytes = buffer.byteCount
+        let decision = state.withLock { state -> RecordingGate.Decision in
+            guard !state.isClosed else { return RecordingGate.Decision() }
+            let decision = state.gate.picture(at: time, isKeyframe: isKeyframe, room: room)
+            if decision.takes {
+                state.counts.frames += 1
+                state.counts.bytes += bytes
+            }
+            state.counts.droppedFrames = state.gate.droppedPictures
+            return decision
+        }
+        act(on: decision, otherSide: audio)
+        // Not of the queue's own output: GStreamer 1.22 takes a shifted pad's "at once" for a time that has passed.
+        if decision.asksForKeyframe { video.sink.peer?.requestKeyframe() }
+        return decision.takes ? .pass : .drop
+    }
+
+    private func sound(_ buffer: borrowing PassingBuffer) -> ProbeAnswer {
+        guard let time = buffer.runningTime else { return .drop }
+        let bytes = buffer.byteCount
+        let decision = state.withLock { state -> RecordingGate.Decision in
+            guard !state.isClosed else { return RecordingGate.Decision() }
+            let decision = state.gate.sound(at: time)
+            if decision.takes { state.counts.bytes += bytes }
+            return decision
+        }
+        act(on: decision, otherSide: video)
+        return decision.takes ? .pass : .drop
+    }
+
+    private func soundLeaves(_ buffer: borrowing PassingBuffer) -> ProbeAnswer {
+        // The pad itself does not see what it is shifted by.
+        guard let audio, let time = buffer.runningTime else { return .drop }
+        let (takes, begins) = state.withLock { $0.gate.soundLeaves(at: time) }
+        if let begins { audio.source.shift(by: -Int(begins)) }
+        return takes ? .pass : .drop
+    }
+
+    private func act(on decision: RecordingGate.Decision, otherSide: Element?) {
+        if let origin = decision.begins {
+            video?.source.shift(by: -Int(origin))
+            audio?.source.shift(by: -Int(origin))
+            release()
+            reporter.firstFrame(name)
+        }
+        if decision.endsOtherSide {
+            release()
+            otherSide?.sink.sendEndOfStream()
+        }
+    }
+
+    private func ended(_ note: (inout RecordingGate) -> Void) {
+        state.withLock { note(&$0.gate) }
+        release()
+    }
+
+    /// Lets sound through that waited for the first picture.
+    private func release() {
+        let hold = state.withLock { state in
+            defer { state.hold = nil }
+            return state.hold
+        }
+        hold?.remove()
+    }
+
+    private static func room(in queue: Element, for bytes: Int) -> RecordingGate.Room {
+        let bytesUsed = Double(queue.integer("current-level-bytes") + bytes) / Double(pictures.bytes ?? 1)
+        let timeUsed = Double(queue.integer("current-level-time")) / 1e9 / (pictures.seconds ?? 1)
+        let used = max(bytesUsed, timeUsed)
+        return used >= 1 ? .none : used > 0.5 ? .little : .enough
+    }
+
+    func prepare() throws(MediaError) {
+        switch FileAccess.obstacle(path) {
+        case nil: return
+        case .full: throw Self.full(path)
+        case .other(let reason): throw Self.unwritable(path, reason)
+        }
+    }
+
+    /// Writes the end: what is queued goes to the file, then what makes it whole.
+    func finish() {
+        let (isRunning, hasBegun) = state.withLock { state in
+            defer { state.isClosed = true }
+            return (!state.isClosed, state.gate.origin != nil)
+        }
+        guard isRunning else { return }
+        video?.sink.sendEndOfStream()
+        audio?.sink.sendEndOfStream()
+        release()
+        guard hasBegun else { return }
+        guard container == .hls else {
+            _ = isComplete.wait(timeout: .now() + .nanoseconds(Int(Self.finishLimit)))
+            return
+        }
+        // hlssink2 does not say when its playlist is whole; the playlist does.
+        let deadline = GStreamer.now.nanoseconds + Self.finishLimit
+        while !FileAccess.ends(path, with: RecordingContainer.endOfPlaylist), GStreamer.now.nanoseconds < deadline {
+            usleep(5_000)
+        }
+    }
+
+    func report(into statistics: inout MediaStatistics) {
+        statistics.recorders[name] = state.withLock { $0.counts }
+    }
+
+    // MARK: Errors
+
+    func explain(_ failure: PipelineFailure, missing: String?) -> MediaError? {
+        // Before anything else hears of it: what comes now is dropped, so that whoever feeds this node goes on.
+        state.withLock { $0.isClosed = true }
+        release()
+        switch failure.kind {
+        case .noSpace: return Self.full(path)
+        case .cannotWrite: return Self.unwritable(path, failure.message.trimmedSentence)
+        default: return nil
+        }
+    }
+
+    private static func full(_ path: String) -> MediaError {
+        MediaError(
+            code: MediaError.Code.fileFull,
+            message: "The recording \(path) cannot go on: the disk is full; what was recorded until now can be played. "
+                + "Make room, or record to another disk.")
+    }
+
+    private static func unwritable(_ path: String, _ reason: String) -> MediaError {
+        MediaError(
+            code: MediaError.Code.fileUnwritable,
+            message: "The recording \(path) cannot be written (\(reason)); choose another place.")
+    }
+}

@@ -1,0 +1,110 @@
+import MediaGraph
+
+/// The kinds of recordings, what they hold, and what writes them.
+///
+/// All of them can be played to the last second when the process is killed: Matroska and WebM are written cluster by
+/// cluster, MP4 fragment by fragment, HLS segment by segment.
+enum RecordingContainer: String, CaseIterable, Sendable {
+    case matroska
+    case mp4
+    case webm
+    case hls
+
+    /// How much of an MP4 is lost at most when the process is killed.
+    private static let fragmentMilliseconds = 500
+
+    /// What ends the playlist of a recording that is complete.
+    static let endOfPlaylist = "#EXT-X-ENDLIST"
+
+    /// What a recorder's settings say.
+    init(format: String, path: String) {
+        self = RecordingContainer(rawValue: format) ?? RecordingContainer(path: path)
+    }
+
+    /// What the file's name says; Matroska, which holds everything, when it says nothing that is known.
+    init(path: String) {
+        let name = path.lowercased()
+        if name.hasSuffix(".webm") {
+            self = .webm
+        } else if name.hasSuffix(".mp4") || name.hasSuffix(".m4v") || name.hasSuffix(".mov") {
+            self = .mp4
+        } else if name.hasSuffix(".m3u8") {
+            self = .hls
+        } else {
+            self = .matroska
+        }
+    }
+
+    var title: String {
+        switch self {
+        case .matroska: "Matroska"
+        case .mp4: "MP4"
+        case .webm: "WebM"
+        case .hls: "HLS"
+        }
+    }
+
+    /// Codecs of pictures, the one that raw pictures are encoded with first.
+    var videoEncodings: [String] {
+        switch self {
+        case .matroska: ["h264", "vp8", "vp9", "av1", "h265", "mjpeg"]
+        // VP9 is left out: GStreamer 1.22 crashes when it writes it. AV1 is written well; GStreamer's own reader of that
+        // version leaves out pictures up to the next keyframe where the distance between pictures changes.
+        case .mp4: ["h264", "av1", "h265"]
+        case .webm: ["vp8", "vp9", "av1"]
+        case .hls: ["h264"]
+        }
+    }
+
+    var audioEncodings: [String] {
+        switch self {
+        case .matroska: ["opus", "aac", "pcmu", "pcma", "flac", "mp3", "vorbis"]
+        case .mp4: ["opus", "aac"]
+        case .webm: ["opus", "vorbis"]
+        case .hls: ["aac"]
+        }
+    }
+
+    /// The element that writes the container, and its settings.
+    var muxer: (factory: String, properties: [String: SettingValue]) {
+        switch self {
+        case .matroska: ("matroskamux", ["writing-app": "connectlive"])
+        case .webm: ("webmmux", ["writing-app": "connectlive"])
+        case .mp4: ("mp4mux", ["fragment-duration": .integer(Self.fragmentMilliseconds)])
+        case .hls: ("hlssink2", [:])
+        }
+    }
+
+    /// What brings media of a codec into the form that the container holds; nil where it is in that form already.
+    func parser(for encoding: String) -> String? {
+        switch encoding {
+        case "h264": "h264parse"
+        case "h265": "h265parse"
+        case "av1": "av1parse"
+        case "aac": "aacparse"
+        case "mp3": "mpegaudioparse"
+        case "flac": "flacparse"
+        case "mjpeg": "jpegparse"
+        default: nil
+        }
+    }
+
+    func inputPad(isVideo: Bool) -> String {
+        let name = isVideo ? "video" : "audio"
+        return self == .hls ? name : "\(name)_%u"
+    }
+
+    /// Whether it remembers by how much one side began after the other; a fragmented MP4 of GStreamer 1.22 does not.
+    var keepsOffsets: Bool { self != .mp4 }
+
+    /// Where HLS writes: segments next to the playlist, named after it. All of them are kept and listed.
+    func playlist(_ path: String, seconds: Int) -> [String: SettingValue] {
+        let base = path.hasSuffix(".m3u8") ? String(path.dropLast(5)) : path
+        return [
+            "playlist-location": .text(path), "location": .text(base + "-%05d.ts"),
+            "target-duration": .integer(seconds), "playlist-length": 0, "max-files": 0,
+            // GStreamer 1.22 gets the time of a request wrong where timestamps were moved: the gate asks instead.
+            "send-keyframe-requests": false,
+        ]
+    }
+}

@@ -1,0 +1,127 @@
+import Dispatch
+import GStreamerKit
+import Glibc
+import MediaGraph
+import Synchronization
+
+/// Shows pictures in the terminal that the program runs in, or in another, as coloured half blocks.
+enum TerminalNode: NodeType {
+    static let kind = NodeKind.terminal
+
+    static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
+        var plan = NodePlan.sink(request)
+        plan.notes.append(
+            "at most \(request.integer("fps") ?? 10) pictures a second are drawn; a slow terminal gets fewer")
+        return plan
+    }
+
+    static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {
+        let device = instance.setting("device")?.text ?? ""
+        let screen = try TerminalScreen(
+            device: device, columns: instance.setting("columns")?.integer, rows: instance.setting("rows")?.integer,
+            picturesPerSecond: instance.setting("fps")?.integer ?? 10)
+        return VideoRendererNode(instance, handOver: screen.show, onStop: screen.close)
+            .watching(instance.element("sink"))
+    }
+}
+
+/// A terminal that is drawn on by a thread of its own: it may take its time.
+private final class TerminalScreen: Sendable {
+    private struct State {
+        var last: MediaTime?
+        var isDrawing = false
+        var isBegun = false
+        var isClosed = false
+    }
+
+    /// What is assumed of a terminal that does not tell its size.
+    private static let usualSize = (columns: 80, rows: 24)
+    private static let begin = Array("\u{1b}[?25l\u{1b}[2J".utf8)
+    private static let end = Array("\u{1b}[0m\u{1b}[?25h\r\n".utf8)
+
+    private let descriptor: Int32
+    private let isOwn: Bool
+    private let columns: Int?
+    private let rows: Int?
+    private let interval: Double
+    private let queue = DispatchQueue(label: "media.terminal")
+    private let state = Mutex(State())
+
+    init(device: String, columns: Int?, rows: Int?, picturesPerSecond: Int) throws(MediaError) {
+        isOwn = !device.isEmpty
+        descriptor = isOwn ? open(device, O_WRONLY | O_NOCTTY | O_CLOEXEC) : STDOUT_FILENO
+        self.columns = columns
+        self.rows = rows
+        interval = 1 / Double(max(picturesPerSecond, 1))
+        if descriptor < 0 {
+            throw MediaError(
+                code: MediaError.Code.fileUnwritable,
+                message:
+                    "The terminal \(device) cannot be opened (\(String(cString: strerror(errno)))); `tty` prints the "
+                    + "name of the terminal that it runs in.")
+        }
+    }
+
+    deinit {
+        if isOwn, descriptor >= 0 { Glibc.close(descriptor) }
+    }
+
+    /// Draws a picture unless it is too soon, or the last one is still being drawn.
+    func show(_ frame: VideoFrame) {
+        let isDue = state.withLock { state in
+            let now = GStreamer.now
+            let isSoon = state.last.map { now.seconds(since: $0) < interval } ?? false
+            guard !state.isDrawing, !isSoon, !state.isClosed else { return false }
+            state.isDrawing = true
+            state.last = now
+            return true
+        }
+        guard isDue else { return }
+        queue.async { [self] in
+            draw(frame)
+            state.withLock { $0.isDrawing = false }
+        }
+    }
+
+    private func draw(_ frame: VideoFrame) {
+        let isFirst = state.withLock { state in
+            defer { state.isBegun = true }
+            return !state.isBegun
+        }
+        if isFirst { write(Self.begin) }
+        let room = size
+        let fit = TerminalPicture.size(
+            width: frame.width, height: frame.height, columns: columns ?? room.columns,
+            // The last row is left to what the program says itself.
+            rows: rows ?? max(room.rows - 1, 1))
+        write(TerminalPicture.draw(frame, columns: fit.columns, rows: fit.rows))
+    }
+
+    private var size: (columns: Int, rows: Int) {
+        var size = winsize()
+        guard ioctl(descriptor, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0, size.ws_row > 0 else {
+            return Self.usualSize
+        }
+        return (Int(size.ws_col), Int(size.ws_row))
+    }
+
+    private func write(_ bytes: [UInt8]) {
+        var rest = bytes[...]
+        while !rest.isEmpty {
+            let written = Glibc.write(descriptor, Array(rest), rest.count)
+            if written < 0, errno == EINTR || errno == EAGAIN { continue }
+            guard written > 0 else { return }
+            rest = rest.dropFirst(written)
+        }
+    }
+
+    /// Gives the terminal back its colours and its cursor.
+    func close() {
+        let isBegun = state.withLock { state in
+            state.isClosed = true
+            return state.isBegun || state.isDrawing
+        }
+        guard isBegun else { return }
+        queue.sync { write(Self.end) }
+    }
+}

@@ -1,0 +1,118 @@
+import MediaGraph
+
+/// A picture as text for a terminal: each character is two pixels, one above the other, as the upper half block in the
+/// colour of the upper on a background in the colour of the lower (24-bit colours, ISO 8613-6).
+enum TerminalPicture {
+    /// The largest number of characters that a picture of this size fills, keeping its shape: a character is taken to
+    /// be twice as high as it is wide.
+    static func size(
+        width: Int, height: Int, columns: Int, rows: Int
+    ) -> (columns: Int, rows: Int) {
+        guard width > 0, height > 0, columns > 0, rows > 0 else { return (0, 0) }
+        let byWidth = columns * height / width / 2
+        if byWidth <= rows { return (columns, max(byWidth, 1)) }
+        return (max(min(rows * 2 * width / height, columns), 1), rows)
+    }
+
+    /// The picture in so many characters, from the terminal's upper left corner on; no line feed at its end.
+    static func draw(_ frame: VideoFrame, columns: Int, rows: Int) -> [UInt8] {
+        guard columns > 0, rows > 0, frame.width > 0, frame.height > 0 else { return [] }
+        let colours = Samples(frame, columns: columns, rows: rows * 2).colours
+        var text: [UInt8] = []
+        text.reserveCapacity(columns * rows * 24)
+        text.append(contentsOf: home)
+        var foreground: Colour?
+        var background: Colour?
+        for row in 0..<rows {
+            if row > 0 { text.append(contentsOf: newLine) }
+            for column in 0..<columns {
+                let upper = colours[row * 2 * columns + column]
+                let lower = colours[(row * 2 + 1) * columns + column]
+                if upper != foreground { text.append(colour: upper, "38") }
+                if lower != background { text.append(colour: lower, "48") }
+                (foreground, background) = (upper, lower)
+                text.append(contentsOf: upperHalf)
+            }
+        }
+        text.append(contentsOf: plain)
+        return text
+    }
+
+    private static let home = Array("\u{1b}[H".utf8)
+    private static let newLine = Array("\r\n".utf8)
+    private static let upperHalf = Array("\u{2580}".utf8)
+    private static let plain = Array("\u{1b}[0m".utf8)
+
+    struct Colour: Equatable {
+        var red: UInt8
+        var green: UInt8
+        var blue: UInt8
+    }
+
+    /// The mean colour of each field of a grid, from at most 4 x 4 points of it.
+    private struct Samples {
+        private static let points = 4
+        var colours: [Colour] = []
+
+        init(_ frame: VideoFrame, columns: Int, rows: Int) {
+            let luma = Self.means(frame, .luma, frame.width, frame.height, columns, rows)
+            let width = (frame.width + 1) / 2
+            let height = (frame.height + 1) / 2
+            let blue = Self.means(frame, .chromaBlue, width, height, columns, rows)
+            let red = Self.means(frame, .chromaRed, width, height, columns, rows)
+            colours = (0..<columns * rows).map { Self.colour(luma[$0], blue[$0], red[$0]) }
+        }
+
+        private static func means(
+            _ frame: VideoFrame, _ plane: VideoPlane, _ width: Int, _ height: Int, _ columns: Int, _ rows: Int
+        ) -> [Int] {
+            frame.withPlane(plane) { bytes, stride in
+                guard bytes.byteCount >= (height - 1) * stride + width else {
+                    return [Int](repeating: plane == .luma ? 16 : 128, count: columns * rows)
+                }
+                let across = (0..<columns * points).map { ($0 * 2 + 1) * width / (columns * points * 2) }
+                let down = (0..<rows * points).map { ($0 * 2 + 1) * height / (rows * points * 2) * stride }
+                var sums = [Int](repeating: 0, count: columns * rows)
+                for y in 0..<rows * points {
+                    let line = y / points * columns
+                    for x in 0..<columns * points {
+                        sums[line + x / points] += Int(
+                            bytes.unsafeLoad(fromByteOffset: down[y] + across[x], as: UInt8.self))
+                    }
+                }
+                return sums.map { $0 / (points * points) }
+            }
+        }
+
+        /// BT.601 with limited range, in 8-bit fixed point.
+        private static func colour(_ luma: Int, _ blue: Int, _ red: Int) -> Colour {
+            let bright = 298 * (luma - 16)
+            let u = blue - 128
+            let v = red - 128
+            func clamped(_ value: Int) -> UInt8 { UInt8(min(max((value + 128) >> 8, 0), 255)) }
+            return Colour(
+                red: clamped(bright + 409 * v), green: clamped(bright - 100 * u - 208 * v),
+                blue: clamped(bright + 516 * u))
+        }
+    }
+}
+
+extension [UInt8] {
+    fileprivate mutating func append(colour: TerminalPicture.Colour, _ place: StaticString) {
+        append(0x1b)
+        append(UInt8(ascii: "["))
+        place.withUTF8Buffer { append(contentsOf: $0) }
+        append(contentsOf: [UInt8(ascii: ";"), UInt8(ascii: "2")])
+        for part in [colour.red, colour.green, colour.blue] {
+            append(UInt8(ascii: ";"))
+            append(decimal: part)
+        }
+        append(UInt8(ascii: "m"))
+    }
+
+    private mutating func append(decimal value: UInt8) {
+        if value >= 100 { append(UInt8(ascii: "0") + value / 100) }
+        if value >= 10 { append(UInt8(ascii: "0") + value / 10 % 10) }
+        append(UInt8(ascii: "0") + value % 10)
+    }
+}

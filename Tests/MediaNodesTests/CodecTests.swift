@@ -1,0 +1,279 @@
+import MediaGraph
+@testable import MediaNodes
+import Testing
+
+/// A machine that has what a test says, and nothing else.
+struct MadeUpMachine: PlanEnvironment {
+    var elements: Set<String>
+    /// Installed, but without the hardware for it.
+    var unusable: Set<String> = []
+
+    func hasElement(_ factory: String) -> Bool { elements.contains(factory) }
+    func canOpen(_ factory: String) -> Bool { !unusable.contains(factory) }
+    func package(ofElement factory: String) -> String { "a-package" }
+    func windowSink() -> String? { nil }
+    func soundSink() -> String? { nil }
+    func soundSource() -> String? { nil }
+    func secondsPerFrame(_ element: ElementPlan, _ format: MediaFormat) -> Double { 0 }
+
+    func camera(_ device: String) throws(MediaError) -> CameraDevice {
+        throw MediaError(code: MediaError.Code.cameraAbsent, message: "none")
+    }
+
+    func file(_ path: String) throws(MediaError) -> MediaFileInfo {
+        throw MediaError(code: MediaError.Code.fileNotFound, message: "none")
+    }
+}
+
+/// A source of media that GStreamer encodes with an element that is no node of ours.
+private enum EncodedSource: NodeType {
+    static let kind = NodeKind(
+        "encoded-source", .capturer, "Encoded media for tests",
+        outputs: [
+            Port("video", [.encodedVideo], isRequired: false), Port("audio", [.encodedAudio], isRequired: false),
+        ],
+        settings: [
+            SettingContract("encoder", .text, isRequired: true, "The element"),
+            SettingContract("encoding", .text, isRequired: true, "What it gives"),
+        ])
+
+    static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
+        var plan = NodePlan(request.node)
+        let isVideo = MediaKind(ofEncoding: request.text("encoding")) == .encodedVideo
+        plan.add(isVideo ? "videotestsrc" : "audiotestsrc", as: "source", ["is-live": true])
+        plan.addFilter(
+            isVideo
+                ? "video/x-raw,format=I420,width=320,height=240,framerate=30/1"
+                : "audio/x-raw,rate=8000,channels=1,format=S16LE", as: "format")
+        plan.add(request.text("encoder"), as: "encoder")
+        plan.link("source", "format", "encoder")
+        let port = isVideo ? "video" : "audio"
+        plan.outputs[port] = ElementPad("encoder")
+        plan.formats[port] = MediaFormat(isVideo ? .encodedVideo : .encodedAudio, request.text("encoding"))
+        return plan
+    }
+}
+
+private func encoder(_ codec: String) -> Node {
+    Node("\(codec)-encoder", name: "encoder")
+}
+
+private func plan(_ node: Node, on machine: MadeUpMachine) throws -> NodePlan {
+    let registry = NodeRegistry.builtIn
+    let kind = try #require(registry.kind(named: node.kind))
+    return try registry.plan(
+        NodeRequest(
+            node, kind, inputs: [("in", .rawVideo(width: 640, height: 480, framesPerSecond: 30))],
+            environment: machine))
+}
+
+@Suite struct EncoderChoiceTests {
+    @Test("Hardware is taken before software, and the plan says what was passed over and why")
+    func preference() throws {
+        let everything = MadeUpMachine(
+            elements: ["nvh264enc", "vah264enc", "x264enc", "openh264enc"], unusable: ["nvh264enc"])
+        let plan = try plan(encoder("h264"), on: everything)
+        #expect(plan.element("encoder")?.factory == "vah264enc")
+        #expect(plan.passedOver.contains { $0.contains("nvh264enc") && $0.contains("cannot be opened") })
+        #expect(plan.passedOver.contains { $0.contains("qsvh264enc is not installed") })
+        #expect(!plan.passedOver.contains { $0.contains("x264enc") })
+        // It takes NV12 alone.
+        #expect(plan.element("pixels")?.properties["caps"] == "video/x-raw,format=NV12")
+        #expect(plan.notes.contains { $0.contains("vah264enc encodes, in hardware") })
+    }
+
+    @Test(
+        "Each codec has a software encoder at the end of its table",
+        arguments: [
+            ("h264", ["x264enc", "openh264enc"], "x264enc"), ("h264", ["openh264enc"], "openh264enc"),
+            ("vp8", ["vp8enc"], "vp8enc"), ("vp9", ["vp9enc"], "vp9enc"), ("av1", ["av1enc"], "av1enc"),
+            ("vp8", ["vp8enc", "v4l2vp8enc"], "v4l2vp8enc"), ("vp9", ["vaapivp9enc", "vp9enc"], "vaapivp9enc"),
+            ("av1", ["av1enc", "qsvav1enc"], "qsvav1enc"),
+        ])
+    func software(codec: String, installed: [String], chosen: String) throws {
+        let plan = try plan(encoder(codec), on: MadeUpMachine(elements: Set(installed)))
+        #expect(plan.element("encoder")?.factory == chosen)
+        #expect(plan.formats["out"]?.encoding == codec)
+        #expect(plan.formats["out"]?.bitsPerSecond ?? 0 > 100_000)
+    }
+
+    @Test("Without any encoder the package of the last is named")
+    func nothing() throws {
+        #expect {
+            _ = try plan(encoder("av1"), on: MadeUpMachine(elements: []))
+        } throws: { error in
+            (error as? MediaError)?.code == MediaError.Code.elementMissing && "\(error)".contains("a-package")
+        }
+    }
+
+    @Test("An element can be named; one that is unknown is refused with those that are")
+    func named() throws {
+        let machine = MadeUpMachine(elements: ["x264enc", "openh264enc", "nvh264enc"])
+        var node = encoder("h264")
+        node.settings["element"] = "openh264enc"
+        #expect(try plan(node, on: machine).element("encoder")?.factory == "openh264enc")
+        node.settings["element"] = "vp8enc"
+        #expect { _ = try plan(node, on: machine) } throws: { "\($0)".contains("x264enc") }
+    }
+
+    @Test("Every element of the tables takes a bitrate by a property of its own, in its own unit")
+    func rates() {
+        for codec in EncodedVideo.allCases {
+            for element in VideoEncoderElement.all(for: codec) {
+                let (name, value) = element.rateProperty(750_000, keyframeInterval: 60)
+                switch element.rate {
+                case .bitsPerSecond: #expect(value == 750_000, "\(element.factory)")
+                case .kilobitsPerSecond: #expect(value == 750, "\(element.factory)")
+                case .controls: #expect(name == "extra-controls" && "\(value)".contains("video_bitrate=(int)750000"))
+                }
+                if !element.isHardware {
+                    let wish = VideoEncoderElement.Wish(keyframeInterval: 60, bitrate: 750_000)
+                    #expect(element.properties(wish).values.contains(60), "\(element.factory)")
+                }
+            }
+        }
+    }
+
+    @Test(
+        "Decoders are taken from the table too, hardware first",
+        arguments: ["vp8", "vp9", "h264", "h265", "av1", "mjpeg"])
+    func decoders(encoding: String) throws {
+        let table = DecoderTable.video(encoding)
+        let registry = NodeRegistry.builtIn
+        for chosen in table {
+            let rest = table[(table.firstIndex(of: chosen) ?? 0)...]
+            let machine = MadeUpMachine(elements: Set(rest).union(["h265parse", "av1parse"]))
+            let plan = try registry.plan(
+                NodeRequest(
+                    .videoDecoder(), .videoDecoder, inputs: [("in", MediaFormat(.encodedVideo, encoding))],
+                    environment: machine))
+            #expect(plan.element("decoder")?.factory == chosen)
+        }
+    }
+}
+
+extension MediaNodesTests {
+    @Suite struct CodecTests {
+        @Test("What is encoded can be decoded again", arguments: ["vp8", "vp9", "h264", "av1"])
+        func pictures(codec: String) async throws {
+            let seen = Collected<UInt32?>()
+            var bindings = NodeBindings()
+            bindings.frames["seen"] = { seen.append($0.barCode) }
+            let pipeline = try MediaPipeline(
+                MediaGraph {
+                    Chain {
+                        Node.testPattern("pattern", width: 320, height: 240)
+                        encoder(codec)
+                        // The planner puts the decoder in.
+                        Node.frames("seen")
+                    }
+                }, bindings: bindings)
+            try await pipeline.start()
+            await eventually("60 frames") { seen.count >= 60 }
+            await pipeline.stop()
+            let numbers = seen.all.compactMap { $0 }
+            #expect(numbers.count > seen.count * 9 / 10)
+            #expect(zip(numbers, numbers.dropFirst()).allSatisfy { $0 < $1 })
+        }
+
+        @Test(
+            "What others encode can be decoded",
+            arguments: [("jpegenc", "mjpeg"), ("x265enc", "h265"), ("openh264enc", "h264"), ("vp9enc", "vp9")])
+        func foreignPictures(element: String, encoding: String) async throws {
+            let seen = Collected<Int>()
+            var bindings = NodeBindings()
+            bindings.frames["seen"] = { seen.append($0.width) }
+            let source = Node(
+                "encoded-source", name: "source", settings: ["encoder": .text(element), "encoding": .text(encoding)])
+            let pipeline = try MediaPipeline(
+                MediaGraph {
+                    source
+                    Chain(from: "source", port: "video") { Node.frames("seen") }
+                }, bindings: bindings, registry: .builtIn.adding([EncodedSource.self]))
+            try await pipeline.start()
+            await eventually("10 frames") { seen.count >= 10 }
+            await pipeline.stop()
+            #expect(seen.all.allSatisfy { $0 == 320 })
+        }
+
+        @Test(
+            "Sound of each codec can be decoded",
+            arguments: [("mulawenc", "pcmu"), ("alawenc", "pcma"), ("voaacenc", "aac"), ("flacenc", "flac")])
+        func foreignSound(element: String, encoding: String) async throws {
+            let heard = Collected<Double>()
+            var bindings = NodeBindings()
+            bindings.audio["heard"] = { heard.append($0.level) }
+            let source = Node(
+                "encoded-source", name: "source", settings: ["encoder": .text(element), "encoding": .text(encoding)])
+            let pipeline = try MediaPipeline(
+                MediaGraph {
+                    source
+                    Chain(from: "source", port: "audio") { Node.sound("heard") }
+                }, bindings: bindings, registry: .builtIn.adding([EncodedSource.self]))
+            try await pipeline.start()
+            await eventually("sound") { heard.all.count { $0 > -20 } >= 10 }
+            await pipeline.stop()
+        }
+
+        @Test("A keyframe comes on request, whatever the codec", arguments: ["vp8", "vp9", "h264", "av1"])
+        func keyframes(codec: String) async throws {
+            let folder = TemporaryFolder()
+            let path = "\(folder.path)/a.mkv"
+            let pipeline = try MediaPipeline(
+                MediaGraph {
+                    Chain {
+                        Node.testPattern("pattern", width: 320, height: 240)
+                        encoder(codec)
+                        Node.recorder("recorder", path: path)
+                    }
+                })
+            try await pipeline.start()
+            func statistics() -> MediaStatistics.VideoEncoder { pipeline.statistics.encoders["encoder"] ?? .init() }
+            await eventually("20 frames") { statistics().encoded >= 20 }
+            for wanted in 2...4 {
+                let before = statistics().encoded
+                pipeline.requestKeyframe("encoder")
+                await eventually("keyframe \(wanted)") { statistics().keyframes >= wanted }
+                #expect(statistics().encoded <= before + 5)
+                await eventually("15 frames more") { statistics().encoded >= before + 15 }
+            }
+            #expect(statistics().keyframes == 4)
+            await pipeline.stop()
+            let recording = DecodedRecording(path)
+            #expect(recording.problem == nil)
+            #expect(recording.numbers.count == statistics().encoded)
+        }
+
+        @Test("The bitrate is kept, and follows a change while the encoder runs", arguments: ["vp9", "av1"])
+        func bitrate(codec: String) async throws {
+            let folder = TemporaryFolder()
+            var encoder = encoder(codec)
+            encoder.settings["bitrate"] = 600_000
+            let pipeline = try MediaPipeline(
+                MediaGraph {
+                    Chain {
+                        Node.file("clip", path: clip)
+                        Node.scale(width: 480)
+                        encoder
+                        Node.recorder("recorder", path: "\(folder.path)/a.webm")
+                    }
+                })
+            try await pipeline.start()
+            func statistics() -> MediaStatistics.VideoEncoder { pipeline.statistics.encoders["encoder"] ?? .init() }
+            func rate(_ from: Int, _ to: Int) async -> Int {
+                await eventually("\(from) frames") { statistics().encoded >= from }
+                let first = statistics()
+                await eventually("\(to) frames") { statistics().encoded >= to }
+                let last = statistics()
+                return (last.bytes - first.bytes) * 8 * 25 / (last.encoded - first.encoded)
+            }
+            let before = await rate(25, 100)
+            pipeline.setBitrate(.kilobitsPerSecond(150), "encoder")
+            let after = await rate(125, 200)
+            await pipeline.stop()
+            print(codec, "600 kbit/s:", before / 1000, "150 kbit/s:", after / 1000)
+            #expect(before > 300_000 && before < 800_000)
+            #expect(after < 220_000)
+        }
+    }
+}

@@ -1,0 +1,136 @@
+import GStreamerKit
+import Glibc
+import MediaGraph
+import Synchronization
+
+/// A recording of the test pattern, decoded to its end as fast as it goes.
+struct DecodedRecording: Sendable {
+    /// The frame numbers that were read, in the order of the recording; nil where none could be read.
+    private(set) var numbers: [UInt32?] = []
+    /// At which second of the recording each picture stands.
+    private(set) var times: [Double] = []
+    /// The seconds of the recording at which a beep begins.
+    private(set) var beeps: [Double] = []
+    private(set) var secondsOfSound = 0.0
+    private(set) var problem: String?
+    private var firstSound: Double?
+
+    fileprivate init() {}
+
+    init(_ path: String) {
+        let reader = Reader()
+        reader.read(path)
+        self = reader.result
+    }
+
+    /// By how many milliseconds each beep comes after the picture that was captured with it; the pattern beeps with
+    /// each full second of frames.
+    func soundAfterPicture(framesPerSecond: Int) -> [Double] {
+        zip(numbers, times).compactMap { number, time in
+            guard let number, Int(number) % framesPerSecond == 0 else { return nil }
+            return beeps.map { ($0 - time) * 1000 }.min { abs($0) < abs($1) }
+        }.filter { abs($0) < 450 }
+    }
+
+    /// Whether the numbers count up from the first, with no more gaps than frames were dropped before they were
+    /// encoded. One in thirty may be unreadable: AV1 at its fastest leaves a block as it was here and there.
+    func isContinuous(but dropped: Int) -> Bool {
+        let readable = numbers.compactMap { $0 }
+        guard let first = readable.first, let last = readable.last else { return false }
+        return zip(readable, readable.dropFirst()).allSatisfy { $0 < $1 }
+            && Int(last - first) < numbers.count + dropped && readable.count >= numbers.count - numbers.count / 30
+    }
+
+    fileprivate mutating func add(picture number: UInt32?, at time: Double) {
+        numbers.append(number)
+        times.append(time)
+    }
+
+    fileprivate mutating func add(sound samples: [Int16], at time: Double, _ lastLoud: inout Double) {
+        if firstSound == nil { firstSound = time }
+        for (index, sample) in samples.enumerated() where abs(Int(sample)) > 6000 {
+            let moment = time + Double(index / 2) / 48_000
+            // What is under way when the recording begins does not begin there.
+            if moment - lastLoud > 0.3, moment - (firstSound ?? 0) > 0.15 { beeps.append(moment) }
+            lastLoud = moment
+        }
+        secondsOfSound += Double(samples.count / 2) / 48_000
+    }
+
+    fileprivate mutating func fail(_ problem: String) { self.problem = problem }
+}
+
+private final class Reader: Sendable {
+    private struct State {
+        var recording = DecodedRecording()
+        var lastLoud = -1.0
+        var isOver = false
+    }
+
+    private let state = Mutex(State())
+
+    var result: DecodedRecording { state.withLock { $0.recording } }
+
+    func read(_ path: String) {
+        let pipeline = Pipeline { message in
+            switch message {
+            case .endOfStream: self.state.withLock { $0.isOver = true }
+            case .error(let failure): self.fail(failure.message + " " + failure.detail)
+            case .missingPlugin, .latencyChanged: break
+            }
+        }
+        guard let source = try? Element("uridecodebin", ["uri": .text("file://" + path)]) else { return }
+        pipeline.add(source)
+        source.onPadAdded { pad in
+            do {
+                try self.follow(pad, in: pipeline)
+            } catch {
+                self.fail("\(error)")
+            }
+        }
+        _ = pipeline.play()
+        let deadline = ContinuousClock.now + .seconds(20)
+        while !state.withLock({ $0.isOver }) {
+            if ContinuousClock.now > deadline { fail("it did not end") }
+            usleep(2000)
+        }
+        pipeline.stop()
+    }
+
+    private func fail(_ problem: String) {
+        state.withLock {
+            $0.recording.fail(problem)
+            $0.isOver = true
+        }
+    }
+
+    private func follow(_ pad: Pad, in pipeline: Pipeline) throws {
+        let isVideo = pad.caps?.structures.first?.name.hasPrefix("video") ?? false
+        let convert = try Element(isVideo ? "videoconvert" : "audioconvert")
+        let resample = try Element(isVideo ? "identity" : "audioresample")
+        let format = try Element.filter(
+            isVideo ? "video/x-raw,format=I420" : "audio/x-raw,format=S16LE,layout=interleaved,rate=48000,channels=2")
+        let sink = try Element("fakesink", ["sync": false, "async": false])
+        for element in [convert, resample, format, sink] { pipeline.add(element) }
+        for (from, to) in [(convert, resample), (resample, format), (format, sink)] { try from.link(to) }
+        sink.sink.onBuffer { buffer in
+            let time = Double(buffer.runningTime ?? 0) / 1e9
+            if isVideo {
+                let number = buffer.videoFormat.flatMap { format in
+                    buffer.keep(as: format).withPlane(.luma) {
+                        BarCode.read($0, stride: $1, width: format.width, height: format.height)
+                    }
+                }
+                self.state.withLock { $0.recording.add(picture: number, at: time) }
+            } else {
+                let samples = buffer.read { bytes in
+                    (0..<bytes.byteCount / 2).map { bytes.unsafeLoadUnaligned(fromByteOffset: $0 * 2, as: Int16.self) }
+                }
+                self.state.withLock { $0.recording.add(sound: samples ?? [], at: time, &$0.lastLoud) }
+            }
+            return .pass
+        }
+        for element in [sink, format, resample, convert] { element.followPipeline() }
+        _ = pad.link(convert.sink)
+    }
+}

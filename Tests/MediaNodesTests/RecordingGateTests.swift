@@ -1,0 +1,104 @@
+@testable import MediaNodes
+import Testing
+
+private let second: UInt64 = 1_000_000_000
+private let millisecond: UInt64 = 1_000_000
+
+@Suite struct RecordingGateTests {
+    @Test("A recording begins at a keyframe, with the sound from there on")
+    func beginsAtKeyframe() {
+        var gate = RecordingGate(hasVideo: true, hasAudio: true, keepsOffsets: true)
+        #expect(gate.sound(at: 4 * second).takes)
+        #expect(!gate.soundLeaves(at: 4 * second).takes)
+        let delta = gate.picture(at: 5 * second, isKeyframe: false, room: .enough)
+        #expect(!delta.takes && delta.asksForKeyframe)
+        let key = gate.picture(at: 5 * second + 33 * millisecond, isKeyframe: true, room: .enough)
+        #expect(key.takes && key.begins == 5 * second + 33 * millisecond)
+        #expect(!gate.soundLeaves(at: 5 * second).takes)
+        #expect(gate.soundLeaves(at: 5 * second + 40 * millisecond).takes)
+        let next = gate.picture(at: 5 * second + 66 * millisecond, isKeyframe: false, room: .enough)
+        #expect(next == RecordingGate.Decision(takes: true))
+    }
+
+    @Test("A keyframe that does not come is asked for again, not with every picture")
+    func asksAgain() {
+        var gate = RecordingGate(hasVideo: true, hasAudio: false, keepsOffsets: true)
+        let asked = (0..<60).filter {
+            gate.picture(at: UInt64($0) * 33 * millisecond, isKeyframe: false, room: .enough).asksForKeyframe
+        }
+        #expect(asked == [0, 16, 32, 48])
+    }
+
+    @Test("A container that forgets offsets begins after the first sound, with the packet nearest to the picture")
+    func nearestPacket() {
+        var gate = RecordingGate(hasVideo: true, hasAudio: true, keepsOffsets: false)
+        #expect(!gate.picture(at: 0, isKeyframe: true, room: .enough).takes)
+        _ = gate.sound(at: 50 * millisecond)
+        #expect(gate.picture(at: 66 * millisecond, isKeyframe: false, room: .enough).asksForKeyframe)
+        #expect(gate.picture(at: 100 * millisecond, isKeyframe: true, room: .enough).begins == 100 * millisecond)
+        #expect(!gate.soundLeaves(at: 70 * millisecond).takes)
+        let first = gate.soundLeaves(at: 92 * millisecond)
+        #expect(first.takes && first.begins == 92 * millisecond)
+        let next = gate.soundLeaves(at: 112 * millisecond)
+        #expect(next.takes && next.begins == nil)
+    }
+
+    @Test("A disk that does not keep up loses pictures up to a keyframe, which is asked for once there is room")
+    func overflow() {
+        var gate = RecordingGate(hasVideo: true, hasAudio: false, keepsOffsets: true)
+        _ = gate.picture(at: 0, isKeyframe: true, room: .enough)
+        #expect(gate.picture(at: 1 * second, isKeyframe: false, room: .little).takes)
+        #expect(!gate.picture(at: 2 * second, isKeyframe: false, room: .none).takes)
+        // A keyframe is of no use while there is hardly room for it.
+        #expect(!gate.picture(at: 3 * second, isKeyframe: true, room: .little).takes)
+        let waiting = gate.picture(at: 4 * second, isKeyframe: false, room: .enough)
+        #expect(!waiting.takes && waiting.asksForKeyframe)
+        #expect(gate.picture(at: 5 * second, isKeyframe: true, room: .enough).takes)
+        #expect(gate.picture(at: 6 * second, isKeyframe: false, room: .enough).takes)
+        #expect(gate.droppedPictures == 3)
+    }
+
+    @Test("Sound that never comes is given up after 3 s, and an MP4 begins without it")
+    func neverAnySound() {
+        var gate = RecordingGate(hasVideo: true, hasAudio: true, keepsOffsets: false)
+        let early = gate.picture(at: 0, isKeyframe: true, room: .enough)
+        #expect(!early.takes && !early.endsOtherSide)
+        let late = gate.picture(at: 3 * second + 1, isKeyframe: true, room: .enough)
+        #expect(late.takes && late.endsOtherSide)
+        // Once.
+        #expect(!gate.picture(at: 5 * second, isKeyframe: false, room: .enough).endsOtherSide)
+        #expect(!gate.sound(at: 6 * second).takes)
+    }
+
+    @Test("A side that falls silent for 10 s is ended, and the other goes on")
+    func fallsSilent() {
+        var gate = RecordingGate(hasVideo: true, hasAudio: true, keepsOffsets: true)
+        _ = gate.sound(at: 0)
+        _ = gate.picture(at: 0, isKeyframe: true, room: .enough)
+        #expect(!gate.sound(at: 9 * second).endsOtherSide)
+        #expect(gate.sound(at: 10 * second + 1).endsOtherSide)
+        #expect(gate.sound(at: 11 * second).takes)
+        #expect(!gate.sound(at: 12 * second).endsOtherSide)
+    }
+
+    @Test("Each segment's keyframe is asked for with the picture before it")
+    func segments() {
+        var gate = RecordingGate(hasVideo: true, hasAudio: false, keepsOffsets: true, segment: 2 * second)
+        var isKeyframe = true
+        var keyframes: [Int] = []
+        for number in 0..<200 {
+            let decision = gate.picture(at: UInt64(number) * 40 * millisecond, isKeyframe: isKeyframe, room: .enough)
+            if isKeyframe { keyframes.append(number) }
+            isKeyframe = decision.asksForKeyframe
+        }
+        #expect(keyframes == [0, 50, 100, 150])
+    }
+
+    @Test("Sound alone begins with its first packet")
+    func soundAlone() {
+        var gate = RecordingGate(hasVideo: false, hasAudio: true, keepsOffsets: false)
+        #expect(gate.sound(at: 7 * second).begins == 7 * second)
+        #expect(gate.sound(at: 7 * second + 20 * millisecond) == RecordingGate.Decision(takes: true))
+        #expect(gate.soundLeaves(at: 7 * second).takes)
+    }
+}

@@ -1,0 +1,277 @@
+import Glibc
+import MediaGraph
+@testable import MediaNodes
+import Testing
+
+private let rate = 30
+
+/// The recordings of one run: every container, and every codec that we encode.
+private let files = ["vp8.webm", "vp9.webm", "av1.mkv", "h264.mkv", "h264.mp4", "h264.m3u8"]
+
+/// Records the test pattern into `files`, each codec encoded once.
+private func everyRecording(in folder: String, frames: Int) -> MediaGraph {
+    func video(_ codec: String, _ encoder: Node) -> Chain {
+        let names = files.filter { $0.hasPrefix(codec + ".") }
+        return Chain(from: "pattern", port: "video") {
+            encoder
+            for name in names.dropLast() { Tee { Join(name, port: "video") } }
+            Join(names[names.count - 1], port: "video")
+        }
+    }
+    return MediaGraph {
+        Node.testPattern("pattern", width: 320, height: 240, framesPerSecond: Double(rate), frames: frames)
+        for name in files { Node.recorder(name, path: "\(folder)/\(name)").with("segment", 1) }
+        video("vp8", .videoEncoder("vp8", codec: .vp8))
+        video("vp9", .vp9Encoder("vp9"))
+        video("av1", .av1Encoder("av1", bitrate: .kilobitsPerSecond(600)))
+        video("h264", .videoEncoder("h264", codec: .h264))
+        Chain(from: "pattern", port: "audio") {
+            Node.opusEncoder("opus")
+            for name in files where !name.hasSuffix(".m3u8") { Tee { Join(name, port: "audio") } }
+            Tee { Node.null() }
+        }
+        // The planner puts an encoder before what takes no Opus.
+        Chain(from: "pattern", port: "audio") { Join("h264.m3u8", port: "audio") }
+        Chain(from: "pattern", port: "video") { Node.frames("seen") }
+        Chain(from: "pattern", port: "audio") { Node.sound("heard") }
+    }
+}
+
+extension Node {
+    fileprivate func with(_ setting: String, _ value: SettingValue) -> Node {
+        var node = self
+        node.settings[setting] = value
+        return node
+    }
+}
+
+/// What can be read now is what a process leaves that is killed now: what it has written is the kernel's.
+private func copyAsItIs(_ name: String, from folder: String, to target: String) {
+    let isPlaylist = name.hasSuffix(".m3u8")
+    for file in fileNames(in: folder) where file == name || isPlaylist && file.hasSuffix(".ts") {
+        guard let source = fopen("\(folder)/\(file)", "rb") else { continue }
+        defer { fclose(source) }
+        var bytes = [UInt8](repeating: 0, count: fileSize("\(folder)/\(file)"))
+        let count = fread(&bytes, 1, bytes.count, source)
+        bytes = Array(bytes.prefix(count))
+        // A playlist without its last line is that of a recording that still grows; a reader would wait for more.
+        if file.hasSuffix(".m3u8") { bytes += Array("#EXT-X-ENDLIST\n".utf8) }
+        writeFile(bytes, to: "\(target)/\(file)")
+    }
+}
+
+/// What the pattern itself gives: by how much its beeps come after its pictures is not the recordings' fault.
+private final class Pattern: Sendable {
+    private let pictures = Collected<(number: UInt32, time: MediaTime)>()
+    private let beeps = Collected<MediaTime>()
+
+    func bind(_ bindings: inout NodeBindings) {
+        bindings.frames["seen"] = { frame in
+            if let number = frame.barCode { self.pictures.append((number, frame.captureTime)) }
+        }
+        bindings.audio["heard"] = { chunk in
+            guard let loud = chunk.samples.firstIndex(where: { abs(Int($0)) > 6000 }) else { return }
+            let time = MediaTime(nanoseconds: chunk.captureTime.nanoseconds + UInt64(loud / 2 * 1_000_000 / 48))
+            if self.beeps.all.last.map({ time.seconds(since: $0) > 0.3 }) ?? true { self.beeps.append(time) }
+        }
+    }
+
+    /// Milliseconds.
+    var soundAfterPicture: Double {
+        let marks = pictures.all.filter { Int($0.number) % rate == 0 }.map(\.time)
+        let beeps = beeps.all
+        return marks.compactMap { mark in
+            beeps.map { $0.milliseconds(since: mark) }.min { abs($0) < abs($1) }
+        }.filter { abs($0) < 450 }.median ?? 0
+    }
+}
+
+extension MediaNodesTests {
+    @Suite struct RecordingTests {
+        @Test("Every recording holds every frame, and its sound stays with the picture")
+        func whole() async throws {
+            let folder = TemporaryFolder()
+            let events = Collected<MediaEvent>()
+            var bindings = NodeBindings()
+            bindings.events = { events.append($0) }
+            let pattern = Pattern()
+            pattern.bind(&bindings)
+            let pipeline = try MediaPipeline(everyRecording(in: folder.path, frames: 4 * rate), bindings: bindings)
+            try await pipeline.start()
+            await eventually("the end") { events.all.contains { if case .ended = $0 { true } else { false } } }
+            await pipeline.stop()
+            let statistics = pipeline.statistics
+            for name in files {
+                let codec = String(name.split(separator: ".")[0])
+                let encoder = try #require(statistics.encoders[codec])
+                let encoded = encoder.encoded
+                let recording = DecodedRecording("\(folder.path)/\(name)")
+                let problem = recording.problem
+                #expect(problem == nil, "\(name)")
+                let isContinuous = recording.isContinuous(but: encoder.droppedBeforeEncoder)
+                #expect(isContinuous, "\(name)")
+                #expect(statistics.recorders[name]?.frames == recording.numbers.count, "\(name)")
+                // The first keyframe may have come before any sound, and been let go by an MP4.
+                #expect(recording.numbers.count >= encoded - 8, "\(name)")
+                let offsets = recording.soundAfterPicture(framesPerSecond: rate).map { $0 - pattern.soundAfterPicture }
+                print(name, recording.numbers.count, "pictures of", encoded, "sound after picture in ms", offsets)
+                #expect(offsets.count >= 2, "\(name)")
+                #expect(offsets.allSatisfy { abs($0) < 40 }, "\(name): \(offsets)")
+                #expect(recording.secondsOfSound > 3.5, "\(name)")
+            }
+        }
+
+        @Test("At any moment of a recording, what is in the file can be played")
+        func killed() async throws {
+            let folder = TemporaryFolder()
+            var bindings = NodeBindings()
+            let pattern = Pattern()
+            pattern.bind(&bindings)
+            let pipeline = try MediaPipeline(everyRecording(in: folder.path, frames: 0), bindings: bindings)
+            try await pipeline.start()
+            for moment in [2.6, 3.35] {
+                await eventually("\(moment) s") {
+                    (pipeline.statistics.encoders["h264"]?.encoded ?? 0) >= Int(moment * Double(rate))
+                }
+                let copy = TemporaryFolder()
+                for name in files {
+                    let encoder = try #require(pipeline.statistics.encoders[String(name.split(separator: ".")[0])])
+                    let encoded = encoder.encoded
+                    copyAsItIs(name, from: folder.path, to: copy.path)
+                    let recording = DecodedRecording("\(copy.path)/\(name)")
+                    let lost = Double(encoded - recording.numbers.count) / Double(rate)
+                    print(name, "at", moment, "s:", recording.numbers.count, "pictures,", lost, "s not there")
+                    let problem = recording.problem
+                    #expect(problem == nil, "\(name)")
+                    let dropped = pipeline.statistics.encoders.values.map(\.droppedBeforeEncoder).max() ?? 0
+                    let isContinuous = recording.isContinuous(but: dropped)
+                    #expect(isContinuous, "\(name)")
+                    #expect(lost < (name.hasSuffix(".m3u8") ? 2.3 : name.hasSuffix(".mp4") ? 1.2 : 0.3), "\(name)")
+                    let offsets = recording.soundAfterPicture(framesPerSecond: rate).map {
+                        $0 - pattern.soundAfterPicture
+                    }
+                    #expect(offsets.allSatisfy { abs($0) < 40 }, "\(name): \(offsets)")
+                }
+            }
+            await pipeline.stop()
+        }
+
+        @Test("A full disk ends the recording in words, what was recorded can be played, and the others go on")
+        func full() async throws {
+            let folder = TemporaryFolder()
+            let disk = folder.path + "/disk"
+            mkdir(disk, 0o700)
+            // A disk of 80 kB, where mounting is allowed; else a file that takes nothing.
+            let isMounted = mount("tmpfs", disk, "tmpfs", 0, "size=80k") == 0
+            defer {
+                if isMounted { umount2(disk, Int32(MNT_DETACH)) }
+                rmdir(disk)
+            }
+            for name in isMounted ? ["a.mkv", "a.mp4", "a.m3u8"] : ["/dev/full"] {
+                let path = isMounted ? "\(disk)/\(name)" : name
+                let seen = Collected<UInt32?>()
+                let failures = Collected<MediaError>()
+                var bindings = NodeBindings()
+                bindings.frames["seen"] = { seen.append($0.barCode) }
+                bindings.events = { if case .failed(let error) = $0 { failures.append(error) } }
+                let pipeline = try MediaPipeline(
+                    MediaGraph {
+                        Node.recorder("recorder", path: path).with("segment", 1)
+                        Chain {
+                            Node.testPattern("pattern", width: 320, height: 240)
+                            Tee {
+                                Node.videoEncoder("encoder", codec: .h264, bitrate: .kilobitsPerSecond(3000))
+                                Tee { Node.recorder("other", path: "\(folder.path)/whole.mkv") }
+                                Join("recorder", port: "video")
+                            }
+                            Node.frames("seen")
+                        }
+                    }, bindings: bindings)
+                try await pipeline.start()
+                await eventually(within: 20, "the disk to be full") { failures.count == 1 }
+                let failure = try #require(failures.all.first)
+                #expect(failure.code == MediaError.Code.fileFull, "\(failure)")
+                #expect(failure.message.contains(path))
+                let before = pipeline.statistics.encoders["encoder"]?.encoded ?? 0
+                let seenBefore = seen.count
+                await eventually("30 frames more") {
+                    (pipeline.statistics.encoders["encoder"]?.encoded ?? 0) >= before + 30
+                        && seen.count >= seenBefore + 30
+                }
+                await pipeline.stop()
+                let whole = DecodedRecording("\(folder.path)/whole.mkv")
+                #expect(whole.numbers.count == pipeline.statistics.encoders["encoder"]?.encoded)
+                guard isMounted, name != "a.m3u8" else { continue }
+                let recording = DecodedRecording(path)
+                #expect(recording.numbers.count >= 10, "\(name)")
+                let isContinuous = recording.isContinuous(
+                    but: pipeline.statistics.encoders["encoder"]?.droppedBeforeEncoder ?? 0)
+                #expect(isContinuous, "\(name)")
+                for name in fileNames(in: disk) { unlink("\(disk)/\(name)") }
+            }
+        }
+
+        @Test(
+            "A place that cannot be written is refused at the start",
+            arguments: ["/nowhere/a.mkv", "/proc/a.mp4", "/nowhere/a.m3u8"])
+        func unwritable(path: String) async throws {
+            let pipeline = try MediaPipeline(
+                MediaGraph {
+                    Chain {
+                        Node.testPattern("pattern", width: 320, height: 240)
+                        Node.recorder("recorder", path: path)
+                    }
+                })
+            await #expect {
+                try await pipeline.start()
+            } throws: { error in
+                (error as? MediaError)?.code == MediaError.Code.fileUnwritable && "\(error)".contains(path)
+            }
+        }
+
+        @Test("A recording that is stopped in the middle is whole")
+        func stopped() async throws {
+            let folder = TemporaryFolder()
+            var bindings = NodeBindings()
+            Pattern().bind(&bindings)
+            let pipeline = try MediaPipeline(everyRecording(in: folder.path, frames: 0), bindings: bindings)
+            try await pipeline.start()
+            await eventually("2 s") { (pipeline.statistics.encoders["h264"]?.encoded ?? 0) >= 2 * rate }
+            await pipeline.stop()
+            let statistics = pipeline.statistics
+            for name in files {
+                let recording = DecodedRecording("\(folder.path)/\(name)")
+                let problem = recording.problem
+                #expect(problem == nil, "\(name)")
+                #expect(recording.numbers.count == statistics.recorders[name]?.frames, "\(name)")
+                let isContinuous = recording.isContinuous(
+                    but: statistics.encoders.values.map(\.droppedBeforeEncoder).max() ?? 0)
+                #expect(isContinuous, "\(name)")
+            }
+            #expect(FileAccess.ends("\(folder.path)/h264.m3u8", with: RecordingContainer.endOfPlaylist))
+        }
+
+        @Test("Pictures alone and sound alone can be recorded")
+        func alone() async throws {
+            let folder = TemporaryFolder()
+            let pipeline = try MediaPipeline(
+                MediaGraph {
+                    Node.testPattern("pattern", width: 320, height: 240)
+                    Chain(from: "pattern", port: "video") { Node.recorder("silent", path: "\(folder.path)/silent.mp4") }
+                    Chain(from: "pattern", port: "audio") {
+                        // The planner encodes: what is raw is taken by the recorder's ports all the same.
+                        Join("blind", port: "audio")
+                    }
+                    Node.recorder("blind", path: "\(folder.path)/blind.webm")
+                })
+            try await pipeline.start()
+            await eventually("2 s") { (pipeline.statistics.recorders["silent"]?.frames ?? 0) >= 2 * rate }
+            await pipeline.stop()
+            #expect(DecodedRecording("\(folder.path)/silent.mp4").numbers.count >= 2 * rate)
+            let blind = DecodedRecording("\(folder.path)/blind.webm")
+            #expect(blind.numbers.isEmpty)
+            #expect(blind.secondsOfSound > 1.5)
+            #expect(blind.beeps.count >= 1)
+        }
+    }
+}
