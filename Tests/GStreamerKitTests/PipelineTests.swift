@@ -75,6 +75,31 @@ import Testing
         #expect(level.source.latency?.isLive == true)
     }
 
+    @Test("A sink that is late says by how much and what it dropped")
+    func late() throws {
+        let notes = Record<BusNote>()
+        let pipeline = Pipeline(onNote: { notes.add($0) }, onMessage: { _ in })
+        defer { pipeline.stop() }
+        let source = try Element("videotestsrc", ["is-live": true])
+        let filter = try Element.filter("video/x-raw,width=16,height=16,framerate=100/1")
+        // Everything is due a minute ago.
+        let sink = try Element(
+            "fakesink", name: "late",
+            ["sync": true, "async": false, "qos": true, "max-lateness": 1_000_000, "ts-offset": -60_000_000_000])
+        for element in [source, filter, sink] { pipeline.add(element) }
+        try source.link(filter)
+        try filter.link(sink)
+        #expect(pipeline.play())
+        #expect(
+            notes.wait { notes in
+                notes.contains { note in
+                    guard case .qualityOfService(let quality) = note else { return false }
+                    return quality.path.first == "late" && quality.dropped > 0 && quality.lateness > 0
+                        && quality.isLive
+                }
+            })
+    }
+
     @Test("An element's error names the element and what is around it")
     func failing() throws {
         let messages = Record<BusMessage>()

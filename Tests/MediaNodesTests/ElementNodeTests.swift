@@ -1,4 +1,5 @@
 import GStreamerKit
+import Glibc
 import MediaGraph
 import Testing
 
@@ -255,6 +256,53 @@ extension MediaNodesTests {
             #expect(length > .milliseconds(600) && length < .milliseconds(2500), "\(length)")
         }
 
+        @Test("Bytes of a file go from element to element; what a demuxer finds is decoded")
+        func demuxing() async throws {
+            let graph = MediaGraph {
+                Chain {
+                    Node.element("filesrc", ["location": .text(clip)])
+                    Node.element("qtdemux")
+                    Node.frames("out")
+                }
+            }
+            let planned = try plan(graph)
+            #expect(planned.node("filesrc")?.formats["out"]?.kind == .data)
+            #expect(planned.node("qtdemux")?.formats["video"] == .rawVideo())
+            #expect(try await pictures(10, of: graph).first?.width == 1280)
+        }
+
+        @Test("Starting and stopping elements leaves no object, thread or file descriptor behind")
+        func cycles() async throws {
+            let graph = MediaGraph {
+                Chain {
+                    Node.element("videotestsrc", ["is-live": true])
+                    Node.element("videobalance", ["saturation": 0])
+                    Node.element("compositor", ["in1.alpha": 0.5])
+                    Node.null()
+                }
+                Chain {
+                    Node.element("audiotestsrc", ["is-live": false])
+                    Node.element("audioecho")
+                    Node.null("silence")
+                }
+            }
+            func cycle() async throws -> WeakPipeline {
+                let pipeline = try MediaPipeline(graph)
+                try await pipeline.start()
+                await pipeline.stop()
+                return WeakPipeline(pipeline)
+            }
+            var pipelines: [WeakPipeline] = []
+            for _ in 0..<5 { pipelines.append(try await cycle()) }
+            let before = Resources.now
+            for _ in 0..<30 { pipelines.append(try await cycle()) }
+            await eventually("every pipeline is gone") { pipelines.allSatisfy { $0.value == nil } }
+            await eventually("threads and descriptors are as before") {
+                let now = Resources.now
+                return now.threads <= before.threads && now.descriptors <= before.descriptors
+            }
+        }
+
         @Test("A muxer and a file that are nodes leave a whole file behind")
         func recording() async throws {
             let folder = TemporaryFolder()
@@ -337,4 +385,28 @@ enum ElementFactoryNames {
         ["Filter/", "Codec/", "Generic"].contains { entry.classification.contains($0) }
             && !entry.classification.contains("Hardware")
     }.map(\.name)
+}
+
+private struct WeakPipeline {
+    weak var value: MediaPipeline?
+
+    init(_ value: MediaPipeline) { self.value = value }
+}
+
+/// What this process holds.
+private struct Resources {
+    let threads: Int
+    let descriptors: Int
+
+    static var now: Resources {
+        Resources(threads: entries(of: "/proc/self/task"), descriptors: entries(of: "/proc/self/fd"))
+    }
+
+    private static func entries(of folder: String) -> Int {
+        guard let directory = opendir(folder) else { return 0 }
+        defer { closedir(directory) }
+        var count = 0
+        while readdir(directory) != nil { count += 1 }
+        return count
+    }
 }

@@ -8,7 +8,7 @@ struct SettingChange: ExpressibleByArgument {
     var value: SettingValue
 
     init?(argument: String) {
-        guard let equals = argument.firstIndex(of: "="), let dot = argument[..<equals].lastIndex(of: ".") else {
+        guard let equals = argument.firstIndex(of: "="), let dot = argument[..<equals].firstIndex(of: ".") else {
             return nil
         }
         node = String(argument[..<dot])
