@@ -106,6 +106,10 @@ let package = Package(
         // The code of the README
         .executableTarget(
             name: "readme", dependencies: ["ConnectLiveSDK"], path: "examples/readme", swiftSettings: strict),
+        // The example of docs/pipelines-in-swift.md
+        .executableTarget(
+            name: "compose", dependencies: ["MediaGraph", "MediaNodes"], path: "examples/compose",
+            swiftSettings: strict),
         // Tests
         tests(of: "MediaGraph"),
         tests(of: "GraphFile", with: ["MediaGraph"]),

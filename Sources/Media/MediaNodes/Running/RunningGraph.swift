@@ -65,6 +65,7 @@ final class RunningGraph: Sendable {
         var tees: [PortReference: Element] = [:]
         var connections: [Link: Connection] = [:]
         var generation = 0
+        var observers: [ObjectIdentifier: @Sendable () -> Void] = [:]
     }
 
     /// Where a node stands whose element has spoken.
@@ -138,6 +139,15 @@ final class RunningGraph: Sendable {
             }
             return nil
         }
+    }
+
+    /// Calls `body` after each edit, for as long as `owner` has not been let go of.
+    func onChange(for owner: AnyObject, _ body: @escaping @Sendable () -> Void) {
+        state.withLock { $0.observers[ObjectIdentifier(owner)] = body }
+    }
+
+    func letGo(of owner: AnyObject) {
+        state.withLock { _ = $0.observers.removeValue(forKey: ObjectIdentifier(owner)) }
     }
 
     func connection(_ link: Link) -> Connection? { state.withLock { $0.connections[link] } }
@@ -245,7 +255,7 @@ final class RunningGraph: Sendable {
 
     /// What an edit has prepared takes the place of what it replaces. Answers those that are to go.
     func commit(_ change: GraphChange, _ connections: [Connection]) -> [Member] {
-        state.withLock { state in
+        let (leaving, observers) = state.withLock { state in
             let leaving = change.removed.compactMap { state.members.removeValue(forKey: $0) }
             for member in leaving { state.leaving[member.prefix] = member }
             state.members.merge(state.staged) { $1 }
@@ -253,8 +263,10 @@ final class RunningGraph: Sendable {
             for link in change.removedLinks { state.connections[link] = nil }
             for connection in connections { state.connections[connection.plan.link] = connection }
             state.plan = change.result
-            return leaving
+            return (leaving, Array(state.observers.values))
         }
+        for observer in observers { observer() }
+        return leaving
     }
 
     /// Takes out what an edit has prepared.

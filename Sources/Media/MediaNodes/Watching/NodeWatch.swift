@@ -7,7 +7,7 @@ extension MediaPipeline {
     public func watch() -> NodeWatch { NodeWatch(graph) }
 }
 
-/// Counts what every node of a running graph does. Nodes that come by an edit are counted from the next sample on.
+/// Counts what every node of a running graph does, those that come by an edit too.
 public final class NodeWatch: Sendable {
     private let graph: RunningGraph
     /// By the member's prefix: a node that is replaced is counted anew.
@@ -15,17 +15,18 @@ public final class NodeWatch: Sendable {
 
     init(_ graph: RunningGraph) {
         self.graph = graph
+        graph.onChange(for: self) { [weak self] in self?.follow() }
         follow()
     }
 
     deinit {
+        graph.letGo(of: self)
         for probe in probes.withLock({ $0.values.map(\.self) }) { probe.remove() }
     }
 
     /// What has been counted so far, sources first.
     public func sample() -> [NodeStatistics] {
-        follow()
-        return graph.membersInOrder.compactMap { member in
+        graph.membersInOrder.compactMap { member in
             probes.withLock { $0[member.prefix] }?.statistics
         }
     }
