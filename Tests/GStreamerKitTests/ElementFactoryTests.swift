@@ -82,6 +82,10 @@ import Testing
         #expect(
             ElementFactory.reasonForLack(of: "videobalanse")
                 == "There is no GStreamer element videobalanse here; did you mean videobalance?")
+        #expect(
+            ElementFactory.reasonForLack(of: "v4l2scr")
+                == "There is no GStreamer element v4l2scr here; did you mean v4l2src?")
+        #expect(ElementFactory.isLacking("vah264enc") && !ElementFactory.isLacking("v4l2src"))
         #expect(ElementFactory.nearest(to: "x264enk") == "x264enc")
         #expect(ElementFactory.describe("videobalanse") == nil)
     }

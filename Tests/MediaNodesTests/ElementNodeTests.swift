@@ -342,6 +342,31 @@ extension MediaNodesTests {
             #expect(problems(.element("videobalanse")).first?.message.contains("did you mean videobalance?") == true)
         }
 
+        @Test("An optional branch whose element is not installed is left out, and the rest runs")
+        func optional() async throws {
+            func graph(_ factory: String) -> MediaGraph {
+                MediaGraph {
+                    Chain {
+                        Node.testPattern("source", width: 64, height: 64)
+                        Tee("extra", isOptional: true) {
+                            Node.element(factory)
+                            Node.null()
+                        }
+                        Node.frames("out")
+                    }
+                }
+            }
+            let lacking = graph("libcamerasrc")
+            #expect(lacking.validate(with: registry).isEmpty)
+            let planned = try plan(lacking)
+            #expect(planned.omitted.map(\.code) == ["element.missing"])
+            #expect(planned.omitted.first?.reason.contains("gstreamer1.0-libcamera") == true)
+            #expect(planned.nodes.map(\.name).sorted() == ["out", "source"])
+            #expect(try await pictures(3, of: lacking).count >= 3)
+            // A word that nobody knows stays a mistake.
+            #expect(graph("videobalanse").validate(with: registry).count == 1)
+        }
+
         @Test("A misspelt property, a wrong type, a number out of range and a wrong word are refused by name")
         func settings() {
             #expect(

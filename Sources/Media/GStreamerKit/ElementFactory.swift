@@ -36,10 +36,19 @@ package enum ElementFactory {
         name.nearest(among: all().map(\.name))
     }
 
+    /// Whether there is an element of this name, though not here.
+    package static func isLacking(_ name: String) -> Bool {
+        guard ElementPackages.package(of: name) != nil, !GStreamer.has(name) else { return false }
+        guard let family = ElementPackages.family(of: name) else { return true }
+        // Of a family that is known by its beginning, such as v4l2, a misspelt one would pass too.
+        return name.nearest(among: all().map(\.name).filter { $0.hasPrefix(family.prefix) }) == nil
+    }
+
     /// One sentence for an element that cannot be made: its Debian package, or a name that was probably meant.
     package static func reasonForLack(of name: String) -> String {
-        if let package = ElementPackages.package(of: name) {
-            return "The GStreamer element \(name) is not installed; on Debian it comes with \(package)."
+        if isLacking(name) {
+            return "The GStreamer element \(name) is not installed; on Debian it comes with "
+                + "\(GStreamer.debianPackage(of: name))."
         }
         if let meant = nearest(to: name) ?? name.nearest(among: ElementPackages.factories) {
             return "There is no GStreamer element \(name) here; did you mean \(meant)?"

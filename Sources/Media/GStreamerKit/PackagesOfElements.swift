@@ -1,7 +1,12 @@
 /// Which Debian package has an element, also one that is not installed here.
 enum ElementPackages {
     static func package(of factory: String) -> String? {
-        byFactory[factory] ?? families.first { factory.hasPrefix($0.prefix) }?.package
+        byFactory[factory] ?? family(of: factory)?.package
+    }
+
+    /// What an element belongs to that is known by the beginning of its name only.
+    static func family(of factory: String) -> (prefix: String, package: String)? {
+        byFactory[factory] == nil ? families.first { factory.hasPrefix($0.prefix) } : nil
     }
 
     /// Every element that a package is known to have.

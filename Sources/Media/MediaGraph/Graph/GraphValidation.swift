@@ -105,6 +105,8 @@ extension MediaGraph {
 
     private func problemsOfSettings(_ node: Node, _ kinds: any NodeCatalogue) -> [GraphProblem] {
         guard let kind = kinds.kind(named: node.kind) else {
+            // What is optional and cannot be had here is left out, and the rest runs.
+            if node.isOptional, kinds.isLacking(node.kind) { return [] }
             if let reason = kinds.reasonForLack(of: node.kind) {
                 return [GraphProblem(.unknownKind, node: node.name, "\"\(node.name)\": \(reason)")]
             }

@@ -131,10 +131,13 @@ public protocol NodeCatalogue: Sendable {
     func kind(named name: String) -> NodeKind?
     /// Why a kind cannot be had, in words, where more than "unknown" can be said.
     func reasonForLack(of name: String) -> String?
+    /// Whether there is such a kind, which this machine lacks: an element that is not installed.
+    func isLacking(_ name: String) -> Bool
 }
 
 extension NodeCatalogue {
     public func reasonForLack(of name: String) -> String? { nil }
+    public func isLacking(_ name: String) -> Bool { false }
 }
 
 extension [NodeKind]: NodeCatalogue {

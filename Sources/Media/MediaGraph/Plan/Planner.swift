@@ -105,6 +105,12 @@ private struct Planning {
     }
 
     mutating func add(_ node: Node) throws(MediaError) {
+        if catalogue.isLacking(node.kind) {
+            throw MediaError(
+                code: MediaError.Code.elementMissing,
+                message: catalogue.reasonForLack(of: node.kind) ?? "There is no \(node.kind) on this machine.",
+                node: node.name)
+        }
         var feeding: [LinkPlan] = []
         for link in graph.links(into: node.name) {
             guard let port = catalogue.input(link.to.port, of: node) else {

@@ -18,7 +18,8 @@ final class ElementNode: RunningNode {
     static let family = NodeFamily(
         prefix: NodeKind.elementPrefix,
         make: { kind in ElementKinds.implementation(of: factory(of: kind)) },
-        reasonForLack: { kind in ElementFactory.reasonForLack(of: factory(of: kind)) })
+        reasonForLack: { kind in ElementFactory.reasonForLack(of: factory(of: kind)) },
+        isLacking: { kind in ElementFactory.isLacking(factory(of: kind)) })
 
     private static func factory(of kind: String) -> String {
         String(kind.dropFirst(NodeKind.elementPrefix.count))

@@ -62,6 +62,10 @@ public struct NodeRegistry: PlanningCatalogue {
         families.first { name.hasPrefix($0.prefix) }?.reasonForLack(name)
     }
 
+    public func isLacking(_ name: String) -> Bool {
+        families.first { name.hasPrefix($0.prefix) }?.isLacking(name) ?? false
+    }
+
     public func input(_ port: String, of node: Node) -> Port? {
         guard let implementation = implementation(of: node.kind), let found = implementation.kind.input(port) else {
             return nil
@@ -115,13 +119,17 @@ package struct NodeFamily: Sendable {
     package let make: @Sendable (_ kind: String) -> NodeImplementation?
     /// Why a kind of this name cannot be made.
     package let reasonForLack: @Sendable (_ kind: String) -> String?
+    /// Whether there is such a kind, which this machine lacks.
+    package let isLacking: @Sendable (_ kind: String) -> Bool
 
     package init(
         prefix: String, make: @escaping @Sendable (_ kind: String) -> NodeImplementation?,
-        reasonForLack: @escaping @Sendable (_ kind: String) -> String?
+        reasonForLack: @escaping @Sendable (_ kind: String) -> String?,
+        isLacking: @escaping @Sendable (_ kind: String) -> Bool = { _ in false }
     ) {
         self.prefix = prefix
         self.make = make
         self.reasonForLack = reasonForLack
+        self.isLacking = isLacking
     }
 }
