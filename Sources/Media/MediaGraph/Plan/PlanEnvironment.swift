@@ -12,6 +12,8 @@ public protocol PlanEnvironment: Sendable {
     func camera(_ device: String) throws(MediaError) -> CameraDevice
     /// What a file holds. Throws `file.not-found`, `file.unreadable` and their kin.
     func file(_ path: String) throws(MediaError) -> MediaFileInfo
+    /// Why nothing can be written to a path, without trying; nil when it looks as if it could.
+    func obstacle(toWriting path: String) -> String?
     /// The element that shows pictures on the display that there is; nil where there is none.
     func windowSink() -> String?
     /// The element that plays on the first sound system that answers; nil where none does.
@@ -23,6 +25,8 @@ public protocol PlanEnvironment: Sendable {
 }
 
 extension PlanEnvironment {
+    public func obstacle(toWriting path: String) -> String? { nil }
+
     /// The first of several elements that is there and can be used, with what was passed over before it.
     ///
     /// Throws `element.missing` naming the package of the last one, which should be the one that everybody can have.

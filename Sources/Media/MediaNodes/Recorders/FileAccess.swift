@@ -20,6 +20,13 @@ enum FileAccess {
         return nil
     }
 
+    /// Why a file cannot be written, as far as that can be seen without touching anything.
+    static func expectedObstacle(_ path: String) -> String? {
+        if access(path, F_OK) == 0 { return access(path, W_OK) == 0 ? nil : String(cString: strerror(errno)) }
+        let folder = path.lastIndex(of: "/").map { $0 == path.startIndex ? "/" : String(path[..<$0]) } ?? "."
+        return access(folder, W_OK | X_OK) == 0 ? nil : String(cString: strerror(errno))
+    }
+
     /// Whether the last line of a short text file is `line`.
     static func ends(_ path: String, with line: String) -> Bool {
         guard let file = fopen(path, "r") else { return false }

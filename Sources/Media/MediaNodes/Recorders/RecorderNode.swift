@@ -70,6 +70,7 @@ final class RecorderNode: NodeType, RunningNode {
                 message:
                     "\"\(request.name)\" records nothing: link pictures to its port video, or sound to its port audio.")
         }
+        if let reason = request.environment.obstacle(toWriting: path) { throw unwritable(path, reason) }
         var plan = NodePlan(request.node)
         let muxer = container.muxer
         try request.environment.require(muxer.factory)

@@ -24,6 +24,8 @@ public struct SystemEnvironment: PlanEnvironment {
 
     public func file(_ path: String) throws(MediaError) -> MediaFileInfo { try MediaFile.inspect(path) }
 
+    public func obstacle(toWriting path: String) -> String? { FileAccess.expectedObstacle(path) }
+
     public func windowSink() -> String? {
         guard let sink = DisplaySystem.openWindowSink() else { return nil }
         defer { sink.close() }
