@@ -110,6 +110,16 @@ import Testing
         #expect(found == ["3:17 \"x265enc\": the element x265enc is not installed; Debian has it in a package."])
     }
 
+    @Test func `names that lack a function of the program are told where they stand`() {
+        let text = "{\"$schema\": \"x\", \"chains\": [[\"test-pattern\", {\"node\": \"frames\", \"name\": \"view\"}]]}"
+        #expect(GraphReading(text: text, catalogue: NodeKind.builtIn).problems.isEmpty)
+        let bound = BoundNames(frames: ["veiw"])
+        let found = GraphReading(text: text, catalogue: NodeKind.builtIn, bound: bound).problems
+        #expect(found.map(\.place) == [nil, GraphPlace(line: 1, column: 55)])
+        #expect(found.last?.message == "\"view\" has no frames function bound to it.")
+        #expect(found.first?.message.contains("did you mean \"view\"?") == true)
+    }
+
     @Test func `keys that stand twice are told together with everything else`() {
         let text = """
             chains:

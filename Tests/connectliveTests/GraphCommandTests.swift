@@ -34,6 +34,7 @@ import Testing
             result.output == """
                 graph.yaml is right: 5 nodes.
                   width: 640  (Width of the picture)
+                Unbound: video. A program binds a function to each of these names; the command line has none.
 
                 """)
     }
@@ -239,6 +240,8 @@ import Testing
         example, "chains: [[test-pattern, null]]",
         "chains: [[{node: test-pattern, fps: \"${fps:-29.97}\"}, {node: window, title: 5, optional: \"${o:-true}\"}]]",
         "variables: {a: {summary: x, default: camera}, b: }\nchains: [[\"${a}\", {node: \"${b:-null}\", name: n}]]",
+        "chains: [[camera, {element: videobalance, name: b, settings: {saturation: 1}, hue: 0.5}, null]]",
+        "{\"$schema\": \"x\", \"chains\": [[\"test-pattern\", \"null\"]]}",
     ]
 
     private static let broken = [

@@ -71,5 +71,6 @@ enum TopKey {
     static let description = "description"
     static let variables = "variables"
     static let chains = "chains"
+    static let schema = "$schema"
     static let all = [description, variables, chains]
 }

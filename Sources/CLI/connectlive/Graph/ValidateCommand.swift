@@ -17,5 +17,11 @@ struct ValidateCommand: ParsableCommand {
             let isDefault = variable.value == variable.defaultValue ? ", the default" : ""
             Console.say("  \(variable.name): \(value)\(isDefault)" + (variable.summary.map { "  (\($0))" } ?? ""))
         }
+        let calling = document.graph.nodes.filter { KnownNodes.catalogue.kind(named: $0.kind)?.binding != nil }
+        if !calling.isEmpty {
+            let names = calling.map(\.name).joined(separator: ", ")
+            Console.say(
+                "Unbound: \(names). A program binds a function to each of these names; the command line has none.")
+        }
     }
 }

@@ -83,11 +83,11 @@ extension MediaGraph {
         var encodings = source.encodings.filter {
             input?.encodings.isEmpty ?? true || input?.encodings.contains($0) ?? true
         }
-        // Some nodes are told what they give.
-        if case .text(let codec)? = node.settings["codec"] ?? contract.setting("codec")?.defaultValue,
-            encodings.contains(codec)
-        {
-            encodings = [codec]
+        // Some nodes are told what they give; those that also give raw pictures do so unless they are told.
+        for name in ["codec", "format"] {
+            guard case .text(let told)? = node.settings[name] ?? contract.setting(name)?.defaultValue else { continue }
+            if encodings.contains(told) { encodings = [told] }
+            if !source.encodings.contains(told), source.kinds.contains(.rawVideo) { return LinkMedia(kind: .rawVideo) }
         }
         return LinkMedia(kind: kind, encoding: encodings.count == 1 ? encodings.first : nil)
     }

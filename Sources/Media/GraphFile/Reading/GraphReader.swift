@@ -18,24 +18,31 @@ public struct GraphReading: Sendable {
     ///   - bytes: the file as it is; nothing that stands in it traps.
     ///   - values: of variables, by name, in place of the file's defaults.
     ///   - catalogue: the kinds of nodes that the graph may be made of.
-    public init(_ bytes: some Sequence<UInt8>, values: [String: String] = [:], catalogue: any NodeCatalogue) {
-        var reader = GraphReader(values: values, catalogue: catalogue)
+    ///   - bound: the names under which the program has bound functions; with it, names that lack one are problems.
+    public init(
+        _ bytes: some Sequence<UInt8>, values: [String: String] = [:], catalogue: any NodeCatalogue,
+        bound: BoundNames? = nil
+    ) {
+        var reader = GraphReader(values: values, catalogue: catalogue, bound: bound)
         text = reader.read(Array(bytes))
         document = reader.document
         problems = reader.problems.sorted
     }
 
-    public init(text: String, values: [String: String] = [:], catalogue: any NodeCatalogue) {
-        self.init(text.utf8, values: values, catalogue: catalogue)
+    public init(
+        text: String, values: [String: String] = [:], catalogue: any NodeCatalogue, bound: BoundNames? = nil
+    ) {
+        self.init(text.utf8, values: values, catalogue: catalogue, bound: bound)
     }
 }
 
 extension GraphDocument {
     /// The document of a file without problems; else an error that lists them all, as `GraphReading.report` does.
     public init(
-        _ bytes: some Sequence<UInt8>, path: String, values: [String: String] = [:], catalogue: any NodeCatalogue
+        _ bytes: some Sequence<UInt8>, path: String, values: [String: String] = [:], catalogue: any NodeCatalogue,
+        bound: BoundNames? = nil
     ) throws(MediaError) {
-        let reading = GraphReading(bytes, values: values, catalogue: catalogue)
+        let reading = GraphReading(bytes, values: values, catalogue: catalogue, bound: bound)
         guard reading.problems.isEmpty else {
             let report = reading.report(path: path)
             throw MediaError(
@@ -52,6 +59,7 @@ struct GraphReader {
     static let mostSteps = 1000
 
     let catalogue: any NodeCatalogue
+    private let bound: BoundNames?
     var problems = ProblemList()
     var variables: Variables
     /// Nodes and links as they are found, ports still open; the places of each link stand at the same index.
@@ -82,8 +90,9 @@ struct GraphReader {
         var isNode: Bool
     }
 
-    init(values: [String: String], catalogue: any NodeCatalogue) {
+    init(values: [String: String], catalogue: any NodeCatalogue, bound: BoundNames?) {
         self.catalogue = catalogue
+        self.bound = bound
         variables = Variables(given: values)
     }
 
@@ -109,6 +118,8 @@ struct GraphReader {
             case TopKey.description: readDescription(entry.value)
             case TopKey.variables: variables.declare(entry.value, &problems)
             case TopKey.chains: chains = entry.value
+            // By which JSON files tell editors their schema.
+            case TopKey.schema: break
             default:
                 problems.addUnknown("A graph file has no", entry.key.text, at: entry.key.place, accepted: TopKey.all)
             }
@@ -174,7 +185,7 @@ struct GraphReader {
         document.graph = graph
         document.places = places
         guard !nodes.isEmpty else { return }
-        for problem in graph.validate(with: catalogue) {
+        for problem in graph.validate(with: catalogue, bound: bound) {
             guard !isConsequence(problem) else { continue }
             // Of two links into one input the later one is to blame.
             let last = problem.kind == .inputTaken ? graph.links.lastIndex { $0 == problem.link } : nil

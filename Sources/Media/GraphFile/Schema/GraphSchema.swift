@@ -28,6 +28,7 @@ public struct GraphSchema: Sendable {
                 .object([
                     (TopKey.description, .described("What the graph is for", [("type", .text("string"))])),
                     (TopKey.variables, variables),
+                    (TopKey.schema, .described("Where this schema is, for editors", [("type", .text("string"))])),
                     (
                         TopKey.chains,
                         .described(

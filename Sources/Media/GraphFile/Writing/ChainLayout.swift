@@ -25,15 +25,18 @@ struct ChainLayout {
         let settled = graph.settled(with: catalogue)
         self.graph = settled
         var explicit: Set<Int> = []
-        while true {
+        for round in 0... {
             var builder = Builder(graph: settled, catalogue: catalogue, explicit: explicit)
             chains = builder.build()
             let found = Set(fragment.settledLinks(nodes: settled.nodes, with: catalogue))
             let lost = settled.links.indices.filter { !found.contains(settled.links[$0]) && !explicit.contains($0) }
             if lost.isEmpty { return }
-            explicit.formUnion(lost)
+            // Mostly one round is enough; with every port written out none is lost.
+            explicit.formUnion(round < Self.mostRounds ? lost : Array(settled.links.indices))
         }
     }
+
+    private static let mostRounds = 4
 
     /// The links in the order in which reading finds them, ports open where the layout leaves them open.
     private var fragment: [Link] {
@@ -149,7 +152,7 @@ private struct Builder {
         let isMixer = catalogue.kind(named: graph.nodes[node].kind)?.inputs.contains(where: \.isRepeated) ?? false
         if isMixer || indexOfNode[graph.nodes[node].name] != node { return nil }
         return incoming.first { link in
-            guard !explicit.contains(link), let source = source(of: link) else { return false }
+            guard !explicit.contains(link), entersFirst(link), let source = source(of: link) else { return false }
             // In a circle somebody has to be first.
             var before: Int? = source
             while let current = before {
@@ -158,6 +161,14 @@ private struct Builder {
             }
             return true
         }
+    }
+
+    /// Whether a link enters at the first input that takes such media: only there a reader expects it without a name.
+    private func entersFirst(_ link: Int) -> Bool {
+        let port = graph.links[link].to.port
+        let inputs = target(of: link).flatMap { catalogue.kind(named: graph.nodes[$0].kind) }?.inputs ?? []
+        guard let entered = inputs.first(where: { $0.matches(port) }) else { return true }
+        return inputs.first { !$0.kinds.isDisjoint(with: entered.kinds) } == entered
     }
 
     private mutating func measure() {
@@ -208,7 +219,9 @@ private struct Builder {
     /// The links that may stand in the chain, and those that begin chains of their own at one of the node's ports.
     private func linksByPort(of node: Int) -> ([Int], [Int]) {
         let open = outgoing[node].filter { !explicit.contains($0) }
-        let port = open.first.map { graph.links[$0].from.port }
+        let outputs = catalogue.kind(named: graph.nodes[node].kind)?.outputs ?? []
+        let used = open.map { graph.links[$0].from.port }
+        let port = outputs.lazy.compactMap { output in used.first { output.matches($0) } }.first ?? used.first
         let here = open.filter { graph.links[$0].from.port == port }
         return (here, outgoing[node].filter { !here.contains($0) })
     }

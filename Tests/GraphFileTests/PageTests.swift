@@ -1,0 +1,38 @@
+import Foundation
+import GraphFile
+import MediaGraph
+import Testing
+
+/// What docs/pipelines.md shows of Swift. Its YAML and its commands are checked with the command line.
+@Suite struct PageTests {
+    // swift-format-ignore
+    private var shown: MediaGraph {
+// begin
+let graph = MediaGraph {
+    Chain {
+        Node("test-pattern", settings: ["width": 1280, "height": 720])
+        Tee("beside", isOptional: true) { Node("window", name: "second") }
+        Node("window")
+    }
+}
+// end
+        return graph
+    }
+
+    @Test func `the page's Swift is compiled here, and gives the graph of its JSON`() throws {
+        let page = try String(contentsOf: projectFolder.appendingPathComponent("docs/pipelines.md"), encoding: .utf8)
+        let source = try String(contentsOfFile: #filePath, encoding: .utf8)
+        let code = try #require(block("swift", of: page))
+        #expect(source.contains("// begin\n\(code)// end\n"))
+        let json = try #require(block("json", of: page))
+        let reading = GraphReading(text: String(json), catalogue: NodeKind.builtIn)
+        #expect(reading.problems.isEmpty)
+        #expect(reading.document.graph == shown)
+    }
+
+    private func block(_ language: String, of page: String) -> Substring? {
+        page.firstRange(of: "```\(language)\n").flatMap { start in
+            page[start.upperBound...].firstRange(of: "```").map { page[start.upperBound..<$0.lowerBound] }
+        }
+    }
+}
