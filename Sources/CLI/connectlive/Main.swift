@@ -48,8 +48,8 @@ struct ConnectLiveCommand: AsyncParsableCommand {
         abstract: "Publish cameras and files into real-time rooms, and watch them.",
         version: ConnectLive.version,
         subcommands: [
-            TopCommand.self, SetCommand.self,
             DemoCommand.self, ServeCommand.self, PublishCommand.self, ViewCommand.self, DevicesCommand.self,
-            ValidateCommand.self, GraphCommand.self, NodesCommand.self, SchemaCommand.self,
+            RunCommand.self, PlanCommand.self, ValidateCommand.self, GraphCommand.self, NodesCommand.self,
+            SchemaCommand.self, TopCommand.self, ApplyCommand.self, SetCommand.self,
         ])
 }

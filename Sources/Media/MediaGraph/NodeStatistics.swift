@@ -4,6 +4,8 @@ public struct NodeStatistics: Sendable, Hashable, Codable {
     public var kind: String
     /// Frames (buffers) that came, at all inputs together. 0 for a capturer.
     public var framesIn = 0
+    /// What came, by input.
+    public var inputs: [String: Arrivals] = [:]
     /// Frames that left, at all outputs together; at an end of the graph, those that were rendered, written or sent.
     public var framesOut = 0
     /// Bytes that left.
@@ -18,6 +20,19 @@ public struct NodeStatistics: Sendable, Hashable, Codable {
     public var latency: Double?
     /// What leaves by the first output, or arrives at an end; nil before the first frame.
     public var format: MediaFormat?
+
+    public struct Arrivals: Sendable, Hashable, Codable {
+        public var frames: Int
+        public var bytes: Int
+        /// Seconds from capture to coming here, the median of the last frames; nil before the first.
+        public var latency: Double?
+
+        public init(frames: Int, bytes: Int, latency: Double? = nil) {
+            self.frames = frames
+            self.bytes = bytes
+            self.latency = latency
+        }
+    }
 
     public struct Drop: Sendable, Hashable, Codable {
         /// The queue, such as `queue` or `branch-in`.

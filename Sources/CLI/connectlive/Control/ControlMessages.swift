@@ -212,24 +212,8 @@ struct AppliedEdit: Codable, Sendable, Equatable {
 
 /// What has been counted, at one moment. Counters only grow; take two and subtract for a rate.
 struct PipelineStatistics: Codable, Sendable, Equatable {
-    struct Node: Codable, Sendable, Equatable {
-        var name: String
-        var kind: String
-        var framesIn: Int?
-        var framesOut: Int?
-        var bytesOut: Int?
-        /// By the rule that dropped them.
-        var dropped: [String: Int] = [:]
-        var queued: Int?
-        var queueCapacity: Int?
-        /// Mean over the time since the last statistics, in milliseconds.
-        var millisecondsInNode: Double?
-        /// From capture to here, in milliseconds: the median lately. Of the nodes at which media ends.
-        var latency: Double?
-    }
-
     /// Since the start.
     var seconds: Double
     /// Sources first.
-    var nodes: [Node]
+    var nodes: [NodeStatistics]
 }

@@ -27,7 +27,9 @@ final class ControlServer: Sendable {
     private let pipeline: any ControlledPipeline
     private let listener: NIOAsyncChannel<Connection, Never>
     private let task = Mutex<Task<Void, Never>?>(nil)
-    private let attached = Mutex((connections: 0, watchers: 0))
+    private let attached = Mutex<(channels: [any Channel], watchers: Int)>(([], 0))
+    /// For those who do not read what they are told at the end.
+    private static let patience = Duration.milliseconds(500)
     /// Why the pipeline ended, for those who are attached then.
     private let ending = Mutex<ControlProblem?>(nil)
 
@@ -72,7 +74,12 @@ final class ControlServer: Sendable {
         unlink(path)
         let task = task.withLock { $0 }
         task?.cancel()
+        let impatience = Task {
+            try await Task.sleep(for: Self.patience)
+            for channel in attached.withLock({ $0.channels }) { channel.close(promise: nil) }
+        }
         await task?.value
+        impatience.cancel()
     }
 
     private func accept() async {
@@ -96,10 +103,10 @@ final class ControlServer: Sendable {
 
     private func serve(_ connection: Connection) async {
         let isWelcome = attached.withLock { attached in
-            attached.connections += 1
-            return attached.connections <= Self.maximumConnections
+            attached.channels.append(connection.channel)
+            return attached.channels.count <= Self.maximumConnections
         }
-        defer { attached.withLock { $0.connections -= 1 } }
+        defer { attached.withLock { $0.channels.removeAll { $0 === connection.channel } } }
         do {
             try await connection.executeThenClose { inbound, outbound in
                 guard isWelcome else {
@@ -206,15 +213,17 @@ final class ControlServer: Sendable {
         /// Sends statistics for as long as somebody wants them. Who does not read them gets fewer: each waits until
         /// there is room.
         func report() async {
-            await withTaskGroup(of: Void.self) { group in
-                for await every in wishes {
-                    group.cancelAll()
-                    await group.waitForAll()
-                    guard let every else { continue }
-                    group.addTask { await self.report(every: .milliseconds(Int(every * 1000))) }
-                }
-                group.cancelAll()
+            var reporting: Task<Void, Never>?
+            func end() async {
+                reporting?.cancel()
+                await reporting?.value
             }
+            // Ends when this task is cancelled.
+            for await every in wishes {
+                await end()
+                reporting = every.map { every in Task { await self.report(every: .milliseconds(Int(every * 1000))) } }
+            }
+            await end()
         }
 
         private func report(every interval: Duration) async {

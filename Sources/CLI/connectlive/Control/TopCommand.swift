@@ -1,5 +1,6 @@
 internal import ArgumentParser
 internal import Foundation
+internal import MediaGraph
 
 struct TopCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -69,25 +70,28 @@ struct TopView {
     init(_ status: PipelineStatus, _ before: PipelineStatistics, _ now: PipelineStatistics, _ style: Style) {
         let heading =
             "\(status.file)  ·  process \(status.pid)  ·  \(status.state) for \(Figures.clock(now.seconds))"
-        var table = Table(.left, .right, .right, .right, .left, .right, .right, .right)
-        table.add("NODE", "IN/S", "OUT/S", "KBIT/S", "DROPPED", "QUEUE", "TIME", "LATENCY")
+        var table = Table(.left, .left, .right, .right, .right, .right, .right, .right, .left)
+        table.add("NODE", "GIVES", "IN/S", "OUT/S", "KBIT/S", "QUEUED", "TIME", "AGE", "DROPPED")
         let span = now.seconds - before.seconds
         var dropping: Set<Int> = []
         for (index, node) in now.nodes.enumerated() {
-            let earlier = before.nodes.first { $0.name == node.name }
-            func rate(_ count: Int?, _ past: Int?, by divisor: Double = 1) -> Double? {
-                guard let count, span > 0 else { return nil }
-                return Double(count - (past ?? 0)) / span / divisor
+            let earlier = before.node(node.node)
+            func rate(_ count: Int, _ past: Int?, _ digits: Int = 1) -> String {
+                guard count > 0, span > 0 else { return "" }
+                // A node that was replaced counts anew.
+                let since = past.map { $0 <= count ? $0 : 0 } ?? 0
+                return Figures.number(Double(count - since) / span, digits)
             }
-            if node.dropped.values.reduce(0, +) > earlier?.dropped.values.reduce(0, +) ?? 0 { dropping.insert(index) }
+            if node.droppedFrames > earlier?.droppedFrames ?? 0 { dropping.insert(index) }
+            let isRaw = node.format?.kind == .rawVideo || node.format?.kind == .rawAudio
+            let bits = isRaw ? "" : rate(node.bytesOut / 125, (earlier?.bytesOut ?? 0) / 125, 0)
             table.add(
-                node.name, rate(node.framesIn, earlier?.framesIn).map { Figures.number($0, 1) } ?? "",
-                rate(node.framesOut, earlier?.framesOut).map { Figures.number($0, 1) } ?? "",
-                rate(node.bytesOut, earlier?.bytesOut, by: 125).map { Figures.number($0) } ?? "",
-                Self.dropped(node.dropped), Self.queue(node),
-                node.millisecondsInNode.map(Figures.milliseconds) ?? "", node.latency.map(Figures.milliseconds) ?? "")
+                node.node, Self.gives(node.format), rate(node.framesIn, earlier?.framesIn),
+                rate(node.framesOut, earlier?.framesOut), bits, node.queued > 0 ? "\(node.queued)" : "",
+                node.secondsInNode.map { Figures.milliseconds($0 * 1000) } ?? "",
+                node.latency.map { Figures.milliseconds($0 * 1000) } ?? "", Self.dropped(node.dropped))
         }
-        let rows = table.lines(hasHeading: true)
+        let rows = table.lines()
         lines =
             [style.bold(heading), "", style.faint(rows[0])]
             + rows.dropFirst().enumerated().map {
@@ -95,13 +99,13 @@ struct TopView {
             }
     }
 
-    private static func dropped(_ dropped: [String: Int]) -> String {
-        dropped.filter { $0.value > 0 }.sorted { $0.key < $1.key }.map { "\($0.value) \($0.key)" }
-            .joined(separator: ", ")
+    private static func gives(_ format: MediaFormat?) -> String {
+        guard let format else { return "" }
+        guard let width = format.width, let height = format.height else { return format.encoding }
+        return "\(format.encoding) \(width)x\(height)"
     }
 
-    private static func queue(_ node: PipelineStatistics.Node) -> String {
-        guard let queued = node.queued else { return "" }
-        return node.queueCapacity.map { "\(queued)/\($0)" } ?? "\(queued)"
+    private static func dropped(_ drops: [NodeStatistics.Drop]) -> String {
+        drops.filter { $0.frames > 0 }.map { "\($0.frames) (\($0.rule.rawValue))" }.joined(separator: ", ")
     }
 }

@@ -11,11 +11,9 @@ struct Table {
 
     var isEmpty: Bool { rows.isEmpty }
 
-    /// Without columns that are empty in every row but the first, when the first is a heading.
-    func lines(hasHeading: Bool = false) -> [String] {
-        let shown = sides.indices.filter { column in
-            rows.dropFirst(hasHeading ? 1 : 0).contains { column < $0.count && !$0[column].isEmpty }
-        }
+    /// Without columns that are empty in every row.
+    func lines() -> [String] {
+        let shown = sides.indices.filter { column in rows.contains { column < $0.count && !$0[column].isEmpty } }
         let widths = sides.indices.map { column in
             rows.map { column < $0.count ? $0[column].count : 0 }.max() ?? 0
         }

@@ -14,7 +14,8 @@ final class NodeProbe: Sendable {
     }
 
     private let member: Member
-    private let entered = FlowCount()
+    /// By input.
+    private let entered: [String: (flow: FlowCount, times: PassageTimes)]
     private let left = FlowCount()
     private let times = PassageTimes()
     private let format = Mutex<MediaFormat?>(nil)
@@ -25,15 +26,20 @@ final class NodeProbe: Sendable {
     init(_ member: Member, connections: [Connection], tees: [Element]) {
         self.member = member
         var probes: [Probe] = []
-        let (entered, left, times) = (entered, left, times)
+        let (left, times) = (left, times)
+        var entered: [String: (flow: FlowCount, times: PassageTimes)] = [:]
         for connection in connections {
+            let (flow, ages) = (FlowCount(), PassageTimes())
+            entered[connection.plan.link.to.port] = (flow, ages)
             probes.append(
                 connection.entry.onBuffer { buffer in
-                    entered.add(bytes: 0)
+                    flow.add(bytes: buffer.byteCount)
+                    ages.left(nil, captured: buffer.time)
                     times.entered(buffer.runningTime)
                     return .pass
                 })
         }
+        self.entered = entered
         outputs = tees.isEmpty ? Self.ends(of: member, connections) : tees.map(\.sink)
         for pad in outputs {
             probes.append(
@@ -87,7 +93,11 @@ final class NodeProbe: Sendable {
 
     var statistics: NodeStatistics {
         var statistics = NodeStatistics(node: member.plan.name, kind: member.plan.node.kind)
-        statistics.framesIn = entered.count.left
+        for (input, (flow, times)) in entered {
+            let count = flow.count
+            statistics.framesIn += count.left
+            statistics.inputs[input] = .init(frames: count.left, bytes: count.bytes, latency: times.medians.age)
+        }
         let out = left.count
         statistics.framesOut = out.left
         statistics.bytesOut = out.bytes

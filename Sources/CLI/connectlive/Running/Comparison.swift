@@ -1,0 +1,97 @@
+internal import Foundation
+internal import MediaGraph
+
+/// What was planned beside what was measured.
+struct Comparison: Encodable {
+    struct Output: Encodable {
+        var name: String
+        var inputs: [Input]
+        var dropped: Int
+    }
+
+    struct Input: Encodable {
+        var port: String
+        var planned: MediaFormat
+        var measured: MediaFormat
+        var kilobitsPerSecond: Double
+        var plannedLatencyMs: Double
+        var latencyMs: Double?
+    }
+
+    struct Count: Encodable {
+        var what: String
+        var planned: Int
+        var measured: Int
+    }
+
+    var seconds: Double
+    var outputs: [Output]
+    var counts: [Count]
+
+    /// From what was counted between two looks.
+    init(_ plan: GraphPlan, from before: PipelineStatistics, to now: PipelineStatistics) {
+        seconds = now.seconds - before.seconds
+        outputs = OutputFigures.all(plan, from: before, to: now).map { output in
+            Output(
+                name: output.name,
+                inputs: output.arrivals.map {
+                    Input(
+                        port: $0.port, planned: $0.planned, measured: $0.measured,
+                        kilobitsPerSecond: $0.bitsPerSecond / 1000, plannedLatencyMs: $0.plannedLatency * 1000,
+                        latencyMs: $0.latency.map { $0 * 1000 })
+                },
+                dropped: output.dropped)
+        }
+        counts = [
+            Count(what: "nodes", planned: plan.nodes.count, measured: now.nodes.count),
+            Count(what: "encodes", planned: plan.encoders.count, measured: Self.changes(plan, now, to: Self.encoded)),
+            Count(
+                what: "decodes", planned: Self.plannedDecodes(plan), measured: Self.changes(plan, now, to: Self.raw)),
+        ]
+    }
+
+    private static let raw: Set<MediaKind> = [.rawVideo, .rawAudio]
+    private static let encoded: Set<MediaKind> = [.encodedVideo, .encodedAudio]
+
+    /// How many nodes were seen to make media of these kinds out of media of another kind.
+    private static func changes(_ plan: GraphPlan, _ now: PipelineStatistics, to kinds: Set<MediaKind>) -> Int {
+        now.nodes.count { node in
+            guard let format = node.format, kinds.contains(format.kind), !plan.ends.contains(node.node) else {
+                return false
+            }
+            let others = kinds == raw ? encoded : raw
+            return plan.links(into: node.node).contains { others.contains(now.format(on: $0, of: plan).kind) }
+        }
+    }
+
+    private static func plannedDecodes(_ plan: GraphPlan) -> Int {
+        plan.nodes.count { node in
+            node.formats.values.contains { raw.contains($0.kind) }
+                && plan.links(into: node.name).contains { encoded.contains($0.format.kind) }
+        }
+    }
+
+    /// A table for people.
+    func lines(_ style: Style) -> [String] {
+        var table = Table(.left, .left, .left)
+        table.add("", "PLANNED", "MEASURED")
+        for output in outputs {
+            for input in output.inputs {
+                var measured = input.measured
+                measured.framesPerSecond = measured.framesPerSecond.map { ($0 * 10).rounded() / 10 }
+                measured.bitsPerSecond = input.planned.bitsPerSecond == nil ? nil : Int(input.kilobitsPerSecond * 1000)
+                let name = output.inputs.count > 1 ? "\(output.name).\(input.port)" : output.name
+                table.add(name, "\(input.planned)", "\(measured)")
+                table.add(
+                    "  latency", Figures.milliseconds(input.plannedLatencyMs),
+                    input.latencyMs.map(Figures.milliseconds) ?? "not measured")
+            }
+            if output.dropped > 0 { table.add("  dropped", "0", "\(output.dropped)") }
+        }
+        for count in counts where count.planned > 0 || count.measured > 0 {
+            table.add(count.what, "\(count.planned)", "\(count.measured)")
+        }
+        let lines = table.lines()
+        return [style.faint(lines[0])] + lines.dropFirst()
+    }
+}

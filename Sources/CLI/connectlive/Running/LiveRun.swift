@@ -1,0 +1,87 @@
+internal import Foundation
+internal import MediaGraph
+internal import MediaNodes
+internal import RoomClient
+internal import Synchronization
+
+/// A pipeline that `run` runs, as `run` itself and those who attach see it.
+final class LiveRun: ControlledPipeline {
+    private struct Watching {
+        var count = 0
+        var watch: NodeWatch?
+    }
+
+    let pipeline: MediaPipeline
+    private let file: String
+    private let watching = Mutex(Watching())
+    private let started = Mutex<ContinuousClock.Instant?>(nil)
+
+    /// Makes the elements; nothing runs yet. `events` is called on any thread.
+    init(_ plan: GraphPlan, file: String, events: @escaping @Sendable (MediaEvent) -> Void) throws(MediaError) {
+        self.file = file
+        var bindings = NodeBindings()
+        bindings.events = events
+        pipeline = try MediaPipeline(plan, bindings: bindings, registry: RoomNodes.registry)
+    }
+
+    /// Returns when every source has given its first frame.
+    func start() async throws(MediaError) {
+        started.withLock { $0 = .now }
+        try await pipeline.start()
+    }
+
+    var graph: MediaGraph { plan.source }
+    var plan: GraphPlan { pipeline.plan }
+
+    var status: PipelineStatus {
+        PipelineStatus(
+            pid: Int(getpid()), file: file, state: pipeline.state.rawValue, seconds: seconds)
+    }
+
+    private var seconds: Double { started.withLock { $0 }.map { (.now - $0) / .seconds(1) } ?? 0 }
+
+    /// Empty while nobody watches.
+    var statistics: PipelineStatistics {
+        let watch = watching.withLock { $0.watch }
+        return PipelineStatistics(seconds: seconds, nodes: watch?.sample() ?? [])
+    }
+
+    func setWatched(_ isWatched: Bool) {
+        watching.withLock { watching in
+            watching.count += isWatched ? 1 : -1
+            if watching.count == 0 {
+                watching.watch = nil
+            } else if watching.watch == nil {
+                watching.watch = pipeline.watch()
+            }
+        }
+    }
+
+    func apply(_ graph: MediaGraph, deadline: Double?) async throws(MediaError) -> AppliedEdit {
+        let change = try await pipeline.apply(graph, within: deadline ?? Self.defaultDeadline)
+        return AppliedEdit(changes: change.words)
+    }
+
+    /// Seconds that new nodes have for their first good frame.
+    private static let defaultDeadline = 2.0
+
+    func set(_ setting: String, of node: String, to value: SettingValue) async throws(MediaError) {
+        try await pipeline.set(node, setting, to: value)
+    }
+}
+
+extension GraphChange {
+    /// What was done, one line for each thing.
+    var words: [String] {
+        let arriving = Set(added.map(\.name))
+        let replaced = Set(removed).intersection(arriving)
+        // Links of nodes that come or go say nothing new.
+        let moving = arriving.union(removed)
+        func isNews(_ link: Link) -> Bool { !moving.contains(link.from.node) && !moving.contains(link.to.node) }
+        return removed.filter { !replaced.contains($0) }.map { "removed \($0)" }
+            + added.map { "\(replaced.contains($0.name) ? "replaced" : "added") \($0.name) (\($0.node.kind))" }
+            + settings.map { "set \($0.node).\($0.setting) to \($0.value.map { "\($0)" } ?? "its default")" }
+            + removedLinks.filter(isNews).map { "unlinked \($0.from) from \($0.to)" }
+            + addedLinks.map(\.link).filter(isNews).map { "linked \($0.from) to \($0.to)" }
+    }
+}

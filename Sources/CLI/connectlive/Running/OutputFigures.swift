@@ -1,0 +1,88 @@
+internal import MediaGraph
+
+/// What a plan expects and what was counted, brought together for each output.
+struct OutputFigures {
+    /// One input of an output: what comes there.
+    struct Arrival {
+        var port: String
+        var planned: MediaFormat
+        /// As far as it is known; the rate is what was counted.
+        var measured: MediaFormat
+        var bitsPerSecond: Double
+        /// Seconds from capture; of an output with several inputs until it comes there, else until it has left.
+        var plannedLatency: Double
+        var latency: Double?
+        var isEncoded: Bool { measured.kind == .encodedVideo || measured.kind == .encodedAudio }
+        var isVideo: Bool { measured.kind == .rawVideo || measured.kind == .encodedVideo }
+    }
+
+    var name: String
+    var kind: String
+    var arrivals: [Arrival]
+    /// Frames that were dropped anywhere on the way here.
+    var dropped: Int
+
+    /// Of the pictures, if there are any.
+    var latency: Double? { (arrivals.first(where: \.isVideo) ?? arrivals.first)?.latency }
+
+    /// Of each output, from what was counted between two looks.
+    static func all(
+        _ plan: GraphPlan, from before: PipelineStatistics, to now: PipelineStatistics
+    ) -> [OutputFigures] {
+        let span = now.seconds - before.seconds
+        return plan.ends.compactMap { name in
+            guard let node = now.node(name) else { return nil }
+            let earlier = before.node(name)
+            let links = plan.links(into: name)
+            let arrivals = links.map { link -> Arrival in
+                let port = link.link.to.port
+                let count = node.inputs[port]
+                // A node that was replaced counts anew.
+                let past = earlier?.inputs[port].flatMap { $0.frames <= count?.frames ?? 0 ? $0 : nil }
+                var measured = now.format(on: link, of: plan)
+                if measured.kind == .rawVideo || measured.kind == .encodedVideo, span > 0 {
+                    measured.framesPerSecond = Double((count?.frames ?? 0) - (past?.frames ?? 0)) / span
+                }
+                let bytes = (count?.bytes ?? 0) - (past?.bytes ?? 0)
+                let isAlone = links.count == 1
+                let before = plan.latency(of: link.link.from.node)
+                return Arrival(
+                    port: port, planned: link.format, measured: measured,
+                    bitsPerSecond: span > 0 ? Double(bytes) * 8 / span : 0,
+                    plannedLatency: isAlone ? plan.latency(of: name) : before,
+                    latency: (isAlone ? node.latency : count?.latency).map { max(0, $0) })
+            }
+            return OutputFigures(
+                name: name, kind: node.kind, arrivals: arrivals,
+                dropped: plan.way(to: name).compactMap { now.node($0)?.droppedFrames }.reduce(0, +))
+        }
+    }
+}
+
+extension NodeStatistics {
+    var droppedFrames: Int { dropped.map(\.frames).reduce(0, +) }
+}
+
+extension PipelineStatistics {
+    func node(_ name: String) -> NodeStatistics? { nodes.first { $0.node == name } }
+
+    /// What travels along a link: as it was seen where it comes from, if that node has but one output that is used.
+    func format(on link: LinkPlan, of plan: GraphPlan) -> MediaFormat {
+        let outputs = Set(plan.links.filter { $0.link.from.node == link.link.from.node }.map(\.link.from.port))
+        guard outputs.count == 1, let seen = node(link.link.from.node)?.format else { return link.format }
+        return seen
+    }
+}
+
+extension GraphPlan {
+    /// The nodes that media may pass on its way to a node, and the node itself.
+    func way(to name: String) -> Set<String> {
+        var found: Set<String> = []
+        var frontier = [name]
+        while let node = frontier.popLast() {
+            guard found.insert(node).inserted else { continue }
+            frontier += links(into: node).map(\.link.from.node)
+        }
+        return found
+    }
+}

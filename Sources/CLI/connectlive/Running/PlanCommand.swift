@@ -1,0 +1,78 @@
+internal import ArgumentParser
+internal import Foundation
+internal import GraphFile
+internal import MediaGraph
+internal import MediaNodes
+internal import RoomClient
+
+struct PlanCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "plan", abstract: "Say what will happen when a graph file runs, before anything starts.")
+
+    enum Format: String, ExpressibleByArgument, CaseIterable {
+        case text
+        case json
+    }
+
+    @OptionGroup var graph: GraphFlags
+
+    @Option(help: "text for people, json for programs.") var format = Format.text
+
+    func run() throws {
+        let document = try graph.document()
+        let plan = try Self.plan(document.graph, measuringCosts: true)
+        switch format {
+        case .text:
+            let screen = Screenful(.standardOutput)
+            let page = PlanPage(plan, title: graph.shownPath, description: document.description)
+            Console.say(page.lines(Style(hasColours: screen.hasColours)).joined(separator: "\n"))
+        case .json:
+            let encoder = JSONEncoder()
+            encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
+            Console.say(String(decoding: try encoder.encode(PlanReport(plan)), as: UTF8.self))
+        }
+    }
+
+    /// The plan on this machine; code cannot be bound here. Measuring what codecs cost, for the expected latency, takes
+    /// half a second for each.
+    static func plan(_ graph: MediaGraph, measuringCosts: Bool) throws(MediaError) -> GraphPlan {
+        try Planner(RoomNodes.registry, SystemEnvironment(measuringCosts: measuringCosts)).plan(
+            graph, bound: BoundNames())
+    }
+}
+
+/// A plan with what follows from it.
+struct PlanReport: Encodable {
+    var plan: GraphPlan
+    /// Names of the nodes that encode.
+    var encodes: [String]
+    /// Names of the nodes that were put in.
+    var inserted: [String]
+    /// Links that carry media as it was encoded elsewhere.
+    var untouched: [Link]
+    var queuedBytes: Int
+    /// Of each output, in milliseconds.
+    var latencyMs: [String: Double]
+
+    init(_ plan: GraphPlan) {
+        self.plan = plan
+        encodes = plan.encoders
+        inserted = plan.nodes.filter { $0.adapts != nil }.map(\.name)
+        untouched = plan.untouched.map(\.link)
+        queuedBytes = plan.queuedBytes
+        latencyMs = Dictionary(uniqueKeysWithValues: plan.ends.map { ($0, plan.latency(of: $0) * 1000) })
+    }
+}
+
+extension GraphPlan {
+    /// Links to outputs that carry media as it was encoded before it came into the graph.
+    var untouched: [LinkPlan] {
+        let encoders = Set(encoders)
+        let ends = Set(ends)
+        return links.filter { link in
+            ends.contains(link.link.to.node)
+                && (link.format.kind == .encodedVideo || link.format.kind == .encodedAudio)
+                && way(to: link.link.from.node).isDisjoint(with: encoders)
+        }
+    }
+}

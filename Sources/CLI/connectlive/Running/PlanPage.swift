@@ -1,0 +1,147 @@
+internal import MediaGraph
+
+/// A plan as a page that one can read.
+struct PlanPage {
+    private static let width = 100
+
+    private let plan: GraphPlan
+    private let title: String
+    private let description: String?
+
+    init(_ plan: GraphPlan, title: String, description: String?) {
+        self.plan = plan
+        self.title = title
+        self.description = description
+    }
+
+    func lines(_ style: Style) -> [String] {
+        var lines = [style.bold(title)]
+        if let description { lines += Wrapping.lines(description, width: Self.width) }
+        lines += section("Steps", steps, style)
+        lines += section("Why", said(\.notes), style)
+        lines += section("Passed over", said(\.passedOver), style)
+        lines += section("In short", summary, style)
+        lines += section("Queues", queues, style)
+        lines += section("Latency from capture", latency, style)
+        lines += section("Left out", omitted, style)
+        return lines
+    }
+
+    private func section(_ title: String, _ lines: [String], _ style: Style) -> [String] {
+        lines.isEmpty ? [] : ["", style.bold(title)] + lines.map { "  \($0)" }
+    }
+
+    // MARK: Sections
+
+    /// Each node with what feeds it, its elements and what it gives.
+    private var steps: [String] {
+        var table = Table(.left, .left, .left, .left)
+        for node in plan.nodes {
+            let feeding = plan.links(into: node.name).map { "\($0.link.from)" }
+            let gives = node.formats.sorted { $0.key > $1.key }
+                .filter { port, _ in !plan.links(outOf: PortReference(node: node.name, port: port)).isEmpty }
+                .map { "\($0.value)" }.joined(separator: " and ")
+            table.add(
+                name(of: node), feeding.isEmpty ? "" : "<- \(feeding.joined(separator: ", "))", elements(of: node),
+                gives.isEmpty ? "" : "-> \(gives)")
+        }
+        return table.lines()
+    }
+
+    private func name(of node: NodePlan) -> String {
+        node.adapts == nil ? node.name : "+ \(node.name)"
+    }
+
+    /// What does the work; filters, queues and tees only keep order.
+    private func elements(of node: NodePlan) -> String {
+        var working: [String] = []
+        for factory in node.elements.map(\.factory)
+        where !Self.orderly.contains(factory) && !working.contains(factory) {
+            working.append(factory)
+        }
+        return working.isEmpty ? "-" : working.joined(separator: ", ")
+    }
+
+    private static let orderly: Set = ["capsfilter", "queue", "tee", "fakesink", "identity"]
+
+    private func said(_ sentences: KeyPath<NodePlan, [String]>) -> [String] {
+        let nodes = plan.nodes.filter { !$0[keyPath: sentences].isEmpty }
+        let longest = nodes.map(\.name.count).max() ?? 0
+        return nodes.flatMap { node -> [String] in
+            let room = Self.width - longest - 4
+            let text = node[keyPath: sentences].flatMap { Wrapping.lines($0, width: room) }
+            return text.enumerated().map { index, line in
+                (index == 0 ? padded(node.name, longest) : padded("", longest)) + "  " + line
+            }
+        }
+    }
+
+    private var summary: [String] {
+        var table = Table(.left, .left)
+        let inserted = plan.nodes.filter { $0.adapts != nil }
+        table.add(
+            "put in", inserted.isEmpty ? "nothing" : inserted.map { words(for: $0) }.joined(separator: ", "))
+        let encodes = plan.encoders.map { "\($0) for \(list(takers(of: $0)))" }
+        table.add("encodes", encodes.isEmpty ? "none" : "\(encodes.count): \(encodes.joined(separator: "; "))")
+        let untouched = plan.untouched.map { "\($0.link.from) to \($0.link.to) (\($0.format.encoding))" }
+        if !untouched.isEmpty { table.add("untouched", untouched.joined(separator: ", ")) }
+        let copies = plan.nodes.filter { $0.copiesPerFrame > 0 }
+        let copyWords = copies.map { "\($0.name) \(Figures.count($0.copiesPerFrame, "time"))" }
+        table.add("copied in Swift", copyWords.isEmpty ? "nothing" : copyWords.joined(separator: ", ") + " a frame")
+        table.add("elements", "\(plan.elementCount)")
+        return table.lines()
+    }
+
+    private func words(for node: NodePlan) -> String {
+        guard let output = node.adapts else { return node.name }
+        return "\(node.name) (\(node.node.kind)) behind \(output)"
+    }
+
+    /// The nodes that are fed by a node.
+    private func takers(of name: String) -> [String] {
+        plan.links.filter { $0.link.from.node == name }.map(\.link.to.node)
+    }
+
+    private func list(_ names: [String]) -> String {
+        guard let last = names.last, names.count > 1 else { return names.first ?? "nobody" }
+        return "\(names.dropLast().joined(separator: ", ")) and \(last)"
+    }
+
+    private var queues: [String] {
+        var table = Table(.left, .left, .right, .left)
+        func add(_ name: String, _ queue: QueuePlan) {
+            let limits = queue.limits
+            let capacity =
+                limits.frames.map { Figures.count($0, "frame") } ?? limits.seconds.map {
+                    Figures.milliseconds($0 * 1000)
+                } ?? limits.bytes.map(Figures.bytes) ?? "no limit"
+            table.add(name, capacity, queue.mostBytes.map(Figures.bytes) ?? "", limits.rule.rawValue)
+        }
+        for node in plan.nodes {
+            for link in plan.links(into: node.name) {
+                if let queue = link.queue { add("before \(node.name)", queue) }
+            }
+            for queue in node.queues { add("in \(node.name)", queue) }
+        }
+        guard !table.isEmpty else { return [] }
+        let known = plan.queuedBytes
+        return table.lines()
+            + (known > 0 ? ["together at most \(Figures.bytes(known)), as far as sizes are known"] : [])
+    }
+
+    private var latency: [String] {
+        var table = Table(.left, .right)
+        for end in plan.ends { table.add(end, Figures.milliseconds(plan.latency(of: end) * 1000)) }
+        return table.lines()
+    }
+
+    private var omitted: [String] {
+        plan.omitted.flatMap { left in
+            Wrapping.lines("\(left.node): \(left.reason) [\(left.code)]", width: Self.width)
+        }
+    }
+
+    private func padded(_ text: String, _ width: Int) -> String {
+        text + String(repeating: " ", count: max(0, width - text.count))
+    }
+}

@@ -1,0 +1,150 @@
+internal import ArgumentParser
+internal import Foundation
+internal import GraphFile
+internal import MediaGraph
+internal import MediaNodes
+internal import RoomClient
+
+struct RunCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "run", abstract: "Run a graph file, with a status line for each output.",
+        discussion: "Others attach to it meanwhile: top, graph --live, set and apply.")
+
+    @OptionGroup var graph: GraphFlags
+
+    @OptionGroup var length: SecondsFlag
+
+    @Option(help: "Write what was planned and measured to this JSON file at the end.") var report: String?
+
+    @Flag(help: "Count nothing and show no status.") var quiet = false
+
+    func validate() throws {
+        if quiet, report != nil { throw ValidationError("--report needs what --quiet does not count.") }
+    }
+
+    /// What a run waits for.
+    fileprivate enum Occurrence: Sendable {
+        case started
+        case look
+        case event(MediaEvent)
+        case interrupted
+        case couldNotStart(MediaError)
+    }
+
+    func run() async throws {
+        if let report { try OutputFile.check(report) }
+        let document = try graph.document()
+        let interruption = Interruption()
+        let plan = try PlanCommand.plan(document.graph, measuringCosts: false)
+        let (occurrences, occur) = AsyncStream.makeStream(of: Occurrence.self)
+        let live = try LiveRun(plan, file: graph.shownPath) { occur.yield(.event($0)) }
+        let server = try await ControlServer.start(at: RunningPipelines().makeSocketPath(), for: live)
+        Console.say("Running \(graph.shownPath): attach with 'connectlive top \(getpid())'; socket \(server.path)")
+        if !quiet { live.setWatched(true) }
+        let (first, failure) = await follow(live, occurrences, occur, interruption)
+        let last = live.statistics
+        await live.pipeline.stop()
+        await server.stop(failure.map { ControlProblem($0) })
+        if let first, !quiet { try conclude(live, first, last) }
+        if let failure { throw failure }
+    }
+
+    /// What was planned beside what was measured.
+    private func conclude(_ live: LiveRun, _ first: PipelineStatistics, _ last: PipelineStatistics) throws {
+        // Only now: trying codecs out would have held up the start.
+        let plan = (try? PlanCommand.plan(live.graph, measuringCosts: true)) ?? live.plan
+        let comparison = Comparison(plan, from: first, to: last)
+        let screen = Screenful(.standardOutput)
+        screen.show(comparison.lines(Style(hasColours: screen.hasColours)))
+        if let report { try Self.write(comparison, to: report) }
+    }
+
+    /// Until the end, whatever it is. Answers the first look after the start, if it came to that, and what failed.
+    private func follow(
+        _ live: LiveRun, _ occurrences: AsyncStream<Occurrence>, _ occur: AsyncStream<Occurrence>.Continuation,
+        _ interruption: Interruption
+    ) async -> (first: PipelineStatistics?, failure: MediaError?) {
+        var helpers = [
+            Task {
+                do throws(MediaError) {
+                    try await live.start()
+                    occur.yield(.started)
+                } catch {
+                    occur.yield(.couldNotStart(error))
+                }
+            },
+            Task {
+                await interruption.wait(seconds: nil)
+                occur.yield(.interrupted)
+            },
+        ]
+        defer { for helper in helpers { helper.cancel() } }
+        var display = RunDisplay(live)
+        for await occurrence in occurrences {
+            switch occurrence {
+            case .started:
+                display.begin()
+                helpers += timers(occur)
+            case .look: display.look()
+            case .event(.ended), .interrupted: return (display.first, nil)
+            case .event(.failed(let error)), .couldNotStart(let error): return (display.first, error)
+            case .event(.partFailed(let error, let nodes)):
+                display.say("Without \(nodes.joined(separator: ", ")) from now on: \(error)")
+            case .event(.warning(let node, let message)): display.say("\(node.map { "\($0): " } ?? "")\(message)")
+            case .event(.keyframeNeeded), .event(.firstFrame): break
+            }
+        }
+        return (display.first, nil)
+    }
+
+    private func timers(_ occur: AsyncStream<Occurrence>.Continuation) -> [Task<Void, Never>] {
+        let isTerminal = Console.isTerminal
+        let looks = Task {
+            while (try? await Task.sleep(for: isTerminal ? .seconds(1) : .seconds(5))) != nil { occur.yield(.look) }
+        }
+        guard let seconds = length.seconds else { return quiet ? [] : [looks] }
+        let end = Task {
+            if (try? await Task.sleep(for: .seconds(seconds))) != nil { occur.yield(.interrupted) }
+        }
+        return [looks, end]
+    }
+
+    private static func write(_ comparison: Comparison, to path: String) throws {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
+        do {
+            try (encoder.encode(comparison) + Data("\n".utf8)).write(to: URL(fileURLWithPath: path))
+        } catch {
+            throw CommandFailure(
+                code: MediaError.Code.fileUnwritable,
+                "The report \(path) cannot be written: \(error.localizedDescription) Name a file in a folder that you may "
+                    + "write to.")
+        }
+    }
+}
+
+/// The status lines of a run, on standard error.
+private struct RunDisplay {
+    private let live: LiveRun
+    private let screen = Screenful(.standardError)
+    private(set) var first: PipelineStatistics?
+    private var last: PipelineStatistics?
+
+    init(_ live: LiveRun) { self.live = live }
+
+    mutating func begin() {
+        first = live.statistics
+        last = first
+    }
+
+    mutating func look() {
+        let now = live.statistics
+        guard let before = last, !now.nodes.isEmpty else { return }
+        last = now
+        screen.show(
+            RunStatus.lines(
+                OutputFigures.all(live.plan, from: before, to: now), Style(hasColours: screen.hasColours)))
+    }
+
+    func say(_ line: String) { screen.say(line) }
+}

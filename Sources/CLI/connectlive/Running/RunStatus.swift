@@ -1,0 +1,40 @@
+internal import MediaGraph
+
+/// One line for each output of a running pipeline.
+enum RunStatus {
+    static func lines(_ outputs: [OutputFigures], _ style: Style) -> [String] {
+        var table = Table(.left, .left, .right, .right, .right, .right)
+        for output in outputs {
+            let video = output.arrivals.first(where: \.isVideo)
+            table.add(
+                output.name, media(output),
+                video?.measured.framesPerSecond.map { "\(Figures.number($0, 1)) fps" } ?? "",
+                rate(output), "\(output.dropped) dropped", output.latency.map { Figures.milliseconds($0 * 1000) } ?? "")
+        }
+        return zip(table.lines(), outputs).map { line, output in
+            let isStill = output.arrivals.contains { $0.isVideo && $0.measured.framesPerSecond == 0 }
+            return isStill ? style.warning(line) : line
+        }
+    }
+
+    /// Such as `h264 1280x720 + opus`.
+    private static func media(_ output: OutputFigures) -> String {
+        output.arrivals.map { arrival in
+            let format = arrival.measured
+            switch format.kind {
+            case .rawVideo, .encodedVideo:
+                let name = arrival.isEncoded ? format.encoding : "video"
+                guard let width = format.width, let height = format.height else { return name }
+                return "\(name) \(width)x\(height)"
+            case .rawAudio: return "sound"
+            default: return format.encoding
+            }
+        }.joined(separator: " + ")
+    }
+
+    private static func rate(_ output: OutputFigures) -> String {
+        let encoded = output.arrivals.filter(\.isEncoded)
+        guard !encoded.isEmpty else { return "" }
+        return "\(encoded.map { Figures.number($0.bitsPerSecond / 1000) }.joined(separator: " + ")) kbit/s"
+    }
+}

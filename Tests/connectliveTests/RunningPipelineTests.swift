@@ -1,0 +1,255 @@
+import Foundation
+import Glibc
+import Testing
+
+/// A pipeline that is run as a user runs it.
+private final class Run {
+    let folder: TemporaryFolder
+    let tool: CommandLineTool
+
+    static let pattern = """
+        description: Moving bars to nowhere
+        chains:
+          - - {node: test-pattern, name: source, width: 320, height: 240, fps: 30}
+            - {node: vp8-encoder, name: encoder}
+            - {node: "null", name: end}
+        """
+
+    init(_ graph: String = pattern, _ arguments: [String] = [], in folder: TemporaryFolder? = nil) throws {
+        self.folder = try folder ?? TemporaryFolder()
+        try self.folder.write(graph, to: "graph.yaml")
+        tool = try CommandLineTool(["run", "graph.yaml"] + arguments, folder: self.folder)
+        _ = try tool.waitForText("Running graph.yaml")
+    }
+
+    var path: String { folder.file("connectlive/run-\(tool.process.processIdentifier).sock") }
+
+    func attach() throws -> ControlSocket { try ControlSocket(path) }
+
+    /// Runs another command in the same place.
+    func command(_ arguments: String...) throws -> RunningProgram.Result {
+        try CommandLineTool.run(arguments, folder: folder)
+    }
+
+    func end() throws -> RunningProgram.Result {
+        tool.interrupt()
+        return try tool.finish(seconds: 20)
+    }
+}
+
+extension TemporaryFolder {
+    func write(_ text: String, to name: String) throws {
+        try Data(text.utf8).write(to: URL(fileURLWithPath: file(name)))
+    }
+}
+
+@Suite(.serialized) struct RunTests {
+    @Test func `a run shows each output and ends with what was planned beside what was measured`() throws {
+        let run = try Run(Run.pattern, ["--seconds", "7", "--report", "report.json"])
+        let result = try run.tool.finish(seconds: 40)
+        #expect(result.status == 0, "\(result.error)")
+        #expect(result.error.contains(#/end +video 320x240 +\d+\.\d fps +\d+ dropped +\d/#), "\(result.error)")
+        #expect(result.output.contains(#/PLANNED +MEASURED/#))
+        #expect(result.output.contains(#/encodes +1 +1/#), "\(result.output)")
+        let report = try #require(
+            try JSONSerialization.jsonObject(
+                with: Data(contentsOf: URL(fileURLWithPath: run.folder.file("report.json")))) as? [String: Any])
+        #expect((report["outputs"] as? [[String: Any]])?.first?["name"] as? String == "end")
+        #expect((report["counts"] as? [[String: Any]])?.isEmpty == false)
+    }
+
+    @Test func `a graph that comes to its end ends the run`() throws {
+        let run = try Run(Run.pattern.replacing("fps: 30", with: "fps: 30, frames: 30"))
+        #expect(try run.tool.finish(seconds: 20).status == 0)
+    }
+
+    @Test func `what fails ends the run with its code`() throws {
+        let graph = """
+            chains:
+              - - test-pattern
+                - {node: publish, name: stage, room: r, server: "ws://127.0.0.1:1", service-id: a, service-secret: b}
+            """
+        let result = try Run(graph).tool.finish(seconds: 20)
+        #expect(result.status == 1)
+        #expect(result.error.contains("\"stage\": The server ws://127.0.0.1:1"), "\(result.error)")
+        #expect(result.error.contains("[1305]"))
+    }
+
+    @Test func `what cannot be planned is told before anything starts`() throws {
+        let folder = try TemporaryFolder()
+        try folder.write("chains: [[{node: camera, device: /dev/video77}, 'null']]", to: "graph.yaml")
+        for command in ["run", "plan"] {
+            let result = try CommandLineTool.run([command, "graph.yaml"], folder: folder)
+            #expect(result.status == 1)
+            #expect(
+                result.error.contains("/dev/video77") && result.error.contains("[camera.absent]"), "\(result.error)")
+            #expect(!result.output.contains("Running"))
+        }
+    }
+
+    @Test func `a plan is a page, or JSON`() throws {
+        let folder = try TemporaryFolder()
+        try folder.write(Run.pattern, to: "graph.yaml")
+        let text = try CommandLineTool.run(["plan", "graph.yaml"], folder: folder)
+        #expect(text.status == 0, "\(text.error)")
+        for words in ["Moving bars to nowhere", "vp8enc", "encodes", "drops the oldest", "Latency from capture"] {
+            #expect(text.output.contains(words), "\(words)")
+        }
+        let json = try CommandLineTool.run(["plan", "graph.yaml", "--format", "json"], folder: folder)
+        let report = try JSONSerialization.jsonObject(with: Data(json.output.utf8)) as? [String: Any]
+        #expect(report?["encodes"] as? [String] == ["encoder"])
+        #expect((report?["latencyMs"] as? [String: Any])?["end"] as? Double ?? 0 > 0)
+    }
+}
+
+@Suite(.serialized) struct ControlSocketTests {
+    @Test func `only the user who runs it can attach, and nothing stays behind`() throws {
+        let run = try Run()
+        let files = FileManager.default
+        #expect(try files.attributesOfItem(atPath: run.path)[.posixPermissions] as? Int == 0o600)
+        #expect(
+            try files.attributesOfItem(atPath: run.folder.file("connectlive"))[.posixPermissions] as? Int == 0o700)
+        #expect(try run.end().status == 0)
+        #expect(!files.fileExists(atPath: run.path))
+    }
+
+    @Test func `sockets of dead processes are removed by whoever looks next`() throws {
+        let run = try Run()
+        kill(run.tool.process.processIdentifier, SIGKILL)
+        run.tool.process.waitUntilExit()
+        #expect(FileManager.default.fileExists(atPath: run.path))
+        let result = try run.command("top")
+        #expect(result.status == 1)
+        #expect(result.error.contains("[control.none-running]"), "\(result.error)")
+        #expect(!FileManager.default.fileExists(atPath: run.path))
+    }
+
+    @Test func `of several pipelines one has to be named`() throws {
+        let first = try Run()
+        let second = try Run(in: first.folder)
+        let result = try first.command("set", "encoder.bitrate=300000")
+        #expect(result.status == 1)
+        #expect(result.error.contains("[control.several-running]"), "\(result.error)")
+        #expect(result.error.contains("\(second.tool.process.processIdentifier)"))
+        let named = try first.command(
+            "set", "encoder.bitrate=300000", "--to", "\(second.tool.process.processIdentifier)")
+        #expect(named.status == 0, "\(named.error)")
+        _ = try (first.end(), second.end())
+    }
+
+    @Test func `requests are answered with their numbers`() throws {
+        let run = try Run()
+        let socket = try run.attach()
+        let status = try socket.ask(#"{"id":7,"do":"status"}"#)
+        #expect(status["id"] as? Int == 7)
+        let result = status["result"] as? [String: Any]
+        #expect(result?["pid"] as? Int == Int(run.tool.process.processIdentifier))
+        #expect(result?["file"] as? String == "graph.yaml")
+        let graph = try socket.ask(#"{"do":"graph"}"#)["result"] as? [String: Any]
+        #expect(
+            (graph?["nodes"] as? [[String: Any]])?.compactMap { $0["name"] as? String } == ["source", "encoder", "end"])
+        let plan = try socket.ask(#"{"do":"plan"}"#)["result"] as? [String: Any]
+        #expect((plan?["nodes"] as? [Any])?.count == 4)
+        _ = try run.end()
+    }
+
+    @Test func `whatever is sent is answered with a code, and the pipeline goes on`() throws {
+        let run = try Run()
+        let socket = try run.attach()
+        for line in [
+            "][", "[]", "7", "null", "\"do\"", "{}", #"{"do":7}"#, #"{"do":"set"}"#, #"{"do":"watch","every":0}"#,
+            #"{"do":"watch","every":"x"}"#, #"{"do":"apply"}"#, #"{"do":"apply","graph":[]}"#,
+            #"{"do":"apply","graph":{"nodes":[],"links":[]},"deadline":-1}"#, #"{"do":"set","node":"a","setting":"b"}"#,
+            #"{"id":"x","do":"status"}"#, String(repeating: "[", count: 100_000),
+            #"{"do":"status","id":\#(String(repeating: "9", count: 400))}"#, "\u{0}\u{1}",
+        ] {
+            #expect(try socket.refusal(of: line) == "control.malformed", "\(line.prefix(60))")
+        }
+        socket.send([0xff, 0xfe, 0x00, 0x0a])
+        #expect(try socket.receive()?["error"] != nil)
+        #expect(try socket.refusal(of: #"{"do":"dance"}"#) == "control.unknown-request")
+        #expect(try socket.refusal(of: #"{"do":"set","node":"nobody","setting":"x","value":1}"#) == "graph.invalid")
+        #expect(
+            try socket.refusal(of: #"{"do":"set","node":"encoder","setting":"bitrate","value":-5}"#) == "graph.invalid")
+        #expect(
+            try socket.refusal(of: #"{"do":"set","node":"source","setting":"width","value":640}"#)
+                == "graph.setting-fixed")
+        #expect(
+            try socket.refusal(of: #"{"do":"apply","graph":{"nodes":[{"kind":"dance"}],"links":[]}}"#)
+                == "graph.invalid")
+        let links = #"[{"from":{"node":"a","port":"out"},"to":{"node":"a","port":"in"}}]"#
+        #expect(
+            try socket.refusal(of: #"{"do":"apply","graph":{"nodes":[{"kind":"scale","name":"a"}],"links":\#(links)}}"#)
+                == "graph.invalid")
+        #expect(try socket.ask(#"{"do":"status"}"#)["result"] != nil)
+        #expect(try run.end().status == 0)
+    }
+
+    @Test func `a line without end ends its connection, and no other`() throws {
+        let run = try Run()
+        let (greedy, other) = (try run.attach(), try run.attach())
+        greedy.send([UInt8](repeating: UInt8(ascii: "x"), count: 3 * 1024 * 1024))
+        let answer = try greedy.receive()
+        #expect((answer?["error"] as? [String: Any])?["code"] as? String == "control.too-long")
+        #expect(try greedy.receive() == nil)
+        #expect(try other.ask(#"{"do":"status"}"#)["result"] != nil)
+        _ = try run.end()
+    }
+
+    @Test func `more than thirty-two are refused`() throws {
+        let run = try Run()
+        let attached = try (0..<32).map { _ in try run.attach() }
+        for socket in attached { #expect(try socket.ask(#"{"do":"status"}"#)["result"] != nil) }
+        let late = try run.attach()
+        #expect((try late.receive()?["error"] as? [String: Any])?["code"] as? String == "control.busy")
+        #expect(try late.receive() == nil)
+        _ = try run.end()
+    }
+
+    @Test func `whoever watches and does not read holds up nobody`() throws {
+        let run = try Run()
+        let (sleeper, reader) = (try run.attach(), try run.attach())
+        sleeper.send(#"{"do":"watch","every":0.1}"#)
+        // Answers to all of these do not fit into any buffer.
+        sleeper.send(Array(String(repeating: "{\"do\":\"plan\"}\n", count: 2000).utf8))
+        reader.send(#"{"do":"watch","every":0.1}"#)
+        var looks: [[String: Any]] = []
+        while looks.count < 20 {
+            let line = try #require(try reader.receive())
+            if let statistics = line["statistics"] as? [String: Any] { looks.append(statistics) }
+        }
+        func frames(_ look: [String: Any]?) -> Int {
+            (look?["nodes"] as? [[String: Any]])?.first { $0["node"] as? String == "end" }?["framesIn"] as? Int ?? 0
+        }
+        #expect(frames(looks.last) > frames(looks.first) + 20)
+        _ = try run.end()
+    }
+
+    @Test func `those who are attached are told of the end, and why`() throws {
+        let run = try Run()
+        let socket = try run.attach()
+        _ = try socket.ask(#"{"do":"status"}"#)
+        #expect(try run.end().status == 0)
+        #expect(try socket.receive()?["event"] as? String == "ended")
+        #expect(try socket.receive() == nil)
+    }
+
+    @Test func `top shows each node, and apply and set change what runs`() throws {
+        let run = try Run()
+        let top = try run.command("top", "--every", "0.5", "--seconds", "3")
+        #expect(top.status == 0, "\(top.error)")
+        #expect(top.output.contains(#/encoder +vp8 320x240 +\d+\.\d +\d+\.\d/#), "\(top.output)")
+        #expect(try run.command("set", "encoder.bitrate=300000").status == 0)
+        let wrong = try run.command("set", "source.width=640")
+        #expect(wrong.status == 1 && wrong.error.contains("[graph.setting-fixed]"), "\(wrong.error)")
+        try run.folder.write(
+            Run.pattern.replacing("- {node: vp8", with: "- tee: [{node: 'null', name: more}]\n    - {node: vp8"),
+            to: "more.yaml")
+        let added = try run.command("apply", "more.yaml")
+        #expect(added.output.contains("added more (null)"), "\(added.output)\(added.error)")
+        #expect(try run.command("apply", "more.yaml").output.contains("Nothing has changed."))
+        let removed = try run.command("apply", "graph.yaml")
+        #expect(removed.output.contains("removed more"), "\(removed.output)\(removed.error)")
+        _ = try run.end()
+    }
+}
