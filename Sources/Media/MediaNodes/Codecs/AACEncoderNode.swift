@@ -25,7 +25,8 @@ enum AACEncoderNode: NodeType {
         plan.outputs["out"] = ElementPad("encoder")
         plan.formats["out"] = MediaFormat(
             .encodedAudio, "aac", sampleRate: sampleRate, channels: 2, bitsPerSecond: bitrate)
-        plan.latency = Double(1024 + lead(of: choice.factory)) / Double(sampleRate)
+        // A packet, what is put before the first sample, and the wait for the last buffer of a packet.
+        plan.latency = 0.01 + Double(1024 + lead(of: choice.factory)) / Double(sampleRate)
         return plan
     }
 

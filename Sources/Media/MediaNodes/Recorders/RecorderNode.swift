@@ -21,6 +21,8 @@ final class RecorderNode: NodeType, RunningNode {
         var gate: RecordingGate
         var counts = MediaStatistics.Recorder()
         var hold: Probe?
+        /// The sound that is leaving its queue now comes before the recording's beginning.
+        var isTooEarly = false
         /// Nothing more is taken: the node is stopping, or has failed.
         var isClosed = false
     }
@@ -138,7 +140,14 @@ final class RecorderNode: NodeType, RunningNode {
             if video != nil {
                 let hold = audio.source.block()
                 state.withLock { $0.hold = hold }
-                audio.source.onBuffer { [weak self] buffer in self?.soundLeaves(buffer) ?? .drop }
+                audio.source.onBuffer { [weak self] buffer in
+                    self?.soundLeaves(buffer)
+                    return .pass
+                }
+                // Not at the queue's output, where what goes missing counts as what the queue dropped.
+                audio.source.peer?.onBuffer { [weak self] _ in
+                    self?.state.withLock { $0.isTooEarly } == false ? .pass : .drop
+                }
             }
         }
         sink?.sink.onEndOfStream { [isComplete] in isComplete.signal() }
@@ -178,12 +187,15 @@ final class RecorderNode: NodeType, RunningNode {
         return decision.takes ? .pass : .drop
     }
 
-    private func soundLeaves(_ buffer: borrowing PassingBuffer) -> ProbeAnswer {
+    private func soundLeaves(_ buffer: borrowing PassingBuffer) {
         // The pad itself does not see what it is shifted by.
-        guard let audio, let time = buffer.runningTime else { return .drop }
-        let (takes, begins) = state.withLock { $0.gate.soundLeaves(at: time) }
-        if let begins { audio.source.shift(by: -Int(begins)) }
-        return takes ? .pass : .drop
+        let time = buffer.runningTime
+        let begins = state.withLock { state -> UInt64? in
+            let leaving = time.map { state.gate.soundLeaves(at: $0) } ?? (takes: false, begins: nil)
+            state.isTooEarly = !leaving.takes
+            return leaving.begins
+        }
+        if let begins { audio?.source.shift(by: -Int(begins)) }
     }
 
     private func act(on decision: RecordingGate.Decision, otherSide: Element?) {
