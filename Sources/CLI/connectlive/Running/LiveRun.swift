@@ -1,4 +1,5 @@
 internal import Foundation
+internal import GraphFile
 internal import MediaGraph
 internal import MediaNodes
 internal import RoomClient
@@ -66,7 +67,10 @@ final class LiveRun: ControlledPipeline {
     private static let defaultDeadline = 2.0
 
     func set(_ setting: String, of node: String, to value: SettingValue) async throws(MediaError) {
-        try await pipeline.set(node, setting, to: value)
+        let kind = plan.node(node).flatMap { RoomNodes.registry.kind(named: $0.node.kind) }
+        // What was written as text is read as a graph file reads it.
+        let written = value.text.flatMap { text in kind?.setting(setting)?.value(written: text) }
+        try await pipeline.set(node, setting, to: written ?? value)
     }
 }
 

@@ -1,4 +1,4 @@
-internal import MediaGraph
+public import MediaGraph
 
 extension SettingContract? {
     /// The value that a scalar stands for, as the setting needs it. What does not fit comes back as what it looks like,
@@ -35,6 +35,13 @@ extension SettingContract? {
 }
 
 extension SettingContract {
+    /// What somebody has written for this setting, read as a graph file reads it: `300k` is a bitrate. What does not fit
+    /// comes back as what it looks like.
+    public func value(written text: String) -> SettingValue {
+        let scalar = Tree.Scalar(text: text, isQuoted: false, place: GraphPlace(line: 1, column: 1), wasFilledIn: true)
+        return SettingContract?.some(self).value(of: scalar) ?? .text(text)
+    }
+
     static let bitsPerSecond = "bit/s"
     /// What may stand behind a number of bit/s, as the field writes it.
     static let factors: [Character: Double] = ["k": 1e3, "M": 1e6]
