@@ -1,9 +1,42 @@
 import Dispatch
+import GStreamerKit
 import MediaGraph
 import Synchronization
 import Testing
 
 @testable import MediaNodes
+
+/// Passes pictures until it is broken, then fails as a device does.
+private enum BreakingNode: NodeType {
+    static let isBroken = Mutex<Flag?>(nil)
+
+    static let kind = NodeKind(
+        "test-breaking", .processor, "Passes pictures until it is broken", inputs: [Port("in", [.rawVideo])],
+        outputs: [Port("out", [.rawVideo])])
+
+    static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
+        var plan = NodePlan(request.node)
+        plan.add("identity", as: "identity")
+        plan.inputs["in"] = ElementPad("identity")
+        plan.outputs["out"] = ElementPad("identity")
+        plan.formats["out"] = request.input("in")
+        return plan
+    }
+
+    static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {
+        let isBroken = isBroken.withLock { $0 }
+        let reporter = instance.reporter
+        let name = instance.name
+        instance.element("identity").sink.onBuffer { _ in
+            guard isBroken?.value == true else { return .pass }
+            reporter.fail(
+                MediaError(code: MediaError.Code.elementFailed, message: "\"\(name)\" is broken as the test wants."),
+                name)
+            return .drop
+        }
+        return nil
+    }
+}
 
 extension MediaNodesTests {
     @Suite struct MixerTests {
@@ -141,6 +174,78 @@ extension MediaNodesTests {
             #expect(watched.failure == nil)
         }
 
+        @Test("An optional input that fails leaves its place to the other, which loses nothing and waits for nobody")
+        func failingInput() async throws {
+            let isBroken = Flag()
+            let graph = MediaGraph {
+                Chain {
+                    Node.testPattern("first")
+                    grid
+                    Node.frames("view")
+                }
+                Chain {
+                    Node.testPattern("second").optional
+                    Node("test-breaking", name: "breaking").optional
+                    Join("mixer")
+                }
+            }
+            BreakingNode.isBroken.withLock { $0 = isBroken }
+            let watched = try Watched(graph, registry: NodeRegistry.builtIn.adding([BreakingNode.self]))
+            try await watched.pipeline.start()
+            await eventually("pictures of both") {
+                (watched.pictures().last?.number(x: 640, y: 0, width: 640, height: 480) ?? 0) > 10
+            }
+            _ = isBroken.exchange(true)
+            await eventually("the first alone") {
+                watched.pictures().last?.number(x: 320, y: 0, width: 640, height: 480) != nil
+            }
+            let before = watched.pictures().count
+            await eventually("a second of it") { watched.pictures().count > before + 30 }
+            await watched.pipeline.stop()
+            #expect(watched.failure == nil)
+            let numbers = watched.pictures().compactMap {
+                $0.number(x: 0, y: 0, width: 640, height: 480) ?? $0.number(x: 320, y: 0, width: 640, height: 480)
+            }
+            #expect(zip(numbers, numbers.dropFirst()).allSatisfy { $1 <= $0 + 1 && $1 >= $0 })
+            let waits = watched.pictures()[before...].map { $0.handedOver.milliseconds(since: $0.captureTime) }
+            #expect(waits.median ?? 100 < 25, "pictures wait \(waits.median ?? -1) ms")
+        }
+
+        @Test("An input comes and goes while pictures pass, and the other goes on")
+        func inputComesAndGoes() async throws {
+            let alone = MediaGraph {
+                Chain {
+                    Node.testPattern("first")
+                    grid
+                    Node.frames("view")
+                }
+            }
+            let watched = try Watched(alone)
+            try await watched.pipeline.start()
+            func shows(_ x: Int) -> Bool {
+                watched.pictures().last?.number(x: x, y: 0, width: 640, height: 480) != nil
+            }
+            await eventually("the first alone") { shows(320) }
+            let both = alone.adding {
+                Chain {
+                    Node.testPattern("second")
+                    Join("mixer")
+                }
+            }
+            try await watched.pipeline.apply(both)
+            await eventually("both") { shows(0) && shows(640) }
+            try await watched.pipeline.apply(alone)
+            await eventually("the first alone again") { shows(320) }
+            await watched.pipeline.stop()
+            #expect(watched.failure == nil)
+            let numbers = watched.pictures().compactMap {
+                $0.number(x: 0, y: 0, width: 640, height: 480) ?? $0.number(x: 320, y: 0, width: 640, height: 480)
+            }
+            let missing = zip(numbers, numbers.dropFirst()).map { Int($1) - Int($0) - 1 }.filter { $0 > 0 }.reduce(0, +)
+            #expect(numbers == numbers.sorted())
+            #expect(missing <= 4, "\(missing) pictures of the first were not shown")
+        }
+
         @Test("Places do not overlap in a grid; small pictures stay inside and on top")
         func places() {
             for count in 1...12 {
@@ -157,6 +262,11 @@ extension MediaNodesTests {
                 #expect(zip(small, small.dropFirst()).allSatisfy { $0.x + $0.width <= $1.x })
                 #expect(small.allSatisfy { $0.x % 2 == 0 && $0.y % 2 == 0 && $0.width % 2 == 0 && $0.height % 2 == 0 })
             }
+            // Each small picture keeps its shape, and none is taller than one of the whole's shape would be.
+            let shaped = MixerLayout.places(
+                of: [1, 2, 3], shapes: [2: 1, 3: 2], MixerLayout.Settings(width: 1280, height: 720))
+            #expect(shaped[2] == MixerLayout.Place(x: 1084, y: 524, width: 180, height: 180, depth: 1))
+            #expect(shaped[3] == MixerLayout.Place(x: 748, y: 544, width: 320, height: 160, depth: 2))
             // The main input has ended: the first that is there fills the picture.
             var settings = MixerLayout.Settings(width: 640, height: 480)
             settings.main = 3

@@ -11,7 +11,8 @@ import Synchronization
 package final class EchoCancelNode: NodeType, RunningNode {
     package static let kind = NodeKind.echoCancel
 
-    /// How long after the time that the probe is told the echo should come, in seconds: the middle of what is found.
+    /// How long after the time that the probe is told the echo should come, in seconds. Well inside what is found: a
+    /// room's echo goes on for longer behind its beginning than before it.
     private static let lead = 0.012
 
     private struct State {
@@ -114,7 +115,7 @@ package final class EchoCancelNode: NodeType, RunningNode {
     private func nameProbe(_ instance: NodeInstance) {
         let serial = Self.serial.wrappingAdd(1, ordering: .relaxed).newValue
         instance.pipeline.remove(probe)
-        probe.set("name", .text("\(name).probe-\(serial)"))
+        probe.set("name", .text("\(probe.name)-\(serial)"))
         instance.pipeline.add(probe)
         _ = instance.element("aside").source.link(probe.sink)
         _ = probe.source.link(instance.element("end").sink)

@@ -19,10 +19,11 @@ enum MixerLayout {
         var margin = 16
     }
 
-    /// Places of the inputs that are there, by their numbers. All numbers are even, as I420 wants them.
-    static func places(of inputs: [Int], _ settings: Settings) -> [Int: Place] {
+    /// Places of the inputs that are there, by their numbers. All numbers are even, as I420 wants them. `shapes` are
+    /// widths for a height of 1, as far as they are known.
+    static func places(of inputs: [Int], shapes: [Int: Double] = [:], _ settings: Settings) -> [Int: Place] {
         let inputs = inputs.sorted()
-        return settings.isGrid ? grid(inputs, settings) : pictureInPicture(inputs, settings)
+        return settings.isGrid ? grid(inputs, settings) : pictureInPicture(inputs, shapes, settings)
     }
 
     private static func grid(_ inputs: [Int], _ settings: Settings) -> [Int: Place] {
@@ -34,24 +35,31 @@ enum MixerLayout {
         return places
     }
 
-    /// One fills the picture; the others stand in a row that begins in a corner and goes on to the other side.
-    private static func pictureInPicture(_ inputs: [Int], _ settings: Settings) -> [Int: Place] {
+    /// One fills the picture; the others stand in a row that begins in a corner and goes on to the other side, each
+    /// in its own shape.
+    private static func pictureInPicture(
+        _ inputs: [Int], _ shapes: [Int: Double], _ settings: Settings
+    ) -> [Int: Place] {
         guard let first = inputs.first else { return [:] }
         let main = inputs.contains(settings.main) ? settings.main : first
         var places = [main: Place(width: settings.width, height: settings.height)]
         let small = inputs.filter { $0 != main }
-        let room = max(0, settings.width - (small.count + 1) * settings.margin)
         // Many small ones share the width.
-        let share = small.isEmpty ? 0 : room / small.count
-        let width = even(min(Int(Double(settings.width) * settings.inset), share))
-        let height = even(width * settings.height / max(1, settings.width))
+        let room = max(0, settings.width - (small.count + 1) * settings.margin)
+        let widest = min(Double(settings.width) * settings.inset, Double(room) / Double(max(1, small.count)))
+        let whole = Double(settings.width) / Double(max(1, settings.height))
+        var left = settings.margin
         for (index, input) in small.enumerated() {
-            let step = settings.margin + index * (width + settings.margin)
+            let shape = shapes[input] ?? whole
+            // No taller than one of the whole's shape would be.
+            let width = even(Int(min(widest, widest / whole * shape)))
+            let height = even(Int(Double(width) / shape))
             places[input] = Place(
-                x: even(settings.corner.hasSuffix("left") ? step : settings.width - step - width),
+                x: even(settings.corner.hasSuffix("left") ? left : settings.width - left - width),
                 y: even(
                     settings.corner.hasPrefix("top") ? settings.margin : settings.height - settings.margin - height),
                 width: width, height: height, depth: index + 1)
+            left += width + settings.margin
         }
         return places
     }

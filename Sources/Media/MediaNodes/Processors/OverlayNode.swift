@@ -77,7 +77,7 @@ package final class OverlayNode: NodeType, RunningNode {
     }
 
     package func explain(_ failure: PipelineFailure, missing: String?) -> MediaError? {
-        guard failure.path.first == "\(name).image" else { return nil }
+        guard failure.path.first?.hasSuffix(".image") == true else { return nil }
         let path = instance.setting("image")?.text ?? ""
         return MediaError(
             code: MediaError.Code.fileUnreadable,

@@ -218,6 +218,7 @@ final class GraphEdit {
         for connection in cut
         where !(removed.contains(connection.plan.link.from.node) && removed.contains(connection.plan.link.to.node)) {
             graph.detach(connection)
+            if !removed.contains(connection.plan.link.to.node) { end(connection) }
         }
         for connection in connections {
             let isOptional = change.result.node(connection.plan.link.to.node)?.node.isOptional == true
@@ -233,6 +234,16 @@ final class GraphEdit {
                 graph.context.pipeline.remove(queue)
             }
         }
+    }
+
+    /// Nothing more comes through a link whose target stays: a mixer is not to wait for it, and is to give its place to
+    /// the others.
+    private func end(_ connection: Connection) {
+        let target = connection.plan.link.to
+        guard connection.requested == nil, let member = graph.member(target.node),
+            let input = member.plan.inputs[target.port]
+        else { return }
+        member.instance.pad(input, isOutput: false).sendEndOfStream()
     }
 
     private func discardWaiting() {
