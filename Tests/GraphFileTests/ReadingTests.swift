@@ -77,6 +77,13 @@ import Testing
         #expect(reading.document.places.nodes["encoder"] == GraphPlace(line: 7, column: 13))
     }
 
+    @Test func `JSON's escapes are read, those of two halves too`() {
+        let reading = read(#"{"chains": [["camera", {"node": "window", "title": "\ud83c\uDFA5 \u00e9\/\\ud83c\""}]]}"#)
+        #expect(reading.problems.isEmpty, "\(reading.report(path: "x"))")
+        #expect(reading.document.graph.node("window")?.settings["title"] == "\u{1F3A5} é/\\ud83c\"")
+        #expect(!problems(#"{"chains": [["camera", {"node": "window", "title": "\ud83c"}]]}"#).isEmpty)
+    }
+
     @Test func `nodes, settings and links know where they stand`() throws {
         let places = read(example).document.places
         #expect(places.nodes["camera"] == GraphPlace(line: 3, column: 14))

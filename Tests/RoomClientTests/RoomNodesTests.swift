@@ -101,6 +101,24 @@ struct RoomNodesTests {
         }
     }
 
+    @Test func `whoever talks and listens in one program need not hear itself`() async throws {
+        try await RoomStage.run { stage in
+            let (all, others) = (Witness(), Witness())
+            func listening(_ witness: Witness, own: Bool) throws -> MediaPipeline {
+                let graph = watching(stage, codec: .vp8, hasSound: false).setting("subscribe", "own", to: .flag(own))
+                return try MediaPipeline(graph, bindings: witness.bindings(view: true), registry: RoomNodes.registry)
+            }
+            let pipelines = [
+                try listening(others, own: false), try listening(all, own: true),
+                try MediaPipeline(publishing(stage, codec: .vp8, hasSound: false), registry: RoomNodes.registry),
+            ]
+            for pipeline in pipelines { try await pipeline.start() }
+            try await eventually("pictures") { all.seen.frames.count >= 10 }
+            #expect(others.seen.frames.isEmpty)
+            for pipeline in pipelines { await pipeline.stop() }
+        }
+    }
+
     @Test func `whoever watches comes late and still sees from a keyframe on, and goes on with the next who publishes`()
         async throws
     {

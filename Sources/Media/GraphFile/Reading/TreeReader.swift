@@ -16,7 +16,7 @@ struct TreeReader {
     private var coveredKeys: [GraphPlace: String] = [:]
 
     static func read(_ text: String, _ problems: inout ProblemList) -> Tree? {
-        var reader = TreeReader(text: text, problems: problems)
+        var reader = TreeReader(text: JSONText.joiningSurrogates(in: text), problems: problems)
         defer { problems = reader.problems }
         return reader.read()
     }

@@ -45,6 +45,9 @@ extension NodeKind {
             SettingContract(
                 "participant", .text, default: "",
                 "Whom to watch, by the id that the server gave; empty for the first who publishes"),
+            SettingContract(
+                "own", .flag, default: true,
+                "Whether it may be what this same program publishes; false for whoever also talks"),
             SettingContract("codec", .choice(["vp8", "h264"]), default: "vp8", "How the video is encoded"),
             SettingContract(
                 "latency", .integer(0...5000), default: 200, unit: "ms", "Longest wait for a packet to be repaired"),

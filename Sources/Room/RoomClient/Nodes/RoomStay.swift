@@ -38,6 +38,17 @@ extension MediaError {
     }
 }
 
+/// The participants that nodes of this process are: whoever talks and listens in one process is not to hear itself.
+enum OwnParticipants {
+    private static let ids = Mutex<Set<String>>([])
+
+    static func contains(_ id: String) -> Bool { ids.withLock { $0.contains(id) } }
+
+    static func insert(_ id: String) { ids.withLock { _ = $0.insert(id) } }
+
+    static func remove(_ id: String) { ids.withLock { _ = $0.remove(id) } }
+}
+
 /// A node's stay in a room: it enters once and leaves once, whatever happens in between.
 final class RoomStay: Sendable {
     private struct State {
@@ -45,6 +56,8 @@ final class RoomStay: Sendable {
         var token: AccessToken?
         var isLeaving = false
         var hasEnded = false
+        /// Who the node is in the room.
+        var participant: String?
         var failure: RoomError?
         /// Whoever waits to be in the room.
         var entering: CheckedContinuation<Void, Never>?
@@ -100,9 +113,13 @@ final class RoomStay: Sendable {
     private func handle(_ event: RoomEvent) {
         let (waiting, isWanted) = state.withLock { state in
             switch event {
-            case .connected: state.isInside = true
+            case .connected(let participant, _):
+                state.isInside = true
+                state.participant = participant
+                OwnParticipants.insert(participant)
             case .ended(_, let error):
                 state.hasEnded = true
+                if let participant = state.participant { OwnParticipants.remove(participant) }
                 state.failure = error
             default: return (nil as CheckedContinuation<Void, Never>?, !state.isLeaving)
             }

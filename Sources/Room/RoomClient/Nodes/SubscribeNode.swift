@@ -25,6 +25,7 @@ final class SubscribeNode: NodeType, BranchingNode {
 
     let name: String
     private let wanted: String
+    private let takesOwn: Bool
     private let codec: Codec
     private let reporter: Reporter
     private let access: RoomAccess
@@ -75,6 +76,7 @@ final class SubscribeNode: NodeType, BranchingNode {
         self.access = access
         reporter = instance.reporter
         wanted = instance.setting("participant")?.text ?? ""
+        takesOwn = instance.setting("own") != .flag(false)
         codec = Codec(node: instance.setting("codec")?.text ?? "") ?? .vp8
         parts = Mutex([:])
         for output in ["video", "audio"] where instance.has("\(output)-source") {
@@ -163,7 +165,7 @@ final class SubscribeNode: NodeType, BranchingNode {
         let wantsVideo = parts.withLock { $0["video"] != nil }
         let media: StreamMedia = wantsVideo ? .video : .audio
         let candidates = state.withLock { state in
-            state.chosen != nil ? [] : state.present.filter { wanted.isEmpty || $0.id == wanted }
+            state.chosen != nil ? [] : state.present.filter(isWanted)
         }
         for candidate in candidates {
             let streams = candidate.streams.filter { $0.media == media }
@@ -175,6 +177,10 @@ final class SubscribeNode: NodeType, BranchingNode {
             if wantsVideo { subscribe(stream, of: candidate.id, engine) }
             return
         }
+    }
+
+    private func isWanted(_ participant: ParticipantInfo) -> Bool {
+        wanted.isEmpty ? takesOwn || !OwnParticipants.contains(participant.id) : participant.id == wanted
     }
 
     private func subscribe(_ stream: StreamInfo, of participant: String, _ engine: RoomEngine) {
