@@ -61,6 +61,7 @@ let package = Package(
             pkgConfig:
                 "gstreamer-1.0 gstreamer-app-1.0 gstreamer-audio-1.0 gstreamer-pbutils-1.0 gstreamer-rtp-1.0 gstreamer-video-1.0"
         ),
+        library("CX11", pkgConfig: "x11"),
         library("CNice", pkgConfig: "nice"),
         library("CSRTP", pkgConfig: "libsrtp2"),
         library("COpenSSL", pkgConfig: "openssl"),
@@ -68,7 +69,7 @@ let package = Package(
         // Media
         target("MediaGraph", on: "Media"),
         target("GraphFile", on: "Media", ["MediaGraph", .product(name: "Yams", package: "Yams")]),
-        target("GStreamerKit", on: "Media", ["MediaGraph", "CGLib", "CGStreamer"]),
+        target("GStreamerKit", on: "Media", ["MediaGraph", "CGLib", "CGStreamer", "CX11"]),
         target("MediaNodes", on: "Media", ["MediaGraph", "GStreamerKit"]),
         // Transport
         target("RTP", on: "Transport"),
@@ -111,10 +112,14 @@ let package = Package(
             name: "compose", dependencies: ["MediaGraph", "MediaNodes"], path: "examples/compose",
             swiftSettings: strict),
         // Tests
+        .target(
+            name: "TestFixtures", path: "Tests/fixtures",
+            exclude: ["README.md", "display.py", "pipewire_server.py", "rtsp_server.py", "sound_server.py"],
+            swiftSettings: strict),
         tests(of: "MediaGraph"),
         tests(of: "GraphFile", with: ["MediaGraph"]),
-        tests(of: "GStreamerKit", with: ["MediaGraph"]),
-        tests(of: "MediaNodes", with: ["MediaGraph", "GStreamerKit", "GraphFile"]),
+        tests(of: "GStreamerKit", with: ["MediaGraph", "TestFixtures"]),
+        tests(of: "MediaNodes", with: ["MediaGraph", "GStreamerKit", "GraphFile", "TestFixtures"]),
         tests(of: "RTP"),
         tests(of: "PeerSession", with: ["RTP"]),
         tests(of: "PeerIO", with: ["RTP", "PeerSession"]),

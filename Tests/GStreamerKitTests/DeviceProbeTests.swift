@@ -12,7 +12,8 @@ import Testing
             "video/x-raw,format=YUY2,width=320,height=180,framerate={30/1,60/1};"
                 + "video/x-raw,format=YUY2,width=320,height=180,framerate={15/1,30/1},colorimetry=bt709;"
                 + "image/jpeg,width=320,height=180,framerate=30/1;video/x-h264,width=320,height=180,framerate=30/1")
-        #expect(modes == ["YUY2 320x180 [15.0, 30.0, 60.0]", "MJPG 320x180 [30.0]"])
+        #expect(
+            modes == ["YUY2 320x180 [15.0, 30.0, 60.0]", "MJPG 320x180 [30.0]", "H264 320x180 [30.0]"])
     }
 
     @Test("Of a device that takes any size or rate the usual ones are listed, not the largest that it can name")

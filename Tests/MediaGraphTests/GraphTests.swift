@@ -105,7 +105,7 @@ import Testing
         #expect(text.contains("did you mean \"test-pattern\"?"))
         #expect(text.contains("1 to 240 frames/s"))
         #expect(text.contains("vp8, h264, opus"))
-        #expect(text.contains("camera.video gives rawVideo but voice.in takes rawAudio."))
+        #expect(text.contains("camera.video gives encodedVideo or rawVideo but voice.in takes rawAudio."))
     }
 
     @Test("A problem names the setting or the link that it is about, and what would be taken there")
@@ -182,6 +182,7 @@ import Testing
             .snapshot(path: "x"), .window(), .speaker(), .null(), .convert(),
             .rate(framesPerSecond: 10), .crop(left: 2), .mirror(), .rotate(), .overlay(text: "x"), .mixer(),
             .frameFunction("blend"), .volume(), .level(), .audioMixer(), .echoCancel(),
+            .bypass(width: 64, height: 64, codec: .h264), .screen(), .rtsp(url: "rtsp://camera/"),
             .vp9Encoder(), .av1Encoder(), .aacEncoder(), .terminal(), .recorder(path: "x"),
         ]
         #expect(Set(nodes.map(\.kind)) == Set(NodeKind.builtIn.map(\.name)))

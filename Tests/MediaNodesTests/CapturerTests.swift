@@ -15,7 +15,8 @@ extension MediaNodesTests {
             let formats = [
                 format("MJPG", 640, 480, [30]), format("YUY2", 640, 480, [15, 24, 30]), format("YUY2", 1280, 720, [10]),
             ]
-            let mode = try #require(CameraMode.best(of: formats, width: 640, height: 480, framesPerSecond: 20))
+            let mode = try #require(
+                CameraMode.best(of: formats, CameraWish(width: 640, height: 480, framesPerSecond: 20)))
             #expect(mode == CameraMode(format: "YUY2", width: 640, height: 480, framesPerSecond: 24))
             #expect(mode.caps == "video/x-raw,format=YUY2,width=640,height=480,framerate=24/1")
         }
@@ -23,7 +24,8 @@ extension MediaNodesTests {
         @Test("JPEG is taken where raw pictures come too slowly")
         func jpegMode() throws {
             let formats = [format("YUY2", 1280, 720, [10]), format("MJPG", 1280, 720, [30])]
-            let mode = try #require(CameraMode.best(of: formats, width: 1280, height: 720, framesPerSecond: 30))
+            let mode = try #require(
+                CameraMode.best(of: formats, CameraWish(width: 1280, height: 720, framesPerSecond: 30)))
             #expect(mode.isJPEG && mode.framesPerSecond == 30)
             #expect(mode.caps.hasPrefix("image/jpeg"))
         }
@@ -33,9 +35,10 @@ extension MediaNodesTests {
             let formats = [
                 format("H264", 640, 480, [30]), format("YUY2", 320, 240, [30]), format("YUY2", 800, 600, [30]),
             ]
-            let mode = try #require(CameraMode.best(of: formats, width: 640, height: 480, framesPerSecond: 20))
+            let mode = try #require(
+                CameraMode.best(of: formats, CameraWish(width: 640, height: 480, framesPerSecond: 20)))
             #expect(mode.width == 800)
-            #expect(CameraMode.best(of: [formats[0]], width: 640, height: 480, framesPerSecond: 20) == nil)
+            #expect(CameraMode.best(of: [formats[0]], CameraWish(width: 640, height: 480, framesPerSecond: 20)) == nil)
         }
 
         @Test("A picture of another shape is cropped in the middle, not squeezed")
@@ -54,7 +57,86 @@ extension MediaNodesTests {
         @Test("A camera that gives nothing but grey is read")
         func greyMode() throws {
             let formats = [format("GRAY8", 640, 480, [30])]
-            #expect(CameraMode.best(of: formats, width: 640, height: 480, framesPerSecond: 20)?.format == "GRAY8")
+            #expect(
+                CameraMode.best(of: formats, CameraWish(width: 640, height: 480, framesPerSecond: 20))?.format
+                    == "GRAY8")
+        }
+
+        @Test("Asked for its own H.264 or JPEG, a camera gives it untouched; raw reads no JPEG")
+        func ownEncoding() throws {
+            let formats = [
+                format("YUY2", 640, 480, [30]), format("MJPG", 1280, 720, [30]), format("H264", 1280, 720, [15, 30]),
+                format("H264", 640, 480, [30]),
+            ]
+            func best(_ wanted: CameraWish.Format) -> CameraMode? {
+                CameraMode.best(
+                    of: formats, CameraWish(width: 1280, height: 720, framesPerSecond: 30, format: wanted))
+            }
+            #expect(best(.h264)?.caps == "video/x-h264,width=1280,height=720,framerate=30/1")
+            #expect(best(.h264)?.isUntouched == true)
+            #expect(best(.mjpeg)?.caps.hasPrefix("image/jpeg,width=1280") == true)
+            #expect(best(.raw)?.format == "YUY2")
+            #expect(best(.auto)?.format == "MJPG" && best(.auto)?.isUntouched == false)
+        }
+
+        /// A machine with the cameras that a test makes up.
+        private struct Machine: PlanEnvironment {
+            var choice: CameraChoice
+            func hasElement(_ factory: String) -> Bool { true }
+            func canOpen(_ factory: String) -> Bool { true }
+            func package(ofElement factory: String) -> String { "" }
+            func camera(_ device: String) throws(MediaError) -> CameraDevice { choice.camera }
+            func cameraChoice(_ device: String) throws(MediaError) -> CameraChoice { choice }
+            func file(_ path: String) throws(MediaError) -> MediaFileInfo { throw MediaFile.notFound(path) }
+            func windowSink() -> String? { nil }
+            func soundSink() -> String? { nil }
+            func soundSource() -> String? { nil }
+            func secondsPerFrame(_ element: ElementPlan, _ format: MediaFormat) -> Double { 0 }
+        }
+
+        private func planned(_ settings: [String: SettingValue], _ formats: [CameraFormat]) throws -> NodePlan {
+            let camera = CameraDevice(path: "/dev/video2", name: "Camera", stablePath: nil, formats: formats)
+            let machine = Machine(
+                choice: CameraChoice(camera, passedOver: ["/dev/video0 (Other) is read by another program"]))
+            let node = Node("camera", settings: settings)
+            return try CameraNode.plan(
+                NodeRequest(node, CameraNode.kind, usedOutputs: ["video"], environment: machine))
+        }
+
+        @Test("The plan says which mode was chosen and why, and what was passed over")
+        func words() throws {
+            let formats = [
+                format("YUY2", 640, 480, [30]), format("YUY2", 1280, 720, [10]), format("MJPG", 1280, 720, [30]),
+                format("H264", 1280, 720, [30]),
+            ]
+            let plan = try planned(["width": 1280, "height": 720, "fps": 30], formats)
+            #expect(plan.notes.contains { $0.contains("image/jpeg,width=1280") && $0.contains("/dev/video2") })
+            #expect(plan.passedOver.contains { $0.contains("/dev/video0") })
+            #expect(plan.passedOver.contains { $0.hasPrefix("YUY2: nothing nearer than 640x480 at 30") })
+            #expect(plan.passedOver.contains { $0.hasPrefix("H264: nothing here reads it") })
+        }
+
+        @Test("H.264 of the camera leaves the node encoded; where it has none, the error says what there is")
+        func planOfEncoded() throws {
+            let formats = [format("YUY2", 640, 480, [30]), format("H264", 1280, 720, [30])]
+            let plan = try planned(["format": "h264", "width": 1280, "height": 720, "fps": 30], formats)
+            #expect(plan.formats["video"]?.encoding == "h264" && plan.formats["video"]?.kind == .encodedVideo)
+            #expect(plan.elements.map(\.factory) == ["v4l2src", "capsfilter", "h264parse", "capsfilter"])
+            let error = #expect(throws: MediaError.self) { try planned(["format": "mjpeg"], formats) }
+            #expect(error?.code == "camera.no-mode")
+            #expect(error?.message.contains("H264, YUY2") == true)
+        }
+
+        @Test("Controls of the camera are set where they are given, and left alone where not")
+        func controls() throws {
+            let formats = [format("YUY2", 640, 480, [30])]
+            let plain = try #require(try planned([:], formats).element("source"))
+            #expect(plain.properties.keys.sorted() == ["device"])
+            let settings: [String: SettingValue] = ["brightness": 20, "hue": -3, "controls": "exposure_auto=1"]
+            let given = try #require(try planned(settings, formats).element("source"))
+            #expect(given.properties["brightness"] == 20 && given.properties["hue"] == -3)
+            #expect(given.properties["extra-controls"] == "controls,exposure_auto=1")
+            #expect(CameraNode.kind.setting("brightness")?.isChangeable == true)
         }
 
         @Test("A device that goes quiet is noticed within 2 s, and only then")

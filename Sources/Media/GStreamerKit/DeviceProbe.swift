@@ -68,6 +68,7 @@ package enum DeviceProbe {
         switch structure.name {
         case "video/x-raw": names = structure.texts("format")
         case "image/jpeg": names = ["MJPG"]
+        case "video/x-h264": names = ["H264"]
         default: return []
         }
         let rates = Array(Set(rates(in: structure))).sorted()
@@ -101,6 +102,18 @@ package enum DeviceProbe {
         guard descriptor >= 0 else { return String(cString: strerror(errno)) }
         close(descriptor)
         return nil
+    }
+
+    /// Whether another program reads a camera now: it can be opened by many, and read by one.
+    package static func isTaken(_ path: String) -> Bool {
+        let descriptor = open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC)
+        guard descriptor >= 0 else { return false }
+        defer { close(descriptor) }
+        // struct v4l2_requestbuffers of videodev2.h: count, type (1 is capture), memory (1 is mmap), and two words more.
+        var request: [UInt32] = [1, 1, 1, 0, 0]
+        // VIDIOC_REQBUFS is _IOWR('V', 8, 20 bytes). The one buffer goes again with the descriptor.
+        guard ioctl(descriptor, 0xc014_5608, &request) < 0 else { return false }
+        return errno == EBUSY
     }
 
     package static func exists(_ path: String) -> Bool {

@@ -6,7 +6,7 @@ package enum AudioSystem {
     package static var playing: String? { firstThatOpens(["pulsesink", "alsasink"]) }
 
     /// The element that records from the first sound system that answers, or nil. Blocks for some milliseconds.
-    package static var recording: String? { firstThatOpens(["pulsesrc", "alsasrc"]) }
+    package static var recording: String? { firstThatOpens(["pulsesrc", "pipewiresrc", "alsasrc"]) }
 
     private static func firstThatOpens(_ factories: [String]) -> String? {
         factories.first { factory in

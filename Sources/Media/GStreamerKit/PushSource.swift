@@ -43,6 +43,18 @@ package struct PushSource: Sendable {
         return gst_app_src_push_buffer(source, buffer) == GST_FLOW_OK
     }
 
+    /// Copies an encoded picture into a new buffer and queues it. False when the element does not run.
+    package func push(_ bytes: [UInt8], timestamp: UInt64, isKeyframe: Bool) -> Bool {
+        guard let buffer = gst_buffer_new_allocate(nil, gsize(bytes.count), nil) else { return false }
+        bytes.withUnsafeBytes { source in
+            _ = gst_buffer_fill(buffer, 0, source.baseAddress, gsize(source.count))
+        }
+        if !isKeyframe { buffer.pointee.mini_object.flags |= GST_BUFFER_FLAG_DELTA_UNIT.rawValue }
+        buffer.pointee.pts = UInt(timestamp)
+        buffer.pointee.dts = UInt(timestamp)
+        return gst_app_src_push_buffer(source, buffer) == GST_FLOW_OK
+    }
+
     /// Queues a picture without copying it.
     package func push(_ picture: VideoBuffer, timestamp: UInt64) -> Bool {
         // A shallow copy: the samples are shared, the timestamp is its own.

@@ -8,7 +8,8 @@ public enum MediaEvent: Sendable {
     case partFailed(MediaError, nodes: [String])
     /// Something is not as it should be and goes on; `node` is the one that it is about, where that is known.
     case warning(node: String?, message: String)
-    /// A decoder cannot go on without a keyframe: `node` is the RTP input whose sender should be asked for one.
+    /// A decoder cannot go on without a keyframe: `node` is the RTP input whose sender, or the bypass node whose program,
+    /// should be asked for one.
     /// Repeated, at most every 100 ms, for as long as it holds.
     case keyframeNeeded(node: String)
     /// The node (a renderer, or an RTP output) got its first frame.

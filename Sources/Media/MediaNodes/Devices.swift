@@ -40,23 +40,46 @@ public enum Devices {
             formats: formats)
     }
 
-    /// The camera of this path (or of a link to it), or the first when it is `auto`.
+    /// The camera of this path, name or USB port (see `CameraPlaces`), or the first that is free when it is `auto`.
     ///
-    /// Throws `camera.absent`, or `camera.busy` when the device is there and may not be opened.
+    /// Throws `camera.absent`, or `camera.busy` when the device is there and may not be opened or is read already.
     public static func camera(_ device: String) throws(MediaError) -> CameraDevice {
-        if device == "auto" {
-            if let first = firstCamera() { return first }
-            let closed = DeviceProbe.videoDevicePaths().lazy.compactMap { path in
-                DeviceProbe.openingProblem(of: path).map { cannotOpen(path, $0) }
+        try choose(device).camera
+    }
+
+    static func choose(_ device: String) throws(MediaError) -> CameraChoice {
+        if device == "auto" { return try chooseFirstFree() }
+        let paths = CameraPlaces.system.paths(of: device)
+        guard !paths.isEmpty else { throw absent(device, others: cameras().map(\.path)) }
+        // A camera has several devices, of which one gives pictures.
+        for path in paths {
+            if let found = camera(at: path) {
+                if DeviceProbe.isTaken(path) { throw cannotOpen(path, "another program reads it") }
+                return CameraChoice(found)
             }
-            throw closed.first ?? absent(device)
         }
-        guard exists(device) else { throw absent(device, others: cameras().map(\.path)) }
-        if let found = camera(at: device) { return found }
-        if let reason = DeviceProbe.openingProblem(of: device) { throw cannotOpen(device, reason) }
+        for path in paths {
+            if let reason = DeviceProbe.openingProblem(of: path) { throw cannotOpen(path, reason) }
+        }
         throw MediaError(
             code: MediaError.Code.cameraAbsent,
             message: "\(device) is not a camera: it captures no video; choose one that is listed.")
+    }
+
+    private static func chooseFirstFree() throws(MediaError) -> CameraChoice {
+        var passedOver: [String] = []
+        var closed: MediaError?
+        for path in DeviceProbe.videoDevicePaths() {
+            if let reason = DeviceProbe.openingProblem(of: path) {
+                passedOver.append("\(path) cannot be opened (\(reason))")
+                closed = closed ?? cannotOpen(path, reason)
+            } else if let found = camera(at: path) {
+                guard DeviceProbe.isTaken(path) else { return CameraChoice(found, passedOver: passedOver) }
+                passedOver.append("\(path) (\(found.name)) is read by another program")
+                closed = closed ?? cannotOpen(path, "another program reads it")
+            }
+        }
+        throw closed ?? absent("auto")
     }
 
     private static func cannotOpen(_ device: String, _ reason: String) -> MediaError {

@@ -7,15 +7,25 @@ public enum MediaFile {
     /// Throws `file.not-found`, `file.no-video`, `file.unreadable`, or `element.missing` when it holds a format that
     /// nothing installed decodes.
     public static func inspect(_ path: String) throws(MediaError) -> MediaFileInfo {
+        let info = try contents(of: path)
+        guard info.hasVideo else { throw noVideo(path) }
+        return info
+    }
+
+    /// The same of a file that may hold sound alone.
+    static func contents(of path: String) throws(MediaError) -> MediaFileInfo {
         switch FileDiscovery.discover(path) {
         case .notFound: throw notFound(path)
         case .unreadable(let reason): throw unreadable(path, reason)
         case .missingPlugin(let name): throw undecodable(path, name)
         case .found(let contents):
-            guard let video = contents.video else { throw noVideo(path) }
+            guard contents.video != nil || contents.hasAudio else {
+                throw unreadable(path, "it holds neither picture nor sound")
+            }
             return MediaFileInfo(
-                path: path, width: video.width, height: video.height, framesPerSecond: video.framesPerSecond,
-                hasAudio: contents.hasAudio, duration: contents.duration)
+                path: path, width: contents.video?.width ?? 0, height: contents.video?.height ?? 0,
+                framesPerSecond: contents.video?.framesPerSecond ?? 0, hasAudio: contents.hasAudio,
+                duration: contents.duration)
         }
     }
 

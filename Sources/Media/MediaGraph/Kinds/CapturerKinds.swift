@@ -1,37 +1,110 @@
 /// Nodes that bring media into a graph.
 extension NodeKind {
-    static let capturers: [NodeKind] = [camera, microphone, file, testPattern]
+    static let capturers: [NodeKind] = [camera, microphone, file, bypass, screen, testPattern, rtsp]
 
     public static let camera = NodeKind(
-        "camera", .capturer, "A V4L2 camera",
-        outputs: [Port("video", [.rawVideo], encodings: ["I420"])],
+        "camera", .capturer, "A V4L2 camera, decoded or as it encodes itself",
+        outputs: [Port("video", [.rawVideo, .encodedVideo], encodings: ["I420", "h264", "mjpeg"])],
         settings: [
-            SettingContract("device", .text, default: "auto", "Path such as /dev/video0, or auto for the first camera"),
+            SettingContract(
+                "device", .text, default: "auto",
+                "Path such as /dev/video0, a name of /dev/v4l/by-id, a USB port such as 1-1.2, or auto for the first free one"
+            ),
             SettingContract("width", .integer(16...8192), default: 640, unit: "pixels", "Width of the picture"),
             SettingContract("height", .integer(16...8192), default: 480, unit: "pixels", "Height of the picture"),
             SettingContract("fps", .number(1...240), default: 20, unit: "frames/s", "Frame rate"),
-            SettingContract("mirror", .flag, default: true, "Whether left and right are swapped"),
+            SettingContract("mirror", .flag, default: true, "Whether left and right of raw pictures are swapped"),
+            SettingContract(
+                "format", .choice(["auto", "raw", "mjpeg", "h264"]), default: "auto",
+                "mjpeg and h264 give what the camera encodes itself, untouched; raw reads no JPEG; auto reads what loses least"
+            ),
+            SettingContract("brightness", .integer(cameraControl), isChangeable: true, "The camera's own brightness"),
+            SettingContract("contrast", .integer(cameraControl), isChangeable: true, "The camera's own contrast"),
+            SettingContract("saturation", .integer(cameraControl), isChangeable: true, "The camera's own saturation"),
+            SettingContract("hue", .integer(cameraControl), isChangeable: true, "The camera's own hue"),
+            SettingContract(
+                "controls", .text, isChangeable: true,
+                "Further controls of the camera by V4L2's names, such as exposure_auto=1,focus_absolute=30"),
         ])
 
+    /// What a control of V4L2 may be; each camera has limits of its own within.
+    private static let cameraControl = Int(Int32.min)...Int(Int32.max)
+
     public static let microphone = NodeKind(
-        "microphone", .capturer, "A microphone of PulseAudio or ALSA",
+        "microphone", .capturer, "A microphone of PulseAudio, PipeWire or ALSA",
         outputs: [Port("audio", [.rawAudio])],
         settings: [
-            SettingContract("device", .text, default: "auto", "Name as listed by the devices, or auto for the default")
+            SettingContract("device", .text, default: "auto", "Name as listed by the devices, or auto for the default"),
+            SettingContract(
+                "system", .choice(["auto", "pulse", "pipewire", "alsa"]), default: "auto",
+                "The sound system to read through; auto for the first that answers"),
         ])
 
     public static let file = NodeKind(
         "file", .capturer, "A media file, decoded and paced in real time",
-        outputs: [Port("video", [.rawVideo], encodings: ["I420"]), Port("audio", [.rawAudio], isRequired: false)],
+        outputs: [
+            Port("video", [.rawVideo], encodings: ["I420"], isRequired: false),
+            Port("audio", [.rawAudio], isRequired: false),
+        ],
         settings: [
             SettingContract("path", .text, isRequired: true, "The file"),
             SettingContract("loop", .flag, default: true, "Whether to start again at the end, without a gap"),
         ])
 
+    public static let bypass = NodeKind(
+        "bypass", .capturer, "Pictures that the program pushes, raw or encoded, with the time of their capture",
+        outputs: [Port("video", [.rawVideo, .encodedVideo], encodings: ["I420", "vp8", "h264"])],
+        settings: [
+            SettingContract(
+                "format", .choice(["raw", "vp8", "h264"]), default: "raw",
+                "raw is I420; h264 is Annex B, one picture a push, parameter sets before each keyframe"),
+            SettingContract("width", .integer(16...8192), default: 640, unit: "pixels", "Width of the pictures"),
+            SettingContract("height", .integer(16...8192), default: 480, unit: "pixels", "Height of the pictures"),
+            SettingContract("fps", .number(1...240), default: 30, unit: "frames/s", "How often pictures are pushed"),
+        ])
+
+    public static let screen = NodeKind(
+        "screen", .capturer, "The screen of an X display, a part or a window of it, or a node of PipeWire",
+        outputs: [Port("video", [.rawVideo], encodings: ["I420"])],
+        settings: [
+            SettingContract("display", .text, default: "", "X display such as :0; the environment's when empty"),
+            SettingContract(
+                "window", .text, default: "", "Title of a window or a part of it, or its number as xwininfo gives it"),
+            SettingContract("x", .integer(0...32_767), default: 0, unit: "pixels", "Left edge of the part"),
+            SettingContract("y", .integer(0...32_767), default: 0, unit: "pixels", "Upper edge of the part"),
+            SettingContract(
+                "width", .integer(16...8192), unit: "pixels", "Width of the part; to the right edge when not given"),
+            SettingContract(
+                "height", .integer(16...8192), unit: "pixels", "Height of the part; to the lower edge when not given"),
+            SettingContract("fps", .number(1...240), default: 30, unit: "frames/s", "Frame rate"),
+            SettingContract("cursor", .flag, default: true, "Whether the mouse pointer is seen"),
+            SettingContract(
+                "pipewire-node", .text, default: "",
+                "Number or name of a node of PipeWire to take in place of a display"),
+        ])
+
+    public static let rtsp = NodeKind(
+        "rtsp", .capturer, "A network camera by RTSP, as it encodes itself",
+        outputs: [
+            Port("video", [.encodedVideo], encodings: ["h264", "vp8", "h265", "mjpeg"], isRequired: false),
+            Port("audio", [.encodedAudio], encodings: ["opus", "aac", "pcmu", "pcma"], isRequired: false),
+        ],
+        settings: [
+            SettingContract("url", .text, isRequired: true, "Address such as rtsp://user:password@camera/stream"),
+            SettingContract(
+                "transport", .choice(["tcp", "udp"]), default: "tcp",
+                "tcp loses nothing; udp is not held up by what is lost"),
+            SettingContract(
+                "latency", .integer(0...5000), default: 100, unit: "ms",
+                "Longest wait for a packet that is late; below 100 the pictures' times waver over tcp"),
+        ])
+
     public static let testPattern = NodeKind(
         "test-pattern", .capturer,
-        "Moving colour bars with a bar-coded frame number, and a tone with a beep each second",
-        outputs: [Port("video", [.rawVideo], encodings: ["I420"]), Port("audio", [.rawAudio], isRequired: false)],
+        "Moving bars with a bar-coded frame number, and a tone; both flash and beep in the same tenth of each second",
+        outputs: [
+            Port("video", [.rawVideo], encodings: ["I420"]), Port("audio", [.rawAudio], isRequired: false),
+        ],
         settings: [
             SettingContract("width", .integer(64...8192), default: 640, unit: "pixels", "Width of the picture"),
             SettingContract("height", .integer(64...8192), default: 480, unit: "pixels", "Height of the picture"),
@@ -52,6 +125,32 @@ extension Node {
             settings: [
                 "device": .text(device), "width": .integer(width), "height": .integer(height),
                 "fps": .number(framesPerSecond), "mirror": .flag(mirror),
+            ])
+    }
+
+    /// A network camera as it encodes itself; `url` is such as `rtsp://user:password@camera/stream`.
+    public static func rtsp(_ name: String = "rtsp", url: String) -> Node {
+        Node("rtsp", name: name, settings: ["url": .text(url)])
+    }
+
+    /// A display of X11 or one of its windows, by a part of its title; empty for the environment's and for all of it.
+    public static func screen(
+        _ name: String = "screen", display: String = "", window: String = "", framesPerSecond: Double = 30
+    ) -> Node {
+        Node(
+            "screen", name: name,
+            settings: ["display": .text(display), "window": .text(window), "fps": .number(framesPerSecond)])
+    }
+
+    /// Pictures that the program pushes into `MediaPipeline.frameInput(_:)` of this name.
+    public static func bypass(
+        _ name: String = "bypass", width: Int, height: Int, framesPerSecond: Double = 30, codec: VideoCodec? = nil
+    ) -> Node {
+        Node(
+            "bypass", name: name,
+            settings: [
+                "format": .text(codec?.rawValue ?? "raw"), "width": .integer(width), "height": .integer(height),
+                "fps": .number(framesPerSecond),
             ])
     }
 

@@ -62,7 +62,7 @@ public struct DeviceList: Sendable, Codable, Hashable {
 /// What a media file holds.
 public struct MediaFileInfo: Sendable, Codable, Hashable {
     public let path: String
-    /// Size of the first stream of pictures, in pixels.
+    /// Size of the first stream of pictures, in pixels; 0 when there are none.
     public let width: Int
     public let height: Int
     /// 0 when the file does not tell.
@@ -79,4 +79,6 @@ public struct MediaFileInfo: Sendable, Codable, Hashable {
         self.hasAudio = hasAudio
         self.duration = duration
     }
+
+    public var hasVideo: Bool { width > 0 }
 }

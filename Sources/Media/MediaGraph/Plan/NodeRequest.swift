@@ -24,6 +24,15 @@ public struct NodeRequest: Sendable {
 
     public var name: String { node.name }
 
+    /// Throws `graph.invalid` when nothing takes anything of a node none of whose outputs must be taken.
+    public func requireSomeOutput() throws(MediaError) {
+        guard usedOutputs.isEmpty else { return }
+        let outputs = kind.outputs.map { "\(name).\($0.name)" }.joined(separator: " or ")
+        throw MediaError(
+            code: MediaError.Code.graphInvalid,
+            message: "Nothing takes \(outputs); link one of them, or leave \(name) out.")
+    }
+
     /// What comes into an input; nil when nothing does.
     public func input(_ port: String) -> MediaFormat? {
         inputs.first { $0.port == port }?.format

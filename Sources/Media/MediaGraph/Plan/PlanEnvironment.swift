@@ -20,8 +20,40 @@ public protocol PlanEnvironment: Sendable {
     func soundSink() -> String?
     /// The element that records from the first sound system that answers; nil where none does.
     func soundSource() -> String?
+    /// Whether a microphone can be read through a sound system; nil names its default. Throws `microphone.absent`.
+    func checkMicrophone(_ device: String?, of system: SoundSystem) throws(MediaError)
+    /// The camera that a camera node's `device` names, and which were passed over. Throws as `camera` does.
+    func cameraChoice(_ device: String) throws(MediaError) -> CameraChoice
+    /// What a network camera would send. Throws `rtsp.unreachable` and its kin.
+    func networkCamera(_ address: RTSPAddress) throws(MediaError) -> NetworkCamera
+    /// A display of X11, or the window on it that is named; an empty name means the environment's display, or all of it.
+    /// Throws `screen.unavailable` or `screen.no-window`.
+    func screen(display: String, window: String) throws(MediaError) -> CapturedScreen
+    /// A node of PipeWire that gives pictures, by its number or name. Throws `screen.unavailable`.
+    func pipeWireScreen(_ node: String) throws(MediaError) -> CapturedScreen
     /// Seconds that an element is expected to take for one frame of this format.
     func secondsPerFrame(_ element: ElementPlan, _ format: MediaFormat) -> Double
+}
+
+/// What a made-up machine has of what most tests do not ask for.
+extension PlanEnvironment {
+    public func checkMicrophone(_ device: String?, of system: SoundSystem) throws(MediaError) {}
+
+    public func cameraChoice(_ device: String) throws(MediaError) -> CameraChoice {
+        CameraChoice(try camera(device))
+    }
+
+    public func networkCamera(_ address: RTSPAddress) throws(MediaError) -> NetworkCamera {
+        throw MediaError(code: MediaError.Code.rtspUnreachable, message: "There is no network camera at \(address).")
+    }
+
+    public func screen(display: String, window: String) throws(MediaError) -> CapturedScreen {
+        throw MediaError(code: MediaError.Code.screenUnavailable, message: "There is no display \(display).")
+    }
+
+    public func pipeWireScreen(_ node: String) throws(MediaError) -> CapturedScreen {
+        throw MediaError(code: MediaError.Code.screenUnavailable, message: "There is no node \(node) of PipeWire.")
+    }
 }
 
 extension PlanEnvironment {

@@ -195,6 +195,8 @@ private struct Planning {
         if given.kind == encoded {
             // Pictures that come encoded in another way are decoded first.
             let decoder = isVideo ? "video-decoder" : "audio-decoder"
+            // What the decoder does not take cannot be decoded for it.
+            guard node.kind != decoder else { throw clash(output, given, port, node) }
             current = try insert(decoder, "raw", behind: current, origin: output)
         }
         if port.kinds.contains(raw), !port.kinds.contains(encoded) || given.kind == raw && !port.takesOnlyEncoded {

@@ -1,7 +1,7 @@
 import GStreamerKit
 import MediaGraph
 
-/// A V4L2 camera in the mode that fits best, brought to the size and rate that were asked for.
+/// A V4L2 camera in the mode that fits best, brought to the size and rate that were asked for, or as it encodes itself.
 final class CameraNode: NodeType, RunningNode {
     /// A camera that was pulled out is noticed within 2 s: this and the watchdog's own interval.
     private static let silenceLimit = 1.5
@@ -10,41 +10,66 @@ final class CameraNode: NodeType, RunningNode {
 
     let name: String
     private let device: String
+    private let source: Element
     private let watchdog: Watchdog
 
-    private init(_ name: String, device: String, watchdog: Watchdog) {
+    private init(_ name: String, device: String, source: Element, watchdog: Watchdog) {
         self.name = name
         self.device = device
+        self.source = source
         self.watchdog = watchdog
     }
 
     static let kind = NodeKind.camera
 
     static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
-        guard let width = request.integer("width"), let height = request.integer("height"),
-            let fps = request.number("fps")
-        else { preconditionFailure("the camera's settings have defaults") }
-        let camera = try request.environment.camera(request.text("device"))
-        guard let mode = CameraMode.best(of: camera.formats, width: width, height: height, framesPerSecond: fps)
-        else {
-            throw MediaError(
-                code: MediaError.Code.cameraNoMode,
-                message: "The camera \(camera.path) (\(camera.name)) offers no picture format that can be read; "
-                    + "choose another camera.")
+        try request.environment.require("v4l2src")
+        let choice = try request.environment.cameraChoice(request.text("device"))
+        let wish = CameraWish(request)
+        guard let mode = CameraMode.best(of: choice.camera.formats, wish) else {
+            throw noMode(choice.camera, wish)
         }
         var plan = NodePlan(request.node)
-        plan.resource = camera.path
-        plan.add("v4l2src", as: "source", ["device": .text(camera.path)])
+        plan.resource = choice.camera.path
+        plan.add("v4l2src", as: "source", controls(request).merging(["device": .text(choice.camera.path)]) { $1 })
         plan.addFilter(mode.caps, as: "mode")
+        if mode.isUntouched {
+            planEncoded(&plan, mode)
+        } else {
+            planRaw(&plan, mode, wish, isMirrored: request.flag("mirror"))
+        }
+        // A picture is on its way for as long as it takes to expose and to read it out.
+        plan.latency = 1 / mode.framesPerSecond
+        plan.notes.append(
+            "\(choice.camera.path) (\(choice.camera.name)) in the mode \(mode.caps): \(mode.reason(for: wish))")
+        plan.passedOver = choice.passedOver + CameraMode.passedOver(of: choice.camera.formats, for: mode, wish)
+        return plan
+    }
+
+    /// What the camera encodes goes on as it is.
+    private static func planEncoded(_ plan: inout NodePlan, _ mode: CameraMode) {
+        let parser = mode.isJPEG ? "jpegparse" : "h264parse"
+        plan.add(parser, as: "parser", mode.isJPEG ? [:] : ["config-interval": -1])
+        plan.addFilter(
+            mode.isJPEG ? "image/jpeg" : "video/x-h264,stream-format=byte-stream,alignment=au", as: "format")
+        plan.link("source", "mode", "parser", "format")
+        plan.outputs["video"] = ElementPad("format")
+        plan.formats["video"] = MediaFormat(
+            .encodedVideo, mode.isJPEG ? "mjpeg" : "h264", width: mode.width, height: mode.height,
+            framesPerSecond: mode.framesPerSecond)
+        plan.notes.append("the camera's own pictures are not touched: neither scaled, nor mirrored, nor encoded again")
+    }
+
+    private static func planRaw(_ plan: inout NodePlan, _ mode: CameraMode, _ wish: CameraWish, isMirrored: Bool) {
         var chain = ["source", "mode"]
         func append(_ factory: String, _ name: String, _ properties: [String: SettingValue] = [:]) {
             plan.add(factory, as: name, properties)
             chain.append(name)
         }
         if mode.isJPEG { append("jpegdec", "decoder") }
-        let rate = min(fps, mode.framesPerSecond)
-        if mode.framesPerSecond > fps { append("videorate", "rate", ["drop-only": true]) }
-        if let crop = mode.crop(toShapeOf: width, height) {
+        let rate = min(wish.framesPerSecond, mode.framesPerSecond)
+        if mode.framesPerSecond > wish.framesPerSecond { append("videorate", "rate", ["drop-only": true]) }
+        if let crop = mode.crop(toShapeOf: wish.width, wish.height) {
             // Not every format that a camera gives can be cropped.
             append("videoconvert", "convert")
             append("videocrop", "crop", crop.properties)
@@ -53,14 +78,50 @@ final class CameraNode: NodeType, RunningNode {
             append("videoscale", "scale")
             append("videoconvert", "convert")
         }
-        if request.flag("mirror") { append("videoflip", "mirror", ["video-direction": "horiz"]) }
-        let format = MediaFormat.rawVideo(width: width, height: height, framesPerSecond: rate)
+        if isMirrored { append("videoflip", "mirror", ["video-direction": "horiz"]) }
+        let format = MediaFormat.rawVideo(width: wish.width, height: wish.height, framesPerSecond: rate)
         append("capsfilter", "format", ["caps": .text(RawFormat.video(format))])
         for (from, to) in zip(chain, chain.dropFirst()) { plan.link(from, to) }
         plan.outputs["video"] = ElementPad("format")
         plan.formats["video"] = format
-        plan.notes.append("\(camera.path) (\(camera.name)) in the mode \(mode.caps)")
-        return plan
+    }
+
+    private static func noMode(_ camera: CameraDevice, _ wish: CameraWish) -> MediaError {
+        let there = Set(camera.formats.map(\.pixelFormat)).sorted().joined(separator: ", ")
+        let what =
+            wish.format == .auto ? "no picture format that can be read" : "no format \(wish.format.rawValue)"
+        return MediaError(
+            code: MediaError.Code.cameraNoMode,
+            message:
+                "The camera \(camera.path) (\(camera.name)) offers \(what), only \(there); choose another camera or "
+                + "format.")
+    }
+
+    // MARK: The camera's own controls
+
+    private static let controlNames = ["brightness", "contrast", "saturation", "hue"]
+
+    private static func controls(_ request: NodeRequest) -> [String: SettingValue] {
+        var properties: [String: SettingValue] = [:]
+        for name in controlNames where request.isGiven(name) {
+            properties[name] = request.integer(name).map { .integer($0) }
+        }
+        if request.isGiven("controls") { properties["extra-controls"] = extraControls(request.text("controls")) }
+        return properties
+    }
+
+    /// As v4l2src takes them: a structure of whatever name.
+    private static func extraControls(_ text: String) -> SettingValue { .text("controls,\(text)") }
+
+    func set(_ setting: String, to value: SettingValue) throws(MediaError) -> Bool {
+        if Self.controlNames.contains(setting) {
+            source.set(setting, PropertyValue(value))
+        } else if setting == "controls" {
+            source.set("extra-controls", PropertyValue(Self.extraControls(value.text ?? "")))
+        } else {
+            return false
+        }
+        return true
     }
 
     static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {
@@ -77,7 +138,7 @@ final class CameraNode: NodeType, RunningNode {
             return .pass
         }
         reporter.await(name)
-        return CameraNode(name, device: device, watchdog: watchdog)
+        return CameraNode(name, device: device, source: instance.element("source"), watchdog: watchdog)
     }
 
     func finish() {
@@ -96,7 +157,7 @@ final class CameraNode: NodeType, RunningNode {
         case .cannotOpen: Devices.absent(device)
         case _ where !Devices.exists(device): Self.lost(device)
         // What makes I420 of the pictures failed, not the device.
-        case _ where failure.path.first?.hasPrefix("v4l2src") != true: nil
+        case _ where failure.path.first?.hasSuffix(".source") != true: nil
         default: watchdog.isFed ? Self.lost(device) : silent(failure.message)
         }
     }
@@ -123,77 +184,5 @@ final class CameraNode: NodeType, RunningNode {
         MediaError(
             code: MediaError.Code.cameraLost,
             message: "The camera \(device) gives no more pictures; check that it is still plugged in.")
-    }
-}
-
-/// A way to read a camera.
-struct CameraMode: Equatable {
-    let format: String
-    let width: Int
-    let height: Int
-    let framesPerSecond: Double
-
-    static let jpeg = "MJPG"
-
-    var isJPEG: Bool { format == Self.jpeg }
-
-    var caps: String {
-        let type = isJPEG ? "image/jpeg" : "video/x-raw,format=\(format)"
-        return "\(type),width=\(width),height=\(height),framerate=\(fraction(framesPerSecond))"
-    }
-
-    /// How much of a picture is cut off on each side, in pixels.
-    struct Crop: Equatable {
-        let sides: Int
-        let ends: Int
-
-        var properties: [String: SettingValue] {
-            ["left": .integer(sides), "right": .integer(sides), "top": .integer(ends), "bottom": .integer(ends)]
-        }
-    }
-
-    /// What has to go so that a picture of the mode can be scaled to a size without being squeezed; nil where the shapes
-    /// are the same.
-    func crop(toShapeOf width: Int, _ height: Int) -> Crop? {
-        // Even numbers: colour may be sampled at every second pixel.
-        let sides = (self.width - self.height * width / height) / 4 * 2
-        let ends = (self.height - self.width * height / width) / 4 * 2
-        return sides > 0 || ends > 0 ? Crop(sides: max(sides, 0), ends: max(ends, 0)) : nil
-    }
-
-    /// Pixel formats that videoconvert reads, the cheapest to convert first; JPEG needs a decoder and comes after them,
-    /// and after it what loses colour or is rare.
-    private static let preference =
-        ["I420", "YV12", "NV12", "YUY2", "UYVY", "RGB", "BGR", "BGRx", "RGBx", jpeg] + [
-            "Y42B", "NV21", "YVYU", "NV16", "NV61", "NV24", "BGRA", "RGBA", "ARGB", "ABGR", "xRGB", "xBGR", "RGB16",
-            "BGR15", "RGB15", "GRAY8", "GRAY16_LE", "GRAY16_BE",
-        ]
-
-    /// The mode that loses least: the size asked for or the nearest larger one, a rate no lower than asked, and among
-    /// those the cheapest format.
-    static func best(
-        of formats: [CameraFormat], width: Int, height: Int, framesPerSecond: Double
-    ) -> CameraMode? {
-        var best: (mode: CameraMode, cost: [Double])?
-        for format in formats {
-            guard let rank = preference.firstIndex(of: format.pixelFormat) else { continue }
-            let rates = format.framesPerSecond.sorted()
-            guard let rate = rates.first(where: { $0 >= framesPerSecond * 0.99 }) ?? rates.last else { continue }
-            let isTooSmall = format.width < width || format.height < height
-            let distance = abs(format.width * format.height - width * height)
-            let isTooSlow = rate < framesPerSecond * 0.99
-            let cost = [
-                isTooSlow ? framesPerSecond / max(rate, 0.1) : 0, isTooSmall ? 1 : 0, Double(distance), Double(rank),
-                rate,
-            ]
-            if best.map({ cost.lexicographicallyPrecedes($0.cost) }) ?? true {
-                best = (
-                    CameraMode(
-                        format: format.pixelFormat, width: format.width, height: format.height,
-                        framesPerSecond: rate), cost
-                )
-            }
-        }
-        return best?.mode
     }
 }

@@ -18,14 +18,27 @@ final class FileNode: NodeType, RunningNode {
     static let kind = NodeKind.file
 
     static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
+        try request.requireSomeOutput()
         let path = request.text("path")
         let info = try request.environment.file(path)
+        let wantsVideo = request.usedOutputs.contains("video")
+        let wantsAudio = request.usedOutputs.contains("audio")
+        if wantsVideo, !info.hasVideo { throw MediaFile.noVideo(path) }
         var plan = NodePlan(request.node)
         plan.add("filesrc", as: "source", ["location": .text(path)])
-        plan.add("decodebin", as: "decoder")
+        // What nobody takes is not decoded.
+        let only = wantsVideo == wantsAudio ? nil : wantsVideo ? "video/x-raw(ANY)" : "audio/x-raw(ANY)"
+        plan.add("decodebin", as: "decoder", only.map { ["caps": .text($0), "expose-all-streams": false] } ?? [:])
         plan.link("source", "decoder")
-        planVideo(&plan, info)
-        if request.usedOutputs.contains("audio") { planAudio(&plan) }
+        if wantsVideo { planVideo(&plan, info) }
+        if wantsAudio { planAudio(&plan) }
+        if wantsAudio, !info.hasAudio {
+            plan.notes.append("\(path) has no sound: what waits for it is told at once that it has ended")
+        }
+        if info.duration > 0 {
+            let seconds = "\((info.duration * 100).rounded() / 100) s"
+            plan.notes.append(request.flag("loop") ? "\(seconds), again and again" : "ends after \(seconds)")
+        }
         return plan
     }
 
@@ -58,7 +71,7 @@ final class FileNode: NodeType, RunningNode {
 
     static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {
         let path = instance.setting("path")?.text ?? ""
-        let video = instance.element("convert")
+        let video = instance.has("convert") ? instance.element("convert") : nil
         let audio = instance.has("sound-convert") ? instance.element("sound-convert") : nil
         let timeline = FileTimeline(
             doesLoop: instance.setting("loop")?.flag ?? true, pipeline: instance.pipeline, control: instance.control)
@@ -68,18 +81,20 @@ final class FileNode: NodeType, RunningNode {
         decoder.onPadAdded { [weak timeline] pad in
             guard let timeline else { return }
             let kind = pad.caps?.structures.first?.name ?? ""
-            if kind.hasPrefix("video/"), !video.sink.isLinked {
+            if kind.hasPrefix("video/"), let video, !video.sink.isLinked {
                 timeline.follow(pad, isVideo: true) { reporter.isReady(name) }
                 _ = pad.link(video.sink)
             } else if kind.hasPrefix("audio/"), let audio, !audio.sink.isLinked {
-                timeline.follow(pad, isVideo: false) {}
+                timeline.follow(pad, isVideo: false) { if video == nil { reporter.isReady(name) } }
                 _ = pad.link(audio.sink)
             }
         }
         decoder.onNoMorePads {
-            if !video.sink.isLinked { reporter.fail(MediaFile.noVideo(path), name) }
+            if let video, !video.sink.isLinked { reporter.fail(MediaFile.noVideo(path), name) }
             // A file without sound: the branch that waits for sound ends at once.
-            if let audio, !audio.sink.isLinked { audio.sink.sendEndOfStream() }
+            guard let audio, !audio.sink.isLinked else { return }
+            if video == nil { reporter.isReady(name) }
+            audio.sink.sendEndOfStream()
         }
         reporter.await(name)
         return FileNode(name, path: path, timeline: timeline)
@@ -117,6 +132,7 @@ final class FileTimeline: Sendable {
         var ended = 0
         var pads: [Pad] = []
         var isFirstVideo = true
+        var isFirstAudio = true
     }
 
     private let state = Mutex(State())
@@ -130,7 +146,7 @@ final class FileTimeline: Sendable {
         self.control = control
     }
 
-    /// Must be called before the pad is linked. `onFirst` is called with the first buffer.
+    /// Must be called before the pad is linked. `onFirst` is called with the stream's first buffer.
     func follow(_ pad: Pad, isVideo: Bool, onFirst: @escaping @Sendable () -> Void) {
         state.withLock {
             $0.streams += 1
@@ -170,8 +186,8 @@ final class FileTimeline: Sendable {
         state.withLock { state in
             let start = state.roundStart ?? pipeline.pipeline?.runningTime ?? 0
             state.roundStart = start
-            defer { if isVideo { state.isFirstVideo = false } }
-            return (start, isVideo && state.isFirstVideo)
+            defer { if isVideo { state.isFirstVideo = false } else { state.isFirstAudio = false } }
+            return (start, isVideo ? state.isFirstVideo : state.isFirstAudio)
         }
     }
 
@@ -202,7 +218,7 @@ final class FileTimeline: Sendable {
             state.ended = 0
             // Encoders leave some milliseconds of sound behind the last picture, over which the pictures go on without a
             // gap. Sound that really is longer is played to its end.
-            let isSoundLonger = state.audioEnd > state.videoEnd + Self.soundBehindPicture
+            let isSoundLonger = state.videoEnd == 0 || state.audioEnd > state.videoEnd + Self.soundBehindPicture
             state.roundStart = (state.roundStart ?? 0) + (isSoundLonger ? state.audioEnd : state.videoEnd)
             state.videoEnd = 0
             state.audioEnd = 0

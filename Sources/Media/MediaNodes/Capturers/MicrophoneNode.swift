@@ -1,9 +1,16 @@
 import GStreamerKit
 import MediaGraph
 
-/// A microphone of PulseAudio (or PipeWire in its place) or ALSA.
+/// A microphone of PulseAudio (or PipeWire in its place), PipeWire itself or ALSA.
 final class MicrophoneNode: NodeType, RunningNode {
     private static let silenceLimit = 1.5
+    /// Seconds that a sound system has for its first sound.
+    private static let patience = 3.0
+    /// Seconds of sound that come at a time.
+    private static let piece = 0.01
+    /// PipeWire's own measure: 1024 samples at 48 kHz.
+    private static let pipeWirePiece = 0.0213
+    private static let pipeWirePieceNanoseconds = UInt64(pipeWirePiece * 1e9)
 
     let name: String
     private let device: String
@@ -19,26 +26,69 @@ final class MicrophoneNode: NodeType, RunningNode {
 
     static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
         let device = request.text("device")
-        // ALSA's names say so; everything else is PulseAudio's.
-        let isALSA = ["hw:", "plughw:", "default:", "sysdefault:"].contains { device.hasPrefix($0) }
-        guard let factory = device == "auto" ? request.environment.soundSource() : isALSA ? "alsasrc" : "pulsesrc"
-        else {
-            throw absent(device)
-        }
-        var properties: [String: SettingValue] = [
-            "buffer-time": 60_000, "latency-time": 10_000, "provide-clock": false,
-        ]
-        if device != "auto" { properties["device"] = .text(device) }
+        let choice = try chooseSystem(request, device)
+        try request.environment.require(choice.factory)
+        try request.environment.checkMicrophone(device == "auto" ? nil : device, of: choice.system)
         var plan = NodePlan(request.node)
-        plan.add(factory, as: "source", properties)
+        plan.add(choice.factory, as: "source", properties(device == "auto" ? nil : device, of: choice.system))
         plan.add("audioconvert", as: "convert")
         plan.add("audioresample", as: "resample")
         plan.addFilter(RawFormat.audio, as: "format")
         plan.link("source", "convert", "resample", "format")
         plan.outputs["audio"] = ElementPad("format")
         plan.formats["audio"] = .rawAudio
-        plan.latency = 0.01
+        let which = device == "auto" ? "the default microphone" : "the microphone \(device)"
+        plan.notes.append("\(which) through \(choice.factory): \(choice.reason)")
+        plan.latency = choice.system == .pipewire ? pipeWirePiece : piece
         return plan
+    }
+
+    private static func chooseSystem(
+        _ request: NodeRequest, _ device: String
+    ) throws(MediaError) -> (system: SoundSystem, factory: String, reason: String) {
+        if let system = SoundSystem(rawValue: request.text("system")) {
+            return (system, factory(of: system), "it was asked for")
+        }
+        // ALSA's names say so; everything else is named by the sound server.
+        if ["hw:", "plughw:", "default:", "sysdefault:"].contains(where: { device.hasPrefix($0) }) {
+            return (.alsa, factory(of: .alsa), "the name is one of ALSA")
+        }
+        guard let first = request.environment.soundSource() else { throw absent(device) }
+        let system = SoundSystem.allCases.first { factory(of: $0) == first } ?? .pulse
+        return (system, first, "the first sound system that answers")
+    }
+
+    private static func factory(of system: SoundSystem) -> String {
+        switch system {
+        case .pulse: "pulsesrc"
+        case .pipewire: "pipewiresrc"
+        case .alsa: "alsasrc"
+        }
+    }
+
+    private static func properties(_ device: String?, of system: SoundSystem) -> [String: SettingValue] {
+        switch system {
+        case .pipewire:
+            return device.map(ScreenSearch.target) ?? ["do-timestamp": true]
+        case .pulse, .alsa:
+            var properties: [String: SettingValue] = [
+                "buffer-time": 60_000, "latency-time": .integer(Int(piece * 1e6)), "provide-clock": false,
+            ]
+            if let device { properties["device"] = .text(device) }
+            return properties
+        }
+    }
+
+    /// Whether sound comes from a microphone; asked before anything runs.
+    static func check(_ device: String?, of system: SoundSystem) throws(MediaError) {
+        let answer = try SourceProbe.ask(
+            factory(of: system), properties(device, of: system), media: "audio/x-raw", converter: "audioconvert",
+            seconds: patience)
+        switch answer {
+        case .format: return
+        case .failed(let failure) where failure.kind == .busy: throw busy(device ?? "auto")
+        case .failed, .silent: throw absent(device ?? "auto")
+        }
     }
 
     static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {
@@ -48,9 +98,14 @@ final class MicrophoneNode: NodeType, RunningNode {
         let watchdog = Watchdog(limit: silenceLimit, control: instance.control) {
             reporter.fail(lost(device), name)
         }
-        instance.element("source").source.onBuffer { _ in
+        let isStampedAtItsEnd = instance.plan.element("source")?.factory == "pipewiresrc"
+        instance.element("source").source.onBuffer { buffer in
             watchdog.feed()
             reporter.isReady(name)
+            // pipewiresrc says when a piece came, not when it began.
+            if isStampedAtItsEnd, let time = buffer.timestamp {
+                buffer.retime(to: time - min(time, buffer.duration ?? pipeWirePieceNanoseconds))
+            }
             return .pass
         }
         reporter.await(name)
@@ -68,12 +123,16 @@ final class MicrophoneNode: NodeType, RunningNode {
     func explain(_ failure: PipelineFailure, missing: String?) -> MediaError? {
         switch failure.kind {
         case .busy:
-            MediaError(
-                code: MediaError.Code.microphoneBusy,
-                message: "The microphone \(device) is in use by another program; close that program.")
+            Self.busy(device)
         case .notFound, .cannotOpen: Self.absent(device)
         default: watchdog.isFed ? Self.lost(device) : Self.absent(device)
         }
+    }
+
+    private static func busy(_ device: String) -> MediaError {
+        MediaError(
+            code: MediaError.Code.microphoneBusy,
+            message: "The microphone \(device) is in use by another program; close that program.")
     }
 
     private static func absent(_ device: String) -> MediaError {

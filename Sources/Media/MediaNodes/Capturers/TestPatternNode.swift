@@ -2,7 +2,8 @@ import GStreamerKit
 import MediaGraph
 import Synchronization
 
-/// Scrolling colour bars with a bar-coded frame number, and a tone with a beep in each second.
+/// Scrolling colour bars with a bar-coded frame number, and a tone; in the first tenth of each second the bars flash and
+/// the tone beeps, so that their distance can be measured wherever both come out.
 final class TestPatternNode: NodeType, RunningNode {
     let name: String
 
@@ -50,7 +51,9 @@ final class TestPatternNode: NodeType, RunningNode {
         let output = instance.element("format").source
         output.onBuffer { buffer in
             let number = counter.next()
+            let isFlash = buffer.timestamp.map(Beat.isOn) ?? false
             buffer.writeLuma(width: width, height: height) { luma, stride in
+                if isFlash { Beat.whiten(&luma) }
                 BarCode.draw(number, into: &luma, stride: stride, width: width, height: height)
             }
             if number == 0 { reporter.isReady(name) }
@@ -82,6 +85,27 @@ private final class FrameNumber: Sendable {
 
     func next() -> UInt32 {
         value.wrappingAdd(1, ordering: .relaxed).oldValue
+    }
+}
+
+/// The tenth of each second of running time in which picture and sound stand out.
+private enum Beat {
+    static let nanoseconds: UInt64 = 100_000_000
+    private static let white: UInt8 = 235
+
+    static func isOn(at time: UInt64) -> Bool { time % 1_000_000_000 < nanoseconds }
+
+    static func whiten(_ luma: inout MutableRawSpan) {
+        let eight = UInt64(white) &* 0x0101_0101_0101_0101
+        var offset = 0
+        while offset + 8 <= luma.byteCount {
+            luma.storeBytes(of: eight, toByteOffset: offset, as: UInt64.self)
+            offset += 8
+        }
+        while offset < luma.byteCount {
+            luma.storeBytes(of: white, toByteOffset: offset, as: UInt8.self)
+            offset += 1
+        }
     }
 }
 

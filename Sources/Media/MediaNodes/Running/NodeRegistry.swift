@@ -14,7 +14,8 @@ public struct NodeRegistry: PlanningCatalogue {
     /// The nodes of this target.
     public static let builtIn = NodeRegistry([
         // Capturers
-        CameraNode.self, MicrophoneNode.self, FileNode.self, TestPatternNode.self,
+        CameraNode.self, MicrophoneNode.self, FileNode.self, BypassNode.self, ScreenNode.self, TestPatternNode.self,
+        RTSPNode.self,
         // Processors
         ScaleNode.self, ConvertNode.self, RateNode.self, CropNode.self, MirrorNode.self, RotateNode.self,
         OverlayNode.self,

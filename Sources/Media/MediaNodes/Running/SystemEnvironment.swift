@@ -22,7 +22,7 @@ public struct SystemEnvironment: PlanEnvironment {
 
     public func camera(_ device: String) throws(MediaError) -> CameraDevice { try Devices.camera(device) }
 
-    public func file(_ path: String) throws(MediaError) -> MediaFileInfo { try MediaFile.inspect(path) }
+    public func file(_ path: String) throws(MediaError) -> MediaFileInfo { try MediaFile.contents(of: path) }
 
     public func obstacle(toWriting path: String) -> String? { FileAccess.expectedObstacle(path) }
 
@@ -35,6 +35,31 @@ public struct SystemEnvironment: PlanEnvironment {
     public func soundSink() -> String? { AudioSystem.playing }
 
     public func soundSource() -> String? { AudioSystem.recording }
+
+    /// Seconds that a network camera has for its answer.
+    private static let patience = 4.0
+
+    public func networkCamera(_ address: RTSPAddress) throws(MediaError) -> NetworkCamera {
+        do throws(RTSPProbe.Failure) {
+            return try RTSPProbe.describe(address, seconds: Self.patience)
+        } catch {
+            throw RTSPFailure.described(error, at: address)
+        }
+    }
+
+    public func screen(display: String, window: String) throws(MediaError) -> CapturedScreen {
+        try ScreenSearch.find(display: display, window: window)
+    }
+
+    public func pipeWireScreen(_ node: String) throws(MediaError) -> CapturedScreen {
+        try ScreenSearch.findPipeWire(node)
+    }
+
+    public func checkMicrophone(_ device: String?, of system: SoundSystem) throws(MediaError) {
+        try MicrophoneNode.check(device, of: system)
+    }
+
+    public func cameraChoice(_ device: String) throws(MediaError) -> CameraChoice { try Devices.choose(device) }
 
     public func secondsPerFrame(_ element: ElementPlan, _ format: MediaFormat) -> Double {
         doesMeasure ? ElementCost.measured(element, format) : 0

@@ -1,0 +1,70 @@
+internal import Glibc
+
+/// Finds the devices of a camera that is named by more than a path that may change: its name or its USB port.
+package struct CameraPlaces: Sendable {
+    /// Where the system keeps devices; tests make up their own.
+    private let devices: String
+    private let classes: String
+
+    package init(devices: String, classes: String) {
+        self.devices = devices
+        self.classes = classes
+    }
+
+    package static let system = CameraPlaces(devices: "/dev", classes: "/sys/class/video4linux")
+
+    /// The devices that a name stands for, in the order of their numbers; empty when there are none.
+    ///
+    /// A name is a path; a name in /dev/v4l/by-id or by-path; a USB port as the kernel counts it (`1-1.2`); or as V4L2
+    /// says it, `usb-0000:00:14.0-1.2`.
+    package func paths(of name: String) -> [String] {
+        if name.isEmpty { return [] }
+        if name.hasPrefix("/") { return access(name, F_OK) == 0 ? [name] : [] }
+        for folder in ["by-id", "by-path"] {
+            let link = "\(devices)/v4l/\(folder)/\(name)"
+            if access(link, F_OK) == 0 { return [Self.resolved(link) ?? link] }
+        }
+        return entries(of: classes)
+            .filter { $0.hasPrefix("video") }
+            .compactMap { device in Int(device.dropFirst(5)).map { (number: $0, name: device) } }
+            .sorted { $0.number < $1.number }
+            .filter { device in Self.resolved("\(classes)/\(device.name)/device").map { isAt(name, $0) } ?? false }
+            .map { "\(devices)/\($0.name)" }
+    }
+
+    /// Whether a device's place in the tree of devices is at a USB port: `.../0000:00:14.0/usb1/1-1/1-1.2/1-1.2:1.0`.
+    private func isAt(_ port: String, _ place: String) -> Bool {
+        let steps = place.split(separator: "/")
+        if steps.contains(where: { $0 == port }) { return true }
+        guard port.hasPrefix("usb-") else { return false }
+        // The controller's own name has dashes in some systems: the port is what follows the last one.
+        let rest = port.dropFirst(4)
+        guard let dash = rest.lastIndex(of: "-") else { return false }
+        let controller = rest[..<dash]
+        let number = rest[rest.index(after: dash)...]
+        guard let at = steps.firstIndex(of: controller) else { return false }
+        return steps[at...].contains { step in
+            step.split(separator: "-", maxSplits: 1).last.map { $0 == number } == true && step.first?.isNumber == true
+                && step.contains("-")
+        }
+    }
+
+    private static func resolved(_ path: String) -> String? {
+        guard let found = realpath(path, nil) else { return nil }
+        defer { free(found) }
+        return String(cString: found)
+    }
+
+    private func entries(of folder: String) -> [String] {
+        guard let directory = opendir(folder) else { return [] }
+        defer { closedir(directory) }
+        var names: [String] = []
+        while let entry = readdir(directory) {
+            names.append(
+                withUnsafePointer(to: entry.pointee.d_name) {
+                    $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
+                })
+        }
+        return names
+    }
+}

@@ -1,0 +1,131 @@
+internal import CX11
+internal import Synchronization
+
+/// What an X server shows: its screen and its windows.
+package enum XDisplay {
+    package struct Area: Sendable, Hashable {
+        package let width: Int
+        package let height: Int
+    }
+
+    package struct Window: Sendable, Hashable {
+        package let identifier: UInt
+        package let title: String
+        package let area: Area
+        /// Whether it is on the screen, not minimised.
+        package let isShown: Bool
+    }
+
+    /// How deep below the root titles are looked for: window managers put one or two windows around each.
+    private static let depth = 3
+    /// `IsViewable` of X.h.
+    private static let viewable: Int32 = 2
+
+    /// The size of a display's screen, nil where the display cannot be opened. A display of nil is the one that the
+    /// environment names. Blocks for some milliseconds, as all of these do.
+    package static func screen(of display: String?) -> Area? {
+        asking(display) { connection in
+            window(XDefaultRootWindow(connection), connection).map(\.area)
+        } ?? nil
+    }
+
+    /// A window by its number, nil where there is none.
+    package static func window(_ identifier: UInt, of display: String?) -> Window? {
+        asking(display) { window(identifier, $0) } ?? nil
+    }
+
+    /// The windows that have a title, the front ones last.
+    package static func windows(of display: String?) -> [Window] {
+        asking(display) { windows(below: XDefaultRootWindow($0), $0, depth: depth) } ?? []
+    }
+
+    /// Opens a connection for one question. A window that goes away meanwhile is an error of X, which ends the process
+    /// unless it is caught.
+    private static func asking<Answer>(_ display: String?, _ body: (OpaquePointer) -> Answer) -> Answer? {
+        XErrors.survive()
+        guard let connection = XOpenDisplay(display) else { return nil }
+        defer { XCloseDisplay(connection) }
+        return body(connection)
+    }
+
+    private static func window(_ identifier: UInt, _ connection: OpaquePointer) -> Window? {
+        var attributes = XWindowAttributes()
+        guard XGetWindowAttributes(connection, identifier, &attributes) != 0 else { return nil }
+        return Window(
+            identifier: identifier, title: title(of: identifier, connection) ?? "",
+            area: Area(width: Int(attributes.width), height: Int(attributes.height)),
+            isShown: attributes.map_state == viewable)
+    }
+
+    private static func windows(below parent: UInt, _ connection: OpaquePointer, depth: Int) -> [Window] {
+        var (root, above, count): (UInt, UInt, UInt32) = (0, 0, 0)
+        var list: UnsafeMutablePointer<UInt>?
+        guard depth > 0, XQueryTree(connection, parent, &root, &above, &list, &count) != 0, let list else { return [] }
+        defer { XFree(list) }
+        return UnsafeBufferPointer(start: list, count: Int(count)).flatMap { child -> [Window] in
+            let own = window(child, connection).map { $0.title.isEmpty ? [] : [$0] } ?? []
+            return own.isEmpty ? windows(below: child, connection, depth: depth - 1) : own
+        }
+    }
+
+    /// The title as window managers know it (`_NET_WM_NAME`, UTF-8), or as older programs set it.
+    private static func title(of identifier: UInt, _ connection: OpaquePointer) -> String? {
+        for property in ["_NET_WM_NAME", "WM_NAME"] {
+            let atom = XInternAtom(connection, property, 1)
+            guard atom != 0 else { continue }
+            var (type, format, count, rest): (UInt, Int32, UInt, UInt) = (0, 0, 0, 0)
+            var bytes: UnsafeMutablePointer<UInt8>?
+            // 256 times 4 bytes are enough to tell windows apart. A type of 0 is any type.
+            let answer = XGetWindowProperty(
+                connection, identifier, atom, 0, 256, 0, 0, &type, &format, &count, &rest, &bytes)
+            guard answer == 0, let bytes else { continue }
+            defer { XFree(bytes) }
+            if format == 8, count > 0 {
+                return String(decoding: UnsafeBufferPointer(start: bytes, count: Int(count)), as: UTF8.self)
+            }
+        }
+        return nil
+    }
+}
+
+/// Errors that an X server answers with, such as for a window that is gone.
+///
+/// Xlib ends the process for each unless it is told otherwise, once for all connections of the process; which
+/// connection is ximagesrc's it does not say. So from the first question about a display on they are survived, whoever
+/// caused them.
+package enum XErrors {
+    private struct State {
+        var isInstalled = false
+        var watchers: [UInt: @Sendable () -> Void] = [:]
+        var next: UInt = 0
+    }
+
+    private static let state = Mutex(State())
+
+    package static func survive() {
+        let isFirst = state.withLock { state in
+            defer { state.isInstalled = true }
+            return !state.isInstalled
+        }
+        guard isFirst else { return }
+        XSetErrorHandler { _, _ in
+            for watcher in XErrors.state.withLock({ Array($0.watchers.values) }) { watcher() }
+            return 0
+        }
+    }
+
+    /// Calls `body` on whatever thread caused an error, often many times, until the answer is handed to `unwatch`. It
+    /// may not ask the display there.
+    package static func watch(_ body: @escaping @Sendable () -> Void) -> UInt {
+        survive()
+        return state.withLock { state in
+            state.next += 1
+            state.watchers[state.next] = body
+            return state.next
+        }
+    }
+
+    package static func unwatch(_ watcher: UInt) {
+        state.withLock { _ = $0.watchers.removeValue(forKey: watcher) }
+    }
+}

@@ -1,0 +1,169 @@
+import MediaGraph
+
+/// A way to read a camera.
+struct CameraMode: Equatable {
+    let format: String
+    let width: Int
+    let height: Int
+    let framesPerSecond: Double
+    /// Whether the pictures go on as the camera encoded them.
+    var isUntouched = false
+
+    static let jpeg = "MJPG"
+    static let h264 = "H264"
+
+    var isJPEG: Bool { format == Self.jpeg }
+
+    var caps: String {
+        let type = isJPEG ? "image/jpeg" : format == Self.h264 ? "video/x-h264" : "video/x-raw,format=\(format)"
+        return "\(type),width=\(width),height=\(height),framerate=\(fraction(framesPerSecond))"
+    }
+
+    /// How much of a picture is cut off on each side, in pixels.
+    struct Crop: Equatable {
+        let sides: Int
+        let ends: Int
+
+        var properties: [String: SettingValue] {
+            ["left": .integer(sides), "right": .integer(sides), "top": .integer(ends), "bottom": .integer(ends)]
+        }
+    }
+
+    /// What has to go so that a picture of the mode can be scaled to a size without being squeezed; nil where the shapes
+    /// are the same.
+    func crop(toShapeOf width: Int, _ height: Int) -> Crop? {
+        // Even numbers: colour may be sampled at every second pixel.
+        let sides = (self.width - self.height * width / height) / 4 * 2
+        let ends = (self.height - self.width * height / width) / 4 * 2
+        return sides > 0 || ends > 0 ? Crop(sides: max(sides, 0), ends: max(ends, 0)) : nil
+    }
+
+    /// Pixel formats that videoconvert reads, the cheapest to convert first; JPEG needs a decoder and comes after them,
+    /// and after it what loses colour or is rare.
+    static let preference =
+        ["I420", "YV12", "NV12", "YUY2", "UYVY", "RGB", "BGR", "BGRx", "RGBx", jpeg] + [
+            "Y42B", "NV21", "YVYU", "NV16", "NV61", "NV24", "BGRA", "RGBA", "ARGB", "ABGR", "xRGB", "xBGR", "RGB16",
+            "BGR15", "RGB15", "GRAY8", "GRAY16_LE", "GRAY16_BE",
+        ]
+
+    /// The mode that loses least: the size asked for or the nearest larger one, a rate no lower than asked, and among
+    /// those the cheapest format.
+    static func best(of formats: [CameraFormat], _ wish: CameraWish) -> CameraMode? {
+        var best: (mode: CameraMode, cost: [Double])?
+        for format in formats {
+            guard let rank = wish.readable.firstIndex(of: format.pixelFormat) else { continue }
+            let rates = format.framesPerSecond.sorted()
+            guard let rate = rates.first(where: { $0 >= wish.framesPerSecond * 0.99 }) ?? rates.last else { continue }
+            let isTooSmall = format.width < wish.width || format.height < wish.height
+            let distance = abs(format.width * format.height - wish.width * wish.height)
+            let isTooSlow = rate < wish.framesPerSecond * 0.99
+            let cost = [
+                isTooSlow ? wish.framesPerSecond / max(rate, 0.1) : 0, isTooSmall ? 1 : 0, Double(distance),
+                Double(rank), rate,
+            ]
+            if best.map({ cost.lexicographicallyPrecedes($0.cost) }) ?? true {
+                best = (
+                    CameraMode(
+                        format: format.pixelFormat, width: format.width, height: format.height, framesPerSecond: rate,
+                        isUntouched: wish.isEncoded), cost
+                )
+            }
+        }
+        return best?.mode
+    }
+
+    // MARK: In words
+
+    /// Why this mode was taken.
+    func reason(for wish: CameraWish) -> String {
+        let size =
+            width == wish.width && height == wish.height
+            ? "the size asked for" : "the size nearest to \(wish.width)x\(wish.height)"
+        let rate =
+            framesPerSecond >= wish.framesPerSecond * 0.99
+            ? "the lowest rate that is enough" : "the highest rate of all, below the \(wish.rateText) asked for"
+        let kind =
+            isUntouched
+            ? "encoded by the camera" : isJPEG ? "no raw format does as well" : "the cheapest format to convert"
+        return "\(size), \(rate), \(kind)"
+    }
+
+    /// What the camera offers beside the mode, and why it was not taken; one sentence for each format.
+    static func passedOver(of formats: [CameraFormat], for mode: CameraMode, _ wish: CameraWish) -> [String] {
+        var names: [String] = []
+        for format in formats where format.pixelFormat != mode.format && !names.contains(format.pixelFormat) {
+            names.append(format.pixelFormat)
+        }
+        return names.map { name in
+            guard wish.readable.contains(name) else {
+                return "\(name): "
+                    + (wish.format == .auto ? "nothing here reads it" : "\(wish.format.rawValue) was asked for")
+            }
+            var single = wish
+            single.only = name
+            guard let best = best(of: formats, single) else { return "\(name): no size and rate that would do" }
+            let size = "\(best.width)x\(best.height) at \(short(best.framesPerSecond)) frames/s"
+            return best.framesPerSecond < mode.framesPerSecond * 0.99
+                ? "\(name): no faster than \(size)"
+                : best.width != mode.width || best.height != mode.height
+                    ? "\(name): nothing nearer than \(size)" : "\(name): the same \(size), dearer to convert"
+        }
+    }
+}
+
+/// What a camera should give.
+struct CameraWish: Equatable {
+    enum Format: String {
+        /// Raw or JPEG, decoded.
+        case auto
+        /// Raw alone.
+        case raw
+        /// The camera's JPEG as it is.
+        case mjpeg
+        /// The camera's H.264 as it is.
+        case h264
+    }
+
+    let width: Int
+    let height: Int
+    let framesPerSecond: Double
+    let format: Format
+    /// When it is to be one pixel format alone.
+    var only: String?
+
+    init(width: Int, height: Int, framesPerSecond: Double, format: Format = .auto) {
+        self.width = width
+        self.height = height
+        self.framesPerSecond = framesPerSecond
+        self.format = format
+    }
+
+    init(_ request: NodeRequest) {
+        guard let width = request.integer("width"), let height = request.integer("height"),
+            let fps = request.number("fps")
+        else { preconditionFailure("the camera's settings have defaults") }
+        self.init(
+            width: width, height: height, framesPerSecond: fps,
+            format: Format(rawValue: request.text("format")) ?? .auto)
+    }
+
+    var isEncoded: Bool { format == .mjpeg || format == .h264 }
+
+    var rateText: String { short(framesPerSecond) }
+
+    /// The formats that may be read, best first.
+    var readable: [String] {
+        let all: [String] =
+            switch format {
+            case .auto: CameraMode.preference
+            case .raw: CameraMode.preference.filter { $0 != CameraMode.jpeg }
+            case .mjpeg: [CameraMode.jpeg]
+            case .h264: [CameraMode.h264]
+            }
+        return only.map { name in all.filter { $0 == name } } ?? all
+    }
+}
+
+private func short(_ number: Double) -> String {
+    number == number.rounded() ? "\(Int(number))" : "\((number * 100).rounded() / 100)"
+}

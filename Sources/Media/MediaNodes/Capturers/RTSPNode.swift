@@ -1,0 +1,250 @@
+import GStreamerKit
+import MediaGraph
+
+/// A network camera: pictures and sound as it encodes them, without their being decoded.
+final class RTSPNode: NodeType, RunningNode {
+    /// A camera that says nothing for so long has gone: it sends pictures and sound all the time.
+    private static let silenceLimit = 5.0
+    /// From a frame's arrival until it leaves the depayloader, measured over loopback.
+    private static let depayloading = 0.015
+    /// Microseconds after which rtspsrc gives up waiting.
+    private static let giveUp = 5_000_000
+
+    let name: String
+    private let address: String
+    private let watchdog: Watchdog
+    /// An end that comes after this was asked for.
+    private let isFinishing: Flag
+
+    private init(_ name: String, address: String, watchdog: Watchdog, isFinishing: Flag) {
+        self.name = name
+        self.address = address
+        self.isFinishing = isFinishing
+        self.watchdog = watchdog
+    }
+
+    static let kind = NodeKind.rtsp
+
+    static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
+        try request.requireSomeOutput()
+        let text = request.text("url")
+        guard let address = RTSPAddress(text) else { throw RTSPFailure.badAddress() }
+        try request.environment.require("rtspsrc")
+        let camera = try request.environment.networkCamera(address)
+        var plan = NodePlan(request.node)
+        // User and password are handed over when the element is made: a plan may be printed.
+        plan.add(
+            "rtspsrc", as: "source",
+            [
+                "location": .text(address.url), "protocols": .text(request.text("transport")),
+                "latency": .integer(request.integer("latency") ?? 100), "tcp-timeout": .integer(giveUp),
+                "timeout": .integer(giveUp),
+            ])
+        for port in ["video", "audio"] where request.usedOutputs.contains(port) {
+            try add(port, of: camera, at: address, to: &plan, request)
+        }
+        for stream in camera.streams where !request.usedOutputs.contains(stream.isVideo ? "video" : "audio") {
+            plan.passedOver.append(
+                "the \(stream.payloadFormat) stream of \(address) is not asked for: nothing takes it")
+        }
+        plan.notes.append(
+            "\(address) is read over \(request.text("transport")); keyframes come when the camera sends them, it takes no "
+                + "requests")
+        plan.latency = depayloading
+        return plan
+    }
+
+    private static func add(
+        _ port: String, of camera: NetworkCamera, at address: RTSPAddress, to plan: inout NodePlan,
+        _ request: NodeRequest
+    ) throws(MediaError) {
+        let streams = camera.streams.filter { $0.isVideo == (port == "video") }
+        let usable = streams.lazy.compactMap { stream in RTSPPayload(stream).map { (stream, $0) } }.first
+        guard let (stream, payload) = usable else {
+            throw RTSPFailure.noStream(address, port, offered: streams.map(\.payloadFormat))
+        }
+        try request.environment.require(payload.depayloader)
+        plan.add(payload.depayloader, as: port)
+        var last = port
+        if let parser = payload.parser {
+            try request.environment.require(parser)
+            plan.add(parser, as: "\(port)-parser", payload.parserProperties)
+            plan.link(last, "\(port)-parser")
+            last = "\(port)-parser"
+        }
+        plan.addFilter(payload.caps, as: "\(port)-format")
+        plan.link(last, "\(port)-format")
+        plan.outputs[port] = ElementPad("\(port)-format")
+        plan.formats[port] = MediaFormat(
+            stream.isVideo ? .encodedVideo : .encodedAudio, payload.encoding, width: stream.width,
+            height: stream.height, framesPerSecond: stream.framesPerSecond,
+            sampleRate: stream.isVideo ? nil : stream.clockRate, channels: stream.channels)
+        plan.notes.append("the \(port) is \(payload.encoding) and is not decoded here")
+    }
+
+    static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {
+        guard let address = RTSPAddress(instance.setting("url")?.text ?? "") else { return nil }
+        let source = instance.element("source")
+        if let user = address.user { source.set("user-id", .text(user)) }
+        if let password = address.password { source.set("user-pw", .text(password)) }
+        let reporter = instance.reporter
+        let name = instance.name
+        let watchdog = Watchdog(limit: silenceLimit, control: instance.control) {
+            reporter.fail(RTSPFailure.lost(address.url, "it fell silent"), name)
+        }
+        let isFinishing = Flag()
+        let ports = ["video", "audio"].filter { instance.has($0) }
+        source.onStreamOffered { ports.contains($0) }
+        let inputs = Dictionary(uniqueKeysWithValues: ports.map { ($0, instance.element($0).sink) })
+        source.onPadAdded { pad in
+            guard let media = pad.caps?.structures.first?.text("media"), let input = inputs[media], !input.isLinked
+            else { return }
+            _ = pad.link(input)
+        }
+        for port in ports {
+            let output = instance.element("\(port)-format").source
+            let hasBegun = Flag(port == "audio")
+            output.onBuffer { buffer in
+                watchdog.feed()
+                reporter.isReady(name)
+                // What comes before the first keyframe cannot be decoded by anybody.
+                if hasBegun.value { return .pass }
+                if buffer.isKeyframe { _ = hasBegun.exchange(true) }
+                return buffer.isKeyframe ? .pass : .drop
+            }
+            output.onEvent { event in
+                if case .endOfStream = event, !isFinishing.value {
+                    reporter.fail(RTSPFailure.lost(address.url, "it ended the stream"), name)
+                }
+                return .pass
+            }
+        }
+        reporter.await(name)
+        return RTSPNode(name, address: address.url, watchdog: watchdog, isFinishing: isFinishing)
+    }
+
+    func finish() {
+        _ = isFinishing.exchange(true)
+        watchdog.stop()
+    }
+
+    func stopped() {
+        watchdog.stop()
+    }
+
+    func explain(_ failure: PipelineFailure, missing: String?) -> MediaError? {
+        watchdog.isFed
+            ? RTSPFailure.lost(address, failure.message) : RTSPFailure.unreachable(address, failure.message)
+    }
+
+    var stalled: MediaError? { RTSPFailure.unreachable(address, "it answered and sent nothing for 8 s") }
+}
+
+/// How one payload format is taken out of its packets.
+private struct RTSPPayload {
+    let encoding: String
+    let depayloader: String
+    var parser: String?
+    var parserProperties: [String: SettingValue] = [:]
+    let caps: String
+
+    init?(_ stream: NetworkCameraStream) {
+        switch (stream.isVideo, stream.payloadFormat) {
+        case (true, "H264"):
+            (encoding, depayloader, parser) = ("h264", "rtph264depay", "h264parse")
+            caps = "video/x-h264,stream-format=byte-stream,alignment=au"
+            // Whoever joins at a later keyframe finds the parameter sets before it.
+            parserProperties = ["config-interval": -1]
+        case (true, "H265"):
+            (encoding, depayloader, parser) = ("h265", "rtph265depay", "h265parse")
+            caps = "video/x-h265,stream-format=byte-stream,alignment=au"
+            parserProperties = ["config-interval": -1]
+        case (true, "VP8"):
+            (encoding, depayloader, caps) = ("vp8", "rtpvp8depay", "video/x-vp8")
+        case (true, "JPEG"):
+            (encoding, depayloader, parser, caps) = ("mjpeg", "rtpjpegdepay", "jpegparse", "image/jpeg")
+        case (false, "OPUS"):
+            (encoding, depayloader, parser, caps) = ("opus", "rtpopusdepay", "opusparse", "audio/x-opus")
+        case (false, "MPEG4-GENERIC"):
+            (encoding, depayloader, parser, caps) = ("aac", "rtpmp4gdepay", "aacparse", "audio/mpeg,mpegversion=4")
+        case (false, "MP4A-LATM"):
+            (encoding, depayloader, parser, caps) = ("aac", "rtpmp4adepay", "aacparse", "audio/mpeg,mpegversion=4")
+        case (false, "PCMU"):
+            (encoding, depayloader, caps) = ("pcmu", "rtppcmudepay", "audio/x-mulaw")
+        case (false, "PCMA"):
+            (encoding, depayloader, caps) = ("pcma", "rtppcmadepay", "audio/x-alaw")
+        default:
+            return nil
+        }
+    }
+}
+
+/// What keeps a network camera from being read, in words. Addresses come without user and password.
+enum RTSPFailure {
+    static func badAddress() -> MediaError {
+        // The text itself is not repeated: it may hold a password.
+        MediaError(
+            code: MediaError.Code.rtspBadAddress,
+            message: "The url is not one of a network camera; it should look like rtsp://user:password@host:554/path.")
+    }
+
+    static func unreachable(_ address: String, _ reason: String) -> MediaError {
+        MediaError(
+            code: MediaError.Code.rtspUnreachable,
+            message:
+                "The network camera \(address) cannot be reached (\(reason.trimmedSentence)); check the address and "
+                + "that the camera is on and in this network.")
+    }
+
+    static func noStream(_ address: RTSPAddress, _ port: String, offered: [String]) -> MediaError {
+        let has =
+            offered.isEmpty
+            ? "sends no \(port)" : "sends its \(port) as \(offered.joined(separator: " and ")), which is not known here"
+        return MediaError(
+            code: MediaError.Code.rtspNoStream,
+            message:
+                "The network camera \(address) \(has); leave the port \(port) unconnected, or choose another stream "
+                + "or codec in the camera's settings.")
+    }
+
+    static func lost(_ address: String, _ reason: String) -> MediaError {
+        MediaError(
+            code: MediaError.Code.rtspLost,
+            message:
+                "The network camera \(address) gives no more media (\(reason.trimmedSentence)); check its power and "
+                + "network, then start again.")
+    }
+
+    static func described(_ failure: RTSPProbe.Failure, at address: RTSPAddress) -> MediaError {
+        switch failure {
+        case .noSuchHost: unreachable(address.url, "there is no host \(address.host)")
+        case .refused: unreachable(address.url, "nothing listens on port \(address.port) there")
+        case .silent: unreachable(address.url, "it does not answer")
+        case .unreachable(let reason): unreachable(address.url, reason)
+        case .notRTSP: unreachable(address.url, "what listens there is no RTSP server")
+        case .unauthorized(let wereGiven):
+            MediaError(
+                code: MediaError.Code.rtspUnauthorized,
+                message: wereGiven
+                    ? "The network camera \(address) does not take this user and password; check both in its settings."
+                    : "The network camera \(address) wants a user and a password; give them as rtsp://user:password@host/."
+            )
+        case .unknownScheme(let scheme):
+            MediaError(
+                code: MediaError.Code.rtspUnauthorized,
+                message:
+                    "The network camera \(address) wants to be told the password by \(scheme); switch it to Digest "
+                    + "(MD5) or Basic in its settings.")
+        case .notFound:
+            MediaError(
+                code: MediaError.Code.rtspNotFound,
+                message: "The network camera has no stream \(address); look up the path in its manual or settings.")
+        case .status(let number, let reason):
+            MediaError(
+                code: MediaError.Code.rtspRefused,
+                message:
+                    "The network camera \(address) refused to describe its stream (\(number) \(reason)); it may serve "
+                    + "too many clients, try again later.")
+        }
+    }
+}

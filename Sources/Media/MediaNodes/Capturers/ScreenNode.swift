@@ -1,0 +1,195 @@
+import Dispatch
+import GStreamerKit
+import MediaGraph
+
+/// The screen of an X display, a part of it, one of its windows, or a node of PipeWire.
+final class ScreenNode: NodeType, RunningNode {
+    /// X is asked for every picture, and PipeWire repeats the last one each second.
+    private static let silenceLimit = 5.0
+    /// Milliseconds after which pipewiresrc repeats a picture: a screen on which nothing moves gives none.
+    private static let repetition = 500
+    /// Seconds from the moment at which a picture is due until it lies in memory, measured at 1280x720 and 1920x1080.
+    private static let copying = 0.001
+    /// Seconds that the conversion to I420 takes for a pixel, measured.
+    private static let conversion = 2.5e-9
+
+    let name: String
+    private let what: String
+    private let watchdog: Watchdog
+    private let errors: UInt?
+
+    private init(_ name: String, what: String, watchdog: Watchdog, errors: UInt?) {
+        self.name = name
+        self.what = what
+        self.watchdog = watchdog
+        self.errors = errors
+    }
+
+    deinit {
+        if let errors { XErrors.unwatch(errors) }
+    }
+
+    static let kind = NodeKind.screen
+
+    static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
+        let node = request.text("pipewire-node")
+        return try node.isEmpty ? planX(request) : planPipeWire(node, request)
+    }
+
+    private static func planX(_ request: NodeRequest) throws(MediaError) -> NodePlan {
+        try request.environment.require("ximagesrc")
+        let screen = try request.environment.screen(display: request.text("display"), window: request.text("window"))
+        let region = try Region(request, of: screen)
+        var properties: [String: SettingValue] = [
+            "display-name": .text(screen.display), "show-pointer": .flag(request.flag("cursor")),
+            // What XDamage saves is lost again in waiting for it: pictures came 8 ms later.
+            "use-damage": false,
+            // Shared memory reaches no other machine.
+            "remote": .flag(screen.display.first != ":" && !screen.display.hasPrefix("unix:")),
+        ]
+        if let window = screen.window { properties["xid"] = .integer(Int(window)) }
+        // A whole window is left open, so that it is followed when it changes its size.
+        if !region.isWhole {
+            properties["startx"] = .integer(region.x)
+            properties["starty"] = .integer(region.y)
+            properties["endx"] = .integer(region.x + region.width - 1)
+            properties["endy"] = .integer(region.y + region.height - 1)
+        }
+        var plan = NodePlan(request.node)
+        let fps = request.number("fps") ?? 30
+        plan.add("ximagesrc", as: "source", properties)
+        plan.addFilter("video/x-raw,framerate=\(fraction(fps))", as: "rate")
+        finish(&plan, ["source", "rate"], width: region.width, height: region.height, fps: fps)
+        let what = screen.title.map { "the window \"\($0)\" of \(screen.display)" } ?? "the screen of \(screen.display)"
+        plan.notes.append("\(what), \(screen.width)x\(screen.height), of which \(region) is captured")
+        if screen.window != nil {
+            plan.notes.append("a window that changes its size later is scaled to \(region.width)x\(region.height)")
+        }
+        plan.notes += screen.notes
+        plan.latency = copying + conversion * Double(region.width * region.height)
+        return plan
+    }
+
+    private static func planPipeWire(_ node: String, _ request: NodeRequest) throws(MediaError) -> NodePlan {
+        try request.environment.require("pipewiresrc")
+        let screen = try request.environment.pipeWireScreen(node)
+        let region = try Region(request, of: screen)
+        var properties = ScreenSearch.target(node)
+        properties["keepalive-time"] = .integer(repetition)
+        var plan = NodePlan(request.node)
+        let fps = request.number("fps") ?? 30
+        plan.add("pipewiresrc", as: "source", properties)
+        plan.addFilter("video/x-raw", as: "raw")
+        plan.add("videorate", as: "rate", ["skip-to-first": true])
+        var chain = ["source", "raw", "rate"]
+        if !region.isWhole {
+            plan.add("videoconvert", as: "croppable")
+            plan.add(
+                "videocrop", as: "crop",
+                [
+                    "left": .integer(region.x), "top": .integer(region.y),
+                    "right": .integer(screen.width - region.x - region.width),
+                    "bottom": .integer(screen.height - region.y - region.height),
+                ])
+            chain += ["croppable", "crop"]
+        }
+        finish(&plan, chain, width: region.width, height: region.height, fps: fps)
+        plan.notes.append(
+            "the node \(node) of PipeWire, \(screen.width)x\(screen.height), of which \(region) is captured; the pointer is "
+                + "in it when whoever shares the screen put it there")
+        plan.latency = copying + conversion * Double(region.width * region.height)
+        return plan
+    }
+
+    /// Pictures of one size and format, whatever the source changes to.
+    private static func finish(_ plan: inout NodePlan, _ chain: [String], width: Int, height: Int, fps: Double) {
+        let format = MediaFormat.rawVideo(width: width, height: height, framesPerSecond: fps)
+        plan.add("videoconvert", as: "convert")
+        plan.add("videoscale", as: "scale", ["add-borders": true])
+        plan.addFilter(RawFormat.video(format) + ",pixel-aspect-ratio=1/1", as: "format")
+        let all = chain + ["convert", "scale", "format"]
+        for (from, to) in zip(all, all.dropFirst()) { plan.link(from, to) }
+        plan.outputs["video"] = ElementPad("format")
+        plan.formats["video"] = format
+    }
+
+    static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {
+        guard let source = instance.plan.element("source") else { return nil }
+        let reporter = instance.reporter
+        let name = instance.name
+        let control = instance.control
+        let display = source.properties["display-name"]?.text
+        let what = display.map { "The X display \($0)" } ?? "PipeWire"
+        let watchdog = Watchdog(limit: silenceLimit, control: control) {
+            reporter.fail(ScreenFailure.lost(what, "nothing came for \(Int(silenceLimit)) s"), name)
+        }
+        var errors: UInt?
+        if let display, let window = source.properties["xid"]?.integer.flatMap({ UInt(exactly: $0) }) {
+            let title = XDisplay.window(window, of: display)?.title ?? "\(window)"
+            let isChecking = Flag()
+            // ximagesrc goes on with its last picture when the window has gone: the X server's complaints tell.
+            errors = XErrors.watch {
+                guard !isChecking.exchange(true) else { return }
+                control.async {
+                    if XDisplay.window(window, of: display) == nil {
+                        watchdog.stop()
+                        reporter.fail(ScreenFailure.closed(title), name)
+                    } else {
+                        // Minimised, or of another size: pictures will come again.
+                        control.asyncAfter(deadline: .now() + .milliseconds(250)) { _ = isChecking.exchange(false) }
+                    }
+                }
+            }
+        } else {
+            XErrors.survive()
+        }
+        instance.element("source").source.onBuffer { _ in
+            watchdog.feed()
+            reporter.isReady(name)
+            return .pass
+        }
+        reporter.await(name)
+        return ScreenNode(name, what: what, watchdog: watchdog, errors: errors)
+    }
+
+    func finish() {
+        watchdog.stop()
+    }
+
+    func stopped() {
+        watchdog.stop()
+    }
+
+    func explain(_ failure: PipelineFailure, missing: String?) -> MediaError? {
+        guard failure.path.first?.hasSuffix(".source") == true else { return nil }
+        if watchdog.isFed { return ScreenFailure.lost(what, failure.message) }
+        return ScreenFailure.unavailable(
+            "\(what) cannot be captured (\(failure.message.trimmedSentence))", "check that it runs and may be read")
+    }
+}
+
+/// The part of a screen or window that is captured, in pixels; even, because codecs halve the colours.
+private struct Region: CustomStringConvertible {
+    let x: Int
+    let y: Int
+    let width: Int
+    let height: Int
+    let isWhole: Bool
+
+    init(_ request: NodeRequest, of screen: CapturedScreen) throws(MediaError) {
+        x = request.integer("x") ?? 0
+        y = request.integer("y") ?? 0
+        width = (request.integer("width") ?? screen.width - x) / 2 * 2
+        height = (request.integer("height") ?? screen.height - y) / 2 * 2
+        isWhole = x == 0 && y == 0 && request.integer("width") == nil && request.integer("height") == nil
+        guard width > 0, height > 0, x + width <= screen.width, y + height <= screen.height else {
+            throw MediaError(
+                code: MediaError.Code.screenBadRegion,
+                message:
+                    "\"\(request.name)\" should capture \(max(width, 0))x\(max(height, 0)) at (\(x), \(y)), but there are "
+                    + "\(screen.width)x\(screen.height) pixels; choose x, y, width and height within them.")
+        }
+    }
+
+    var description: String { isWhole ? "all" : "\(width)x\(height) at (\(x), \(y))" }
+}

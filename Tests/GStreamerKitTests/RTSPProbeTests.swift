@@ -1,0 +1,126 @@
+import Foundation
+import Glibc
+import MediaGraph
+import TestFixtures
+import Testing
+
+@testable import GStreamerKit
+
+/// Network cameras are asked before anything runs; see ../fixtures/rtsp_server.py.
+@Suite(.serialized) struct RTSPProbeTests {
+    private func describe(_ text: String, seconds: Double = 5) throws -> NetworkCamera {
+        try RTSPProbe.describe(try #require(RTSPAddress(text)), seconds: seconds)
+    }
+
+    private func failure(_ text: String, seconds: Double = 5) throws -> RTSPProbe.Failure? {
+        let address = try #require(RTSPAddress(text))
+        do throws(RTSPProbe.Failure) {
+            _ = try RTSPProbe.describe(address, seconds: seconds)
+            return nil
+        } catch {
+            return error
+        }
+    }
+
+    @Test("A camera says which codecs it would send, at every mount")
+    func codecs() throws {
+        let names = [
+            "h264": "H264", "h265": "H265", "vp8": "VP8", "mjpeg": "JPEG", "mpeg4": "MP4V-ES", "opus": "OPUS",
+            "aac": "MPEG4-GENERIC", "pcmu": "PCMU", "pcma": "PCMA",
+        ]
+        let server = try Fixture.rtspServer()
+        for (mount, codecs) in server.answer.mounts where mount != "/mpeg4" {
+            let camera = try describe(server.answer.url + mount)
+            #expect(camera.video?.payloadFormat == codecs["video"].flatMap { names[$0] }, "\(mount)")
+            #expect(camera.audio?.payloadFormat == codecs["audio"].flatMap { names[$0] }, "\(mount)")
+        }
+        let camera = try describe(server.answer.url + "/h264-aac")
+        #expect(camera.video?.clockRate == 90_000 && camera.video?.framesPerSecond == 15)
+        #expect(camera.video?.parameters["packetization-mode"] == "1")
+        #expect(camera.audio?.clockRate == 48_000 && camera.audio?.channels == 2)
+    }
+
+    @Test("What keeps a camera from answering is told apart, in the time given")
+    func failures() throws {
+        let server = try Fixture.rtspServer()
+        #expect(try failure(server.answer.url + "/nowhere") == .notFound)
+        #expect(try failure("rtsp://no-such-host.invalid/camera") == .noSuchHost)
+        let deaf = try Listener()
+        #expect(try failure("rtsp://127.0.0.1:\(deaf.port)/", seconds: 0.3) == .silent)
+        let port = deaf.port
+        deaf.close()
+        #expect(try failure("rtsp://127.0.0.1:\(port)/") == .refused)
+    }
+
+    @Test("What is no camera is not taken for one")
+    func notRTSP() throws {
+        for greeting in ["HTTP/1.1 400 Bad Request\r\n\r\n", "220 mail ready\r\n", ""] {
+            let other = try Listener()
+            other.answerOnce(with: greeting)
+            #expect(try failure("rtsp://127.0.0.1:\(other.port)/") == .notRTSP, "\(greeting)")
+        }
+    }
+
+    @Test("A camera with a password lets in who has it, and nobody else")
+    func password() throws {
+        let server = try Fixture.rtspServer("--user", "guard", "--password", "p@ss:word")
+        let place = server.answer.url.dropFirst("rtsp://".count)
+        #expect(try failure("rtsp://\(place)/h264") == .unauthorized(wereGiven: false))
+        #expect(try failure("rtsp://guard:wrong@\(place)/h264") == .unauthorized(wereGiven: true))
+        #expect(try describe("rtsp://guard:p%40ss%3aword@\(place)/h264").video?.payloadFormat == "H264")
+    }
+
+    @Test("Digest is answered as RFC 2617 has it")
+    func digest() throws {
+        // The example of RFC 2617, section 3.5, without its quality of protection.
+        let challenge = try #require(
+            RTSPChallenge(
+                #"Digest realm="testrealm@host.com", nonce="dcd98b7102dd2f0e8b11d0f600bfb0c093", opaque="5ccc""#))
+        let answer = try #require(
+            challenge.authorization(
+                method: "GET", url: "/dir/index.html", user: "Mufasa", password: "Circle Of Life"))
+        #expect(answer.contains(#"response="670fd8c2df070c60b045671b8b24ff02""#))
+        #expect(answer.contains(#"opaque="5ccc""#))
+        #expect(
+            RTSPChallenge(#"Digest realm="a", nonce="b", algorithm=SHA-256"#)?
+                .authorization(method: "DESCRIBE", url: "", user: "", password: "") == nil)
+    }
+}
+
+/// A TCP port that listens and says nothing, or one thing.
+private final class Listener {
+    private let descriptor: Int32
+    let port: Int
+
+    init() throws {
+        descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_addr.s_addr = UInt32(0x7f00_0001).bigEndian
+        var size = socklen_t(MemoryLayout<sockaddr_in>.size)
+        let socket = descriptor
+        port = withUnsafeMutablePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                guard bind(socket, $0, size) == 0, listen(socket, 4) == 0, getsockname(socket, $0, &size) == 0 else {
+                    return 0
+                }
+                return Int(UInt16(bigEndian: pointer.pointee.sin_port))
+            }
+        }
+        try #require(port > 0)
+    }
+
+    /// Takes one connection, says this, and ends it.
+    func answerOnce(with text: String) {
+        let socket = descriptor
+        Thread.detachNewThread {
+            let peer = accept(socket, nil, nil)
+            _ = Array(text.utf8).withUnsafeBytes { send(peer, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
+            Glibc.close(peer)
+        }
+    }
+
+    func close() {
+        Glibc.close(descriptor)
+    }
+}

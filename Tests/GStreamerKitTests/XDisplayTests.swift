@@ -1,0 +1,24 @@
+import TestFixtures
+import Testing
+
+@testable import GStreamerKit
+
+@Suite(.serialized) struct XDisplayTests {
+    @Test("A display tells its size and its windows; one that is not there tells nothing")
+    func windows() throws {
+        let fixture = try Fixture.display("--size", "800x600", "--window", "320x180")
+        let display = fixture.answer.display
+        #expect(XDisplay.screen(of: display) == XDisplay.Area(width: 800, height: 600))
+        let window = try #require(XDisplay.windows(of: display).first { $0.title.contains(fixture.answer.title) })
+        #expect(window.area == XDisplay.Area(width: 320, height: 180) && window.isShown)
+        #expect(XDisplay.window(window.identifier, of: display) == window)
+        fixture.end()
+        #expect(XDisplay.screen(of: display) == nil)
+    }
+
+    @Test("A window that is not there is an answer, not the end of the process")
+    func absentWindow() throws {
+        let fixture = try Fixture.display("--empty")
+        #expect(XDisplay.window(0x123_4567, of: fixture.answer.display) == nil)
+    }
+}

@@ -1,0 +1,62 @@
+import MediaGraph
+import Testing
+
+@Suite struct NetworkCameraTests {
+    @Test("An address is taken apart, and printed without its password")
+    func address() throws {
+        let full = try #require(RTSPAddress("rtsp://admin:se%20cret@10.0.0.7:8554/stream1?profile=2"))
+        #expect(full.user == "admin" && full.password == "se cret")
+        #expect(full.host == "10.0.0.7" && full.port == 8554 && full.path == "/stream1?profile=2")
+        #expect("\(full)" == "rtsp://10.0.0.7:8554/stream1?profile=2")
+        #expect(RTSPAddress("rtsp://user:p@ss@camera/")?.password == "p@ss")
+        #expect(RTSPAddress("RTSP://camera")?.port == 554)
+        let six = try #require(RTSPAddress("rtsp://[fe80::1]:554/live"))
+        #expect(six.host == "fe80::1" && six.url == "rtsp://[fe80::1]/live")
+    }
+
+    @Test(
+        "What is no address of a camera is not taken for one",
+        arguments: [
+            "", "http://camera/", "rtsp://", "rtsp:///path", "rtsp://camera:0/", "rtsp://camera:x/", "rtsp://a:1:2/",
+            "rtsp://cam era/", "rtsp://[fe80::1/",
+        ])
+    func badAddress(_ text: String) {
+        #expect(RTSPAddress(text) == nil)
+    }
+
+    @Test("A description is read as cameras write it")
+    func description() throws {
+        let camera = NetworkCamera(
+            sessionDescription: """
+                v=0\r
+                o=- 0 0 IN IP4 127.0.0.1\r
+                a=control:*\r
+                m=video 0 RTP/AVP 96\r
+                a=rtpmap:96 H264/90000\r
+                a=fmtp:96 profile-level-id=4D0029; packetization-mode=1;sprop-parameter-sets=Z00AKZpmA8ARPyzUBAQF,aO48gA==\r
+                a=x-dimensions:1920,1080\r
+                a=framerate:25.0\r
+                m=application 0 RTP/AVP 107\r
+                a=rtpmap:107 vnd.onvif.metadata/90000\r
+                m=audio 0 RTP/AVP 8\r
+                """)
+        let video = try #require(camera.video)
+        #expect(video.payloadFormat == "H264" && video.width == 1920 && video.height == 1080)
+        #expect(video.framesPerSecond == 25 && video.parameters["packetization-mode"] == "1")
+        #expect(video.parameters["sprop-parameter-sets"] == "Z00AKZpmA8ARPyzUBAQF,aO48gA==")
+        let audio = try #require(camera.audio)
+        #expect(audio.payloadFormat == "PCMA" && audio.clockRate == 8000 && audio.channels == 1)
+        #expect(camera.streams.count == 2)
+    }
+
+    @Test(
+        "A description that is broken gives what can be read of it",
+        arguments: [
+            "", "m=", "m=video", "m=video 0 RTP/AVP", "m=video 0 RTP/AVP 96\na=rtpmap:",
+            "m=video 0 RTP/AVP 96\na=rtpmap:97 H264/90000",
+            "m=video x y z\n", "m=audio 0 RTP/AVP 99999999999999999999\n", "m=video 0 RTP/AVP 96\na=rtpmap:96 /",
+        ])
+    func brokenDescription(_ text: String) {
+        #expect(NetworkCamera(sessionDescription: text).streams.isEmpty)
+    }
+}

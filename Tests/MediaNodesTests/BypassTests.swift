@@ -1,0 +1,173 @@
+import MediaGraph
+import MediaNodes
+import Testing
+
+extension MediaNodesTests {
+    /// Pictures that the program pushes.
+    @Suite struct BypassTests {
+        private func watching(_ bypass: Node) -> MediaGraph {
+            MediaGraph {
+                Chain {
+                    bypass
+                    Node.frames("view")
+                }
+            }
+        }
+
+        private let grey = [UInt8](repeating: 128, count: 32 * 32)
+
+        private func push(_ shade: UInt8, into input: FrameInput, at time: MediaTime) -> Bool {
+            input.push(
+                luma: [UInt8](repeating: shade, count: 64 * 64), chromaBlue: grey, chromaRed: grey, width: 64,
+                height: 64, at: time)
+        }
+
+        @Test("Raw pictures come out with the time of their capture")
+        func raw() async throws {
+            let seen = Seen()
+            let pipeline = try MediaPipeline(
+                watching(.bypass(width: 64, height: 64)), seen: seen)
+            try await pipeline.start()
+            let input = try #require(pipeline.frameInput("bypass"))
+            var times: [MediaTime] = []
+            for index in 0..<5 {
+                let time = MediaTime.now
+                times.append(time)
+                #expect(push(UInt8(40 + index * 20), into: input, at: time))
+                await eventually("picture \(index)") { seen.pictures.count == index + 1 }
+            }
+            #expect(seen.pictures.all.map(\.time) == times)
+            #expect(seen.pictures.all.map { Int($0.brightness) } == [40, 60, 80, 100, 120])
+            #expect(input.statistics.pushed == 5 && input.statistics.dropped == 0 && input.statistics.waiting == 0)
+            await pipeline.stop()
+            #expect(!push(40, into: input, at: .now))
+        }
+
+        @Test("A picture that does not fit the node is refused, and counted")
+        func misfit() async throws {
+            let pipeline = try MediaPipeline(watching(.bypass(width: 128, height: 64)), seen: Seen())
+            let input = try #require(pipeline.frameInput("bypass"))
+            #expect(!push(40, into: input, at: .now), "it does not run yet")
+            try await pipeline.start()
+            #expect(!push(40, into: input, at: .now))
+            #expect(!input.push(luma: [], chromaBlue: [], chromaRed: [], width: 128, height: 64, at: .now))
+            #expect(!input.push(encoded: [0], at: .now))
+            #expect(input.statistics.dropped >= 2)
+            await pipeline.stop()
+            #expect(pipeline.frameInput("view") == nil)
+        }
+
+        @Test("Where raw pictures are pushed faster than they are taken, the oldest go")
+        func overflow() async throws {
+            let seen = Seen()
+            let gate = Gate()
+            let graph = watching(.bypass(width: 64, height: 64))
+            var bindings = seen.bindings(of: graph)
+            bindings.frames["view"] = { [pictures = seen.pictures] frame in
+                pictures.append(Seen.Picture(frame))
+                gate.wait()
+            }
+            let pipeline = try MediaPipeline(graph, bindings: bindings)
+            try await pipeline.start()
+            let input = try #require(pipeline.frameInput("bypass"))
+            let start = MediaTime.now.nanoseconds
+            func pushOne(_ index: Int) {
+                _ = push(UInt8(20 + index * 10), into: input, at: MediaTime(nanoseconds: start + UInt64(index) * 1000))
+            }
+            pushOne(0)
+            await eventually("the first picture") { seen.pictures.count == 1 }
+            for index in 1...8 { pushOne(index) }
+            #expect(input.statistics.waiting <= 2)
+            gate.open()
+            await eventually("the newest picture") { seen.pictures.all.last?.brightness == 100 }
+            #expect(seen.pictures.count <= 4)
+            #expect(input.statistics.pushed == 9 && input.statistics.dropped == 9 - seen.pictures.count)
+            await pipeline.stop()
+        }
+
+        /// Encoded pictures of the test pattern, by number.
+        private func encoded(_ codec: VideoCodec, _ count: Int) async throws -> [[UInt8]] {
+            let made = Collected<[UInt8]>()
+            var bindings = NodeBindings()
+            let wanted = Collected<RTPBatch>()
+            bindings.rtpOutputs["out"] = { wanted.append($0) }
+            _ = made
+            let pipeline = try MediaPipeline(
+                MediaGraph {
+                    Chain {
+                        Node.testPattern(width: 320, height: 240, frames: count)
+                        Node.videoEncoder("encoder", codec: codec)
+                        Node.rtpOutput("out", mtu: 9000)
+                    }
+                }, bindings: bindings)
+            try await pipeline.start()
+            await eventually("\(count) pictures") { wanted.count == count }
+            await pipeline.stop()
+            // One packet a picture at this size; behind the RTP header stands VP8's descriptor, of which H.264 has none.
+            return wanted.all.compactMap { Self.picture(of: $0, codec) }
+        }
+
+        private static func picture(of batch: RTPBatch, _ codec: VideoCodec) -> [UInt8]? {
+            guard batch.ends.count == 1, codec == .vp8 else { return nil }
+            var body = batch.bytes.dropFirst(12)
+            guard let first = body.popFirst() else { return nil }
+            if first & 0x80 != 0, let extensions = body.popFirst() {
+                if extensions & 0x80 != 0, let id = body.popFirst(), id & 0x80 != 0 { body = body.dropFirst() }
+                if extensions & 0x40 != 0 { body = body.dropFirst() }
+                if extensions & 0x30 != 0 { body = body.dropFirst() }
+            }
+            return Array(body)
+        }
+
+        @Test("Encoded pictures pass from the first keyframe on, and a keyframe is asked for until then")
+        func keyframe() async throws {
+            let pictures = try await encoded(.vp8, 6)
+            try #require(pictures.count == 6)
+            let seen = Seen()
+            let pipeline = try MediaPipeline(
+                watching(.bypass(width: 320, height: 240, codec: .vp8)), seen: seen)
+            #expect(pipeline.plan.nodes.contains { $0.node.kind == "video-decoder" })
+            try await pipeline.start()
+            let input = try #require(pipeline.frameInput("bypass"))
+            #expect(!input.push(encoded: pictures[1], at: .now))
+            await eventually("the wish") {
+                seen.events.all.contains { if case .keyframeNeeded("bypass") = $0 { true } else { false } }
+            }
+            for picture in pictures { #expect(input.push(encoded: picture, at: .now)) }
+            await eventually("all of them") { seen.pictures.count == 6 }
+            #expect(seen.pictures.all.map(\.barCode) == [0, 1, 2, 3, 4, 5])
+            await pipeline.stop()
+        }
+
+        @Test("Where encoded pictures are pushed faster than they are taken, all go up to the next keyframe")
+        func encodedOverflow() async throws {
+            let pictures = try await encoded(.vp8, 12)
+            try #require(pictures.count == 12)
+            let seen = Seen()
+            let gate = Gate()
+            let graph = watching(.bypass(width: 320, height: 240, codec: .vp8))
+            var bindings = seen.bindings(of: graph)
+            bindings.frames["view"] = { [pictures = seen.pictures] frame in
+                pictures.append(Seen.Picture(frame))
+                gate.wait()
+            }
+            let pipeline = try MediaPipeline(graph, bindings: bindings)
+            try await pipeline.start()
+            let input = try #require(pipeline.frameInput("bypass"))
+            var taken = 0
+            for round in 0..<40 {
+                if input.push(encoded: pictures[round == 0 ? 0 : 1 + round % 11], at: .now) { taken += 1 }
+            }
+            #expect(taken < 40 && input.statistics.waiting <= 15)
+            #expect(seen.events.all.contains { if case .keyframeNeeded("bypass") = $0 { true } else { false } })
+            gate.open()
+            await eventually("the queue to empty") { input.statistics.waiting == 0 }
+            #expect(!input.push(encoded: pictures[1], at: .now), "nothing passes before a keyframe")
+            #expect(input.push(encoded: pictures[0], at: .now))
+            #expect(input.push(encoded: pictures[1], at: .now))
+            await eventually("the pictures after it") { seen.pictures.all.last?.barCode == 1 }
+            #expect(input.statistics.dropped == input.statistics.pushed - taken - 2)
+            await pipeline.stop()
+        }
+    }
+}

@@ -1,0 +1,112 @@
+import MediaGraph
+import Testing
+
+@testable import MediaNodes
+
+extension MediaNodesTests {
+    /// Files with sound alone and pictures alone, and the test pattern's flash.
+    @Suite struct FileNodeTests {
+        /// A WAV file of so many tenths of a second of a square wave.
+        private func wav(tenths: Int) -> [UInt8] {
+            let samples = 800 * tenths
+            func little(_ value: Int, _ count: Int) -> [UInt8] { (0..<count).map { UInt8(value >> ($0 * 8) & 0xff) } }
+            var bytes: [UInt8] = Array("RIFF".utf8) + little(36 + samples * 2, 4) + Array("WAVEfmt ".utf8)
+            bytes += little(16, 4) + little(1, 2) + little(1, 2) + little(8000, 4) + little(16000, 4)
+            bytes += little(2, 2) + little(16, 2) + Array("data".utf8) + little(samples * 2, 4)
+            for index in 0..<samples { bytes += little(index / 10 % 2 == 0 ? 9000 : 0xffff - 9000, 2) }
+            return bytes
+        }
+
+        private func hearing(_ path: String, loop: Bool) -> MediaGraph {
+            MediaGraph(
+                nodes: [.file(path: path, loop: loop), .sound("ear")],
+                links: [
+                    Link(from: PortReference(node: "file", port: "audio"), to: PortReference(node: "ear", port: "in"))
+                ])
+        }
+
+        @Test("A file of sound alone is played, in real time, to its end")
+        func soundAlone() async throws {
+            let folder = TemporaryFolder()
+            let path = folder.path + "/sound.wav"
+            writeFile(wav(tenths: 10), to: path)
+            let seen = Seen()
+            let pipeline = try MediaPipeline(hearing(path, loop: false), seen: seen)
+            let start = ContinuousClock.now
+            try await pipeline.start()
+            await eventually("the end") { seen.events.all.contains { if case .ended = $0 { true } else { false } } }
+            let seconds = seen.sound.all.map(\.seconds).reduce(0, +)
+            #expect(abs(seconds - 1) < 0.05)
+            #expect(ContinuousClock.now - start > .milliseconds(800))
+            await pipeline.stop()
+        }
+
+        @Test("Sound alone is played again and again without a gap")
+        func soundLoop() async throws {
+            let folder = TemporaryFolder()
+            let path = folder.path + "/sound.wav"
+            writeFile(wav(tenths: 2), to: path)
+            let seen = Seen()
+            let pipeline = try MediaPipeline(hearing(path, loop: true), seen: seen)
+            try await pipeline.start()
+            await eventually("five rounds") { seen.sound.all.map(\.seconds).reduce(0, +) > 1 }
+            await pipeline.stop()
+            let chunks = seen.sound.all
+            for (first, second) in zip(chunks, chunks.dropFirst()) {
+                #expect(abs(second.captureTime.seconds(since: first.captureTime) - first.seconds) < 0.002)
+            }
+            #expect(seen.failures.isEmpty)
+        }
+
+        @Test("Of a file with both, what nobody takes is not decoded")
+        func oneOfBoth() async throws {
+            let seen = Seen()
+            let pipeline = try MediaPipeline(hearing(clip, loop: true), seen: seen)
+            #expect(pipeline.plan.nodes[0].elements.contains { $0.properties["caps"] == "audio/x-raw(ANY)" })
+            try await pipeline.start()
+            await eventually("sound") { seen.sound.count > 20 }
+            await pipeline.stop()
+            #expect(seen.failures.isEmpty)
+        }
+
+        @Test("A file without the pictures or of no media at all is refused by the plan")
+        func noPictures() async throws {
+            let folder = TemporaryFolder()
+            let path = folder.path + "/sound.wav"
+            writeFile(wav(tenths: 1), to: path)
+            let graph = MediaGraph {
+                Chain {
+                    Node.file(path: path)
+                    Node.frames("view")
+                }
+            }
+            #expect(
+                (#expect(throws: MediaError.self) {
+                    try Planner(NodeRegistry.builtIn, SystemEnvironment()).plan(graph)
+                })?.code == "file.no-video")
+        }
+
+        @Test("Picture and sound of the test pattern flash and beep within a frame, and the bar code stays readable")
+        func flash() async throws {
+            let seen = Seen()
+            let graph = MediaGraph(
+                nodes: [.testPattern(width: 320, height: 240, framesPerSecond: 50), .frames("view"), .sound("ear")],
+                links: [
+                    Link(
+                        from: PortReference(node: "test-pattern", port: "video"),
+                        to: PortReference(node: "view", port: "in")),
+                    Link(
+                        from: PortReference(node: "test-pattern", port: "audio"),
+                        to: PortReference(node: "ear", port: "in")),
+                ])
+            let pipeline = try MediaPipeline(graph, seen: seen)
+            try await pipeline.start()
+            await eventually("two flashes with their beeps") { seen.distances.count >= 2 }
+            await pipeline.stop()
+            #expect(seen.distances.allSatisfy { abs($0) < 20 }, "\(seen.distances)")
+            #expect(seen.pictures.all.allSatisfy { $0.barCode != nil })
+            let numbers = seen.pictures.all.compactMap(\.barCode)
+            #expect(zip(numbers, numbers.dropFirst()).allSatisfy { $0 < $1 })
+        }
+    }
+}

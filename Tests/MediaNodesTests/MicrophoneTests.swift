@@ -1,0 +1,84 @@
+import Glibc
+import MediaGraph
+import TestFixtures
+import Testing
+
+@testable import MediaNodes
+
+extension MediaNodesTests {
+    /// Microphones of PulseAudio; see ../fixtures/sound_server.py.
+    @Suite struct MicrophoneTests {
+        private func listening(_ settings: [String: SettingValue] = [:]) -> MediaGraph {
+            MediaGraph {
+                Chain {
+                    Node("microphone", settings: settings)
+                    Node.sound("ear")
+                }
+            }
+        }
+
+        /// The test pattern's tone, played to the default speaker.
+        private var playing: MediaGraph {
+            MediaGraph(
+                nodes: [.testPattern(width: 64, height: 64, framesPerSecond: 5), .speaker(), .null()],
+                links: [
+                    Link(
+                        from: PortReference(node: "test-pattern", port: "audio"),
+                        to: PortReference(node: "speaker", port: "in")),
+                    Link(
+                        from: PortReference(node: "test-pattern", port: "video"),
+                        to: PortReference(node: "null", port: "in")),
+                ])
+        }
+
+        @Test(
+            "What is played into a null sink is heard from its monitor, 10 ms at a time",
+            arguments: [
+                [:], ["system": "pulse"], ["device": "speaker.monitor"],
+            ] as [[String: SettingValue]])
+        func monitor(_ settings: [String: SettingValue]) async throws {
+            let fixture = try Fixture.soundServer()
+            let environment = EnvironmentOverride(fixture.answer.environment.mapValues { $0 })
+            defer { withExtendedLifetime(environment) {} }
+            let seen = Seen()
+            let player = try MediaPipeline(playing)
+            let listener = try MediaPipeline(listening(settings), seen: seen)
+            #expect(listener.plan.nodes[0].elements[0].factory == "pulsesrc")
+            try await player.start()
+            try await listener.start()
+            await eventually("two beeps") { seen.beeps.count >= 2 }
+            await listener.stop()
+            await player.stop()
+            #expect(
+                seen.sound.all.allSatisfy { abs($0.seconds - 0.01) < 0.001 }, "\(Set(seen.sound.all.map(\.seconds)))")
+            #expect(seen.beeps.count >= 2, "\(seen.sound.count) \(seen.sound.all.map(\.level).max() ?? 0)")
+            #expect(seen.failures.isEmpty)
+        }
+
+        @Test("A microphone that is not there is named before anything runs")
+        func absent() async throws {
+            let fixture = try Fixture.soundServer()
+            let environment = EnvironmentOverride(fixture.answer.environment.mapValues { $0 })
+            defer { withExtendedLifetime(environment) {} }
+            for system in ["auto", "pulse", "alsa"] {
+                let error = await failure(of: listening(["device": "nothing", "system": .text(system)]))
+                #expect(error?.code == "microphone.absent", "\(system)")
+                #expect(error?.message.contains("nothing") == true)
+            }
+        }
+
+        @Test("A sound server that ends while somebody listens is an error that names the microphone")
+        func lost() async throws {
+            let fixture = try Fixture.soundServer()
+            let environment = EnvironmentOverride(fixture.answer.environment.mapValues { $0 })
+            defer { withExtendedLifetime(environment) {} }
+            let seen = Seen()
+            let listener = try MediaPipeline(listening(["device": "speaker.monitor"]), seen: seen)
+            try await listener.start()
+            kill(fixture.answer.process, SIGKILL)
+            await eventually("the loss") { !seen.failures.isEmpty }
+            #expect(seen.failures.first?.code == "microphone.lost")
+            await listener.stop()
+        }
+    }
+}

@@ -1,0 +1,73 @@
+import MediaGraph
+import TestFixtures
+import Testing
+
+@testable import MediaNodes
+
+extension MediaNodesTests {
+    /// PipeWire; see ../fixtures/pipewire_server.py. Each test has a process of its own: pipewiresrc holds on to its first
+    /// server for the length of a process that has once waited for a node in vain.
+    @Suite struct PipeWireTests {
+        @Test("A node of PipeWire is captured by number and by name; one that does not exist is an error in time")
+        func screen() async {
+            await #expect(processExitsWith: .success) { try await PipeWireRuns.screen() }
+        }
+
+        @Test("PipeWire's own microphone is read; one that does not exist is an error in time")
+        func microphone() async {
+            await #expect(processExitsWith: .success) { try await PipeWireRuns.microphone() }
+        }
+    }
+}
+
+private enum PipeWireRuns {
+    static func screen() async throws {
+        let fixture = try Fixture.pipeWireServer()
+        let environment = EnvironmentOverride(fixture.answer.environment.mapValues { $0 })
+        defer { withExtendedLifetime(environment) {} }
+        let node = fixture.answer.screen
+        for (name, width) in [("\(node.id)", nil), (node.name, 100)] as [(String, Int?)] {
+            var settings: [String: SettingValue] = ["pipewire-node": .text(name)]
+            if let width {
+                settings["x"] = 20
+                settings["width"] = .integer(width)
+            }
+            let seen = Seen()
+            let pipeline = try MediaPipeline(watchingScreen(settings), seen: seen)
+            try await pipeline.start()
+            await eventually("pictures") { seen.pictures.count > 20 }
+            await pipeline.stop()
+            #expect(seen.pictures.all.allSatisfy { $0.width == width ?? 320 && $0.height == 240 })
+            #expect(seen.failures.isEmpty)
+        }
+        let start = ContinuousClock.now
+        #expect(await failure(of: watchingScreen(["pipewire-node": "9999"]))?.code == "screen.unavailable")
+        #expect(ContinuousClock.now - start < .seconds(5))
+    }
+
+    static func microphone() async throws {
+        let fixture = try Fixture.pipeWireServer()
+        let environment = EnvironmentOverride(fixture.answer.environment.mapValues { $0 })
+        defer { withExtendedLifetime(environment) {} }
+        func listening(_ settings: [String: SettingValue]) -> MediaGraph {
+            MediaGraph {
+                Chain {
+                    Node("microphone", settings: settings.merging(["system": "pipewire"]) { $1 })
+                    Node.sound("ear")
+                }
+            }
+        }
+        let seen = Seen()
+        let listener = try MediaPipeline(listening([:]), seen: seen)
+        try await listener.start()
+        await eventually("sound") { seen.sound.count > 20 }
+        await listener.stop()
+        // Times are those at which each piece began, without a gap.
+        for (first, second) in zip(seen.sound.all, seen.sound.all.dropFirst()).dropFirst(5) {
+            #expect(abs(second.captureTime.seconds(since: first.captureTime) - first.seconds) < 0.02)
+        }
+        let start = ContinuousClock.now
+        #expect(await failure(of: listening(["device": "nothing"]))?.code == "microphone.absent")
+        #expect(ContinuousClock.now - start < .seconds(5))
+    }
+}

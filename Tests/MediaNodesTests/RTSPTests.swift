@@ -1,0 +1,134 @@
+import MediaGraph
+import TestFixtures
+import Testing
+
+@testable import MediaNodes
+
+extension MediaNodesTests {
+    /// Network cameras; see ../fixtures/rtsp_server.py.
+    @Suite struct RTSPTests {
+        private func plan(_ url: String, _ settings: [String: SettingValue] = [:]) throws -> GraphPlan {
+            let graph = MediaGraph(
+                nodes: [
+                    Node("rtsp", settings: settings.merging(["url": .text(url)]) { $1 }), .null("video"),
+                    .null("audio"),
+                ],
+                links: [
+                    Link(
+                        from: PortReference(node: "rtsp", port: "video"), to: PortReference(node: "video", port: "in")),
+                    Link(
+                        from: PortReference(node: "rtsp", port: "audio"), to: PortReference(node: "audio", port: "in")),
+                ])
+            return try Planner(NodeRegistry.builtIn, SystemEnvironment()).plan(graph)
+        }
+
+        private func watching(_ url: String, video: Bool = true, audio: Bool = true) -> MediaGraph {
+            var graph = MediaGraph(nodes: [.rtsp(url: url)], links: [])
+            if video {
+                graph.nodes.append(.frames("view"))
+                graph.links.append(
+                    Link(from: PortReference(node: "rtsp", port: "video"), to: PortReference(node: "view", port: "in")))
+            }
+            if audio {
+                graph.nodes.append(.sound("ear"))
+                graph.links.append(
+                    Link(from: PortReference(node: "rtsp", port: "audio"), to: PortReference(node: "ear", port: "in")))
+            }
+            return graph
+        }
+
+        @Test("The plan knows the codecs before anything runs, and decodes nothing in the node")
+        func plan() throws {
+            let server = try Fixture.rtspServer()
+            let node = try #require(try plan(server.answer.url + "/h264-aac").node("rtsp"))
+            #expect(node.formats["video"]?.encoding == "h264" && node.formats["audio"]?.encoding == "aac")
+            #expect(node.formats["video"]?.framesPerSecond == 15)
+            #expect(!node.elements.contains { $0.factory.contains("dec") })
+            let other = try #require(try plan(server.answer.url + "/mjpeg-pcma").node("rtsp"))
+            #expect(other.formats["video"]?.encoding == "mjpeg" && other.formats["audio"]?.encoding == "pcma")
+        }
+
+        @Test(
+            "Pictures and sound of every codec come, and flash and beep together",
+            arguments: [
+                "/h264-opus", "/h264-aac", "/vp8-opus", "/h265-aac", "/mjpeg-pcma", "/h264-pcmu",
+            ])
+        func codecs(_ mount: String) async throws {
+            let server = try Fixture.rtspServer()
+            let seen = Seen()
+            let pipeline = try MediaPipeline(watching(server.answer.url + mount), seen: seen)
+            try await pipeline.start()
+            await eventually(within: 15, "three flashes with their beeps") { seen.distances.count >= 3 }
+            await pipeline.stop()
+            let last = try #require(seen.distances.last)
+            // AAC brings 21 ms of its encoder's run-up, which RTP does not tell.
+            #expect(abs(last) < 40, "\(mount): \(seen.distances)")
+            #expect(seen.failures.isEmpty)
+            #expect(seen.pictures.all.allSatisfy { $0.width == 320 && $0.height == 240 })
+        }
+
+        @Test("A password stays out of the plan and lets the stream in")
+        func password() async throws {
+            let server = try Fixture.rtspServer("--user", "guard", "--password", "geheim")
+            let place = server.answer.url.dropFirst("rtsp://".count)
+            let url = "rtsp://guard:geheim@\(place)/h264"
+            let seen = Seen()
+            let pipeline = try MediaPipeline(watching(url, audio: false), seen: seen)
+            let node = try #require(pipeline.plan.node("rtsp"))
+            #expect(!"\(node.elements) \(node.notes) \(node.passedOver)".contains("geheim"))
+            try await pipeline.start()
+            await eventually("pictures") { seen.pictures.count > 3 }
+            await pipeline.stop()
+        }
+
+        @Test("What keeps a camera from being planned is said in words, before anything runs")
+        func failures() throws {
+            let server = try Fixture.rtspServer("--user", "guard", "--password", "geheim")
+            let url = server.answer.url
+            let place = url.dropFirst("rtsp://".count)
+            func code(_ url: String) -> String? { (#expect(throws: MediaError.self) { try plan(url) })?.code }
+            #expect(code("http://camera/") == "rtsp.bad-address")
+            #expect(code("rtsp://no-such-host.invalid/") == "rtsp.unreachable")
+            #expect(code("\(url)/h264-aac") == "rtsp.unauthorized")
+            #expect(code("rtsp://guard:falsch@\(place)/h264-aac") == "rtsp.unauthorized")
+            #expect(code("rtsp://guard:geheim@\(place)/nowhere") == "rtsp.not-found")
+            #expect(code("rtsp://guard:geheim@\(place)/h264") == "rtsp.no-stream")
+            server.end()
+            let refused = #expect(throws: MediaError.self) { try plan("rtsp://guard:geheim@\(place)/h264-aac") }
+            #expect(refused?.code == "rtsp.unreachable")
+            #expect(refused?.message.contains("geheim") == false)
+            #expect(refused?.message.contains(place) == true)
+        }
+
+        @Test("A camera that goes away while it is watched is an error that names it")
+        func lost() async throws {
+            let server = try Fixture.rtspServer()
+            let seen = Seen()
+            let pipeline = try MediaPipeline(watching(server.answer.url + "/vp8", audio: false), seen: seen)
+            try await pipeline.start()
+            await eventually("pictures") { seen.pictures.count > 3 }
+            server.end()
+            await eventually("the loss") { !seen.failures.isEmpty }
+            #expect(seen.failures.first?.code == "rtsp.lost")
+            #expect(seen.failures.first?.message.contains(server.answer.url) == true)
+            await pipeline.stop()
+        }
+
+        @Test("Sound alone, and pictures over UDP, come too")
+        func soundAndUDP() async throws {
+            let server = try Fixture.rtspServer()
+            let seen = Seen()
+            var graph = watching(server.answer.url + "/vp8", audio: false)
+            graph.nodes[0].settings["transport"] = "udp"
+            graph.nodes.append(.rtsp("other", url: server.answer.url + "/opus"))
+            graph.nodes.append(.sound("ear"))
+            graph.links.append(
+                Link(from: PortReference(node: "other", port: "audio"), to: PortReference(node: "ear", port: "in")))
+            let pipeline = try MediaPipeline(graph, seen: seen)
+            try await pipeline.start()
+            await eventually("both") { seen.pictures.count > 5 && seen.sound.count > 5 }
+            await pipeline.stop()
+            #expect(seen.failures.isEmpty)
+        }
+    }
+}
