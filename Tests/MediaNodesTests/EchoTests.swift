@@ -1,6 +1,8 @@
+import Dispatch
 import Glibc
 import GStreamerKit
 import MediaGraph
+import TestFixtures
 import Testing
 
 @testable import MediaNodes
@@ -210,6 +212,68 @@ extension MediaNodesTests {
                 let gone = Speech.level(conversation.echo, 3..<7) - Speech.level(samples, 3..<7)
                 #expect(gone >= 20, "\(gone) dB are gone")
             }
+        }
+
+        @Test(
+            "What a loudspeaker plays is taken out of what a microphone hears, through a sound server and a room of 40 ms"
+        )
+        func soundServer() async throws {
+            let server = try Fixture.soundServer("--microphone")
+            let environment = EnvironmentOverride(server.answer.environment.mapValues { $0 })
+            defer { withExtendedLifetime(environment) {} }
+            let conversation = try Conversation(echoAfter: 0.04)
+            let folder = TemporaryFolder()
+            let path = folder.path + "/talk.wav"
+            writeFile(Speech.wave(left: conversation.far, right: conversation.near), to: path)
+            let talk = Node("test-halves", name: "talk", settings: ["path": .text(path)])
+            // The room: what is played comes back at -6 dB after 40 ms, and the near end speaks.
+            let room = MediaGraph {
+                Chain {
+                    Node.microphone("walls", device: "speaker.monitor")
+                    Node.volume(volume: 0.5)
+                    Node.element("identity", name: "distance", ["ts-offset": 40_000_000])
+                    Node.audioMixer("air")
+                    Node.element("pulsesink", ["device": "microphone", "buffer-time": 40_000, "latency-time": 10_000])
+                }
+                Chain { talk }
+                Chain(from: "talk", port: "right") { Join("air") }
+                Chain(from: "talk", port: "left") { Node.null() }
+            }
+            let caller = MediaGraph {
+                Chain { talk }
+                Chain(from: "talk", port: "left") { Join("echo", port: "played") }
+                Chain {
+                    Node.microphone()
+                    Tee { Node.sound("raw") }
+                    Node.echoCancel("echo")
+                    Node.sound("ear")
+                }
+                Chain(from: "echo", port: "played-out") { Node.speaker() }
+                Chain(from: "talk", port: "right") { Node.null() }
+            }
+            let registry = NodeRegistry.builtIn.adding([HalvesNode.self])
+            let surroundings = try Watched(room, registry: registry)
+            let watched = try Watched(caller, registry: registry)
+            try await surroundings.pipeline.start()
+            try await watched.pipeline.start()
+            let start = MediaTime(nanoseconds: UInt64(DispatchTime.now().uptimeNanoseconds))
+            func level(_ node: String, _ seconds: ClosedRange<Double>) -> Double {
+                let samples = Self.mono(
+                    watched.sound(node).filter { seconds.contains($0.captureTime.seconds(since: start)) })
+                return Speech.level(samples, 0..<Double(samples.count) / 48_000)
+            }
+            await eventually(within: 30, "the conversation to end") {
+                watched.sound().last.map { $0.captureTime.seconds(since: start) > 15.6 } == true
+            }
+            await watched.pipeline.stop()
+            await surroundings.pipeline.stop()
+            #expect(watched.failure == nil)
+            #expect(surroundings.failure == nil)
+            let gone = level("raw", 3...6.5) - level("ear", 3...6.5)
+            let kept = level("ear", 13...15.4) - level("raw", 13...15.4)
+            #expect(level("raw", 3...6.5) > 40, "the echo is heard")
+            #expect(gone >= 20, "\(gone) dB are gone")
+            #expect(abs(kept) <= 3, "the near end is \(kept) dB from what it was")
         }
 
         @Test("The delay of an echo is found in noise, and none is found where there is no echo")

@@ -52,6 +52,27 @@ extension MediaNodesTests {
             #expect(counts?.frames == counts?.copies && counts?.frames ?? 0 >= 28)
         }
 
+        @Test("Pictures of a file are changed without a copy: its decoder keeps none of those that it gives")
+        func decodedPictures() async throws {
+            let graph = chain(.file("clip", path: clip), .frameFunction("blend"), .frames("view"))
+            let watched = try Watched(graph) { bindings in
+                bindings.frameFunctions["blend"] = { frame in
+                    let (width, height) = (frame.width, frame.height)
+                    frame.withPlane(.luma) { luma, stride in
+                        BarCode.draw(7, into: &luma, stride: stride, width: width, height: height)
+                    }
+                }
+            }
+            try await watched.pipeline.start()
+            await eventually("pictures") { watched.pictures().count > 40 }
+            await watched.pipeline.stop()
+            #expect(watched.pictures().allSatisfy { $0.number == 7 })
+            #expect(watched.pipeline.plan.node("blend")?.copiesPerFrame == 0)
+            // Somebody may still look at the very first.
+            let counts = watched.pipeline.statistics.frameFunctions["blend"]
+            #expect(counts?.copies ?? 40 <= 1, "\(counts?.copies ?? -1) copies of \(counts?.frames ?? -1) pictures")
+        }
+
         @Test("All three planes can be written, each with its own rows")
         func planes() async throws {
             let sizes = Mutex<[Int]>([])
