@@ -84,6 +84,32 @@ private enum Repeated {
         await pipeline.stop()
     }
 
+    /// Two recordings of a few frames, with a keyframe for which the encoder is started anew.
+    static func recording() async throws {
+        let folder = TemporaryFolder()
+        let pipeline = try MediaPipeline(
+            MediaGraph {
+                Node.testPattern("pattern", width: 160, height: 120, framesPerSecond: 120)
+                Node.recorder("matroska", path: "\(folder.path)/a.mkv")
+                Node.recorder("hls", path: "\(folder.path)/a.m3u8")
+                Chain(from: "pattern", port: "video") {
+                    Node.av1Encoder("encoder")
+                    Join("matroska", port: "video")
+                }
+                Chain(from: "pattern", port: "video") { Join("hls", port: "video") }
+                Chain(from: "pattern", port: "audio") { Join("hls", port: "audio") }
+            })
+        try await pipeline.start()
+        pipeline.requestKeyframe("encoder")
+        let deadline = ContinuousClock.now + .seconds(10)
+        func frames() -> Int { pipeline.statistics.recorders.values.map(\.frames).min() ?? 0 }
+        while frames() < 10, ContinuousClock.now < deadline {
+            try await Task.sleep(for: .milliseconds(3))
+        }
+        demand(frames() >= 10, "nothing was recorded")
+        await pipeline.stop()
+    }
+
     static func failure() async throws {
         // The file goes between planning and starting.
         let folder = TemporaryFolder()
@@ -137,6 +163,15 @@ extension MediaNodesTests {
             // One raw frame kept in each round would be 138 MB.
             let result = await #expect(processExitsWith: .success, observing: [\.standardErrorContent]) {
                 try await Repeated.judge(rounds: 100, kilobytes: 60_000) { try await Repeated.file() }
+            }
+            Repeated.show(result)
+        }
+
+        @Test("A hundred recordings leave no thread, no descriptor and no memory behind")
+        func recordings() async {
+            // One encoder of AV1 kept in each round would be more than 200 MB.
+            let result = await #expect(processExitsWith: .success, observing: [\.standardErrorContent]) {
+                try await Repeated.judge(rounds: 100, kilobytes: 60_000) { try await Repeated.recording() }
             }
             Repeated.show(result)
         }

@@ -63,6 +63,43 @@ extension TemporaryFolder {
         #expect(try run.tool.finish(seconds: 20).status == 0)
     }
 
+    @Test func `a process that is killed leaves recordings that can be played`() throws {
+        let graph = """
+            chains:
+              - - {node: test-pattern, name: pattern, width: 320, height: 240, fps: 30}
+                - tee: [{node: recorder, name: mkv, path: a.mkv}]
+                - tee: [{node: recorder, name: mp4, path: a.mp4}]
+                - {node: recorder, name: webm, path: a.webm}
+              - - {from: pattern.audio}
+                - tee: [{to: mkv.audio}]
+                - tee: [{to: mp4.audio}]
+                - {to: webm.audio}
+            """
+        let run = try Run(graph)
+        let names = ["a.mkv", "a.mp4", "a.webm"]
+        func kilobytes(_ name: String) -> Int {
+            let attributes = try? FileManager.default.attributesOfItem(atPath: run.folder.file(name))
+            return (attributes?[.size] as? Int ?? 0) / 1000
+        }
+        // Three seconds and more, at 64 kbit/s of sound and about 100 of pictures.
+        let deadline = ContinuousClock.now + .seconds(30)
+        while names.contains(where: { kilobytes($0) < 60 }), ContinuousClock.now < deadline { usleep(20_000) }
+        kill(run.tool.process.processIdentifier, SIGKILL)
+        _ = try run.tool.finish(seconds: 20)
+        for name in names {
+            let reading = """
+                chains:
+                  - - {node: file, name: recording, path: \(name), loop: false}
+                    - {node: snapshot, path: \(name).png, frame: 60}
+                  - [{from: recording.audio}, {node: "null", name: heard}]
+                """
+            try run.folder.write(reading, to: "reading.yaml")
+            let result = try run.command("run", "reading.yaml")
+            #expect(result.status == 0, "\(name): \(result.error)")
+            #expect(FileManager.default.fileExists(atPath: run.folder.file("\(name).png")), "\(name)")
+        }
+    }
+
     @Test func `what fails ends the run with its code`() throws {
         let graph = """
             chains:
