@@ -67,6 +67,24 @@ extension MediaNodesTests {
             }
         }
 
+        @Test("A pause that is longer than a device may be silent is not taken for its loss")
+        func pause() async throws {
+            let fixture = try Fixture.soundServer()
+            let environment = EnvironmentOverride(fixture.answer.environment.mapValues { $0 })
+            defer { withExtendedLifetime(environment) {} }
+            let seen = Seen()
+            let listener = try MediaPipeline(listening(["device": ""]), seen: seen)
+            try await listener.start()
+            await listener.pause()
+            // The pause itself is what is tried: it is longer than the 1.5 s after which a microphone counts as lost.
+            try await Task.sleep(for: .seconds(2.5))
+            await listener.resume()
+            let before = seen.sound.count
+            await eventually("sound again") { seen.sound.count > before + 20 }
+            #expect(seen.failures.isEmpty)
+            await listener.stop()
+        }
+
         @Test("A sound server that ends while somebody listens is an error that names the microphone")
         func lost() async throws {
             let fixture = try Fixture.soundServer()

@@ -120,6 +120,9 @@ package final class Pipeline: @unchecked Sendable {
         return isFirst ? StateChange(gst_element_set_state(pointer, GST_STATE_PAUSED)) : .done
     }
 
+    /// Whether the pipeline stands still because it was told to.
+    package var isPaused: Bool { pausedAt.withLock { $0 != nil } }
+
     /// Goes on after a pause. Does nothing when there was none. Not from a streaming thread.
     @discardableResult
     package func resume() -> StateChange {

@@ -24,7 +24,9 @@ final class CameraNode: NodeType, RunningNode {
 
     static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
         try request.environment.require("v4l2src")
-        let choice = try request.environment.cameraChoice(request.text("device"))
+        // An empty name is that of a variable that nobody has set.
+        let device = request.text("device")
+        let choice = try request.environment.cameraChoice(device.isEmpty ? "auto" : device)
         let wish = CameraWish(request)
         guard let mode = CameraMode.best(of: choice.camera.formats, wish) else {
             throw noMode(choice.camera, wish)
@@ -129,7 +131,7 @@ final class CameraNode: NodeType, RunningNode {
         let reporter = instance.reporter
         let name = instance.name
         let watchdog = Watchdog(
-            limit: silenceLimit, patience: patience, control: instance.control,
+            limit: silenceLimit, patience: patience, control: instance.control, pipeline: instance.pipeline,
             isThere: { DeviceProbe.openingProblem(of: device) == nil },
             onSilence: { reporter.fail(lost(device), name) })
         instance.element("source").source.onBuffer { _ in

@@ -25,7 +25,7 @@ final class MicrophoneNode: NodeType, RunningNode {
     static let kind = NodeKind.microphone
 
     static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
-        let device = request.text("device")
+        let device = name(request.text("device"))
         let choice = try chooseSystem(request, device)
         try request.environment.require(choice.factory)
         try request.environment.checkMicrophone(device == "auto" ? nil : device, of: choice.system)
@@ -42,6 +42,9 @@ final class MicrophoneNode: NodeType, RunningNode {
         plan.latency = choice.system == .pipewire ? pipeWirePiece : piece
         return plan
     }
+
+    /// An empty name is that of a variable that nobody has set.
+    private static func name(_ device: String) -> String { device.isEmpty ? "auto" : device }
 
     private static func chooseSystem(
         _ request: NodeRequest, _ device: String
@@ -92,10 +95,10 @@ final class MicrophoneNode: NodeType, RunningNode {
     }
 
     static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {
-        let device = instance.setting("device")?.text ?? "auto"
+        let device = name(instance.setting("device")?.text ?? "")
         let reporter = instance.reporter
         let name = instance.name
-        let watchdog = Watchdog(limit: silenceLimit, control: instance.control) {
+        let watchdog = Watchdog(limit: silenceLimit, control: instance.control, pipeline: instance.pipeline) {
             reporter.fail(lost(device), name)
         }
         let isStampedAtItsEnd = instance.plan.element("source")?.factory == "pipewiresrc"

@@ -89,7 +89,7 @@ final class RTSPNode: NodeType, RunningNode {
         if let password = address.password { source.set("user-pw", .text(password)) }
         let reporter = instance.reporter
         let name = instance.name
-        let watchdog = Watchdog(limit: silenceLimit, control: instance.control) {
+        let watchdog = Watchdog(limit: silenceLimit, control: instance.control, pipeline: instance.pipeline) {
             reporter.fail(RTSPFailure.lost(address.url, "it fell silent"), name)
         }
         let isFinishing = Flag()

@@ -120,7 +120,7 @@ final class ScreenNode: NodeType, RunningNode {
         let control = instance.control
         let display = source.properties["display-name"]?.text
         let what = display.map { "The X display \($0)" } ?? "PipeWire"
-        let watchdog = Watchdog(limit: silenceLimit, control: control) {
+        let watchdog = Watchdog(limit: silenceLimit, control: control, pipeline: instance.pipeline) {
             reporter.fail(ScreenFailure.lost(what, "nothing came for \(Int(silenceLimit)) s"), name)
         }
         var errors: UInt?

@@ -1,4 +1,5 @@
 import Dispatch
+import GStreamerKit
 import Synchronization
 
 /// Notices that a device which was giving media has gone quiet: some drivers never say that they were unplugged.
@@ -19,18 +20,21 @@ final class Watchdog: Sendable {
     private let limit: Int
     private let patience: Int
     private let control: DispatchQueue
+    private let pipeline: WeakPipeline?
     private let isThere: @Sendable () -> Bool
     private let onSilence: @Sendable () -> Void
 
     /// `onSilence` is called once, on `control`, when nothing has come for `limit` seconds after something had; while
-    /// `isThere` says that the device still answers, only after `patience` seconds. `isThere` is called on `control`.
+    /// `isThere` says that the device still answers, only after `patience` seconds. `isThere` is called on `control`. While
+    /// `pipeline` is paused nothing is expected.
     init(
-        limit: Double, patience: Double? = nil, control: DispatchQueue,
+        limit: Double, patience: Double? = nil, control: DispatchQueue, pipeline: Pipeline? = nil,
         isThere: @escaping @Sendable () -> Bool = { false }, onSilence: @escaping @Sendable () -> Void
     ) {
         self.limit = Int(limit / Self.interval)
         self.patience = Int((patience ?? limit) / Self.interval)
         self.control = control
+        self.pipeline = pipeline.map(WeakPipeline.init)
         self.isThere = isThere
         self.onSilence = onSilence
     }
@@ -58,6 +62,10 @@ final class Watchdog: Sendable {
             return (state.isStopped, state.looks)
         }
         if isStopped { return }
+        if pipeline?.pipeline?.isPaused == true {
+            state.withLock { $0.looks = 0 }
+            return checkLater()
+        }
         if looks >= patience || (looks >= limit && !isThere()) {
             stop()
             onSilence()
