@@ -1,0 +1,54 @@
+import Foundation
+import GraphFile
+import MediaGraph
+import Testing
+
+@Suite struct DrawingTests {
+    @Test func `drawings show no password, secret or token`() {
+        let graph = MediaGraph {
+            Chain {
+                Node("camera", settings: ["device": "rtsp://me:pa:ss@w@host/stream", "token": "hush1"])
+                Node("publish", settings: ["service-secret": "hush2", "room": "demo"])
+            }
+        }
+        let drawing = GraphDrawing(graph, title: "A title", catalogue: TestKinds())
+        for text in [drawing.text, drawing.dot] {
+            #expect(!text.contains("hush") && !text.contains("pa:ss"), "\(text)")
+            #expect(text.contains("rtsp://me:...@host/stream"))
+            #expect(text.contains("room demo"))
+        }
+    }
+
+    @Test func `a node with several inputs follows what feeds the first of them, the others join it by name`() {
+        let graph = MediaGraph {
+            Chain {
+                Node("camera")
+                Node("h264-encoder")
+                Node("publish")
+            }
+            Chain {
+                Node("microphone")
+                Node("opus-encoder")
+                Join("publish", port: "audio")
+            }
+        }
+        let text = GraphDrawing(graph, catalogue: TestKinds()).text
+        #expect(text.contains("│ opus-encoder │") && text.contains("╰─▶ publish.audio"))
+        #expect(text.components(separatedBy: "│ publish ").count == 2)
+    }
+
+    @Test func `notes of a plan or of what was measured stand in place of what the contracts say`() {
+        let graph = MediaGraph {
+            Chain {
+                Node("camera")
+                Node("window")
+            }
+        }
+        var drawing = GraphDrawing(graph, catalogue: TestKinds())
+        drawing.linkNotes = [graph.settled(with: TestKinds()).links[0]: "I420 640x480"]
+        drawing.nodeNotes = ["window": ["30 frames/s, 2 ms"]]
+        for text in [drawing.text, drawing.dot] {
+            #expect(text.contains("I420 640x480") && text.contains("30 frames/s, 2 ms") && !text.contains("raw video"))
+        }
+    }
+}
