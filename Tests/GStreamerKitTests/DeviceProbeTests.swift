@@ -1,4 +1,5 @@
 import GStreamerKit
+import Glibc
 import Testing
 
 @Suite struct DeviceProbeTests {
@@ -14,6 +15,15 @@ import Testing
                 + "image/jpeg,width=320,height=180,framerate=30/1;video/x-h264,width=320,height=180,framerate=30/1")
         #expect(
             modes == ["YUY2 320x180 [15.0, 30.0, 60.0]", "MJPG 320x180 [30.0]", "H264 320x180 [30.0]"])
+    }
+
+    @Test("A device that this process itself has open is not taken by another")
+    func openHere() throws {
+        #expect(!DeviceProbe.isOpenHere("/dev/zero") && !DeviceProbe.isOpenHere("/dev/no-such-device"))
+        let descriptor = open("/dev/zero", O_RDONLY | O_CLOEXEC)
+        #expect(DeviceProbe.isOpenHere("/dev/zero") && !DeviceProbe.isTaken("/dev/zero"))
+        close(descriptor)
+        #expect(!DeviceProbe.isOpenHere("/dev/zero"))
     }
 
     @Test("Of a device that takes any size or rate the usual ones are listed, not the largest that it can name")

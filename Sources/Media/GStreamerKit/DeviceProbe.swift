@@ -104,8 +104,20 @@ package enum DeviceProbe {
         return nil
     }
 
+    /// Whether this process has a device open: a camera that it reads itself can be handed from node to node.
+    package static func isOpenHere(_ path: String) -> Bool {
+        guard let place = realpath(path, nil) else { return false }
+        defer { free(place) }
+        return entries(of: "/proc/self/fd").contains { number in
+            guard let open = realpath("/proc/self/fd/\(number)", nil) else { return false }
+            defer { free(open) }
+            return strcmp(open, place) == 0
+        }
+    }
+
     /// Whether another program reads a camera now: it can be opened by many, and read by one.
     package static func isTaken(_ path: String) -> Bool {
+        if isOpenHere(path) { return false }
         let descriptor = open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC)
         guard descriptor >= 0 else { return false }
         defer { close(descriptor) }
