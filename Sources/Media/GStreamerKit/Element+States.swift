@@ -59,6 +59,13 @@ extension Element {
         return ElementState(state) ?? .null
     }
 
+    /// Whether the element is on its way to another state, which its driver may hold up.
+    package var isChangingState: Bool {
+        var pending = GST_STATE_VOID_PENDING
+        gst_element_get_state(pointer, nil, &pending, 0)
+        return pending != GST_STATE_VOID_PENDING
+    }
+
     /// Waits until a change of state has come to its end, or the time is over: `pending` then.
     package func waitForState(milliseconds: Int) -> StateChange {
         StateChange(gst_element_get_state(pointer, nil, nil, UInt(max(0, milliseconds)) * 1_000_000))

@@ -43,6 +43,13 @@ package struct PassingBuffer: ~Copyable {
         return time == UInt.max ? nil : UInt64(time)
     }
 
+    /// Where the samples are: the same for two buffers that share them, so that a copy can be told. Nil for an empty
+    /// buffer.
+    package var memoryIdentity: UInt? {
+        guard gst_buffer_n_memory(current) > 0 else { return nil }
+        return gst_buffer_peek_memory(current, 0).map { UInt(bitPattern: $0) }
+    }
+
     package var byteCount: Int { Int(gst_buffer_get_size(current)) }
 
     /// Whether a decoder can start with this buffer.

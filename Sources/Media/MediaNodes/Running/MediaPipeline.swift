@@ -32,6 +32,9 @@ public final class MediaPipeline: Sendable {
     private let pipeline: Pipeline
     private let reporter: Reporter
     private let control: DispatchQueue
+    /// Where time is kept for what may block the control queue.
+    private let limits = DispatchQueue(label: "media.limits")
+    private let opening = Opening()
     let graph: RunningGraph
     private let editor: GraphEditor
     private let registry: NodeRegistry
@@ -139,40 +142,68 @@ public final class MediaPipeline: Sendable {
         } catch {
             return done(error)
         }
-        if !pipeline.play() {
+        opening.begin(orGivenUp: done)
+        armStartLimit()
+        let isPlaying = pipeline.play()
+        guard opening.end() else { return }
+        if !isPlaying {
             reporter.fail(
                 MediaError(
                     code: MediaError.Code.elementFailed, message: "The media pipeline refused to start."))
         }
         reporter.whenSettled(done)
-        control.asyncAfter(deadline: .now() + Self.startLimit) { [weak reporter, weak self] in
-            guard let reporter, let late = reporter.awaited.sorted().first else { return }
-            reporter.fail(
-                self?.graph.runningNode(late)?.stalled
-                    ?? MediaError(
-                        code: MediaError.Code.pipelineStalled,
-                        message: "\"\(late)\" gave no media within 8 s; check that the device or file can be read."),
-                late)
+    }
+
+    /// On a queue of its own: a driver that does not answer holds up the control queue.
+    private func armStartLimit() {
+        limits.asyncAfter(deadline: .now() + Self.startLimit) { [weak self] in
+            guard let self else { return }
+            if opening.isUnderWay {
+                opening.giveUp(Self.stuck(graph.memberOpening?.plan.name))
+            } else if let late = reporter.awaited.sorted().first {
+                reporter.fail(
+                    graph.runningNode(late)?.stalled
+                        ?? MediaError(
+                            code: MediaError.Code.pipelineStalled,
+                            message:
+                                "\"\(late)\" gave no media within 8 s; check that the device or file can be read."),
+                    late)
+            }
         }
+    }
+
+    private static func stuck(_ node: String?) -> MediaError {
+        let name = node.map { "\"\($0)\"" } ?? "A node"
+        return MediaError(
+            code: MediaError.Code.pipelineStalled,
+            message: "\(name) could not be opened within 8 s, because its driver or file system does not answer; plug "
+                + "the device in again, or check what the path leads to.",
+            node: node)
     }
 
     /// Stops everything: frames that are being encoded are still handed over, then all threads end.
     ///
-    /// May be called often. When it returns, no function of the bindings is called any more.
+    /// May be called often. When it returns, no function of the bindings is called any more; only where a device could
+    /// not be opened in time what runs of the pipeline ends later, as soon as the device's driver answers.
     public func stop() async {
         let wasRunning = phase.withLock { phase in
             defer { phase = .stopped }
             return phase == .running
         }
         await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
+            let isAnswered = Flag()
+            @Sendable func answer() {
+                reporter.close()
+                if !isAnswered.exchange(true) { continuation.resume() }
+            }
             // A second caller waits here until the first has stopped everything; an edit that is under way ends first.
             editor.end {
                 self.control.async {
                     if wasRunning { Self.halt(self.pipeline, self.nodes) }
-                    self.reporter.close()
-                    continuation.resume()
+                    answer()
                 }
             }
+            opening.whenGivenUp { _ in answer() }
         }
     }
 
@@ -254,7 +285,7 @@ public final class MediaPipeline: Sendable {
         }
         let planner = Planner(registry, SystemEnvironment())
         bound.add(bindings)
-        let bound = bound.bindings.only(for: graph).names
+        let bound = bound.bindings.only(for: graph, registry).names
         return try await editor.edit(seconds: seconds) { running throws(MediaError) in
             try planner.plan(graph, bound: bound, running: running)
         }

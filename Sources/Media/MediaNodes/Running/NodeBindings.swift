@@ -26,14 +26,18 @@ public struct NodeBindings: Sendable {
         frameFunctions.merge(more.frameFunctions) { $1 }
     }
 
-    /// The bindings of nodes that are in a graph.
-    func only(for graph: MediaGraph) -> NodeBindings {
-        let names = Set(graph.nodes.map(\.name))
+    /// The bindings that nodes of a graph call. A name may have had a node of another kind before: what was bound for
+    /// that is not among them.
+    func only(for graph: MediaGraph, _ registry: NodeRegistry) -> NodeBindings {
+        func kept<Function>(_ functions: [String: Function], _ binding: CodeBinding) -> [String: Function] {
+            let names = graph.nodes.filter { registry.kind(named: $0.kind)?.binding == binding }.map(\.name)
+            return functions.filter { names.contains($0.key) }
+        }
         var bindings = self
-        bindings.rtpOutputs = rtpOutputs.filter { names.contains($0.key) }
-        bindings.frames = frames.filter { names.contains($0.key) }
-        bindings.audio = audio.filter { names.contains($0.key) }
-        bindings.frameFunctions = frameFunctions.filter { names.contains($0.key) }
+        bindings.rtpOutputs = kept(rtpOutputs, .rtpOutput)
+        bindings.frames = kept(frames, .frames)
+        bindings.audio = kept(audio, .audio)
+        bindings.frameFunctions = kept(frameFunctions, .frameFunction)
         return bindings
     }
 

@@ -150,6 +150,12 @@ final class RunningGraph: Sendable {
         state.withLock { _ = $0.observers.removeValue(forKey: ObjectIdentifier(owner)) }
     }
 
+    /// The first member that is on its way from one state to the next: while the pipeline starts, the one that is being
+    /// opened.
+    var memberOpening: Member? {
+        membersInOrder.first { $0.instance.allElements.contains(where: \.isChangingState) }
+    }
+
     func connection(_ link: Link) -> Connection? { state.withLock { $0.connections[link] } }
 
     // MARK: Building

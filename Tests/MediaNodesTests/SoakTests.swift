@@ -1,0 +1,322 @@
+import Glibc
+import GStreamerKit
+import MediaGraph
+@testable import MediaNodes
+import Synchronization
+import Testing
+
+/// Numbers that look random and are the same for the same seed (SplitMix64).
+private struct Seeded: RandomNumberGenerator {
+    var state: UInt64
+
+    mutating func next() -> UInt64 {
+        state &+= 0x9E37_79B9_7F4A_7C15
+        var mixed = state
+        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
+        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
+        return mixed ^ (mixed >> 31)
+    }
+}
+
+/// Branches that come, change and go beside two that stay.
+private struct RandomBranches {
+    /// What a branch that comes may be; the number makes its names unique.
+    enum Shape: CaseIterable {
+        case frames
+        case scaled
+        case encoded
+        case decoded
+    }
+
+    struct Branch {
+        let number: Int
+        var shape: Shape
+        var width: Int
+    }
+
+    private static let most = 4
+
+    private var random: Seeded
+    private(set) var branches: [Branch] = []
+    private var last = 0
+
+    init(seed: UInt64) {
+        random = Seeded(state: seed)
+    }
+
+    /// Adds, removes or replaces one branch; says which in a word.
+    mutating func change() -> String {
+        let choices = branches.isEmpty ? 0...0 : branches.count == Self.most ? 1...2 : 0...2
+        switch Int.random(in: choices, using: &random) {
+        case 0:
+            last += 1
+            branches.append(Branch(number: last, shape: shape(), width: width()))
+            return "add \(last) \(branches.last?.shape ?? .frames)"
+        case 1:
+            let gone = branches.remove(at: Int.random(in: branches.indices, using: &random))
+            return "remove \(gone.number) \(gone.shape)"
+        default:
+            let index = Int.random(in: branches.indices, using: &random)
+            branches[index].shape = shape()
+            branches[index].width = width()
+            return "replace \(branches[index].number) by \(branches[index].shape)"
+        }
+    }
+
+    private mutating func shape() -> Shape { Shape.allCases.randomElement(using: &random) ?? .frames }
+    private mutating func width() -> Int { [80, 96, 128].randomElement(using: &random) ?? 80 }
+
+    /// The two that stay, and the branches of now.
+    var graph: MediaGraph {
+        branches.reduce(Self.staying) { graph, branch in
+            let name = "branch\(branch.number)"
+            return graph.adding {
+                switch branch.shape {
+                case .frames:
+                    Chain(from: "pattern") { Node.frames("\(name)-end") }
+                case .scaled:
+                    Chain(from: "pattern") {
+                        Node.scale("\(name)-scale", width: branch.width, height: 96)
+                        Node.frames("\(name)-end")
+                    }
+                case .encoded:
+                    Chain(from: "pattern") {
+                        Node.videoEncoder("\(name)-encoder", codec: .vp8)
+                        Node.rtpOutput("\(name)-end")
+                    }
+                case .decoded:
+                    // From the encoder that stays: encoded media, from a keyframe on.
+                    Chain(from: "encoder") {
+                        Node.videoDecoder("\(name)-decoder")
+                        Node.frames("\(name)-end")
+                    }
+                }
+            }
+        }
+    }
+
+    static let staying = MediaGraph {
+        Chain {
+            Node.testPattern("pattern", width: 160, height: 120, framesPerSecond: 30)
+            Tee { Node.frames("raw") }
+            Node.videoEncoder("encoder", codec: .vp8)
+            Node.videoDecoder("decoder")
+            Node.frames("decoded")
+        }
+    }
+
+    /// Functions for every branch that there may be.
+    var bindings: NodeBindings {
+        var bindings = NodeBindings()
+        for branch in branches {
+            switch branch.shape {
+            case .frames, .scaled, .decoded: bindings.frames["branch\(branch.number)-end"] = { _ in }
+            case .encoded: bindings.rtpOutputs["branch\(branch.number)-end"] = { _ in }
+            }
+        }
+        return bindings
+    }
+}
+
+extension MediaNodesTests {
+    @Suite struct SoakTests {
+        @Test("A thousand starts and stops leave no thread, no descriptor and no memory behind")
+        func starts() async {
+            // One raw frame of 160x120 kept in each round would be 28 MB, a kilobyte of anything 1 MB.
+            let result = await #expect(processExitsWith: .success, observing: [\.standardErrorContent]) {
+                let graph = MediaGraph {
+                    Chain {
+                        Node.testPattern("pattern", width: 160, height: 120, framesPerSecond: 120)
+                        Tee { Node.null("preview") }
+                        Node.videoEncoder("encoder", codec: .vp8)
+                        Node.videoDecoder()
+                        Node.null("end")
+                    }
+                }
+                try await Repeated.judge(rounds: 1000, kilobytes: 16_000) {
+                    let pipeline = try MediaPipeline(graph)
+                    try await pipeline.start()
+                    await pipeline.stop()
+                }
+            }
+            Repeated.show(result)
+        }
+
+        @Test("A thousand edits of a running graph leave no thread, no descriptor and no memory behind")
+        func edits() async {
+            let result = await #expect(processExitsWith: .success, observing: [\.standardErrorContent]) {
+                let plain = MediaGraph {
+                    Chain {
+                        Node.testPattern("pattern", width: 160, height: 120, framesPerSecond: 120)
+                        Node.null("preview")
+                    }
+                }
+                let encoding = plain.adding {
+                    Chain(from: "pattern") {
+                        Node.videoEncoder("encoder", codec: .vp8)
+                        Node.videoDecoder()
+                        Node.null("end")
+                    }
+                }
+                let pipeline = try MediaPipeline(plain)
+                try await pipeline.start()
+                let isEncoding = Flag()
+                try await Repeated.judge(rounds: 1000, kilobytes: 16_000) {
+                    try await pipeline.apply(isEncoding.exchange(!isEncoding.value) ? plain : encoding, within: 10)
+                }
+                await pipeline.stop()
+            }
+            Repeated.show(result)
+        }
+
+        @Test("A hundred random edits cost the branches that stay no frame", arguments: [1, 2] as [UInt64])
+        func randomEdits(seed: UInt64) async throws {
+            let raw = Collected<UInt32>()
+            let decoded = Collected<UInt32>()
+            var bindings = NodeBindings()
+            bindings.frames["raw"] = { if let number = $0.barCode { raw.append(number) } }
+            bindings.frames["decoded"] = { if let number = $0.barCode { decoded.append(number) } }
+            let failures = Collected<String>()
+            bindings.events = { if case .failed(let error) = $0 { failures.append(error.message) } }
+            let pipeline = try MediaPipeline(RandomBranches.staying, bindings: bindings)
+            let watch = pipeline.watch()
+            try await pipeline.start()
+            await eventually("the first frames") { raw.count > 3 && decoded.count > 3 }
+            var branches = RandomBranches(seed: seed)
+            for _ in 0..<100 {
+                let change = branches.change()
+                do {
+                    try await pipeline.apply(branches.graph, bindings: branches.bindings, within: 10)
+                } catch {
+                    Issue.record("\(change): \(error)")
+                    break
+                }
+            }
+            let (rawSoFar, decodedSoFar) = (raw.count, decoded.count)
+            await eventually("both go on") { raw.count > rawSoFar + 5 && decoded.count > decodedSoFar + 5 }
+            let statistics = watch.sample()
+            await pipeline.stop()
+            #expect(failures.all == [])
+            // What a queue dropped because the machine was busy was lost by rule, not by an edit.
+            expectUnbroken("raw", raw.all, dropped: statistics, of: ["raw"])
+            expectUnbroken("decoded", decoded.all, dropped: statistics, of: ["encoder", "decoded"])
+        }
+
+        private func expectUnbroken(
+            _ name: String, _ numbers: [UInt32], dropped statistics: [NodeStatistics], of nodes: Set<String>
+        ) {
+            #expect(numbers == Array(Set(numbers)).sorted(), "\(name): in order, each once")
+            guard let first = numbers.first, let last = numbers.last else { return }
+            let missing = Int(last - first) + 1 - numbers.count
+            let dropped = statistics.filter { nodes.contains($0.node) }.flatMap(\.dropped).map(\.frames).reduce(0, +)
+            #expect(missing <= dropped, "\(name): \(missing) missing, \(dropped) dropped by queues")
+            if missing > 0 { print("\(name): \(missing) of \(numbers.count) dropped by a queue of a busy machine") }
+        }
+
+        @Test("Pictures of a file, and those of a live source, reach the encoder in the memory they were written to")
+        func noCopies() async throws {
+            try await expectNoCopy(
+                Node.file("source", path: clip), written: { $0.element("convert").sink })
+            try await expectNoCopy(
+                Node.testPattern("source", width: 320, height: 240), written: { $0.element("picture").source })
+        }
+
+        private func expectNoCopy(_ source: Node, written: (NodeInstance) -> Pad) async throws {
+            let pipeline = try MediaPipeline(
+                MediaGraph {
+                    Chain {
+                        source
+                        Tee { Node.null("preview") }
+                        Node.videoEncoder("encoder", codec: .vp8)
+                        Node.rtpOutput("sent")
+                    }
+                }, bindings: Self.sending)
+            let before = Collected<UInt>()
+            let after = Collected<UInt?>()
+            let source = try #require(pipeline.graph.member("source")).instance
+            let encoder = try #require(pipeline.graph.member("encoder")).instance
+            written(source).onBuffer { buffer in
+                if let identity = buffer.memoryIdentity { before.append(identity) }
+                return .pass
+            }
+            encoder.element("encoder").sink.onBuffer { buffer in
+                after.append(buffer.memoryIdentity)
+                return .pass
+            }
+            try await pipeline.start()
+            await eventually("pictures at the encoder") { after.count >= 20 }
+            await pipeline.stop()
+            let seen = before.all
+            #expect(after.all.allSatisfy { $0.map(seen.contains) == true })
+            // Pools give the same memory again: the order shows that it is the same picture, where none was dropped.
+            if pipeline.statistics.encoders["encoder"]?.droppedBeforeEncoder == 0 {
+                #expect(after.all == Array(seen.prefix(after.count)))
+            }
+        }
+
+        private static var sending: NodeBindings {
+            var bindings = NodeBindings()
+            bindings.rtpOutputs["sent"] = { _ in }
+            return bindings
+        }
+
+        @Test("A pipe given as a file is refused at once")
+        func pipe() throws {
+            let folder = TemporaryFolder()
+            let path = folder.path + "/pipe"
+            #expect(mkfifo(path, 0o600) == 0)
+            let error = #expect(throws: MediaError.self) {
+                try MediaPipeline(
+                    MediaGraph {
+                        Chain {
+                            Node.file(path: path)
+                            Node.null()
+                        }
+                    })
+            }
+            #expect(error?.code == "file.unreadable")
+            #expect(error?.message.contains("it is not a file") == true)
+        }
+
+        @Test("A start whose file or device never opens ends with an error that names it, and so does a stop meanwhile")
+        func stuck() async throws {
+            let folder = TemporaryFolder()
+            let path = folder.path + "/clip.mp4"
+            symlink(clip, path)
+            weak let remains = try await expectStuck(path)
+            // The driver answers after all, to each of the attempts to open: what was left of the pipeline ends.
+            await eventually("the pipeline is gone") {
+                close(open(folder.path + "/clip.mp4", O_RDWR | O_NONBLOCK))
+                return remains == nil
+            }
+            _ = consume folder
+        }
+
+        /// Starts a file that turns into a pipe without another end, and stops meanwhile; gives the pipeline of that.
+        private func expectStuck(_ path: String) async throws -> MediaPipeline {
+            let pipeline = try MediaPipeline(
+                MediaGraph {
+                    Chain {
+                        Node.file("stuck", path: path)
+                        Node.null()
+                    }
+                    Chain {
+                        Node.testPattern("pattern")
+                        Node.null("other")
+                    }
+                })
+            unlink(path)
+            #expect(mkfifo(path, 0o600) == 0)
+            let begin = ContinuousClock.now
+            let starting = Task { try await pipeline.start() }
+            await eventually("it waits for the file") { pipeline.graph.memberOpening?.plan.name == "stuck" }
+            await pipeline.stop()
+            let error = await #expect(throws: MediaError.self) { try await starting.value }
+            #expect(ContinuousClock.now - begin < .seconds(12))
+            #expect(error?.code == "pipeline.stalled")
+            #expect(error?.message.hasPrefix("\"stuck\" could not be opened within 8 s") == true)
+            #expect(pipeline.state == .stopped)
+            return pipeline
+        }
+    }
+}
