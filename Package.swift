@@ -104,6 +104,9 @@ let package = Package(
                 "MediaGraph", log, .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ] + nio,
             path: "Benchmarks/Sources/benchmarks", swiftSettings: strict),
+        .executableTarget(
+            name: "media-benchmarks", dependencies: ["MediaGraph", "MediaNodes"],
+            path: "Benchmarks/Sources/media-benchmarks", swiftSettings: strict),
         // The code of the README
         .executableTarget(
             name: "readme", dependencies: ["ConnectLiveSDK"], path: "examples/readme", swiftSettings: strict),

@@ -1,0 +1,95 @@
+import Dispatch
+import Glibc
+import MediaGraph
+import MediaNodes
+import Synchronization
+
+/// Runs one graph in a process of its own, for `Benchmarks/run media` to compare with gst-launch, or one graph a
+/// thousand times.
+///
+///     media-benchmarks run SHAPE FRAMES CLIP [--pipe] [--known-clip]   until its end
+///     media-benchmarks line SHAPE FRAMES CLIP [--pipe]                 gst-launch's arguments for it, one to a line
+///     media-benchmarks starts COUNT                                    starts and stops a graph
+///     media-benchmarks edits COUNT                                     edits a running graph
+///
+/// Links nothing but the media floor, and reads its arguments itself: every instruction of the process is counted.
+@main
+enum MediaBenchmarks {
+    /// Not async: the main thread of such a program ends in a call that Debian's valgrind crashes on (it writes into the
+    /// read-only signal mask that libdispatch suspends the thread with).
+    static func main() {
+        let isDone = DispatchSemaphore(value: 0)
+        Task.detached {
+            await perform(Array(CommandLine.arguments.dropFirst()))
+            isDone.signal()
+        }
+        isDone.wait()
+    }
+
+    private static func perform(_ arguments: [String]) async {
+        do {
+            switch arguments.first {
+            case "run": try await run(graph(arguments))
+            case "line": try say(graph(arguments).line().joined(separator: "\n"))
+            case "starts": try await Soak.starts(count(arguments))
+            case "edits": try await Soak.edits(count(arguments))
+            default: throw BenchmarkError("Say run, line, starts or edits.")
+            }
+        } catch {
+            fail("\((error as? MediaError)?.message ?? "\(error)")")
+        }
+    }
+
+    private static func graph(_ arguments: [String]) throws -> BenchmarkGraph {
+        guard arguments.count >= 4, let shape = BenchmarkGraph.Shape(rawValue: arguments[1]),
+            let frames = Int(arguments[2])
+        else {
+            let shapes = BenchmarkGraph.Shape.allCases.map(\.rawValue).joined(separator: ", ")
+            throw BenchmarkError("Say which graph (\(shapes)), how many frames, and the path of the clip.")
+        }
+        return BenchmarkGraph(
+            shape: shape, frames: frames, clip: arguments[3],
+            end: arguments.contains("--pipe") ? .standardOutput : .nowhere,
+            isClipKnown: arguments.contains("--known-clip"))
+    }
+
+    private static func count(_ arguments: [String]) throws -> Int {
+        guard arguments.count == 2, let count = Int(arguments[1]) else { throw BenchmarkError("Say how often.") }
+        return count
+    }
+
+    private static func run(_ graph: BenchmarkGraph) async throws {
+        let ending = AsyncStream<MediaError?>.makeStream()
+        var bindings = NodeBindings()
+        bindings.events = { event in
+            switch event {
+            case .ended: ending.continuation.yield(nil)
+            case .failed(let error): ending.continuation.yield(error)
+            default: break
+            }
+        }
+        let pipeline = try MediaPipeline(graph.plan(), bindings: bindings, registry: BenchmarkGraph.registry)
+        try await pipeline.start()
+        var endings = ending.stream.makeAsyncIterator()
+        if let failure = await endings.next() ?? nil { throw failure }
+        await pipeline.stop()
+    }
+
+    static func say(_ text: String) {
+        let line = Array("\(text)\n".utf8)
+        write(STDOUT_FILENO, line, line.count)
+    }
+
+    private static func fail(_ text: String) -> Never {
+        let line = Array("\(text)\n".utf8)
+        write(STDERR_FILENO, line, line.count)
+        exit(EXIT_FAILURE)
+    }
+}
+
+/// What went wrong, in a sentence.
+struct BenchmarkError: Error, CustomStringConvertible {
+    var description: String
+
+    init(_ description: String) { self.description = description }
+}
