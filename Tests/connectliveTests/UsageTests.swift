@@ -8,7 +8,10 @@ import Testing
         #expect(result.output.trimmingCharacters(in: .whitespacesAndNewlines).contains("."))
     }
 
-    @Test(arguments: ["demo", "serve", "publish", "view", "devices", "validate", "graph", "nodes", "schema"])
+    @Test(arguments: [
+        "demo", "serve", "publish", "view", "devices", "validate", "graph", "nodes", "schema",
+        "run", "plan", "top", "apply", "set",
+    ])
     func `every command explains each of its flags in one line`(command: String) throws {
         let result = try CommandLineTool.run([command, "--help"], folder: TemporaryFolder())
         #expect(result.status == 0)

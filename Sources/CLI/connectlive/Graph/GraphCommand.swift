@@ -3,7 +3,7 @@ internal import Foundation
 internal import GraphFile
 internal import MediaGraph
 
-struct GraphCommand: ParsableCommand {
+struct GraphCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "graph", abstract: "Draw a graph file, or print it in its other forms.")
 
@@ -15,7 +15,17 @@ struct GraphCommand: ParsableCommand {
         case json
     }
 
-    @OptionGroup var graph: GraphFlags
+    @Argument(
+        help: """
+            A graph file, YAML or JSON; - for standard input. With --live a process number or control socket (default: \
+            the only pipeline that runs).
+            """)
+    var file: String?
+
+    @Option(name: .customLong("set"), help: "Give a variable of the file a value: NAME=VALUE. May be repeated.")
+    var values: [VariableValue] = []
+
+    @Flag(help: "Draw a running pipeline, with what the planner put in and what flows now.") var live = false
 
     @Option(
         help: """
@@ -24,10 +34,38 @@ struct GraphCommand: ParsableCommand {
             """)
     var format = Format.text
 
-    func run() throws {
-        let document = try graph.document()
-        let drawing = GraphDrawing(
-            document.graph, title: document.description, catalogue: KnownNodes.catalogue)
+    func validate() throws {
+        if !live, file == nil { throw ValidationError("Name a graph file, or draw what runs with --live.") }
+        if let file, !live { try GraphFlags(file: file, values: values).validate() }
+        if live, !values.isEmpty { throw ValidationError("--set fills in a file; what runs has its values.") }
+    }
+
+    func run() async throws {
+        if live { return try await drawLive() }
+        let document = try GraphFlags(file: file ?? "-", values: values).document()
+        try say(document, GraphDrawing(document.graph, title: document.description, catalogue: KnownNodes.catalogue))
+    }
+
+    private func drawLive() async throws {
+        let (status, plan, looks) = try await ControlClient.attached(to: file) { client in
+            let status = try await client.ask(.status, for: PipelineStatus.self)
+            try await client.tell(.watch(every: Self.lookInterval))
+            var looks: [PipelineStatistics] = []
+            while looks.count < 2, let look = try await client.nextEvent().statistics { looks.append(look) }
+            return (status, try await client.ask(.plan, for: GraphPlan.self), looks)
+        }
+        let title = "\(status.file), \(status.state) for \(Figures.clock(status.seconds))"
+        var drawing = GraphDrawing(plan.expanded, title: title, catalogue: KnownNodes.catalogue)
+        if let first = looks.first, let last = looks.last, looks.count == 2 {
+            for link in plan.links { drawing.linkNotes[link.link] = LiveNotes.words(link, plan, first, last) }
+        }
+        try say(GraphDocument(graph: plan.expanded, description: title), drawing)
+    }
+
+    /// Between two looks at what flows, in seconds.
+    private static let lookInterval = 1.0
+
+    private func say(_ document: GraphDocument, _ drawing: GraphDrawing) throws {
         let text =
             switch format {
             case .text: drawing.text
@@ -37,6 +75,25 @@ struct GraphCommand: ParsableCommand {
             case .json: document.json(with: KnownNodes.catalogue)
             }
         Console.say(text.hasSuffix("\n") ? String(text.dropLast()) : text)
+    }
+}
+
+/// What flows along a link, in words.
+enum LiveNotes {
+    static func words(
+        _ link: LinkPlan, _ plan: GraphPlan, _ before: PipelineStatistics, _ now: PipelineStatistics
+    ) -> String? {
+        let (name, port) = (link.link.to.node, link.link.to.port)
+        let span = now.seconds - before.seconds
+        guard span > 0, let count = now.node(name)?.inputs[port] else { return nil }
+        let past = before.node(name)?.inputs[port]
+        var format = now.format(on: link, of: plan)
+        let isVideo = format.kind == .rawVideo || format.kind == .encodedVideo
+        let frames = Double(count.frames - (past?.frames ?? 0)) / span
+        format.framesPerSecond = isVideo ? (frames * 10).rounded() / 10 : nil
+        let isEncoded = format.kind == .encodedVideo || format.kind == .encodedAudio
+        format.bitsPerSecond = isEncoded ? Int(Double(count.bytes - (past?.bytes ?? 0)) * 8 / span) : nil
+        return "\(format)"
     }
 }
 

@@ -31,6 +31,14 @@ struct GraphFlags: ParsableArguments {
     @Option(name: .customLong("set"), help: "Give a variable of the file a value: NAME=VALUE. May be repeated.")
     var values: [VariableValue] = []
 
+    init() {}
+
+    /// What other flags have gathered.
+    init(file: String, values: [VariableValue]) {
+        self.file = file
+        self.values = values
+    }
+
     func validate() throws {
         var names: Set<String> = []
         for value in values where !names.insert(value.name).inserted {
