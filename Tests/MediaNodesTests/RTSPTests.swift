@@ -58,11 +58,13 @@ extension MediaNodesTests {
             let seen = Seen()
             let pipeline = try MediaPipeline(watching(server.answer.url + mount), seen: seen)
             try await pipeline.start()
-            await eventually(within: 15, "three flashes with their beeps") { seen.distances.count >= 3 }
+            await eventually(within: 15, "five flashes with their beeps") { seen.distances.count >= 5 }
             await pipeline.stop()
-            let last = try #require(seen.distances.last)
+            // A moment in which the machine is busy moves the times of one stream for a while: rtspsrc takes late packets
+            // for a slower clock.
+            let usual = try #require(seen.distances.median)
             // AAC brings 21 ms of its encoder's run-up, which RTP does not tell.
-            #expect(abs(last) < 40, "\(mount): \(seen.distances)")
+            #expect(abs(usual) < 40, "\(mount): \(seen.distances)")
             #expect(seen.failures.isEmpty)
             #expect(seen.pictures.all.allSatisfy { $0.width == 320 && $0.height == 240 })
         }
