@@ -44,7 +44,8 @@ private final class Stage {
         environment["DISPLAY"] = display.announcement["display"] as? String
         fixtures = [sound, display]
         var values = [
-            "source": "test-pattern", "second-source": "test-pattern", "camera": "", "second-camera": "", "file": clip,
+            "source": "test-pattern", "second-source": "test-pattern", "camera": "", "second-camera": "", "format": "",
+            "file": clip,
             "room": name, "path": server.folder.file("out.webm"), "display": environment["DISPLAY"] ?? "",
         ]
         if text.contains("node: rtsp") {
