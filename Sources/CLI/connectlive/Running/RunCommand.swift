@@ -4,6 +4,7 @@ internal import GraphFile
 internal import MediaGraph
 internal import MediaNodes
 internal import RoomClient
+internal import Synchronization
 
 struct RunCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -27,6 +28,7 @@ struct RunCommand: AsyncParsableCommand {
         case started
         case look
         case event(MediaEvent)
+        case logged(GStreamerLog.Line)
         case interrupted
         case couldNotStart(MediaError)
     }
@@ -41,6 +43,9 @@ struct RunCommand: AsyncParsableCommand {
         let server = try await ControlServer.start(at: RunningPipelines().makeSocketPath(), for: live)
         Console.say("Running \(graph.shownPath): attach with 'connectlive top \(getpid())'; socket \(server.path)")
         if !quiet { live.setWatched(true) }
+        let log = RepeatedLines()
+        GStreamerLog.listen { line in if log.isNew(line) { occur.yield(.logged(line)) } }
+        defer { GStreamerLog.listen(nil) }
         let (first, failure) = await follow(live, occurrences, occur, interruption)
         let last = live.statistics
         await live.pipeline.stop()
@@ -91,6 +96,9 @@ struct RunCommand: AsyncParsableCommand {
             case .event(.partFailed(let error, let nodes)):
                 display.say("Without \(nodes.joined(separator: ", ")) from now on: \(error)")
             case .event(.warning(let node, let message)): display.say("\(node.map { "\($0): " } ?? "")\(message)")
+            case .logged(let line):
+                let severity = line.isError ? "error" : "warning"
+                display.say("\(line.node ?? "GStreamer") (\(line.source), \(severity)): \(line.message)")
             case .event(.keyframeNeeded), .event(.firstFrame): break
             }
         }
@@ -120,6 +128,16 @@ struct RunCommand: AsyncParsableCommand {
                 "The report \(path) cannot be written: \(error.localizedDescription) Name a file in a folder that you may "
                     + "write to.")
         }
+    }
+}
+
+/// Lets each line of GStreamer's log through once: a camera that drops frames says so for each of them.
+private final class RepeatedLines: Sendable {
+    private static let capacity = 200
+    private let seen = Mutex<Set<GStreamerLog.Line>>([])
+
+    func isNew(_ line: GStreamerLog.Line) -> Bool {
+        seen.withLock { $0.count < Self.capacity && $0.insert(line).inserted }
     }
 }
 
