@@ -44,7 +44,8 @@ struct OutputFigures {
                     measured.framesPerSecond = Double((count?.frames ?? 0) - (past?.frames ?? 0)) / span
                 }
                 let bytes = (count?.bytes ?? 0) - (past?.bytes ?? 0)
-                let isAlone = links.count == 1
+                // What a recorder writes has no times: how old a frame is shows where it comes in.
+                let isAlone = links.count == 1 && plan.node(name)?.node.kind != NodeKind.recorder.name
                 let before = plan.latency(of: link.link.from.node)
                 return Arrival(
                     port: port, planned: link.format, measured: measured,

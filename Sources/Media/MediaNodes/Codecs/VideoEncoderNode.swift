@@ -60,7 +60,10 @@ final class VideoEncoderNode: RunningNode {
         let wish = VideoEncoderElement.Wish(
             keyframeInterval: request.integer("keyframe-interval") ?? usualInterval, bitrate: bitrate)
         // What hardware can do differs from driver to driver: it is told when it is made, as far as it takes it.
-        let properties = choice.isHardware ? [:] : choice.properties(wish)
+        var properties = choice.isHardware ? [:] : choice.properties(wish)
+        if properties["threads"] != nil, let width = input.width, let height = input.height {
+            properties["threads"] = .integer(threads(forPixels: width * height))
+        }
         if choice.needsFineTime {
             plan.add("capssetter", as: "fine-time", ["caps": "video/x-raw,framerate=90000/1"])
             plan.add(choice.factory, as: "encoder", properties)
@@ -166,9 +169,11 @@ final class VideoEncoderNode: RunningNode {
             let height = format.integer("height")
         else { return }
         ledger.set(width: width, height: height)
-        // Ahead of the caps: the encoder opens when they reach it.
-        if !choice.isHardware, element.has("threads") {
-            element.set("threads", .integer(Self.threads(forPixels: width * height)))
+        // Ahead of the caps: the encoder opens when they reach it. Not every element takes this so late, and the plan has
+        // said it already where it knew the size.
+        let threads = Self.threads(forPixels: width * height)
+        if !choice.isHardware, element.has("threads"), element.integer("threads") != threads {
+            element.set("threads", .integer(threads))
         }
         guard chosenBitrate == nil else { return }
         let rate = format.fractions("framerate").first ?? 0
