@@ -108,7 +108,7 @@ enum Repeated {
         while frames() < 10, ContinuousClock.now < deadline {
             try await Task.sleep(for: .milliseconds(3))
         }
-        demand(frames() >= 10, "nothing was recorded")
+        demand(frames() >= 10, "nothing was recorded: \(pipeline.statistics.recorders)")
         await pipeline.stop()
     }
 

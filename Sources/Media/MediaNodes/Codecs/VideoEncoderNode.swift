@@ -193,6 +193,9 @@ final class VideoEncoderNode: RunningNode {
     /// Starts the encoder anew between two pictures: it then begins with a keyframe. Nothing is lost, because it holds
     /// no picture back; it takes a millisecond.
     private func startAnew() {
+        // What comes first is a keyframe. Before it the stream's beginning may be on its way into the encoder, and would be
+        // lost with what it holds.
+        guard ledger.statistics.encoded > 0 else { return }
         let isDue = restarted.withLock { last in
             let now = GStreamer.now
             if let last, now.seconds(since: last) < Self.leastRestartDistance { return false }
