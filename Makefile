@@ -6,7 +6,7 @@ demo_flags = $(if $(SECONDS),--seconds '$(SECONDS)') $(if $(LISTEN),--listen '$(
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup build demo test bench check format clean
+.PHONY: help setup build install tarball demo test guest bench check format clean
 
 help: ## Say what there is
 	@echo "connectlive: publish cameras and files from Linux into real-time rooms"
@@ -14,7 +14,8 @@ help: ## Say what there is
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "%-14s %s\n", $$1, $$2 }'
 	@echo
 	@echo "make demo takes SECONDS=15 LISTEN=0.0.0.0 CODEC=h264 FILE=clip.mp4 OUT=folder and ARGS='--any flag'."
-	@echo "make test takes FILTER='regular expression': only the Swift tests that it matches."
+	@echo "make install takes PREFIX=/usr/local."
+	@echo "make test and make guest take FILTER='regular expression': only the Swift tests that it matches."
 
 setup: ## Install the Debian packages that are missing, naming them first
 	@scripts/setup build
@@ -22,12 +23,25 @@ setup: ## Install the Debian packages that are missing, naming them first
 build: ## Build .build/release/connectlive
 	@scripts/build
 
+install: build ## Put the program, its libraries and the plugin kit under PREFIX=/usr/local
+	@scripts/install '$(or $(PREFIX),/usr/local)'
+
+tarball: build ## Pack them as out/connectlive.tar.gz, which runs without Swift
+	@rm -rf out/prefix && mkdir -p out/prefix
+	@scripts/install out/prefix --tarball out/connectlive.tar.gz
+	@rm -rf out/prefix
+
 demo: setup build ## Set up what is missing, build, and show a call
 	@.build/release/connectlive demo $(demo_flags)
 
 test: ## Set up what is missing, build, and pass every test
 	@scripts/setup test
 	@scripts/test $(if $(FILTER),'$(FILTER)')
+
+guest: ## Try cameras in an emulated machine that has some: about 8 minutes
+	@scripts/setup guest
+	@swift build --build-tests
+	@Tests/guest/test $(if $(FILTER),'$(FILTER)')
 
 bench: ## Set up what is missing, and measure
 	@scripts/setup bench

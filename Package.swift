@@ -18,6 +18,14 @@ let nio: [Target.Dependency] = [
 ]
 let log: Target.Dependency = .product(name: "Logging", package: "swift-log")
 
+// Plugins and the program share one MediaGraph, so it is a package of its own; see Sources/Media/Package.swift. A package
+// that has another one inside cannot be fetched by its address: there MediaGraph is a target of this one, and loads no
+// plugins. (The folder is "/" while dependencies are resolved, and lies in "checkouts" once it was fetched.)
+let isFetched = Context.packageDirectory.contains("/checkouts/") || Context.packageDirectory == "/"
+let mediaGraph: Target.Dependency = isFetched ? "MediaGraph" : .product(name: "MediaGraph", package: "Media")
+/// What capturers are tested with lies in the same library.
+let kit: [Target.Dependency] = isFetched ? ["MediaTesting"] : []
+
 /// One C library as a module map of our own; nothing outside GStreamerKit and PeerIO imports these.
 func library(_ name: String, pkgConfig: String) -> Target {
     .systemLibrary(name: name, path: "Sources/System/\(name)", pkgConfig: pkgConfig)
@@ -42,12 +50,12 @@ let package = Package(
     name: "connectlive",
     products: [
         .library(name: "ConnectLiveSDK", targets: ["ConnectLiveSDK"]),
-        .library(name: "MediaGraph", targets: ["MediaGraph"]),
         .library(name: "GraphFile", targets: ["GraphFile"]),
         .library(name: "MediaNodes", targets: ["MediaNodes"]),
+        .library(name: "FrameSocket", targets: ["FrameSocket"]),
         .executable(name: "connectlive", targets: ["connectlive"]),
     ],
-    dependencies: [
+    dependencies: (isFetched ? [] : [.package(path: "Sources/Media")]) + [
         .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
         .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
@@ -66,11 +74,15 @@ let package = Package(
         library("CSRTP", pkgConfig: "libsrtp2"),
         library("COpenSSL", pkgConfig: "openssl"),
         .target(name: "CEmbeddedFiles", path: "Sources/System/CEmbeddedFiles"),
+        .target(name: "CLinux", path: "Sources/System/CLinux"),
+        .target(name: "CXConnections", dependencies: ["CX11"], path: "Sources/System/CXConnections"),
         // Media
-        target("MediaGraph", on: "Media"),
-        target("GraphFile", on: "Media", ["MediaGraph", .product(name: "Yams", package: "Yams")]),
-        target("GStreamerKit", on: "Media", ["MediaGraph", "CGLib", "CGStreamer", "CX11"]),
-        target("MediaNodes", on: "Media", ["MediaGraph", "GStreamerKit"]),
+        target("GraphFile", on: "Media", [mediaGraph, .product(name: "Yams", package: "Yams")]),
+        target("GStreamerKit", on: "Media", [mediaGraph, "CGLib", "CGStreamer", "CX11", "CXConnections"]),
+        target("FrameSocket", on: "Media", ["CLinux"]),
+        target("ChildProcesses", on: "Media", ["CLinux"]),
+        target("MediaNodes", on: "Media", [mediaGraph, "GStreamerKit", "FrameSocket", "ChildProcesses"] + kit),
+        target("PluginLoader", on: "Media", [mediaGraph]),
         // Transport
         target("RTP", on: "Transport"),
         target("PeerSession", on: "Transport", ["RTP"]),
@@ -83,54 +95,83 @@ let package = Package(
             exclude: ["Web"]),
         target(
             "RoomClient", on: "Room",
-            ["RoomProtocol", "RTP", "PeerSession", "PeerIO", "MediaGraph", "MediaNodes", log] + nio),
+            ["RoomProtocol", "RTP", "PeerSession", "PeerIO", mediaGraph, "MediaNodes", log] + nio),
         // SDK
-        target("ConnectLiveSDK", on: "SDK", ["RoomClient", "RoomProtocol", "MediaGraph", "MediaNodes"]),
+        target("ConnectLiveSDK", on: "SDK", ["RoomClient", "RoomProtocol", mediaGraph, "MediaNodes"]),
         // CLI
         .executableTarget(
             name: "connectlive",
             dependencies: [
-                "ConnectLiveSDK", "EmbeddedFiles", "RoomServer", "RoomClient", "RoomProtocol", "MediaGraph",
-                "MediaNodes", "GraphFile",
-                log,
+                "ConnectLiveSDK", "EmbeddedFiles", "RoomServer", "RoomClient", "RoomProtocol", mediaGraph,
+                "MediaNodes", "GraphFile", "PluginLoader", "ChildProcesses", log,
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
-            ] + nio,
-            path: "Sources/CLI/connectlive", swiftSettings: strict),
+            ] + nio + kit,
+            path: "Sources/CLI/connectlive", swiftSettings: strict,
+            // Where "make install" puts the libraries.
+            linkerSettings: isFetched ? [] : [.unsafeFlags(["-Xlinker", "-rpath=$ORIGIN/../lib/connectlive"])]),
         // Benchmarks
         .executableTarget(
             name: "benchmarks",
             dependencies: [
                 "ConnectLiveSDK", "RoomServer", "RoomClient", "RoomProtocol", "RTP", "PeerSession", "PeerIO",
-                "MediaGraph", log, .product(name: "ArgumentParser", package: "swift-argument-parser"),
+                mediaGraph, log, .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ] + nio,
             path: "Benchmarks/Sources/benchmarks", swiftSettings: strict),
         .executableTarget(
-            name: "media-benchmarks", dependencies: ["MediaGraph", "MediaNodes"],
+            name: "media-benchmarks", dependencies: [mediaGraph, "MediaNodes", "FrameSocket", "PluginLoader"],
             path: "Benchmarks/Sources/media-benchmarks", swiftSettings: strict),
         // The code of the README
         .executableTarget(
             name: "readme", dependencies: ["ConnectLiveSDK"], path: "examples/readme", swiftSettings: strict),
-        // The example of docs/pipelines-in-swift.md
+        // A pipeline in Swift, changed while it runs
         .executableTarget(
-            name: "compose", dependencies: ["MediaGraph", "MediaNodes"], path: "examples/compose",
+            name: "compose", dependencies: [mediaGraph, "MediaNodes"], path: "examples/compose",
             swiftSettings: strict),
+        // The example of docs/writing-a-capturer.md
+        .executableTarget(
+            name: "own-capturer", dependencies: ["ConnectLiveSDK", mediaGraph, "MediaNodes"],
+            path: "examples/own-capturer", swiftSettings: strict),
         // Tests
         .target(
             name: "TestFixtures", path: "Tests/fixtures",
             exclude: ["README.md", "display.py", "pipewire_server.py", "rtsp_server.py", "sound_server.py"],
             swiftSettings: strict),
-        tests(of: "MediaGraph"),
-        tests(of: "GraphFile", with: ["MediaGraph"]),
-        tests(of: "GStreamerKit", with: ["MediaGraph", "TestFixtures"]),
-        tests(of: "MediaNodes", with: ["MediaGraph", "GStreamerKit", "GraphFile", "TestFixtures"]),
+        .testTarget(
+            name: "MediaGraphTests", dependencies: [mediaGraph], path: "Tests/MediaGraphTests", swiftSettings: strict),
+        .testTarget(
+            name: "MediaTestingTests", dependencies: [mediaGraph] + kit, path: "Tests/MediaTestingTests",
+            swiftSettings: strict),
+        tests(of: "GraphFile", with: [mediaGraph]),
+        tests(of: "FrameSocket"),
+        tests(of: "ChildProcesses"),
+        tests(of: "GStreamerKit", with: [mediaGraph, "TestFixtures"]),
+        tests(
+            of: "MediaNodes", with: [mediaGraph, "GStreamerKit", "GraphFile", "FrameSocket", "TestFixtures"]),
+        tests(of: "PluginLoader", with: [mediaGraph, "MediaNodes", "TestFixtures"]),
+        // Run in a machine that has cameras: make guest
+        .testTarget(
+            name: "GuestTests", dependencies: [mediaGraph, "MediaNodes"] + kit, path: "Tests/guest/cameras",
+            swiftSettings: strict),
         tests(of: "RTP"),
         tests(of: "PeerSession", with: ["RTP"]),
         tests(of: "PeerIO", with: ["RTP", "PeerSession"]),
         tests(of: "RoomProtocol", with: ["RTP"]),
         tests(of: "EmbeddedFiles"),
         tests(of: "RoomServer", with: ["RoomProtocol", "RTP", "PeerSession", "PeerIO", log] + nio),
-        tests(of: "RoomClient", with: ["RoomProtocol", "RoomServer"]),
-        tests(of: "ConnectLiveSDK", with: ["RoomServer", "MediaGraph", "MediaNodes"]),
-        tests(of: "connectlive"),
+        tests(of: "RoomClient", with: ["RoomProtocol", "RoomServer", "PluginLoader", "TestFixtures"]),
+        tests(of: "ConnectLiveSDK", with: ["RoomServer", mediaGraph, "MediaNodes"]),
+        .testTarget(
+            name: "PluginTestTests", dependencies: ["connectlive", mediaGraph, "TestFixtures"] + kit,
+            path: "Tests/PluginTestTests", swiftSettings: strict),
+        tests(of: "connectlive", with: ["TestFixtures"]),
     ]
 )
+
+if isFetched {
+    package.products.append(.library(name: "MediaGraph", targets: ["MediaGraph"]))
+    package.targets += [
+        target("MediaGraph", on: "Media", ["CMediaStamp"]),
+        target("MediaTesting", on: "Media", ["MediaGraph"]),
+        .target(name: "CMediaStamp", path: "Sources/Media/CMediaStamp"),
+    ]
+}

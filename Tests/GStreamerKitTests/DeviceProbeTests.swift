@@ -36,6 +36,19 @@ import Testing
         #expect(small == ["YUY2 160x120 [25.0]"])
     }
 
+    @Test("What is no camera is not let go of, and has no controls")
+    func noCamera() throws {
+        let descriptor = open("/dev/zero", O_RDONLY | O_CLOEXEC)
+        defer { close(descriptor) }
+        let source = try Element("v4l2src")
+        LeftoverDescriptors.mark(of: source)
+        #expect(LeftoverDescriptors.release(of: source) == 0)
+        #expect(DeviceProbe.isOpenHere("/dev/zero"))
+        #expect(DeviceProbe.exists("/dev/zero") && !DeviceProbe.exists("/dev/video-absent"))
+        #expect(DeviceProbe.controls(of: "/dev/video-absent") == nil)
+        #expect(DeviceProbe.controls(of: "/dev/zero")?.isEmpty == true)
+    }
+
     @Test("What is no device lists nothing", arguments: ["/dev/null", "/dev/video-absent", "/etc/passwd"])
     func none(path: String) {
         #expect(DeviceProbe.formats(of: path).isEmpty)

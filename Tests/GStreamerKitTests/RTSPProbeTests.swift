@@ -8,7 +8,7 @@ import Testing
 
 /// Network cameras are asked before anything runs; see ../fixtures/rtsp_server.py.
 @Suite(.serialized) struct RTSPProbeTests {
-    private func describe(_ text: String, seconds: Double = 5) throws -> NetworkCamera {
+    private func describe(_ text: String, seconds: Double = 60) throws -> NetworkCamera {
         try RTSPProbe.describe(try #require(RTSPAddress(text)), seconds: seconds)
     }
 

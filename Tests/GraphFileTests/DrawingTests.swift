@@ -14,7 +14,7 @@ import Testing
         let drawing = GraphDrawing(graph, title: "A title", catalogue: TestKinds())
         for text in [drawing.text, drawing.dot] {
             #expect(!text.contains("hush") && !text.contains("pa:ss"), "\(text)")
-            #expect(text.contains("rtsp://me:...@host/stream"))
+            #expect(text.contains("rtsp://me:•••@host/stream"))
             #expect(text.contains("room demo"))
         }
     }

@@ -3,6 +3,20 @@ import MediaGraph
 import Testing
 
 @Suite struct ProblemTests {
+    @Test func `secrets are shown in no excerpt and as no variable, and columns stay`() {
+        let reading = GraphReading(
+            text: """
+                chains:
+                  - - {node: publish, service-secret: hush, token: "h'u\\x22sh", rom: a}
+                    - {node: publish, name: other, room: a, service-secret: "${key}"}
+                """, values: ["key": "hush"], catalogue: TestKinds())
+        let report = reading.report(path: "file")
+        #expect(!report.contains("hush") && !report.contains("h'u"), "\(report)")
+        #expect(report.contains("{node: publish, service-secret: ••••, token: •"), "\(report)")
+        #expect(report.contains(", rom: a}"), "\(report)")
+        #expect(reading.document.variables.map(\.isSecret) == [true])
+    }
+
     @Test func `every problem is told at once, with its place and the nearest right word`() {
         let text = """
             descripton: A camera

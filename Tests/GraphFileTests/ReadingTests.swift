@@ -175,6 +175,13 @@ import Testing
         let reading = read("chains: [[camera, {element: videobalance, settings: {to: 3}, name: b}, window]]")
         #expect(reading.problems.isEmpty)
         #expect(reading.document.graph.node("b")?.settings["to"] == 3)
+        let own = read("chains: [[camera, {node: changing, name: b, after: 5, settings: {to: size, name: c}}, window]]")
+        #expect(own.problems.isEmpty)
+        #expect(own.document.graph.node("b")?.settings == ["to": "size", "name": "c", "after": 5])
+        #expect(
+            problems("chains: [[camera, {node: changing, settings: {to: size, after: 5}}, window]]").map {
+                $0.contains("1:57 \"after\" stands beside \"node\"")
+            } == [true])
     }
 
     // MARK: Chains

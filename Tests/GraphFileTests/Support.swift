@@ -54,6 +54,14 @@ struct TestKinds: NodeCatalogue {
                 Port("video", [.encodedVideo], isRequired: false), Port("audio", [.encodedAudio], isRequired: false),
             ],
             settings: [SettingContract("room", .text, default: "demo", "The room")]),
+        NodeKind(
+            "changing", .processor, "Has settings that are called like words of ours",
+            inputs: [Port("in", [.rawVideo])], outputs: [Port("out", [.rawVideo])],
+            settings: [
+                SettingContract("to", .choice(["size", "rate"]), isRequired: true, "What changes"),
+                SettingContract("name", .text, default: "", "A name of its own"),
+                SettingContract("after", .integer(0...99), default: 10, "When"),
+            ]),
     ]
 
     func kind(named name: String) -> NodeKind? {

@@ -1,3 +1,4 @@
+import Foundation
 import GraphFile
 import MediaGraph
 import Testing
@@ -125,6 +126,26 @@ import Testing
                     }
                 }, description: "\(text) and\n\n more\n\(text).")
         }
+    }
+
+    @Test func `the step that lists a kind's settings can be read`() {
+        let step = GraphDocument.step(
+            Node("changing", settings: ["to": "size", "after": 3]), of: TestKinds().kind(named: "changing"))
+        #expect(step == "{node: changing, after: 3, settings: {to: size}}")
+        #expect(problems("chains: [[camera, \(step), window]]").isEmpty)
+    }
+
+    @Test func `a schema has settings that are called like words of ours below settings`() throws {
+        let schema = GraphSchema(kinds: TestKinds().kinds).json
+        let tree = try #require(
+            try JSONSerialization.jsonObject(with: Data(schema.utf8)) as? [String: Any])
+        let node = (tree["$defs"] as? [String: Any])?["node:changing"] as? [String: Any]
+        #expect(node?["required"] as? [String] == ["node", "settings"])
+        let properties = node?["properties"] as? [String: Any]
+        #expect(properties?["to"] == nil && properties?["after"] != nil)
+        let settings = properties?["settings"] as? [String: Any]
+        #expect(settings?["required"] as? [String] == ["to"])
+        #expect((settings?["properties"] as? [String: Any])?.keys.sorted() == ["name", "to"])
     }
 
     @Test func `graphs that cannot run are written too`() {

@@ -173,7 +173,7 @@ import Testing
     }
 
     @Test("Every built-in node fits its kind's contract")
-    func factories() {
+    func factories() throws {
         let nodes: [Node] = [
             .camera(), .microphone(), .file(path: "x"), .testPattern(), .scale(width: 2 * 64, framesPerSecond: 29.97),
             .videoEncoder(codec: .vp8), .videoEncoder(codec: .h264, bitrate: .kilobitsPerSecond(300)),
@@ -183,11 +183,55 @@ import Testing
             .rate(framesPerSecond: 10), .crop(left: 2), .mirror(), .rotate(), .overlay(text: "x"), .mixer(),
             .frameFunction("blend"), .volume(), .level(), .audioMixer(), .echoCancel(),
             .bypass(width: 64, height: 64, codec: .h264), .screen(), .rtsp(url: "rtsp://camera/"),
+            .feed(), .process(command: "x"), .exec(command: "x"),
             .vp9Encoder(), .av1Encoder(), .aacEncoder(), .terminal(), .recorder(path: "x"),
         ]
         #expect(Set(nodes.map(\.kind)) == Set(NodeKind.builtIn.map(\.name)))
         let problems = MediaGraph(nodes: nodes).validate().filter { $0.kind != .unconnected }
         #expect(problems.isEmpty)
+        // A file that leaves defaults out gives the same nodes.
+        for node in nodes {
+            let kind = try #require(NodeKind.builtIn.kind(named: node.kind))
+            for (name, value) in node.settings { #expect(kind.setting(name)?.defaultValue != value, "\(node)") }
+        }
+        #expect(Node.window().settings.isEmpty && Node.window(title: "Preview").settings == ["title": "Preview"])
+    }
+
+    /// A kind with a secret of its own, and what names alone tell.
+    private static let secretive: [NodeKind] =
+        NodeKind.builtIn + [
+            NodeKind(
+                "stage", .transport, "A stage", inputs: [Port("in", [.rawVideo])],
+                settings: [SettingContract("entry", .text, default: "", isSecret: true, "What lets one in")])
+        ]
+
+    @Test("What is secret is shown in no graph and no plan, and comes back where it was not changed")
+    func secrets() {
+        let graph = MediaGraph {
+            Chain {
+                Node("rtsp", settings: ["url": "rtsp://me:pa:ss@w@host/stream?a=b", "latency": 20])
+                Node("stage", settings: ["entry": "hush"])
+                Node("element:x", settings: ["user-pw": "hush", "proxy-id": "me"])
+            }
+        }
+        let shown = graph.withoutSecrets(Self.secretive)
+        #expect(shown.node("rtsp")?.settings == ["url": "rtsp://me:•••@host/stream?a=b", "latency": 20])
+        #expect(shown.node("stage")?.settings == ["entry": "•••"])
+        #expect(shown.node("element:x")?.settings == ["user-pw": "•••", "proxy-id": "me"])
+        #expect(shown.withSecrets(of: graph, Self.secretive) == graph)
+        let changed = shown.setting("rtsp", "latency", to: 30).setting("stage", "entry", to: "other")
+            .withSecrets(of: graph, Self.secretive)
+        #expect(changed.node("rtsp")?.settings["url"] == graph.node("rtsp")?.settings["url"])
+        #expect(changed.node("stage")?.settings["entry"] == "other")
+        // Nothing is there that it could stand for.
+        let stranger = shown.withSecrets(of: MediaGraph(), Self.secretive)
+        let problem = stranger.validate(with: Self.secretive).first { $0.setting == "entry" }
+        #expect(problem?.message.contains("give the value itself") == true)
+        var plan = NodePlan(graph.nodes[1])
+        plan.add("fakesink", as: "sink", ["entry": "hush", "sync": false])
+        plan.fixedSettings = ["entry": "hush"]
+        let page = "\(GraphPlan(source: graph, nodes: [plan], links: []).withoutSecrets(Self.secretive))"
+        #expect(!page.contains("hush") && !page.contains("pa:ss") && page.contains("sync"))
     }
 
     @Test("The bitrate table rises with size and rate, and says what it documents")

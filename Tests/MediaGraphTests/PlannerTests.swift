@@ -197,6 +197,51 @@ private struct MadeUpNodes: PlanningCatalogue {
         #expect(plan.queuedBytes == 2 * 2 * 460_800)
     }
 
+    @Test("What plays by the clock waits for the slowest that is played, each way for what can come by it")
+    func playingByTheClock() throws {
+        func node(
+            _ name: String, _ ports: [(input: String?, output: String?)], _ allowances: [String: Double]
+        ) -> NodePlan {
+            var plan = NodePlan(Node(name))
+            for (index, way) in ports.enumerated() {
+                plan.add("it", as: "in\(index)")
+                plan.add("it", as: "out\(index)")
+                plan.link("in\(index)", "out\(index)")
+                if let input = way.input { plan.inputs[input] = ElementPad("in\(index)") }
+                if let output = way.output { plan.outputs[output] = ElementPad("out\(index)") }
+            }
+            plan.allowances = allowances
+            plan.latency = 0.001
+            return plan
+        }
+        func speaker(_ name: String) -> NodePlan {
+            var plan = node(name, [("in", nil)], [:])
+            plan.playsByClock = true
+            plan.latency = 0.05
+            return plan
+        }
+        let links = [
+            ("room", "audio", "echo", "played"), ("microphone", "audio", "echo", "in"),
+            ("echo", "played", "loud", "in"), ("echo", "out", "file", "in"),
+            ("microphone", "audio", "headphones", "in"), ("room", "video", "window", "in"),
+        ].map { LinkPlan(Link(from: .init(node: $0, port: $1), to: .init(node: $2, port: $3)), .rawAudio) }
+        var plan = GraphPlan(
+            source: MediaGraph(nodes: [], links: []),
+            nodes: [
+                node("room", [(nil, "audio"), (nil, "video")], ["audio": 0.06, "video": 0.2]),
+                node("microphone", [(nil, "audio")], ["audio": 0.01]),
+                node("echo", [("played", "played"), ("in", "out")], ["out": 0.014]), speaker("loud"),
+                speaker("headphones"), node("file", [("in", nil)], [:]), node("window", [("in", nil)], [:]),
+            ], links: links)
+        // The room's sound, not its pictures, and nothing of what the microphone's way through the canceller takes.
+        #expect(abs(plan.latency(of: "loud") - 0.11) < 1e-9)
+        #expect(abs(plan.latency(of: "headphones") - 0.11) < 1e-9)
+        #expect(abs(plan.latency(of: "file") - 0.003) < 1e-9)
+        #expect(abs(plan.latency(of: "window") - 0.002) < 1e-9)
+        plan = plan.removing(["room"])
+        #expect(abs(plan.latency(of: "headphones") - 0.06) < 1e-9)
+    }
+
     @Test("The first element that is there and works is taken, and what was passed over is named with the reason")
     func preference() throws {
         let machine = MadeUpMachine(elements: ["vah264enc", "x264enc"], usable: ["x264enc"])

@@ -57,6 +57,18 @@ extension MediaNodesTests {
             #expect(pipeline.frameInput("view") == nil)
         }
 
+        @Test("A picture that was captured in the future is refused, and counted")
+        func future() async throws {
+            let pipeline = try MediaPipeline(watching(.bypass(width: 64, height: 64)), seen: Seen())
+            let input = try #require(pipeline.frameInput("bypass"))
+            try await pipeline.start()
+            for nanoseconds in [MediaTime.now.nanoseconds + 5_000_000_000, UInt64(Int.max) + 1, .max] {
+                #expect(!push(40, into: input, at: MediaTime(nanoseconds: nanoseconds)))
+            }
+            #expect(input.statistics.dropped == 3)
+            await pipeline.stop()
+        }
+
         @Test("Where raw pictures are pushed faster than they are taken, the oldest go")
         func overflow() async throws {
             let seen = Seen()

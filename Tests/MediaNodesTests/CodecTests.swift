@@ -80,6 +80,19 @@ private enum Rounding: NodeType {
     }
 }
 
+extension MediaStatistics.VideoEncoder {
+    /// How much of the source's time is encoded or was thrown away before the encoder. A machine that is busy encodes fewer
+    /// frames; each then may have the bits of those that it stands for.
+    fileprivate func seconds(at framesPerSecond: Double) -> Double {
+        Double(encoded + droppedBeforeEncoder) / framesPerSecond
+    }
+
+    /// In bits per second of the source's time.
+    fileprivate func rate(since first: Self, at framesPerSecond: Double) -> Int {
+        Int(Double(bytes - first.bytes) * 8 / (seconds(at: framesPerSecond) - first.seconds(at: framesPerSecond)))
+    }
+}
+
 private func encoder(_ codec: String) -> Node {
     Node("\(codec)-encoder", name: "encoder")
 }
@@ -287,12 +300,12 @@ extension MediaNodesTests {
                 }, registry: .builtIn.adding([Rounding.self]))
             try await pipeline.start()
             func statistics() -> MediaStatistics.VideoEncoder { pipeline.statistics.encoders["encoder"] ?? .init() }
-            await eventually("30 frames") { statistics().encoded >= 30 }
+            await eventually("1 s") { statistics().seconds(at: 30) >= 1 }
             let first = statistics()
-            await eventually("150 frames") { statistics().encoded >= 150 }
+            await eventually("5 s") { statistics().seconds(at: 30) >= 5 }
             let last = statistics()
             await pipeline.stop()
-            let rate = (last.bytes - first.bytes) * 8 * 30 / (last.encoded - first.encoded)
+            let rate = last.rate(since: first, at: 30)
             print("300 kbit/s:", rate / 1000)
             #expect(rate < 400_000)
         }
@@ -313,16 +326,15 @@ extension MediaNodesTests {
                 })
             try await pipeline.start()
             func statistics() -> MediaStatistics.VideoEncoder { pipeline.statistics.encoders["encoder"] ?? .init() }
-            func rate(_ from: Int, _ to: Int) async -> Int {
-                await eventually("\(from) frames") { statistics().encoded >= from }
+            func rate(_ from: Double, _ to: Double) async -> Int {
+                await eventually("\(from) s") { statistics().seconds(at: 25) >= from }
                 let first = statistics()
-                await eventually("\(to) frames") { statistics().encoded >= to }
-                let last = statistics()
-                return (last.bytes - first.bytes) * 8 * 25 / (last.encoded - first.encoded)
+                await eventually("\(to) s") { statistics().seconds(at: 25) >= to }
+                return statistics().rate(since: first, at: 25)
             }
-            let before = await rate(25, 100)
+            let before = await rate(1, 4)
             pipeline.setBitrate(.kilobitsPerSecond(150), "encoder")
-            let after = await rate(125, 200)
+            let after = await rate(5, 8)
             await pipeline.stop()
             print(codec, "600 kbit/s:", before / 1000, "150 kbit/s:", after / 1000)
             #expect(before > 300_000 && before < 800_000)

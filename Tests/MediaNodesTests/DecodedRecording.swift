@@ -1,5 +1,5 @@
+import Dispatch
 import GStreamerKit
-import Glibc
 import MediaGraph
 import Synchronization
 
@@ -64,17 +64,17 @@ private final class Reader: Sendable {
     private struct State {
         var recording = DecodedRecording()
         var lastLoud = -1.0
-        var isOver = false
     }
 
     private let state = Mutex(State())
+    private let isOver = DispatchSemaphore(value: 0)
 
     var result: DecodedRecording { state.withLock { $0.recording } }
 
     func read(_ path: String) {
         let pipeline = Pipeline { message in
             switch message {
-            case .endOfStream: self.state.withLock { $0.isOver = true }
+            case .endOfStream: self.isOver.signal()
             case .error(let failure): self.fail(failure.message + " " + failure.detail)
             case .missingPlugin, .latencyChanged: break
             }
@@ -89,19 +89,13 @@ private final class Reader: Sendable {
             }
         }
         _ = pipeline.play()
-        let deadline = ContinuousClock.now + .seconds(20)
-        while !state.withLock({ $0.isOver }) {
-            if ContinuousClock.now > deadline { fail("it did not end") }
-            usleep(2000)
-        }
+        if isOver.wait(timeout: .now() + 20) == .timedOut { fail("it did not end") }
         pipeline.stop()
     }
 
     private func fail(_ problem: String) {
-        state.withLock {
-            $0.recording.fail(problem)
-            $0.isOver = true
-        }
+        state.withLock { $0.recording.fail(problem) }
+        isOver.signal()
     }
 
     private func follow(_ pad: Pad, in pipeline: Pipeline) throws {

@@ -227,6 +227,54 @@ extension MediaNodesTests {
             #expect(first.missing == dropped)
         }
 
+        /// Something that a bound function holds.
+        private final class Held: Sendable {}
+
+        /// A function for the node, and what it holds for as long as it is bound.
+        private static func holding(_ node: String) -> (NodeBindings, () -> Held?) {
+            let held = Held()
+            var bindings = NodeBindings()
+            bindings.frames[node] = { _ in withExtendedLifetime(held) {} }
+            return (bindings, { [weak held] in held })
+        }
+
+        @Test("What was bound for a branch is let go of with it, and what waits for a later graph is kept")
+        func boundCode() async throws {
+            let (first, events) = (Viewer(), Collected<MediaEvent>())
+            var bindings = Self.holding("later").0
+            bindings.frames["first"] = first.take
+            bindings.events = { events.append($0) }
+            let plan = try Planner(NodeRegistry.builtIn, SystemEnvironment()).plan(
+                Self.watching, bound: BoundNames(frames: ["first"]))
+            let pipeline = try MediaPipeline(plan, bindings: bindings)
+            try await pipeline.start()
+            let second = Self.watching.adding { Chain(from: "pattern") { Node.frames("second") } }
+            let third = Self.watching.adding { Chain(from: "pattern") { Node.frames("third") } }
+            func apply(_ graph: MediaGraph, bringing node: String) async throws -> () -> Held? {
+                let (bindings, held) = Self.holding(node)
+                try await pipeline.apply(graph, bindings: bindings, within: 10)
+                return held
+            }
+            let held = try await apply(second, bringing: "second")
+            #expect(held() != nil)
+            let never = try await apply(second, bringing: "nobody")
+            #expect(never() == nil)
+            try await pipeline.apply(Self.watching)
+            await eventually("the removed branch's function is gone") { held() == nil }
+            // An edit that fails leaves nothing behind either.
+            let refused = Self.holding("third")
+            await #expect(throws: MediaError.self) {
+                try await pipeline.apply(third.adding { Chain { Node("frames", name: "alone") } }, bindings: refused.0)
+            }
+            #expect(pipeline.plan.nodes.map(\.name) == ["pattern", "first"])
+            let before = first.numbers.count
+            await eventually("the first goes on") { first.numbers.count > before }
+            let last = Self.watching.adding { Chain(from: "pattern") { Node.frames("later") } }
+            try await pipeline.apply(last, within: 10)
+            #expect(pipeline.plan.node("later") != nil)
+            await pipeline.stop()
+        }
+
         @Test("A paused pipeline gives nothing, and time stands still for it")
         func pause() async throws {
             let (first, events) = (Viewer(), Collected<MediaEvent>())

@@ -1,7 +1,37 @@
+import Glibc
+import GStreamerKit
 import MediaGraph
-import MediaNodes
 import Synchronization
 import Testing
+
+@testable import MediaNodes
+
+/// Holds every picture up until what the test asks for has come about.
+private enum Turnstile: NodeType {
+    static let opening = Mutex<(@Sendable () -> Bool)?>(nil)
+
+    static let kind = NodeKind(
+        "turnstile", .processor, "Holds pictures up for tests", inputs: [Port("in", [.rawVideo], encodings: ["I420"])],
+        outputs: [Port("out", [.rawVideo], encodings: ["I420"])])
+
+    static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
+        var plan = NodePlan(request.node)
+        plan.add("identity", as: "pictures")
+        plan.inputs["in"] = ElementPad("pictures")
+        plan.outputs["out"] = ElementPad("pictures")
+        plan.formats["out"] = request.input("in")
+        return plan
+    }
+
+    static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {
+        let isOpen = opening.withLock { $0 }
+        instance.element("pictures").source.onBuffer { _ in
+            while isOpen?() == false { usleep(500) }
+            return .pass
+        }
+        return nil
+    }
+}
 
 extension MediaNodesTests {
     @Suite struct FrameFunctionTests {
@@ -52,10 +82,16 @@ extension MediaNodesTests {
             #expect(counts?.frames == counts?.copies && counts?.frames ?? 0 >= 28)
         }
 
-        @Test("Pictures of a file are changed without a copy: its decoder keeps none of those that it gives")
+        /// A decoder holds a picture until it has decoded those that refer to it: avdec_h264 lets one of this clip go when the
+        /// third or fourth after it has come out. Whoever changes it earlier has to copy it.
+        @Test("Pictures of a file are changed without a copy once the decoder has gone on to the next ones")
         func decodedPictures() async throws {
-            let graph = chain(.file("clip", path: clip), .frameFunction("blend"), .frames("view"))
-            let watched = try Watched(graph) { bindings in
+            let aheadOf = Mutex<@Sendable () -> Int>({ 0 })
+            let isOver = Flag()
+            Turnstile.opening.withLock { $0 = { isOver.value || aheadOf.withLock { $0 }() >= 5 } }
+            let graph = chain(
+                .file("clip", path: clip), Node("turnstile"), .frameFunction("blend"), .frames("view"))
+            let watched = try Watched(graph, registry: .builtIn.adding([Turnstile.self])) { bindings in
                 bindings.frameFunctions["blend"] = { frame in
                     let (width, height) = (frame.width, frame.height)
                     frame.withPlane(.luma) { luma, stride in
@@ -63,14 +99,16 @@ extension MediaNodesTests {
                     }
                 }
             }
+            let watch = watched.pipeline.watch()
+            aheadOf.withLock { $0 = { watch.sample().first { $0.node == "clip" }?.queued ?? 0 } }
             try await watched.pipeline.start()
             await eventually("pictures") { watched.pictures().count > 40 }
+            isOver.raise()
+            let counts = watched.pipeline.statistics.frameFunctions["blend"]
             await watched.pipeline.stop()
             #expect(watched.pictures().allSatisfy { $0.number == 7 })
             #expect(watched.pipeline.plan.node("blend")?.copiesPerFrame == 0)
-            // Somebody may still look at the very first.
-            let counts = watched.pipeline.statistics.frameFunctions["blend"]
-            #expect(counts?.copies ?? 40 <= 1, "\(counts?.copies ?? -1) copies of \(counts?.frames ?? -1) pictures")
+            #expect(counts?.copies == 0, "of \(counts?.frames ?? -1) pictures")
         }
 
         @Test("All three planes can be written, each with its own rows")

@@ -55,6 +55,67 @@ extension MediaNodesTests {
             #expect(seen.failures.isEmpty)
         }
 
+        @Test("What is heard from a loudspeaker comes as late as the plan says, and as the statistics say")
+        func heard() async throws {
+            let fixture = try Fixture.soundServer()
+            let environment = EnvironmentOverride(fixture.answer.environment.mapValues { $0 })
+            defer { withExtendedLifetime(environment) {} }
+            let (made, heard) = (Seen(), Seen())
+            let graph = MediaGraph {
+                Chain {
+                    Node.testPattern(width: 64, height: 64, framesPerSecond: 5)
+                    Node.null()
+                }
+                Chain(from: "test-pattern", port: "audio") {
+                    Tee { Node.sound("ear") }
+                    Node.speaker()
+                }
+            }
+            let player = try MediaPipeline(graph, seen: made)
+            let listener = try MediaPipeline(listening(), seen: heard)
+            try await listener.start()
+            try await player.start()
+            let watch = player.watch()
+            await eventually("four beeps") { heard.beeps.count >= 4 }
+            let measured = watch.sample().first { $0.node == "speaker" }?.latency ?? 0
+            await player.stop()
+            await listener.stop()
+            // The room's air is the server's monitor: what is played is heard there at once.
+            let times = heard.beeps.compactMap { beep in
+                made.beeps.map { Double(beep.nanoseconds) / 1e9 - Double($0.nanoseconds) / 1e9 }.filter { $0 > 0 }.min()
+            }.sorted()
+            let real = times[times.count / 2]
+            let planned = player.plan.latency(of: "speaker")
+            #expect(abs(real - planned) <= 0.5 * planned, "planned \(planned) s, heard after \(real) s")
+            #expect(abs(measured - real) <= 0.5 * real, "counted \(measured) s, heard after \(real) s")
+        }
+
+        @Test("Sound that all comes before it can have ended is stamped earlier from then on, until stamps begin anew")
+        func soundClock() {
+            var clock = SoundClock()
+            var stamp = 0
+            /// Pieces of 10 ms, each of which comes so many ms before its end.
+            func correction(_ ahead: [Int], times: Int = 1) -> Int {
+                var found = 0
+                for ahead in (0..<times).flatMap({ _ in ahead }) {
+                    found = clock.correction(
+                        forSoundAt: stamp * 1_000_000, lasting: 10_000_000, now: (stamp + 10 - ahead) * 1_000_000)
+                    stamp += 10
+                }
+                return found / 1_000_000
+            }
+            // In time or late, and a single piece that a sound system had ready.
+            #expect(correction([18, 0, -3, 5], times: 50) == 0)
+            // A few ms before they end, as monitors give them.
+            #expect(correction([8], times: 100) == 0)
+            // Pieces that had waited came at once; whoever reads late sometimes does not change that.
+            #expect(correction([70, 62, 66], times: 50) == 62)
+            #expect(correction([70, 62, 20], times: 50) == 62)
+            // GStreamer has set its stamps right.
+            stamp -= 60
+            #expect(correction([1]) == 0)
+        }
+
         @Test("A microphone that is not there is named before anything runs")
         func absent() async throws {
             let fixture = try Fixture.soundServer()

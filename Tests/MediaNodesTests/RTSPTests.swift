@@ -90,6 +90,9 @@ extension MediaNodesTests {
             let place = url.dropFirst("rtsp://".count)
             func code(_ url: String) -> String? { (#expect(throws: MediaError.self) { try plan(url) })?.code }
             #expect(code("http://camera/") == "rtsp.bad-address")
+            let encrypted = #expect(throws: MediaError.self) { try plan("rtsps://guard:geheim@camera/") }
+            #expect(encrypted?.code == "rtsp.bad-address" && encrypted?.message.contains("(rtsps)") == true)
+            #expect(encrypted?.message.contains("geheim") == false)
             #expect(code("rtsp://no-such-host.invalid/") == "rtsp.unreachable")
             #expect(code("\(url)/h264-aac") == "rtsp.unauthorized")
             #expect(code("rtsp://guard:falsch@\(place)/h264-aac") == "rtsp.unauthorized")

@@ -30,6 +30,11 @@ final class Seen: Sendable {
         events.all.compactMap { if case .failed(let error) = $0 { error } else { nil } }
     }
 
+    /// Of parts that were optional.
+    var partFailures: [MediaError] {
+        events.all.compactMap { if case .partFailed(let error, _) = $0 { error } else { nil } }
+    }
+
     /// When pictures turned bright, on the clock of their capture.
     var flashes: [MediaTime] {
         let all = pictures.all

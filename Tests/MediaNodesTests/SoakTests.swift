@@ -292,6 +292,56 @@ extension MediaNodesTests {
             _ = consume folder
         }
 
+        @Test("An edit whose file or device never opens comes back in time, and so do the next edit and a stop")
+        func stuckEdit() async throws {
+            let folder = TemporaryFolder()
+            let path = folder.path + "/pipe"
+            #expect(mkfifo(path, 0o600) == 0)
+            weak let remains = try await expectStuckEdit(path)
+            await eventually("the pipeline is gone") {
+                close(open(folder.path + "/pipe", O_RDWR | O_NONBLOCK))
+                return remains == nil
+            }
+            _ = consume folder
+        }
+
+        /// Applies graphs to a pattern that runs, of which the first reads a pipe without another end.
+        private func expectStuckEdit(_ path: String) async throws -> MediaPipeline {
+            let graph = MediaGraph {
+                Chain {
+                    Node.testPattern("pattern", width: 160, height: 120)
+                    Node.null("end")
+                }
+            }
+            let pipeline = try MediaPipeline(graph)
+            try await pipeline.start()
+            func frames() -> Int { pipeline.statistics.videoRenderers["end"]?.framesRendered ?? 0 }
+            let stuck = graph.adding {
+                Chain {
+                    Node.element("filesrc", name: "stuck", ["location": .text(path)])
+                    Node.element("fakesink", name: "nowhere")
+                }
+            }
+            let more = graph.adding { Chain(from: "pattern") { Node.null("other") } }
+            let edits = [(stuck, "\"stuck\" could not be opened in time"), (more, "\"stuck\" of the one before")]
+            for (next, words) in edits {
+                let begin = ContinuousClock.now
+                let error = await #expect(throws: MediaError.self) { try await pipeline.apply(next, within: 1) }
+                #expect(ContinuousClock.now - begin < .seconds(8))
+                #expect(error?.code == "graph.edit-failed")
+                #expect(error?.message.contains(words) == true, "\(error?.message ?? "")")
+            }
+            let before = frames()
+            await eventually("the graph goes on as it was") { frames() > before + 10 }
+            let begin = ContinuousClock.now
+            await pipeline.stop()
+            #expect(ContinuousClock.now - begin < .seconds(8))
+            let last = frames()
+            #expect(pipeline.state == .stopped)
+            #expect(frames() == last)
+            return pipeline
+        }
+
         /// Starts a file that turns into a pipe without another end, and stops meanwhile; gives the pipeline of that.
         private func expectStuck(_ path: String) async throws -> MediaPipeline {
             let pipeline = try MediaPipeline(

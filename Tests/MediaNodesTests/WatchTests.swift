@@ -1,4 +1,3 @@
-import Glibc
 import MediaGraph
 import MediaNodes
 import Testing
@@ -40,15 +39,35 @@ extension MediaNodesTests {
             #expect(nodes["sent"].map { $0.framesOut >= $0.framesIn } == true)
         }
 
+        @Test("What comes encoded is counted as it comes, and nothing decodes it")
+        func encoded() async throws {
+            let graph = MediaGraph {
+                Chain {
+                    Node.testPattern("pattern", width: 320, height: 240)
+                    Node.videoEncoder("encoder")
+                    Node.null("pictures")
+                }
+                Chain(from: "pattern", port: "audio") {
+                    Node.opusEncoder()
+                    Node.null("sound")
+                }
+            }
+            let pipeline = try MediaPipeline(graph)
+            #expect(pipeline.plan.nodes.count == 5)
+            try await pipeline.start()
+            await eventually("half a second of both") {
+                let statistics = pipeline.statistics
+                return statistics.videoRenderers["pictures"]?.framesRendered ?? 0 >= 15
+                    && statistics.audioRenderers["sound"]?.secondsRendered ?? 0 >= 0.5
+            }
+            await pipeline.stop()
+        }
+
         @Test("A slow branch is seen: what its queue throws away is counted by its rule")
         func drops() async throws {
-            let taken = Collected<Int>()
+            let gate = Gate()
             var bindings = NodeBindings()
-            bindings.frames["slow"] = { _ in
-                // A consumer that takes three times as long as there is.
-                usleep(50_000)
-                taken.append(1)
-            }
+            bindings.frames["slow"] = { _ in gate.wait() }
             let pipeline = try MediaPipeline(
                 MediaGraph {
                     Chain {
@@ -59,8 +78,10 @@ extension MediaNodesTests {
                 }, bindings: bindings)
             let watch = pipeline.watch()
             try await pipeline.start()
-            await eventually("some slow frames") { taken.count > 10 }
+            func drops() -> Int { watch.sample().first { $0.node == "slow" }?.dropped.first?.frames ?? 0 }
+            await eventually("frames that are thrown away") { drops() > 10 }
             let nodes = Dictionary(uniqueKeysWithValues: watch.sample().map { ($0.node, $0) })
+            gate.open()
             await pipeline.stop()
             let drop = try #require(nodes["slow"]?.dropped.first)
             #expect(drop.queue == "branch-in")

@@ -22,8 +22,9 @@ final class VirtualDisplay {
         posix_spawn_file_actions_adddup2(&actions, ends[1], 1)
         posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0)
         // The server picks a free number and says it on its standard output.
+        // -noreset: else the server starts again when its last client leaves, and breaks with whoever comes meanwhile.
         let arguments = [
-            Self.server, "-displayfd", "1", "-screen", "0", "\(width)x\(height)x24", "-nolisten", "tcp",
+            Self.server, "-displayfd", "1", "-screen", "0", "\(width)x\(height)x24", "-nolisten", "tcp", "-noreset",
         ]
         var strings: [UnsafeMutablePointer<CChar>?] = arguments.map { strdup($0) } + [nil]
         defer { for string in strings { free(string) } }

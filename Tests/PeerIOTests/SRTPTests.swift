@@ -41,6 +41,14 @@ struct SRTPTests {
         #expect(apply(a.unprotectRTCP, to: protectedReport) == report)
     }
 
+    @Test("the library may have been set up by somebody else in the process, as GStreamer's plugin does")
+    func setUpBefore() throws {
+        #expect(LibSRTP.setUp())
+        #expect(LibSRTP.setUp())
+        let (a, b) = try pair(.aeadAES128GCM)
+        #expect(apply(b.unprotectRTP, to: try #require(apply(a.protectRTP, to: packet(1)))) == packet(1))
+    }
+
     @Test("a changed byte, a replay and a packet of the other direction are refused", arguments: SRTPProfile.allCases)
     func refusals(profile: SRTPProfile) throws {
         let (a, b) = try pair(profile)

@@ -10,8 +10,9 @@ func onLoop<Result: Sendable>(_ loop: EventLoop, _ body: @escaping @Sendable () 
     }
 }
 
-/// Waits until the condition holds, looking every few milliseconds; false when the deadline passes first.
-func eventually(within seconds: Double = 5, _ condition: () async -> Bool) async -> Bool {
+/// Waits until the condition holds, looking every few milliseconds; false when the deadline passes first: a machine may be
+/// too busy for a handshake of a few milliseconds to be done in seconds.
+func eventually(within seconds: Double = 20, _ condition: () async -> Bool) async -> Bool {
     let deadline = EventLoop.now + .milliseconds(Int64(seconds * 1000))
     while true {
         if await condition() { return true }

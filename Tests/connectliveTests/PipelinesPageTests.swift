@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// docs/pipelines.md says only what is so: every block of it is tried.
+/// docs/pipelines.md says only what is so: every block of it is tried; and the graph of docs/frame-socket.md.
 @Suite struct PipelinesPageTests {
     private struct Block {
         /// What stands behind the fence, such as `yaml`.
@@ -12,14 +12,14 @@ import Testing
     private static let projectFolder = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
         .deletingLastPathComponent().deletingLastPathComponent()
 
-    private func page() throws -> String {
-        try String(contentsOf: Self.projectFolder.appendingPathComponent("docs/pipelines.md"), encoding: .utf8)
+    private func page(_ name: String = "pipelines.md") throws -> String {
+        try String(contentsOf: Self.projectFolder.appendingPathComponent("docs/\(name)"), encoding: .utf8)
     }
 
-    private func blocks() throws -> [Block] {
+    private func blocks(of name: String = "pipelines.md") throws -> [Block] {
         var blocks: [Block] = []
         var open: Block?
-        for line in try page().components(separatedBy: "\n") {
+        for line in try page(name).components(separatedBy: "\n") {
             if let block = open {
                 if line == "```" { blocks.append(block) }
                 open = line == "```" ? nil : Block(language: block.language, text: block.text + line + "\n")
@@ -30,10 +30,12 @@ import Testing
         return blocks
     }
 
-    @Test func `every graph on the page is right, and fits the schema`() throws {
+    /// Those of docs/from-gst-launch.md are run: FromGstLaunchTests.
+    @Test(arguments: [("pipelines.md", 9), ("frame-socket.md", 1)])
+    func `every graph on the page is right, and fits the schema`(name: String, least: Int) throws {
         let folder = try TemporaryFolder()
-        let graphs = try blocks().filter { ["yaml", "json"].contains($0.language) }
-        #expect(graphs.count >= 9)
+        let graphs = try blocks(of: name).filter { ["yaml", "json"].contains($0.language) }
+        #expect(graphs.count >= least)
         let names = graphs.indices.map { "graph\($0).yaml" }
         for (graph, name) in zip(graphs, names) {
             try graph.text.write(toFile: folder.file(name), atomically: true, encoding: .utf8)

@@ -70,6 +70,13 @@ class Setup(unittest.TestCase):
         self.assertEqual(self.run_setup("test")[0], 0)
         self.assertIn("chromium", self.calls.read_text())
 
+    def test_the_guests_packages_are_wanted_for_the_guest_alone(self):
+        self.assertEqual(self.run_setup("bench")[0], 0)
+        self.assertEqual(self.calls.read_text(), "")
+        self.assertEqual(self.run_setup("guest")[0], 0)
+        self.assertIn("qemu-system-x86", self.calls.read_text())
+        self.assertNotIn("valgrind", self.calls.read_text())
+
     def test_a_user_installs_with_sudo(self):
         self.has([])
         self.put("id", "echo 1000")

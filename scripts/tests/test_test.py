@@ -55,6 +55,10 @@ class Closing(unittest.TestCase):
         lines = GOOD + ['➜ Test old() skipped: "why"', "✔ Test run with 2 tests in 1 suite passed after 0.1 seconds."]
         self.assertEqual(self.tally(0, lines), (1, 1, []))
 
+    def test_colours_hide_nothing(self):
+        lines = [closing.COLOURS.sub("", f"\x1b[92m{line[0]}\x1b[0m{line[1:]}") for line in GOOD]
+        self.assertEqual(lines, GOOD)
+
     def test_the_scripts_own_tests_are_read(self):
         lines = ["FAIL: test_x (test_y.Y)", "Ran 4 tests in 0.1s", "FAILED (failures=1)"]
         self.assertEqual(self.tally(1, lines, closing.UNITTEST), (3, 0, ["T: test_x"]))

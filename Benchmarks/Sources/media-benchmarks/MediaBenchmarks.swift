@@ -11,6 +11,7 @@ import Synchronization
 ///     media-benchmarks line SHAPE FRAMES CLIP [--pipe]                 gst-launch's arguments for it, one to a line
 ///     media-benchmarks starts COUNT                                    starts and stops a graph
 ///     media-benchmarks edits COUNT                                     edits a running graph
+///     media-benchmarks frames WAY SECONDS [PLUGIN]                     raw pictures from socket, capturer, library, push
 ///
 /// Links nothing but the media floor, and reads its arguments itself: every instruction of the process is counted.
 @main
@@ -33,7 +34,14 @@ enum MediaBenchmarks {
             case "line": try say(graph(arguments).line().joined(separator: "\n"))
             case "starts": try await Soak.starts(count(arguments))
             case "edits": try await Soak.edits(count(arguments))
-            default: throw BenchmarkError("Say run, line, starts or edits.")
+            case "frames":
+                guard arguments.count >= 3, let way = FrameTransfer.Way(rawValue: arguments[1]),
+                    let seconds = Int(arguments[2])
+                else { throw BenchmarkError("Say socket, capturer, library or push, and for how many seconds.") }
+                try await FrameTransfer.run(
+                    way, seconds: seconds, plugin: arguments.count > 3 ? arguments[3] : nil)
+            case "feeder": try FrameTransfer.feed()
+            default: throw BenchmarkError("Say run, line, starts, edits or frames.")
             }
         } catch {
             fail("\((error as? MediaError)?.message ?? "\(error)")")

@@ -13,6 +13,7 @@ enum Main {
             exit(reporting: error)
         }
         do {
+            try KnownNodes.loadPlugins()
             if var asynchronous = command as? any AsyncParsableCommand {
                 try await asynchronous.run()
             } else {
@@ -50,6 +51,6 @@ struct ConnectLiveCommand: AsyncParsableCommand {
         subcommands: [
             DemoCommand.self, ServeCommand.self, PublishCommand.self, ViewCommand.self, DevicesCommand.self,
             RunCommand.self, PlanCommand.self, ValidateCommand.self, GraphCommand.self, NodesCommand.self,
-            SchemaCommand.self, TopCommand.self, ApplyCommand.self, SetCommand.self,
+            SchemaCommand.self, TopCommand.self, ApplyCommand.self, SetCommand.self, PluginCommand.self,
         ])
 }

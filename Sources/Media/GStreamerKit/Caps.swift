@@ -68,7 +68,7 @@ package final class Caps: @unchecked Sendable {
 /// One format of a set. The corresponding C type is `GstStructure`.
 package struct FormatStructure {
     let pointer: UnsafeMutablePointer<GstStructure>
-    private let owner: Caps
+    let owner: Caps
 
     init(_ pointer: UnsafeMutablePointer<GstStructure>, keeping owner: Caps) {
         self.pointer = pointer

@@ -121,15 +121,34 @@ package enum DeviceProbe {
         let descriptor = open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC)
         guard descriptor >= 0 else { return false }
         defer { close(descriptor) }
-        // struct v4l2_requestbuffers of videodev2.h: count, type (1 is capture), memory (1 is mmap), and two words more.
-        var request: [UInt32] = [1, 1, 1, 0, 0]
-        // VIDIOC_REQBUFS is _IOWR('V', 8, 20 bytes). The one buffer goes again with the descriptor.
-        guard ioctl(descriptor, 0xc014_5608, &request) < 0 else { return false }
-        return errno == EBUSY
+        // The one buffer goes again with the descriptor.
+        return requestBuffers(1, captureTypes[0], of: descriptor) == EBUSY
     }
 
+    /// Capturing as most devices do it, and with planes that lie apart.
+    static let captureTypes: [UInt32] = [1, 9]
+
+    /// Asks a device for so many buffers; what its driver answers as `errno` has it, 0 where it gives them.
+    static func requestBuffers(_ count: UInt32, _ type: UInt32, of descriptor: Int32) -> Int32 {
+        // struct v4l2_requestbuffers of videodev2.h: count, type, memory (1 is mmap), and two words more.
+        var request: [UInt32] = [count, type, 1, 0, 0]
+        // VIDIOC_REQBUFS is _IOWR('V', 8, 20 bytes).
+        return ioctl(descriptor, 0xc014_5608, &request) < 0 ? errno : 0
+    }
+
+    /// Whether a device is there. Its file may outlive it, for as long as some program has it open.
     package static func exists(_ path: String) -> Bool {
-        access(path, F_OK) == 0
+        let descriptor = open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC)
+        guard descriptor >= 0 else { return ![ENOENT, ENOTDIR, ENODEV, ENXIO].contains(errno) }
+        close(descriptor)
+        return true
+    }
+
+    /// Where a path leads: what the kernel says of a descriptor that was opened by it.
+    package static func place(of path: String) -> String {
+        guard let place = realpath(path, nil) else { return path }
+        defer { free(place) }
+        return String(cString: place)
     }
 
     package static func name(of path: String) -> String {
@@ -142,16 +161,16 @@ package enum DeviceProbe {
         return text.isEmpty ? path : text
     }
 
+    /// A path that stays the same: by the camera's own number, and where it has none by the place where it is plugged in.
     package static func stablePath(of path: String) -> String? {
-        let folder = "/dev/v4l/by-id"
-        return entries(of: folder).sorted().map { folder + "/" + $0 }.first { link in
-            guard let target = realpath(link, nil) else { return false }
-            defer { free(target) }
-            return String(cString: target) == path
-        }
+        ["/dev/v4l/by-id", "/dev/v4l/by-path"].lazy
+            .compactMap { folder in
+                entries(of: folder).sorted().map { "\(folder)/\($0)" }.first { place(of: $0) == path }
+            }
+            .first
     }
 
-    private static func entries(of folder: String) -> [String] {
+    static func entries(of folder: String) -> [String] {
         guard let directory = opendir(folder) else { return [] }
         defer { closedir(directory) }
         var names: [String] = []

@@ -27,7 +27,7 @@ extension PassingBuffer {
 }
 
 /// A picture that is mapped for writing until it is closed.
-private final class EditablePicture {
+final class EditablePicture {
     private var frame = GstVideoFrame()
     private let height: Int
     private var isOpen = true

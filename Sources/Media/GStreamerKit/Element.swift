@@ -14,6 +14,8 @@ package final class Element: @unchecked Sendable {
     package init(_ factory: String, name: String? = nil, _ properties: [String: PropertyValue] = [:]) throws(MediaError)
     {
         GStreamer.load()
+        // An area that is not on the screen is an error of X, which ends the process unless it is caught.
+        if factory.hasPrefix("ximage") || factory.hasPrefix("xvimage") { XErrors.survive() }
         guard let made = gst_element_factory_make(factory, name) else {
             throw MediaError(code: MediaError.Code.elementMissing, message: ElementFactory.reasonForLack(of: factory))
         }
@@ -49,6 +51,11 @@ package final class Element: @unchecked Sendable {
     /// The pad of this name, if the element has it now.
     package func pad(_ name: String) -> Pad? {
         gst_element_get_static_pad(pointer, name).map(Pad.init(takingOwnership:))
+    }
+
+    /// The pad of this name: one that is there, or one that is asked for. Nil when the element gives none.
+    package func padByName(_ name: String) -> Pad? {
+        (name.contains("%") ? nil : pad(name)) ?? requestPad(name)
     }
 
     /// The output of an element that has one. Traps when there is none.

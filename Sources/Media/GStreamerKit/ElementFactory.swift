@@ -31,6 +31,19 @@ package enum ElementFactory {
         return entries.sorted { $0.name < $1.name }
     }
 
+    /// Whether media of this format is raw, or something here decodes it that GStreamer would pick by itself.
+    static func canDecode(_ format: FormatStructure) -> Bool {
+        if format.name.hasSuffix("/x-raw") { return true }
+        let decoders = gst_element_factory_list_get_elements(decoding, GST_RANK_MARGINAL)
+        defer { gst_plugin_feature_list_free(decoders) }
+        let able = gst_element_factory_list_filter(decoders, format.owner.pointer, GST_PAD_SINK, 0)
+        defer { gst_plugin_feature_list_free(able) }
+        return able != nil
+    }
+
+    /// GST_ELEMENT_FACTORY_TYPE_DECODER, which is a macro.
+    private static let decoding = GstElementFactoryListType(1)
+
     /// The installed element of another name that was probably meant.
     package static func nearest(to name: String) -> String? {
         name.nearest(among: all().map(\.name))

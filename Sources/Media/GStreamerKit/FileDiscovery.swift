@@ -1,16 +1,17 @@
 internal import CGLib
 internal import CGStreamer
 internal import Glibc
+import MediaGraph
 
 /// What looking into a file gave.
 package enum DiscoveredFile: Sendable {
-    package struct Video: Sendable {
+    package struct Video: Sendable, Hashable {
         package let width: Int
         package let height: Int
         package let framesPerSecond: Double
     }
 
-    package struct Contents: Sendable {
+    package struct Contents: Sendable, Hashable {
         package let video: Video?
         package let hasAudio: Bool
         /// In seconds.
@@ -26,10 +27,15 @@ package enum DiscoveredFile: Sendable {
 
 /// Looks into media files. The corresponding C type is `GstDiscoverer`.
 package enum FileDiscovery {
-    private static let limit = 5 * UInt(1_000_000_000)
+    /// In seconds.
+    private static let limit = 5.0
+    /// Seconds that a glance has. A parsebin, and a decodebin too, swallows an error that comes while it is still linking:
+    /// it then waits for ever.
+    private static let glanceLimit = 2.0
 
-    /// Blocks for some tens of milliseconds, 5 s at most.
-    package static func discover(_ path: String) -> DiscoveredFile {
+    /// Blocks for some tens of milliseconds, 5 s at most. `trustingHeads` is enough to run it: pictures and sound are not
+    /// decoded where the file says everything of itself, so that what is wrong inside of it comes out later.
+    package static func discover(_ path: String, trustingHeads: Bool = false) -> DiscoveredFile {
         GStreamer.load()
         var status = stat()
         guard stat(path, &status) == 0 else {
@@ -37,9 +43,23 @@ package enum FileDiscovery {
         }
         guard status.st_mode & S_IFMT == S_IFREG else { return .unreadable("it is not a file") }
         guard access(path, R_OK) == 0 else { return .unreadable(String(cString: strerror(errno))) }
+        var seconds = limit
+        if trustingHeads {
+            let start = GStreamer.now
+            switch FileGlance.look(into: path, seconds: glanceLimit) {
+            case .contents(let contents): return .found(contents)
+            case .broken(let reason): return .unreadable(reason)
+            case .unclear: break
+            }
+            seconds = limit - min(GStreamer.now.seconds(since: start), glanceLimit)
+        }
+        return decode(path, seconds: seconds)
+    }
+
+    private static func decode(_ path: String, seconds: Double) -> DiscoveredFile {
         var error: UnsafeMutablePointer<GError>?
         guard let address = takeString(gst_filename_to_uri(path, nil)),
-            let discoverer = gst_discoverer_new(limit, nil)
+            let discoverer = gst_discoverer_new(UInt(seconds * 1e9), nil)
         else { return .unreadable("no way to look into it") }
         defer { gst_object_unref(discoverer) }
         guard let info = gst_discoverer_discover_uri(discoverer, address, &error) else {

@@ -6,8 +6,11 @@ package import MediaGraph
 package enum GStreamer {
     /// Loads GStreamer on first use; `static let` makes it once, from whatever thread.
     private static let isLoaded: Bool = {
+        LeftoverDescriptors.avoid()
         // A process that embeds us keeps its own locale and arguments: nothing is handed over.
         gst_init(nil, nil)
+        // Any element may open a display.
+        XConnections.survive()
         return true
     }()
 
@@ -23,6 +26,11 @@ package enum GStreamer {
 
     package static var version: String {
         load()
+        return linkedVersion
+    }
+
+    /// The same, of a library that need not be loaded yet.
+    static var linkedVersion: String {
         var major: UInt32 = 0
         var minor: UInt32 = 0
         var micro: UInt32 = 0

@@ -16,8 +16,55 @@ extension Pad {
             }, Box(seconds).retained, releaseBox)
     }
 
+    /// Answers whoever asks through this output how late media comes: what stands before `input`, and so much more.
+    package func answerLatencyQueries(asking input: Pad, adding seconds: Double) {
+        let answer = LatencyAnswer(input: input, nanoseconds: UInt(seconds * 1e9))
+        gst_pad_add_probe(
+            pointer, GST_PAD_PROBE_TYPE_QUERY_UPSTREAM,
+            { _, info, data in
+                guard let info, let answer = Box<LatencyAnswer>.value(at: data) else { return GST_PAD_PROBE_OK }
+                let query = info.pointee.data.assumingMemoryBound(to: GstQuery.self)
+                guard query.pointee.type == GST_QUERY_LATENCY, let before = answer.input.latency else {
+                    return GST_PAD_PROBE_OK
+                }
+                let added = answer.nanoseconds
+                gst_query_set_latency(
+                    query, before.isLive ? 1 : 0, UInt(before.minimum) + added,
+                    before.maximum.map { UInt($0) + added } ?? UInt.max)
+                return GST_PAD_PROBE_HANDLED
+            }, Box(answer).retained, releaseBox)
+    }
+
     /// Tells the element behind this output how long after its timestamp media is rendered, as sinks do.
     package func sendLatency(seconds: Double) {
         gst_pad_send_event(pointer, gst_event_new_latency(UInt(seconds * 1e9)))
+    }
+}
+
+private struct LatencyAnswer: Sendable {
+    let input: Pad
+    let nanoseconds: UInt
+}
+
+extension Element {
+    /// Of a renderer that plays by the clock: seconds from a sound's timestamp until it is heard, as far as the sound system
+    /// says what it holds; nil before it plays.
+    package var secondsUntilHeard: Double? {
+        let instance = UnsafeMutableRawPointer(pointer).assumingMemoryBound(to: GTypeInstance.self)
+        guard g_type_check_instance_is_a(instance, gst_base_sink_get_type()) != 0 else { return nil }
+        let sink = UnsafeMutableRawPointer(pointer).assumingMemoryBound(to: GstBaseSink.self)
+        let planned = Double(gst_base_sink_get_latency(sink)) / 1e9
+        guard g_type_check_instance_is_a(instance, gst_audio_base_sink_get_type()) != 0 else { return planned }
+        // The device counts what has been heard on a clock of its own. The sink places sound by how far that clock was
+        // when it was last compared with the pipeline's; as far as it has fallen behind since, sound is heard later.
+        guard let clock = gst_element_provide_clock(pointer) else { return nil }
+        defer { gst_object_unref(clock) }
+        let heard = gst_clock_get_internal_time(clock)
+        let now = gst_util_get_timestamp()
+        guard heard != UInt.max else { return nil }
+        var (comparedHere, comparedThere): (UInt, UInt) = (0, 0)
+        gst_clock_get_calibration(clock, &comparedHere, &comparedThere, nil, nil)
+        let elapsed = Double(Int(now) - Int(comparedThere)) - Double(Int(heard) - Int(comparedHere))
+        return planned + elapsed / 1e9
     }
 }

@@ -38,6 +38,12 @@ package struct PassingBuffer: ~Copyable {
         GStreamerKit.pushTitle(title, at: pad)
     }
 
+    /// The number that its source gave it; nil when it gave none.
+    package var number: UInt64? {
+        let offset = current.pointee.offset
+        return offset == UInt64.max ? nil : UInt64(offset)
+    }
+
     package var duration: UInt64? {
         let time = current.pointee.duration
         return time == UInt.max ? nil : UInt64(time)

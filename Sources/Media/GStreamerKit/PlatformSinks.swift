@@ -51,6 +51,12 @@ package enum DisplaySystem {
         return nil
     }
 
+    /// The X display that the environment names.
+    package static var x: String? { getenv("DISPLAY").map { String(cString: $0) } }
+
+    /// Whether windows of such an element are X's.
+    package static func isX(_ factory: String) -> Bool { factory != "waylandsink" }
+
     /// Whether the environment names a display at all.
     package static var isNamed: Bool { getenv("WAYLAND_DISPLAY") != nil || getenv("DISPLAY") != nil }
 }

@@ -183,11 +183,11 @@ extension Pad {
         let isCalled = Flag()
         let probe = onEvent { event in
             guard case .endOfStream = event else { return .pass }
-            if isCalled.raise() { body() }
+            if !isCalled.exchange(true) { body() }
             return .passAndRemove
         }
         // An input takes note of the end only once its element is through with it; the output before it has then.
-        if isAtEndOfStream || (!isSource && peer?.isAtEndOfStream == true), isCalled.raise() {
+        if isAtEndOfStream || (!isSource && peer?.isAtEndOfStream == true), !isCalled.exchange(true) {
             probe.remove()
             body()
         }
@@ -212,7 +212,7 @@ extension Pad {
     /// behind the pad then. The pad may be relinked and the probe removed inside, or later on another thread.
     package func block(_ onBlocked: @escaping @Sendable () -> Void = {}) -> Probe {
         let isCalled = Flag()
-        let body: PlainBody = { if isCalled.raise() { onBlocked() } }
+        let body: PlainBody = { if !isCalled.exchange(true) { onBlocked() } }
         return attach(GST_PAD_PROBE_TYPE_BLOCK_DOWNSTREAM, to: body) { _, _, data in
             Box<Attached<PlainBody>>.value(at: data)?.body()
             return GST_PAD_PROBE_OK
@@ -228,8 +228,8 @@ extension Pad {
         let isCalled = Flag()
         // Whether what comes is held back.
         let body: @Sendable (borrowing PassingBuffer) -> Bool = { buffer in
-            guard isCalled.isRaised || isFirst(buffer) else { return false }
-            if isCalled.raise() { onBlocked() }
+            guard isCalled.value || isFirst(buffer) else { return false }
+            if !isCalled.exchange(true) { onBlocked() }
             return true
         }
         return attach(
@@ -256,14 +256,4 @@ private let eventSeen: GstPadProbeCallback = { _, info, data in
     guard let info, let attached = Box<Attached<EventBody>>.value(at: data) else { return GST_PAD_PROBE_OK }
     let event = info.pointee.data.assumingMemoryBound(to: GstEvent.self)
     return attached.answer(attached.body(PadEvent(event)))
-}
-
-/// Raised once.
-private final class Flag: Sendable {
-    private let state = Atomic(false)
-
-    var isRaised: Bool { state.load(ordering: .acquiring) }
-
-    /// True for whoever raises it.
-    func raise() -> Bool { !state.exchange(true, ordering: .acquiringAndReleasing) }
 }

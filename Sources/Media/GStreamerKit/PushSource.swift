@@ -1,6 +1,7 @@
 internal import CGLib
 internal import CGStreamer
 package import MediaGraph
+import Synchronization
 
 /// A live source that the program pushes into. The corresponding C type is `GstAppSrc`.
 package struct PushSource: Sendable {
@@ -25,7 +26,7 @@ package struct PushSource: Sendable {
         if let caps { gst_app_src_set_caps(source, caps.pointer) }
     }
 
-    private var source: UnsafeMutablePointer<GstAppSrc> {
+    var source: UnsafeMutablePointer<GstAppSrc> {
         UnsafeMutableRawPointer(element.pointer).assumingMemoryBound(to: GstAppSrc.self)
     }
 
@@ -44,8 +45,8 @@ package struct PushSource: Sendable {
     }
 
     /// Copies an encoded picture into a new buffer and queues it. False when the element does not run.
-    package func push(_ bytes: [UInt8], timestamp: UInt64, isKeyframe: Bool) -> Bool {
-        guard let buffer = gst_buffer_new_allocate(nil, gsize(bytes.count), nil) else { return false }
+    package func push(_ bytes: RawSpan, timestamp: UInt64, isKeyframe: Bool) -> Bool {
+        guard let buffer = gst_buffer_new_allocate(nil, gsize(bytes.byteCount), nil) else { return false }
         bytes.withUnsafeBytes { source in
             _ = gst_buffer_fill(buffer, 0, source.baseAddress, gsize(source.count))
         }
@@ -53,6 +54,68 @@ package struct PushSource: Sendable {
         buffer.pointee.pts = UInt(timestamp)
         buffer.pointee.dts = UInt(timestamp)
         return gst_app_src_push_buffer(source, buffer) == GST_FLOW_OK
+    }
+
+    /// Lets `body` draw into a picture of the pool and queues it without copying it. False when the element does not run.
+    package func push(
+        from pool: PicturePool, timestamp: UInt64, at time: MediaTime,
+        _ body: (inout MutableVideoFrame) throws -> Void
+    ) throws -> Bool {
+        guard let buffer = try pool.draw(at: time, body) else { return false }
+        buffer.pointee.pts = UInt(timestamp)
+        buffer.pointee.dts = UInt.max
+        return gst_app_src_push_buffer(source, buffer) == GST_FLOW_OK
+    }
+
+    /// Lets `body` write so many signed 16-bit samples into a new buffer and queues it. False when the element does not
+    /// run.
+    package func push(
+        samples: Int, timestamp: UInt64, _ body: (inout MutableSpan<Int16>) throws -> Void
+    ) throws -> Bool {
+        guard samples > 0, let buffer = gst_buffer_new_allocate(nil, gsize(samples * 2), nil) else { return false }
+        var map = GstMapInfo()
+        guard gst_buffer_map(buffer, &map, GST_MAP_WRITE) != 0 else {
+            gst_buffer_unref(buffer)
+            return false
+        }
+        do {
+            let memory = UnsafeMutableRawBufferPointer(start: map.data, count: samples * 2)
+            memory.initializeMemory(as: UInt8.self, repeating: 0)
+            var span = memory.bindMemory(to: Int16.self).mutableSpan
+            try body(&span)
+        } catch {
+            gst_buffer_unmap(buffer, &map)
+            gst_buffer_unref(buffer)
+            throw error
+        }
+        gst_buffer_unmap(buffer, &map)
+        buffer.pointee.pts = UInt(timestamp)
+        buffer.pointee.dts = UInt.max
+        return gst_app_src_push_buffer(source, buffer) == GST_FLOW_OK
+    }
+
+    /// What comes from now on has these caps.
+    package func setFormat(_ caps: Caps) {
+        gst_app_src_set_caps(source, caps.pointer)
+    }
+
+    /// Calls `body` once, on a streaming thread, when the element plays and has nothing to give.
+    package func whenFirstWanted(_ body: @escaping @Sendable () -> Void) {
+        var callbacks = GstAppSrcCallbacks()
+        callbacks.need_data = { _, _, data in Box<Once>.value(at: data)?.run() }
+        gst_app_src_set_callbacks(source, &callbacks, Box(Once(body)).retained, releaseBox)
+    }
+
+    /// Takes back what `whenFirstWanted` has said, and lets go of the closure.
+    package func forgetFirstWanted() {
+        var callbacks = GstAppSrcCallbacks()
+        gst_app_src_set_callbacks(source, &callbacks, nil, nil)
+    }
+
+    /// Whether what the element feeds takes this format, as far as it can be asked.
+    package func peerTakes(_ caps: Caps) -> Bool {
+        guard let taken = gst_pad_peer_query_caps(element.source.pointer, nil) else { return true }
+        return Caps(takingOwnership: taken).meets(caps)
     }
 
     /// Queues a picture without copying it.
@@ -79,3 +142,20 @@ package struct PushSource: Sendable {
 private let copyAll = GstBufferCopyFlags(
     rawValue: GST_BUFFER_COPY_FLAGS.rawValue | GST_BUFFER_COPY_TIMESTAMPS.rawValue | GST_BUFFER_COPY_META.rawValue
         | GST_BUFFER_COPY_MEMORY.rawValue)
+
+/// Calls a closure the first time only.
+private final class Once: Sendable {
+    private let body: Mutex<(@Sendable () -> Void)?>
+
+    init(_ body: @escaping @Sendable () -> Void) {
+        self.body = Mutex(body)
+    }
+
+    func run() {
+        let body = body.withLock { body in
+            defer { body = nil }
+            return body
+        }
+        body?()
+    }
+}

@@ -42,6 +42,7 @@ package enum XDisplay {
     /// Opens a connection for one question. A window that goes away meanwhile is an error of X, which ends the process
     /// unless it is caught.
     private static func asking<Answer>(_ display: String?, _ body: (OpaquePointer) -> Answer) -> Answer? {
+        XConnections.survive()
         XErrors.survive()
         guard let connection = XOpenDisplay(display) else { return nil }
         defer { XCloseDisplay(connection) }

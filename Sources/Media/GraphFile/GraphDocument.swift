@@ -28,6 +28,8 @@ public struct GraphVariable: Sendable, Hashable {
     public var defaultValue: String?
     /// What was filled in; nil when there was neither a value nor a default.
     public var value: String?
+    /// Whether it stands in a setting that nobody else is to read.
+    public var isSecret = false
 
     public init(name: String, summary: String? = nil, defaultValue: String? = nil, value: String? = nil) {
         self.name = name

@@ -81,7 +81,7 @@ extension GraphReading {
 
     private func excerpt(at place: GraphPlace, of lines: FileLines?) -> String {
         guard let line = lines?[place.line] else { return "" }
-        let scalars = Array(line.unicodeScalars)
+        let scalars = withoutSecrets(Array(line.unicodeScalars), in: place.line)
         let first = max(0, min(place.column - 1 - Self.excerptWidth * 2 / 3, scalars.count - Self.excerptWidth))
         let shown = scalars[first..<min(scalars.count, first + Self.excerptWidth)]
         // A tab takes as much room above the mark as below it.
@@ -90,6 +90,19 @@ extension GraphReading {
         let number = "\(place.line)"
         let margin = String(repeating: " ", count: number.count)
         return "  \(number) | \(text)\n  \(margin) | \(before)^\n"
+    }
+
+    /// The line with dots over what nobody else is to read: the columns stay.
+    private func withoutSecrets(_ line: [Unicode.Scalar], in number: Int) -> [Unicode.Scalar] {
+        var shown = line
+        for (place, count) in secrets where place.line == number && place.column <= line.count {
+            let start = place.column - 1
+            let isQuoted = line[start] == "\"" || line[start] == "'"
+            // In quotes one may be written by several.
+            let end = isQuoted ? line.lastIndex(of: line[start]) ?? line.endIndex : min(start + count, line.endIndex)
+            for index in start..<max(start, end) { shown[index] = "•" }
+        }
+        return shown
     }
 
     private func accepted(_ problem: GraphFileProblem) -> String {

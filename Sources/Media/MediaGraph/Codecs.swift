@@ -1,4 +1,5 @@
 /// A video codec that the built-in nodes encode and decode.
+@frozen
 public enum VideoCodec: String, Sendable, Hashable, Codable, CaseIterable {
     /// RFC 6386, carried as RFC 7741.
     case vp8
@@ -7,6 +8,7 @@ public enum VideoCodec: String, Sendable, Hashable, Codable, CaseIterable {
 }
 
 /// An audio codec that the built-in nodes encode and decode.
+@frozen
 public enum AudioCodec: String, Sendable, Hashable, Codable, CaseIterable {
     /// RFC 6716, carried as RFC 7587.
     case opus

@@ -41,6 +41,7 @@ extension MediaError {
         public static let cameraLost = "camera.lost"
         public static let cameraSilent = "camera.silent"
         public static let cameraNoMode = "camera.no-mode"
+        public static let cameraControl = "camera.control"
         public static let microphoneAbsent = "microphone.absent"
         public static let microphoneBusy = "microphone.busy"
         public static let microphoneLost = "microphone.lost"
@@ -59,6 +60,12 @@ extension MediaError {
         public static let windowUnavailable = "window.unavailable"
         public static let windowClosed = "window.closed"
         public static let pipelineStalled = "pipeline.stalled"
+        public static let nodeFailed = "node.failed"
+        public static let nodeStuck = "node.stuck"
+        public static let nodeFlood = "node.flood"
+        public static let nodeFormat = "node.format"
+        public static let nodeTime = "node.time"
+        public static let nodeNameTaken = "node.name-taken"
         public static let pipelineStopped = "pipeline.stopped"
     }
 }

@@ -1,5 +1,7 @@
 /// What a pipeline has counted since it was started. Counters only grow; take two and subtract for a rate.
 public struct MediaStatistics: Sendable, Equatable {
+    /// By the name of the camera node.
+    public var cameras: [String: Camera] = [:]
     /// By the name of the video encoder.
     public var encoders: [String: VideoEncoder] = [:]
     /// By the name of the RTP output.
@@ -20,6 +22,13 @@ public struct MediaStatistics: Sendable, Equatable {
     public var recorders: [String: Recorder] = [:]
 
     public init() {}
+
+    public struct Camera: Sendable, Equatable {
+        /// Pictures that the camera counted and did not give: the bus or the machine was too slow for it.
+        public var lost = 0
+
+        public init() {}
+    }
 
     /// captured = encoded + droppedBeforeEncoder + inFlight, at any time; inFlight is 0 once the pipeline has stopped.
     public struct VideoEncoder: Sendable, Equatable {
@@ -76,7 +85,7 @@ public struct MediaStatistics: Sendable, Equatable {
 
     public struct VideoRenderer: Sendable, Equatable {
         public var framesRendered = 0
-        /// Size of the last frame.
+        /// Size of the last frame; 0 where frames come encoded.
         public var width = 0
         public var height = 0
 
@@ -87,7 +96,7 @@ public struct MediaStatistics: Sendable, Equatable {
         public var secondsRendered = 0.0
         /// Sound above -60 dBFS (root mean square of each chunk of about 20 ms).
         public var secondsAboveSilence = 0.0
-        /// Level of the last chunk in dBFS; -120 is silence.
+        /// Level of the last chunk in dBFS; -120 is silence, and what comes encoded.
         public var level = -120.0
         /// Whether the sound goes to a device; false where there is none.
         public var isAudible = false

@@ -83,7 +83,8 @@ public enum Devices {
     }
 
     private static func cannotOpen(_ device: String, _ reason: String) -> MediaError {
-        MediaError(
+        guard exists(device) else { return absent(device) }
+        return MediaError(
             code: MediaError.Code.cameraBusy,
             message: "The camera \(device) cannot be opened (\(reason)); close the program that uses it, or join "
                 + "the group video.")

@@ -12,9 +12,10 @@ public enum MediaFile {
         return info
     }
 
-    /// The same of a file that may hold sound alone.
-    static func contents(of path: String) throws(MediaError) -> MediaFileInfo {
-        switch FileDiscovery.discover(path) {
+    /// The same of a file that may hold sound alone. `trustingHeads` does not try whether what the file says that it
+    /// holds can be decoded, which takes most of the time: for what runs the file next, and finds out.
+    static func contents(of path: String, trustingHeads: Bool = false) throws(MediaError) -> MediaFileInfo {
+        switch FileDiscovery.discover(path, trustingHeads: trustingHeads) {
         case .notFound: throw notFound(path)
         case .unreadable(let reason): throw unreadable(path, reason)
         case .missingPlugin(let name): throw undecodable(path, name)

@@ -13,8 +13,15 @@ package final class LibSRTP: SRTPEngine {
     private let sender: OpaquePointer
     private let receiver: OpaquePointer
 
-    /// libsrtp2 is set up once for the process; nil when it could not be.
-    private static let isReady = srtp_init() == srtp_err_status_ok
+    /// libsrtp2 is set up once for the process.
+    private static let isReady = setUp()
+
+    /// False when it cannot be set up. Where somebody else has done so before (GStreamer's srtp plugin does when it is
+    /// loaded), libsrtp2 calls its own module a bad parameter, and is ready.
+    package static func setUp() -> Bool {
+        let answer = srtp_init()
+        return answer == srtp_err_status_ok || answer == srtp_err_status_bad_param
+    }
 
     package init(keys: SRTPKeys) throws {
         let length = keys.profile.keyLength + keys.profile.saltLength

@@ -1,5 +1,6 @@
 internal import Foundation
 internal import MediaGraph
+internal import MediaNodes
 internal import NIOCore
 internal import NIOPosix
 internal import Synchronization
@@ -194,8 +195,8 @@ final class ControlServer: Sendable {
             let pipeline = server.pipeline
             switch envelope.request {
             case .status: return line(pipeline.status)
-            case .graph: return line(pipeline.graph)
-            case .plan: return line(pipeline.plan)
+            case .graph: return line(pipeline.graph.withoutSecrets(KnownNodes.registry))
+            case .plan: return line(pipeline.plan.withoutSecrets(KnownNodes.registry))
             case .watch(let every):
                 wish.yield(every)
                 return line(Done())

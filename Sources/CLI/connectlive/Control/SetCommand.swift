@@ -5,7 +5,10 @@ internal import MediaGraph
 struct SettingChange: ExpressibleByArgument {
     var node: String
     var setting: String
-    var value: SettingValue
+    /// The value as it stands on the command line.
+    var written: String
+
+    var value: SettingValue { SettingValue(written: written) }
 
     init?(argument: String) {
         guard let equals = argument.firstIndex(of: "="), let dot = argument[..<equals].firstIndex(of: ".") else {
@@ -13,7 +16,7 @@ struct SettingChange: ExpressibleByArgument {
         }
         node = String(argument[..<dot])
         setting = String(argument[argument.index(after: dot)..<equals])
-        value = SettingValue(written: String(argument[argument.index(after: equals)...]))
+        written = String(argument[argument.index(after: equals)...])
         guard !node.isEmpty, !setting.isEmpty else { return nil }
     }
 }

@@ -2,6 +2,7 @@ internal import ArgumentParser
 internal import Foundation
 internal import GraphFile
 internal import MediaGraph
+internal import MediaNodes
 
 struct GraphCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -25,6 +26,8 @@ struct GraphCommand: AsyncParsableCommand {
     @Option(name: .customLong("set"), help: "Give a variable of the file a value: NAME=VALUE. May be repeated.")
     var values: [VariableValue] = []
 
+    @OptionGroup var plugins: PluginFlags
+
     @Flag(help: "Draw a running pipeline, with what the planner put in and what flows now.") var live = false
 
     @Option(
@@ -43,7 +46,7 @@ struct GraphCommand: AsyncParsableCommand {
     func run() async throws {
         if live { return try await drawLive() }
         let document = try GraphFlags(file: file ?? "-", values: values).document()
-        try say(document, GraphDrawing(document.graph, title: document.description, catalogue: KnownNodes.catalogue))
+        try say(document, GraphDrawing(document.graph, title: document.description, catalogue: KnownNodes.registry))
     }
 
     private func drawLive() async throws {
@@ -55,7 +58,7 @@ struct GraphCommand: AsyncParsableCommand {
             return (status, try await client.ask(.plan, for: GraphPlan.self), looks)
         }
         let title = "\(status.file), \(status.state) for \(Figures.clock(status.seconds))"
-        var drawing = GraphDrawing(plan.expanded, title: title, catalogue: KnownNodes.catalogue)
+        var drawing = GraphDrawing(plan.expanded, title: title, catalogue: KnownNodes.registry)
         if let first = looks.first, let last = looks.last, looks.count == 2 {
             for link in plan.links { drawing.linkNotes[link.link] = LiveNotes.words(link, plan, first, last) }
         }
@@ -71,8 +74,8 @@ struct GraphCommand: AsyncParsableCommand {
             case .text: drawing.text
             case .dot: drawing.dot
             case .svg: try Graphviz.svg(of: drawing.dot)
-            case .yaml: document.yaml(with: KnownNodes.catalogue)
-            case .json: document.json(with: KnownNodes.catalogue)
+            case .yaml: document.yaml(with: KnownNodes.registry)
+            case .json: document.json(with: KnownNodes.registry)
             }
         Console.say(text.hasSuffix("\n") ? String(text.dropLast()) : text)
     }

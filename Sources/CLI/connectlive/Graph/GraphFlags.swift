@@ -3,12 +3,6 @@ internal import Foundation
 internal import GraphFile
 internal import MediaGraph
 internal import MediaNodes
-internal import RoomClient
-
-/// The kinds of nodes that a graph on the command line may be made of.
-enum KnownNodes {
-    static var catalogue: any NodeCatalogue { RoomNodes.registry }
-}
 
 /// `NAME=VALUE`.
 struct VariableValue: ExpressibleByArgument {
@@ -31,12 +25,15 @@ struct GraphFlags: ParsableArguments {
     @Option(name: .customLong("set"), help: "Give a variable of the file a value: NAME=VALUE. May be repeated.")
     var values: [VariableValue] = []
 
+    @OptionGroup var plugins: PluginFlags
+
     init() {}
 
     /// What other flags have gathered.
     init(file: String, values: [VariableValue]) {
         self.file = file
         self.values = values
+        plugins = PluginFlags()
     }
 
     func validate() throws {
@@ -52,7 +49,7 @@ struct GraphFlags: ParsableArguments {
     /// Reads the file.
     func read() throws -> GraphReading {
         GraphReading(
-            try bytes(), values: Dictionary(values.map { ($0.name, $0.value) }) { $1 }, catalogue: KnownNodes.catalogue)
+            try bytes(), values: Dictionary(values.map { ($0.name, $0.value) }) { $1 }, catalogue: KnownNodes.registry)
     }
 
     /// The document; ends the command with all problems where there are any.

@@ -1,6 +1,7 @@
 internal import ArgumentParser
 internal import GraphFile
 internal import MediaGraph
+internal import MediaNodes
 
 struct NodesCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -9,8 +10,10 @@ struct NodesCommand: ParsableCommand {
     @Argument(help: "A kind of node, or element:NAME for a GStreamer element (default: list all).")
     var kind: String?
 
+    @OptionGroup var plugins: PluginFlags
+
     func run() throws {
-        let catalogue = KnownNodes.catalogue
+        let catalogue = KnownNodes.registry
         guard let kind else { return Console.say(NodeTable.list(catalogue.kinds)) }
         guard let found = catalogue.kind(named: kind) else {
             let names = catalogue.kinds.map(\.name)
@@ -167,7 +170,7 @@ enum NodeTable {
         case .integer(let range): return .integer(min(max(range.lowerBound, 1000), range.upperBound))
         case .number(let range): return .number(min(max(range.lowerBound, 1), range.upperBound))
         case .choice(let choices): return .text(choices.first ?? "")
-        case .text: return .text(setting.name == "path" ? "file.mkv" : "...")
+        case .text: return .text(setting.name.uppercased())
         }
     }
 

@@ -1,6 +1,7 @@
 internal import ArgumentParser
 internal import GraphFile
 internal import MediaGraph
+internal import MediaNodes
 
 struct ValidateCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -13,11 +14,14 @@ struct ValidateCommand: ParsableCommand {
         let nodes = document.graph.nodes.count
         Console.say("\(graph.shownPath) is right: \(nodes == 1 ? "one node" : "\(nodes) nodes").")
         for variable in document.variables {
-            let value = variable.value.map { $0.isEmpty ? "empty" : $0 } ?? ""
+            let value =
+                variable.value.map { value in
+                    value.isEmpty ? "empty" : variable.isSecret ? SettingContract.hidden : value
+                } ?? ""
             let isDefault = variable.value == variable.defaultValue ? ", the default" : ""
             Console.say("  \(variable.name): \(value)\(isDefault)" + (variable.summary.map { "  (\($0))" } ?? ""))
         }
-        let calling = document.graph.nodes.filter { KnownNodes.catalogue.kind(named: $0.kind)?.binding != nil }
+        let calling = document.graph.nodes.filter { KnownNodes.registry.kind(named: $0.kind)?.binding != nil }
         if !calling.isEmpty {
             let names = calling.map(\.name).joined(separator: ", ")
             Console.say(

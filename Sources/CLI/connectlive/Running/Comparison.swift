@@ -16,6 +16,10 @@ struct Comparison: Encodable {
         var kilobitsPerSecond: Double
         var plannedLatencyMs: Double
         var latencyMs: Double?
+        /// Frames that came, those that were thrown away on the way here, and those that set out, if that is known.
+        var frames: Int
+        var dropped: Int
+        var captured: Int?
     }
 
     struct Count: Encodable {
@@ -38,7 +42,8 @@ struct Comparison: Encodable {
                     Input(
                         port: $0.port, planned: $0.planned, measured: $0.measured,
                         kilobitsPerSecond: $0.bitsPerSecond / 1000, plannedLatencyMs: $0.plannedLatency * 1000,
-                        latencyMs: $0.latency.map { $0 * 1000 })
+                        latencyMs: $0.latency.map { $0 * 1000 }, frames: $0.frames, dropped: $0.dropped,
+                        captured: $0.captured)
                 },
                 dropped: output.dropped)
         }
@@ -85,6 +90,9 @@ struct Comparison: Encodable {
                 table.add(
                     "  latency", Figures.milliseconds(input.plannedLatencyMs),
                     input.latencyMs.map(Figures.milliseconds) ?? "not measured")
+                if let captured = input.captured {
+                    table.add("  frames", "\(captured)", "\(input.frames)")
+                }
             }
             if output.dropped > 0 { table.add("  dropped", "0", "\(output.dropped)") }
         }

@@ -22,7 +22,7 @@ final class LiveRun: ControlledPipeline {
         self.file = file
         var bindings = NodeBindings()
         bindings.events = events
-        pipeline = try MediaPipeline(plan, bindings: bindings, registry: RoomNodes.registry)
+        pipeline = try MediaPipeline(plan, bindings: bindings, registry: KnownNodes.registry)
     }
 
     /// Returns when every source has given its first frame.
@@ -59,7 +59,9 @@ final class LiveRun: ControlledPipeline {
     }
 
     func apply(_ graph: MediaGraph, deadline: Double?) async throws(MediaError) -> AppliedEdit {
-        let change = try await pipeline.apply(graph, within: deadline ?? Self.defaultDeadline)
+        // Whoever took the graph from here was not shown its secrets.
+        let whole = graph.withSecrets(of: self.graph, KnownNodes.registry)
+        let change = try await pipeline.apply(whole, within: deadline ?? Self.defaultDeadline)
         return AppliedEdit(changes: change.words)
     }
 
@@ -67,7 +69,7 @@ final class LiveRun: ControlledPipeline {
     private static let defaultDeadline = 2.0
 
     func set(_ setting: String, of node: String, to value: SettingValue) async throws(MediaError) {
-        let kind = plan.node(node).flatMap { RoomNodes.registry.kind(named: $0.node.kind) }
+        let kind = plan.node(node).flatMap { KnownNodes.registry.kind(named: $0.node.kind) }
         // What was written as text is read as a graph file reads it.
         let written = value.text.flatMap { text in kind?.setting(setting)?.value(written: text) }
         try await pipeline.set(node, setting, to: written ?? value)
@@ -84,8 +86,14 @@ extension GraphChange {
         func isNews(_ link: Link) -> Bool { !moving.contains(link.from.node) && !moving.contains(link.to.node) }
         return removed.filter { !replaced.contains($0) }.map { "removed \($0)" }
             + added.map { "\(replaced.contains($0.name) ? "replaced" : "added") \($0.name) (\($0.node.kind))" }
-            + settings.map { "set \($0.node).\($0.setting) to \($0.value.map { "\($0)" } ?? "its default")" }
+            + settings.map { "set \($0.node).\($0.setting) to \(shown($0).map { "\($0)" } ?? "its default")" }
             + removedLinks.filter(isNews).map { "unlinked \($0.from) from \($0.to)" }
             + addedLinks.map(\.link).filter(isNews).map { "linked \($0.from) to \($0.to)" }
+    }
+
+    private func shown(_ change: SettingChange) -> SettingValue? {
+        let graph = MediaGraph(nodes: result.source.nodes.filter { $0.name == change.node })
+            .withoutSecrets(KnownNodes.registry)
+        return change.value == nil ? nil : graph.nodes.first?.settings[change.setting] ?? change.value
     }
 }

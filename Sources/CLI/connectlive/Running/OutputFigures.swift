@@ -12,6 +12,11 @@ struct OutputFigures {
         /// Seconds from capture; of an output with several inputs until it comes there, else until it has left.
         var plannedLatency: Double
         var latency: Double?
+        /// Frames that came, those that were thrown away on the way, and of pictures those that set out: nil where several
+        /// become one on the way, or where they set out cannot be told from what else leaves there.
+        var frames: Int
+        var dropped: Int
+        var captured: Int?
         var isEncoded: Bool { measured.kind == .encodedVideo || measured.kind == .encodedAudio }
         var isVideo: Bool { measured.kind == .rawVideo || measured.kind == .encodedVideo }
     }
@@ -46,12 +51,19 @@ struct OutputFigures {
                 let bytes = (count?.bytes ?? 0) - (past?.bytes ?? 0)
                 // What a recorder writes has no times: how old a frame is shows where it comes in.
                 let isAlone = links.count == 1 && plan.node(name)?.node.kind != NodeKind.recorder.name
-                let before = plan.latency(of: link.link.from.node)
+                let latencyBefore = plan.latency(of: link.link.from.node)
+                let way = plan.straightWay(to: link)
+                let isPicture = measured.kind == .rawVideo || measured.kind == .encodedVideo
+                let captured = isPicture ? way.origin.flatMap { now.framesOut(of: $0, since: before) } : nil
+                let droppedInBetween = way.nodes.map { now.dropped(in: $0, since: before) }.reduce(0, +)
                 return Arrival(
                     port: port, planned: link.format, measured: measured,
                     bitsPerSecond: span > 0 ? Double(bytes) * 8 / span : 0,
-                    plannedLatency: isAlone ? plan.latency(of: name) : before,
-                    latency: (isAlone ? node.latency : count?.latency).map { max(0, $0) })
+                    plannedLatency: isAlone ? plan.latency(of: name) : latencyBefore,
+                    latency: (isAlone ? node.latency : count?.latency).map { max(0, $0) },
+                    frames: (count?.frames ?? 0) - (past?.frames ?? 0),
+                    dropped: droppedInBetween + now.dropped(in: name, queue: "branch-\(port)", since: before),
+                    captured: captured)
             }
             return OutputFigures(
                 name: name, kind: node.kind, arrivals: arrivals,
@@ -67,6 +79,18 @@ extension NodeStatistics {
 extension PipelineStatistics {
     func node(_ name: String) -> NodeStatistics? { nodes.first { $0.node == name } }
 
+    /// Frames that a node has thrown away since an earlier look, in one of its queues or all.
+    func dropped(in name: String, queue: String? = nil, since before: PipelineStatistics) -> Int {
+        func count(_ statistics: PipelineStatistics) -> Int {
+            statistics.node(name)?.dropped.filter { queue == nil || $0.queue == queue }.map(\.frames).reduce(0, +) ?? 0
+        }
+        return max(0, count(self) - count(before))
+    }
+
+    func framesOut(of name: String, since before: PipelineStatistics) -> Int? {
+        node(name).map { $0.framesOut - (before.node(name)?.framesOut ?? 0) }
+    }
+
     /// What travels along a link: as it was seen where it comes from, if that node has but one output that is used.
     func format(on link: LinkPlan, of plan: GraphPlan) -> MediaFormat {
         let outputs = Set(plan.links.filter { $0.link.from.node == link.link.from.node }.map(\.link.from.port))
@@ -76,6 +100,24 @@ extension PipelineStatistics {
 }
 
 extension GraphPlan {
+    /// The nodes between a link and where its media sets out, and where that is: nil where several become one, or where more
+    /// than one kind of media sets out.
+    func straightWay(to link: LinkPlan) -> (origin: String?, nodes: [String]) {
+        var nodes: [String] = []
+        var link = link
+        while true {
+            let from = link.link.from.node
+            let before = links(into: from)
+            guard let only = before.first else {
+                let outputs = Set(links.filter { $0.link.from.node == from }.map(\.link.from.port))
+                return (outputs.count == 1 ? from : nil, nodes)
+            }
+            nodes.append(from)
+            guard before.count == 1 else { return (nil, nodes) }
+            link = only
+        }
+    }
+
     /// The nodes that media may pass on its way to a node, and the node itself.
     func way(to name: String) -> Set<String> {
         var found: Set<String> = []

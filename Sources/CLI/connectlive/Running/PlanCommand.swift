@@ -29,14 +29,15 @@ struct PlanCommand: ParsableCommand {
         case .json:
             let encoder = JSONEncoder()
             encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
-            Console.say(String(decoding: try encoder.encode(PlanReport(plan)), as: UTF8.self))
+            let report = PlanReport(plan.withoutSecrets(KnownNodes.registry))
+            Console.say(String(decoding: try encoder.encode(report), as: UTF8.self))
         }
     }
 
     /// The plan on this machine; code cannot be bound here. Measuring what codecs cost, for the expected latency, takes
     /// half a second for each.
     static func plan(_ graph: MediaGraph, measuringCosts: Bool) throws(MediaError) -> GraphPlan {
-        try Planner(RoomNodes.registry, SystemEnvironment(measuringCosts: measuringCosts)).plan(
+        try Planner(KnownNodes.registry, SystemEnvironment(measuringCosts: measuringCosts)).plan(
             graph, bound: BoundNames())
     }
 }

@@ -11,7 +11,8 @@ public struct GraphDrawing: Sendable {
     public var nodeNotes: [String: [String]] = [:]
 
     public init(_ graph: MediaGraph, title: String? = nil, catalogue: any NodeCatalogue) {
-        self.graph = graph.settled(with: catalogue)
+        // Drawings go into documents.
+        self.graph = graph.withoutSecrets(catalogue).settled(with: catalogue)
         self.catalogue = catalogue
         self.title = title
     }

@@ -29,18 +29,13 @@ struct NodeCaption {
         }
     }
 
-    /// What the names of settings hold that nobody else is to read.
-    private static let secrets = ["secret", "token", "password"]
-
     private static func words(_ name: String, _ value: SettingValue, _ contract: SettingContract?) -> String {
-        // Drawings go into documents.
-        if secrets.contains(where: name.contains) { return "\(name) not shown" }
-        return switch (value, contract?.unit) {
+        switch (value, contract?.unit) {
         case (.flag(let flag), _): flag ? name : "no \(name)"
         case (.integer(let bits), SettingContract.bitsPerSecond?): bitrate(bits)
         case (_, "frames/s"?) where name == "fps": "\(value.short) frames/s"
         case (_, let unit?): "\(name) \(value.short) \(unit)"
-        case (.text(let text), nil): text.isEmpty ? "\(name) empty" : "\(name) \(text.withoutPassword.oneLine)"
+        case (.text(let text), nil): text.isEmpty ? "\(name) empty" : "\(name) \(text.oneLine)"
         case (_, nil): "\(name) \(value.short)"
         }
     }
@@ -54,14 +49,6 @@ struct NodeCaption {
 extension String {
     /// A tenth of the whole number that this is, without a needless ".0".
     fileprivate var tenth: String { hasSuffix("0") ? String(dropLast()) : "\(dropLast()).\(suffix(1))" }
-
-    /// An address without the password in it (RFC 3986 section 3.2.1).
-    fileprivate var withoutPassword: String {
-        guard let scheme = firstRange(of: "://"), let end = self[scheme.upperBound...].lastIndex(of: "@"),
-            let colon = self[scheme.upperBound..<end].firstIndex(of: ":")
-        else { return self }
-        return self[...colon] + "..." + self[end...]
-    }
 
     fileprivate var oneLine: String {
         let line = String(map { $0.isNewline || $0 == "\t" ? " " : $0 })

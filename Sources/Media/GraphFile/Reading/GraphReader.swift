@@ -11,6 +11,8 @@ public struct GraphReading: Sendable {
     public var problems: [GraphFileProblem]
     /// The file's text, where it is one.
     let text: String?
+    /// How long values are that nobody else is to read, by where they stand.
+    let secrets: [GraphPlace: Int]
 
     /// Reads YAML or JSON.
     ///
@@ -27,6 +29,7 @@ public struct GraphReading: Sendable {
         text = reader.read(Array(bytes))
         document = reader.document
         problems = reader.problems.sorted
+        secrets = reader.secrets
     }
 
     public init(
@@ -75,6 +78,8 @@ struct GraphReader {
     var sharedNames: Set<String> = []
     /// Settings whose value could not be read, as `node.setting`: they are given, though the graph lacks them.
     var brokenSettings: Set<String> = []
+    /// How long values are that nobody else is to read, by where they stand.
+    var secrets: [GraphPlace: Int] = [:]
     private(set) var document = GraphDocument(graph: MediaGraph())
 
     struct FoundLink {

@@ -309,19 +309,20 @@ extension GraphReader {
             read(entry, of: &node, kind)
         }
         for entry in entries where entry.key.text == StepKey.settings {
-            guard node.kind.hasPrefix(NodeKind.elementPrefix) || kind == nil else {
-                problems.add(
-                    entry.key.place,
-                    "\"settings\" is for properties of elements; those of \"\(node.kind)\" stand beside \"node\".",
-                    accepted: kind?.settings.map(\.name) ?? [])
-                continue
-            }
             guard case .map(let settings, _) = entry.value else {
                 problems.add(
                     entry.value.place, "\"settings\" is a map of settings and their values, not \(entry.value.noun).")
                 continue
             }
             for setting in settings {
+                // Elements have so many properties that nobody need know which of them are words of ours.
+                if let kind, !node.kind.hasPrefix(NodeKind.elementPrefix), !StepKey.all.contains(setting.key.text) {
+                    problems.add(
+                        setting.key.place,
+                        "\"\(setting.key.text.clipped)\" stands beside \"node\"; below \"settings\" stand only those that are "
+                            + "called like a word of the file.",
+                        accepted: kind.settings.map(\.name).filter(StepKey.all.contains))
+                }
                 if node.settings[setting.key.text] != nil {
                     problems.add(setting.key.place, "\"\(setting.key.text.clipped)\" is given twice for this node.")
                 }
@@ -337,7 +338,10 @@ extension GraphReader {
             brokenSettings.insert("\(node.name).\(name)")
             return
         }
-        guard let filled = variables.fillIn(scalar, &problems) else {
+        let isSecret = kind?.setting(name)?.isSecret ?? SettingContract.soundsSecret(name)
+        // What stands for a variable is no secret.
+        if isSecret, !scalar.text.contains("${") { secrets[scalar.place] = scalar.text.unicodeScalars.count }
+        guard let filled = variables.fillIn(scalar, isSecret: isSecret, &problems) else {
             brokenSettings.insert("\(node.name).\(name)")
             return
         }

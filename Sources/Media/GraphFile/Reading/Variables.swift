@@ -78,7 +78,9 @@ struct Variables {
     // MARK: Use
 
     /// The scalar with its variables filled in; nil, with the problem told, where that cannot be.
-    mutating func fillIn(_ scalar: Tree.Scalar, _ problems: inout ProblemList) -> Tree.Scalar? {
+    mutating func fillIn(
+        _ scalar: Tree.Scalar, isSecret: Bool = false, _ problems: inout ProblemList
+    ) -> Tree.Scalar? {
         guard scalar.text.contains("${") else { return scalar }
         var filled = ""
         var isFine = true
@@ -101,7 +103,7 @@ struct Variables {
                 return nil
             }
             hasVariable = true
-            if let value = value(of: rest[dollar.upperBound..<end], at: scalar.place, &problems) {
+            if let value = value(of: rest[dollar.upperBound..<end], isSecret, at: scalar.place, &problems) {
                 filled += value
             } else {
                 isFine = false
@@ -115,7 +117,7 @@ struct Variables {
 
     /// The value of what stands between the braces.
     private mutating func value(
-        of reference: Substring, at place: GraphPlace, _ problems: inout ProblemList
+        of reference: Substring, _ isSecret: Bool, at place: GraphPlace, _ problems: inout ProblemList
     ) -> String? {
         let parts = reference.firstRange(of: ":-")
         let name = String(parts.map { reference[..<$0.lowerBound] } ?? reference)
@@ -144,6 +146,7 @@ struct Variables {
             entry.defaultPlace = entry.defaultPlace ?? place
         }
         entry.variable.value = given[name] ?? entry.variable.defaultValue
+        if isSecret { entry.variable.isSecret = true }
         entries[name] = entry
         return entry.variable.value
     }

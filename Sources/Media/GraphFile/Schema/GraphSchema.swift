@@ -208,13 +208,31 @@ public struct GraphSchema: Sendable {
     }
 
     private func node(_ kind: NodeKind) -> OutputTree {
-        let settings = kind.settings.map { ($0.name, value(of: $0)) }
-        let required = kind.settings.filter(\.isRequired).map(\.name)
+        let beside = kind.settings.filter { !StepKey.all.contains($0.name) }
+        let below = kind.settings.filter { StepKey.all.contains($0.name) }
+        var required = [StepKey.node] + beside.filter(\.isRequired).map(\.name)
+        var properties: [(String, OutputTree)] = [(StepKey.node, .value(true))]
+        properties += beside.map { ($0.name, value(of: $0)) }
+        if !below.isEmpty {
+            let needed = below.filter(\.isRequired).map(\.name)
+            if !needed.isEmpty { required.append(StepKey.settings) }
+            properties.append(
+                (
+                    StepKey.settings,
+                    .described(
+                        "Settings that are called like a word of the file",
+                        [
+                            ("type", .text("object")), ("required", .texts(needed)),
+                            ("additionalProperties", .value(false)),
+                            ("properties", .object(below.map { ($0.name, value(of: $0)) })),
+                        ])
+                ))
+        }
         return .described(
             kind.summary,
             [
-                ("required", .texts([StepKey.node] + required)), ("additionalProperties", .value(false)),
-                ("properties", .object([(StepKey.node, .value(true))] + settings + Self.nodeProperties)),
+                ("required", .texts(required)), ("additionalProperties", .value(false)),
+                ("properties", .object(properties + Self.nodeProperties)),
             ])
     }
 

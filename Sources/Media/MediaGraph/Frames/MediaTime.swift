@@ -2,6 +2,7 @@
 ///
 /// Everything in the media floor is stamped on this one clock, so that the time from capture to rendering inside one
 /// machine is a subtraction.
+@frozen
 public struct MediaTime: Sendable, Hashable, Comparable, Codable {
     /// Nanoseconds since the clock's start.
     public var nanoseconds: UInt64

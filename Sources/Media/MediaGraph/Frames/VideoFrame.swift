@@ -1,4 +1,5 @@
 /// One of the three planes of an I420 picture.
+@frozen
 public enum VideoPlane: Int, Sendable, CaseIterable {
     /// Full size, 16 black to 235 white.
     case luma = 0
@@ -6,10 +7,15 @@ public enum VideoPlane: Int, Sendable, CaseIterable {
     case chromaBlue = 1
     /// Red difference, half the width and half the height (rounded up).
     case chromaRed = 2
+
+    /// The only plane of packed formats, such as BGRx.
+    public static var packed: VideoPlane { .luma }
+    /// The plane of both chromas of NV12.
+    public static var chroma: VideoPlane { .chromaBlue }
 }
 
 /// Where a frame's samples live. Pictures stay in the memory that the decoder or camera wrote.
-package protocol VideoFrameStorage: AnyObject, Sendable {
+public protocol VideoFrameStorage: AnyObject, Sendable {
     /// Calls `body` with the bytes of one plane and the distance between its rows in bytes.
     func withPlane<Result>(_ plane: VideoPlane, _ body: (RawSpan, Int) throws -> Result) rethrows -> Result
 }
@@ -30,9 +36,9 @@ public struct VideoFrame: Sendable {
     public let rtpTimestamp: UInt32?
     /// When the frame was handed to whoever renders it.
     public let handedOver: MediaTime
-    package let storage: any VideoFrameStorage
+    public let storage: any VideoFrameStorage
 
-    package init(
+    public init(
         width: Int, height: Int, captureTime: MediaTime, rtpTimestamp: UInt32?, handedOver: MediaTime,
         storage: any VideoFrameStorage
     ) {
@@ -74,7 +80,7 @@ public struct AudioChunk: Sendable {
     /// Root mean square of the samples in decibels below full scale: 0 for a full-scale square wave, -120 for silence.
     public let level: Double
 
-    package init(
+    public init(
         samples: [Int16], sampleRate: Int, channels: Int, captureTime: MediaTime, rtpTimestamp: UInt32?, level: Double
     ) {
         self.samples = samples
@@ -89,7 +95,7 @@ public struct AudioChunk: Sendable {
     public var seconds: Double { Double(samples.count / max(channels, 1)) / Double(max(sampleRate, 1)) }
 }
 
-/// A raw I420 picture that may be changed in place, for as long as the function that was handed it runs.
+/// A raw picture that may be changed in place, for as long as the function that was handed it runs.
 ///
 /// Planes lie in the memory that the capturer or the processor before wrote; nothing is copied where nobody else reads it.
 public struct MutableVideoFrame {
@@ -101,7 +107,7 @@ public struct MutableVideoFrame {
     public let captureTime: MediaTime
     private let access: (VideoPlane, (inout MutableRawSpan, Int) -> Void) -> Void
 
-    package init(
+    public init(
         width: Int, height: Int, captureTime: MediaTime,
         access: @escaping (VideoPlane, (inout MutableRawSpan, Int) -> Void) -> Void
     ) {
@@ -116,5 +122,31 @@ public struct MutableVideoFrame {
         _ plane: VideoPlane, _ body: (_ bytes: inout MutableRawSpan, _ stride: Int) -> Void
     ) {
         access(plane, body)
+    }
+
+    /// Fills an I420 picture with one colour: 16 to 235 in luma, 128 in both chromas for grey.
+    public mutating func fill(luma: UInt8, chromaBlue: UInt8 = 128, chromaRed: UInt8 = 128) {
+        for (plane, value) in [(VideoPlane.luma, luma), (.chromaBlue, chromaBlue), (.chromaRed, chromaRed)] {
+            withPlane(plane) { bytes, _ in
+                let eight = UInt64(value) &* 0x0101_0101_0101_0101
+                var offset = 0
+                while offset + 8 <= bytes.byteCount {
+                    bytes.storeBytes(of: eight, toByteOffset: offset, as: UInt64.self)
+                    offset += 8
+                }
+                while offset < bytes.byteCount {
+                    bytes.storeBytes(of: value, toByteOffset: offset, as: UInt8.self)
+                    offset += 1
+                }
+            }
+        }
+    }
+
+    /// Draws a frame number that `VideoFrame.barCode` reads again, into a picture with a plane of luma.
+    public mutating func draw(barCode number: UInt32) {
+        let (width, height) = (width, height)
+        withPlane(.luma) { luma, stride in
+            BarCode.draw(number, into: &luma, stride: stride, width: width, height: height)
+        }
     }
 }

@@ -269,23 +269,26 @@ extension MediaGraph {
 extension SettingContract {
     /// What is wrong with a value, as the end of a sentence; nil when it fits. A whole number may be an integer.
     func complaint(about value: SettingValue) -> String? {
-        switch (domain, value) {
+        if isSecret, value == .text(Self.hidden) {
+            return "is \(Self.hidden), which only stands for a value that was not shown; give the value itself"
+        }
+        return switch (domain, value) {
         case (.flag, .flag), (.text, .text):
-            return nil
+            nil
         case (.integer(let range), .integer(let number)):
-            return range.contains(number)
+            range.contains(number)
                 ? nil : "is \(number), outside \(range.lowerBound) to \(range.upperBound)\(suffix)"
         case (.number(let range), .integer(let number)):
-            return complaint(about: Double(number), range)
+            complaint(about: Double(number), range)
         case (.number(let range), .number(let number)):
-            return complaint(about: number, range)
+            complaint(about: number, range)
         case (.choice(let choices), .text(let text)):
-            return choices.contains(text)
+            choices.contains(text)
                 ? nil
                 : "is \"\(text)\", not one of \(choices.joined(separator: ", "))"
                     + (text.nearest(among: choices).map { "; did you mean \"\($0)\"?" } ?? "")
         default:
-            return "is \(value) where \(domain.noun)\(suffix) is needed"
+            "is \(isSecret ? "another value" : "\(value)") where \(domain.noun)\(suffix) is needed"
         }
     }
 

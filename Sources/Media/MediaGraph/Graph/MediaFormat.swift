@@ -71,6 +71,6 @@ extension MediaFormat: CustomStringConvertible {
     }
 
     private static func short(_ number: Double) -> String {
-        number == number.rounded() ? "\(Int(number))" : "\((number * 100).rounded() / 100)"
+        Int(exactly: number).map { "\($0)" } ?? "\((number * 100).rounded() / 100)"
     }
 }

@@ -1,4 +1,5 @@
 /// What travels along a link.
+@frozen
 public enum MediaKind: String, Sendable, Hashable, Codable {
     /// Pictures; I420 unless a port says otherwise.
     case rawVideo
@@ -14,6 +15,7 @@ public enum MediaKind: String, Sendable, Hashable, Codable {
 }
 
 /// The value of a node's setting.
+@frozen
 public enum SettingValue: Sendable, Hashable {
     case flag(Bool)
     case integer(Int)
@@ -113,6 +115,15 @@ public struct Node: Sendable, Hashable, Codable {
         self.settings = settings
         self.branch = branch
         self.isOptional = isOptional
+    }
+
+    /// A built-in node with what of `given` differs from the defaults of its kind: equal to what a file that leaves them
+    /// out gives.
+    init(_ kind: String, name: String?, given: [String: SettingValue]) {
+        let contract = NodeKind.builtIn.first { $0.name == kind }
+        self.init(
+            kind, name: name,
+            settings: given.filter { setting, value in contract?.setting(setting)?.defaultValue != value })
     }
 
     /// Any installed GStreamer element, by the name of its factory; settings are its properties.

@@ -32,6 +32,7 @@ public struct Port: Sendable, Hashable {
 
 /// What a setting of a node may be.
 public struct SettingContract: Sendable, Hashable {
+    @frozen
     public enum Domain: Sendable, Hashable {
         case flag
         case integer(ClosedRange<Int>)
@@ -50,11 +51,14 @@ public struct SettingContract: Sendable, Hashable {
     public let summary: String
     /// Whether it may be set while the graph runs.
     public let isChangeable: Bool
+    /// Whether nobody else is to read it: it is shown as `SettingContract.hidden`.
+    public let isSecret: Bool
 
     public init(
         _ name: String, _ domain: Domain, default defaultValue: SettingValue? = nil, isRequired: Bool = false,
-        isChangeable: Bool = false, unit: String? = nil, _ summary: String
+        isChangeable: Bool = false, isSecret: Bool = false, unit: String? = nil, _ summary: String
     ) {
+        self.isSecret = isSecret
         self.isChangeable = isChangeable
         self.name = name
         self.domain = domain
@@ -66,6 +70,7 @@ public struct SettingContract: Sendable, Hashable {
 }
 
 /// The function of the program that a node calls under its own name.
+@frozen
 public enum CodeBinding: String, Sendable, Hashable, CaseIterable {
     case rtpOutput
     case frames
@@ -74,6 +79,7 @@ public enum CodeBinding: String, Sendable, Hashable, CaseIterable {
 }
 
 /// Where a node stands in the flow.
+@frozen
 public enum NodeGroup: String, Sendable, Hashable, Codable, CaseIterable {
     case capturer
     case processor

@@ -1,6 +1,8 @@
 /// Nodes that bring media into a graph.
 extension NodeKind {
-    static let capturers: [NodeKind] = [camera, microphone, file, bypass, screen, testPattern, rtsp]
+    static let capturers: [NodeKind] = [
+        camera, microphone, file, bypass, screen, testPattern, rtsp, feed, process, exec,
+    ]
 
     public static let camera = NodeKind(
         "camera", .capturer, "A V4L2 camera, decoded or as it encodes itself",
@@ -122,7 +124,7 @@ extension Node {
     ) -> Node {
         Node(
             "camera", name: name,
-            settings: [
+            given: [
                 "device": .text(device), "width": .integer(width), "height": .integer(height),
                 "fps": .number(framesPerSecond), "mirror": .flag(mirror),
             ])
@@ -130,7 +132,7 @@ extension Node {
 
     /// A network camera as it encodes itself; `url` is such as `rtsp://user:password@camera/stream`.
     public static func rtsp(_ name: String = "rtsp", url: String) -> Node {
-        Node("rtsp", name: name, settings: ["url": .text(url)])
+        Node("rtsp", name: name, given: ["url": .text(url)])
     }
 
     /// A display of X11 or one of its windows, by a part of its title; empty for the environment's and for all of it.
@@ -139,7 +141,7 @@ extension Node {
     ) -> Node {
         Node(
             "screen", name: name,
-            settings: ["display": .text(display), "window": .text(window), "fps": .number(framesPerSecond)])
+            given: ["display": .text(display), "window": .text(window), "fps": .number(framesPerSecond)])
     }
 
     /// Pictures that the program pushes into `MediaPipeline.frameInput(_:)` of this name.
@@ -148,7 +150,7 @@ extension Node {
     ) -> Node {
         Node(
             "bypass", name: name,
-            settings: [
+            given: [
                 "format": .text(codec?.rawValue ?? "raw"), "width": .integer(width), "height": .integer(height),
                 "fps": .number(framesPerSecond),
             ])
@@ -156,12 +158,12 @@ extension Node {
 
     /// A microphone; `device` is a name as listed by the devices, or `auto` for the default.
     public static func microphone(_ name: String = "microphone", device: String = "auto") -> Node {
-        Node("microphone", name: name, settings: ["device": .text(device)])
+        Node("microphone", name: name, given: ["device": .text(device)])
     }
 
     /// A media file, paced in real time at its own size and rate.
     public static func file(_ name: String = "file", path: String, loop: Bool = true) -> Node {
-        Node("file", name: name, settings: ["path": .text(path), "loop": .flag(loop)])
+        Node("file", name: name, given: ["path": .text(path), "loop": .flag(loop)])
     }
 
     /// Moving colour bars with a bar-coded frame number, and a tone; ends after `frames` unless that is 0.
@@ -171,7 +173,7 @@ extension Node {
     ) -> Node {
         Node(
             "test-pattern", name: name,
-            settings: [
+            given: [
                 "width": .integer(width), "height": .integer(height), "fps": .number(framesPerSecond),
                 "frames": .integer(frames),
             ])

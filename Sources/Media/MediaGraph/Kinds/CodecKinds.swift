@@ -78,7 +78,7 @@ extension Node {
         var settings: [String: SettingValue] = [:]
         if let bitrate { settings["bitrate"] = .integer(bitrate.bitsPerSecond) }
         if let keyframeInterval { settings["keyframe-interval"] = .integer(keyframeInterval) }
-        return Node(codec == .vp8 ? "vp8-encoder" : "h264-encoder", name: name, settings: settings)
+        return Node(codec == .vp8 ? "vp8-encoder" : "h264-encoder", name: name, given: settings)
     }
 
     public static func opusEncoder(
@@ -86,18 +86,18 @@ extension Node {
     ) -> Node {
         Node(
             "opus-encoder", name: name,
-            settings: [
+            given: [
                 "bitrate": .integer(bitrate.bitsPerSecond), "expected-loss": .integer(expectedLossPercent),
             ])
     }
 
     /// AV1, to recordings; a nil bitrate means the table's for the size and rate that arrive.
     public static func av1Encoder(_ name: String = "av1-encoder", bitrate: Bitrate? = nil) -> Node {
-        Node("av1-encoder", name: name, settings: bitrate.map { ["bitrate": .integer($0.bitsPerSecond)] } ?? [:])
+        Node("av1-encoder", name: name, given: bitrate.map { ["bitrate": .integer($0.bitsPerSecond)] } ?? [:])
     }
 
     public static func vp9Encoder(_ name: String = "vp9-encoder", bitrate: Bitrate? = nil) -> Node {
-        Node("vp9-encoder", name: name, settings: bitrate.map { ["bitrate": .integer($0.bitsPerSecond)] } ?? [:])
+        Node("vp9-encoder", name: name, given: bitrate.map { ["bitrate": .integer($0.bitsPerSecond)] } ?? [:])
     }
 
     public static func aacEncoder(_ name: String = "aac-encoder") -> Node {

@@ -36,7 +36,7 @@ extension Node {
         var settings: [String: SettingValue] = ["payload-type": .integer(Int(payloadType))]
         if let ssrc { settings["ssrc"] = .integer(Int(ssrc)) }
         if let mtu { settings["mtu"] = .integer(mtu) }
-        return Node("rtp-output", name: name, settings: settings)
+        return Node("rtp-output", name: name, given: settings)
     }
 
     /// Takes RTP packets of a video stream; `latency` is the longest wait for a repair, in milliseconds.
@@ -56,7 +56,7 @@ extension Node {
     private static func rtpInput(_ name: String, codecName: String, payloadType: UInt8, latency: Int) -> Node {
         Node(
             "rtp-input", name: name,
-            settings: [
+            given: [
                 "codec": .text(codecName), "payload-type": .integer(Int(payloadType)), "latency": .integer(latency),
             ])
     }

@@ -27,6 +27,6 @@ extension NodeKind {
 extension Node {
     /// Records what comes to its ports `video` and `audio`; the file's ending says in which container.
     public static func recorder(_ name: String = "recorder", path: String) -> Node {
-        Node("recorder", name: name, settings: ["path": .text(path)])
+        Node("recorder", name: name, given: ["path": .text(path)])
     }
 }

@@ -49,7 +49,8 @@ extension NodeKind {
         ])
 
     public static let null = NodeKind(
-        "null", .renderer, "Counts pictures or sound and drops them", inputs: [Port("in", [.rawVideo, .rawAudio])])
+        "null", .renderer, "Counts pictures or sound, as they come, and drops them",
+        inputs: [Port("in", [.rawVideo, .rawAudio, .encodedVideo, .encodedAudio])])
 }
 
 extension Node {
@@ -65,11 +66,11 @@ extension Node {
 
     /// Writes picture number `frame`, counted from 1, to a PNG file.
     public static func snapshot(_ name: String = "snapshot", path: String, frame: Int = 1) -> Node {
-        Node("snapshot", name: name, settings: ["path": .text(path), "frame": .integer(frame)])
+        Node("snapshot", name: name, given: ["path": .text(path), "frame": .integer(frame)])
     }
 
     public static func window(_ name: String = "window", title: String = "Video") -> Node {
-        Node("window", name: name, settings: ["title": .text(title)])
+        Node("window", name: name, given: ["title": .text(title)])
     }
 
     public static func terminal(_ name: String = "terminal") -> Node {

@@ -42,6 +42,7 @@ public struct CameraChoice: Sendable, Hashable {
 }
 
 /// The sound system that a microphone is read through.
+@frozen
 public enum SoundSystem: String, Sendable, Hashable, Codable, CaseIterable {
     case pulse
     case pipewire

@@ -20,7 +20,7 @@ public struct CameraDevice: Sendable, Codable, Hashable {
     /// Path of the device, such as `/dev/video0`.
     public let path: String
     public let name: String
-    /// A path that stays the same when other cameras come and go, if there is one (`/dev/v4l/by-id/...`).
+    /// A path that stays the same when other cameras come and go, if there is one (in `/dev/v4l`).
     public let stablePath: String?
     public let formats: [CameraFormat]
 
@@ -29,6 +29,29 @@ public struct CameraDevice: Sendable, Codable, Hashable {
         self.name = name
         self.stablePath = stablePath
         self.formats = formats
+    }
+}
+
+/// Something of a camera that can be set, such as its brightness.
+public struct CameraControl: Sendable, Codable, Hashable {
+    /// In small letters and underscores, such as `auto_exposure`; what the driver calls it, brought into that form.
+    public let name: String
+    public let minimum: Int
+    public let maximum: Int
+    /// The values of a menu, which may have gaps; nil for a number.
+    public let choices: [Int]?
+    public let isReadOnly: Bool
+
+    public init(name: String, minimum: Int, maximum: Int, choices: [Int]? = nil, isReadOnly: Bool = false) {
+        self.name = name
+        self.minimum = minimum
+        self.maximum = maximum
+        self.choices = choices
+        self.isReadOnly = isReadOnly
+    }
+
+    public func takes(_ value: Int) -> Bool {
+        !isReadOnly && value >= minimum && value <= maximum && choices.map { $0.contains(value) } ?? true
     }
 }
 

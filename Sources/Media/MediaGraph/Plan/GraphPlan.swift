@@ -62,11 +62,25 @@ public struct GraphPlan: Sendable, Hashable, Codable {
         nodes.filter { node in !links.contains { $0.link.from.node == node.name } }.map(\.name)
     }
 
-    /// Seconds from capture until the slowest way into a node has been rendered, recorded or handed on there.
+    /// Seconds from capture until the slowest way into a node has been rendered, recorded or handed on there: where it plays
+    /// by the clock the longest that is allowed for, else what is usual.
     public func latency(of name: String) -> Double {
         guard let plan = node(name) else { return 0 }
+        if plan.playsByClock {
+            return nodes.filter(\.playsByClock).map { allowance(before: $0.name, nil) + $0.latency }.max() ?? 0
+        }
         let before = links(into: name).map { latency(of: $0.link.from.node) }.max() ?? 0
         return before + plan.latency
+    }
+
+    /// The longest that a frame may take from capture until it comes to a node; `output` asks only for what can leave by
+    /// that output.
+    private func allowance(before name: String, _ output: String?) -> Double {
+        let reaching = output.flatMap { output in node(name)?.inputs(reaching: output) }
+        return links(into: name).filter { reaching?.contains($0.link.to.port) ?? true }.map { link in
+            let from = link.link.from
+            return allowance(before: from.node, from.port) + (node(from.node)?.allowances[from.port] ?? 0)
+        }.max() ?? 0
     }
 
     /// Names of the nodes that encode.

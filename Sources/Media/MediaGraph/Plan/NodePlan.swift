@@ -15,6 +15,12 @@ public struct NodePlan: Sendable, Hashable, Codable {
     public var queues: [QueuePlan] = []
     /// Seconds that a frame is expected to spend between entering (or being captured) and leaving or being rendered.
     public var latency = 0.0
+    /// By the name of the output, the longest that a frame may take to it, in seconds: what renderers that play by the
+    /// clock wait for. An output that is not named here gives frames on as they come.
+    public var allowances: [String: Double] = [:]
+    /// Whether media ends here by the clock: every frame is rendered as long after its capture as the slowest of what such
+    /// renderers play together may take, so that it comes evenly and in step.
+    public var playsByClock = false
     /// What was chosen and why, one sentence each.
     public var notes: [String] = []
     /// What could have been taken and was not, one sentence each.
@@ -66,6 +72,18 @@ public struct NodePlan: Sendable, Hashable, Codable {
     public func element(_ name: String) -> ElementPlan? {
         elements.first { $0.name == name }
     }
+
+    /// The inputs from which media can come to an output, inside the node.
+    func inputs(reaching output: String) -> Set<String> {
+        guard let pad = outputs[output] else { return [] }
+        var found: Set<String> = []
+        var frontier = [pad.element]
+        while let element = frontier.popLast() {
+            guard found.insert(element).inserted else { continue }
+            frontier += links.filter { $0.to.element == element }.map(\.from.element)
+        }
+        return Set(inputs.filter { found.contains($0.value.element) }.keys)
+    }
 }
 
 /// One element that will be made.
@@ -106,6 +124,7 @@ public struct ElementLink: Sendable, Hashable, Codable {
 
 /// A queue between two threads: what it may hold, and what goes when more comes.
 public struct QueuePlan: Sendable, Hashable, Codable {
+    @frozen
     public enum Rule: String, Sendable, Hashable, Codable {
         /// The oldest goes.
         case dropOldest = "drops the oldest"

@@ -24,6 +24,8 @@ public protocol PlanEnvironment: Sendable {
     func checkMicrophone(_ device: String?, of system: SoundSystem) throws(MediaError)
     /// The camera that a camera node's `device` names, and which were passed over. Throws as `camera` does.
     func cameraChoice(_ device: String) throws(MediaError) -> CameraChoice
+    /// The controls of a camera, by its path; nil where they cannot be asked for, and then any may be.
+    func cameraControls(_ path: String) -> [CameraControl]?
     /// What a network camera would send. Throws `rtsp.unreachable` and its kin.
     func networkCamera(_ address: RTSPAddress) throws(MediaError) -> NetworkCamera
     /// A display of X11, or the window on it that is named; an empty name means the environment's display, or all of it.
@@ -31,6 +33,8 @@ public protocol PlanEnvironment: Sendable {
     func screen(display: String, window: String) throws(MediaError) -> CapturedScreen
     /// A node of PipeWire that gives pictures, by its number or name. Throws `screen.unavailable`.
     func pipeWireScreen(_ node: String) throws(MediaError) -> CapturedScreen
+    /// The path of a program that can be run, by a name as a shell takes it; nil where there is none.
+    func program(_ name: String) -> String?
     /// Seconds that an element is expected to take for one frame of this format.
     func secondsPerFrame(_ element: ElementPlan, _ format: MediaFormat) -> Double
 }
@@ -39,9 +43,13 @@ public protocol PlanEnvironment: Sendable {
 extension PlanEnvironment {
     public func checkMicrophone(_ device: String?, of system: SoundSystem) throws(MediaError) {}
 
+    public func program(_ name: String) -> String? { name }
+
     public func cameraChoice(_ device: String) throws(MediaError) -> CameraChoice {
         CameraChoice(try camera(device))
     }
+
+    public func cameraControls(_ path: String) -> [CameraControl]? { nil }
 
     public func networkCamera(_ address: RTSPAddress) throws(MediaError) -> NetworkCamera {
         throw MediaError(code: MediaError.Code.rtspUnreachable, message: "There is no network camera at \(address).")

@@ -318,7 +318,7 @@ extension MediaKind {
 
 extension MediaError {
     /// The same error, naming the node that it is about.
-    package func about(_ node: String) -> MediaError {
+    public func about(_ node: String) -> MediaError {
         self.node == nil ? MediaError(code: code, message: message, cause: cause, node: node) : self
     }
 }

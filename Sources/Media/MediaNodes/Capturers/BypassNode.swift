@@ -1,52 +1,22 @@
 import GStreamerKit
 public import MediaGraph
-import Synchronization
 
-/// Pictures that the program pushes: raw ones behind a queue that drops the oldest, encoded ones behind a queue that drops
-/// to the next keyframe and asks for it.
+/// Pictures that the program pushes.
 final class BypassNode: NodeType, RunningNode {
-    /// Encoded pictures that may wait: half a second at the usual rate.
-    private static let encodedCapacity = 15
-
-    private struct State {
-        var pushed = 0
-        var dropped = 0
-        /// Pictures that entered the queue, and those of them that left it.
-        var queued = 0
-        var left = 0
-        /// Encoded pictures are of no use until the next keyframe.
-        var needsKeyframe = true
-        var askedAt: MediaTime?
-
-        /// Whether it is time to ask for a keyframe, which then counts as asked for.
-        mutating func asks() -> Bool {
-            let now = GStreamer.now
-            guard askedAt.map({ now.seconds(since: $0) >= BypassNode.askInterval }) ?? true else { return false }
-            askedAt = now
-            return true
-        }
-    }
-
-    /// Senders are asked no more often.
-    private static let askInterval = 0.1
-
     let name: String
-    private let source: PushSource
-    private let pipeline: WeakPipeline
-    private let reporter: Reporter
+    private let queue: PushQueue
     private let codec: VideoCodec?
     private let width: Int
     private let height: Int
-    private let state = Mutex(State())
 
     private init(_ instance: NodeInstance) {
         name = instance.name
-        source = PushSource(instance.element("source"))
-        pipeline = WeakPipeline(instance.pipeline)
-        reporter = instance.reporter
         codec = instance.setting("format")?.text.flatMap(VideoCodec.init(rawValue:))
         width = instance.setting("width")?.integer ?? 0
         height = instance.setting("height")?.integer ?? 0
+        queue = PushQueue(instance, isEncoded: codec != nil) { [reporter = instance.reporter, name] in
+            reporter.keyframeNeeded(name)
+        }
     }
 
     static let kind = NodeKind.bypass
@@ -56,115 +26,36 @@ final class BypassNode: NodeType, RunningNode {
             let fps = request.number("fps")
         else { preconditionFailure("the settings of pushed pictures have defaults") }
         var plan = NodePlan(request.node)
-        let codec = VideoCodec(rawValue: request.text("format"))
-        let size = "width=\(width),height=\(height),framerate=\(fraction(fps))"
-        let format =
-            codec.map {
-                MediaFormat(.encodedVideo, $0.rawValue, width: width, height: height, framesPerSecond: fps)
-            } ?? .rawVideo(width: width, height: height, framesPerSecond: fps)
-        let (caps, limits): (String, QueuePlan.Limits) =
-            switch codec {
-            case nil: (RawFormat.video(format), .rawPictures)
-            case .vp8: ("video/x-vp8,\(size)", .init(frames: encodedCapacity, rule: .dropToKeyframe))
-            case .h264:
-                (
-                    "video/x-h264,stream-format=byte-stream,alignment=au,\(size)",
-                    .init(frames: encodedCapacity, rule: .dropToKeyframe)
-                )
-            }
-        var properties = PushSource.properties
-        properties["caps"] = .text(caps)
-        if codec == nil {
-            properties["max-buffers"] = .integer(limits.frames ?? 0)
-            properties["leaky-type"] = "downstream"
+        if let codec = VideoCodec(rawValue: request.text("format")) {
+            plan.addPushed(
+                MediaFormat(.encodedVideo, codec.rawValue, width: width, height: height, framesPerSecond: fps))
+            plan.notes.append("the program's pictures are not decoded here; one copy into the queue each")
+            plan.copiesPerFrame = 1
+        } else {
+            plan.addPushed(.rawVideo(width: width, height: height, framesPerSecond: fps))
+            plan.notes.append(
+                "the program's pictures go on without being copied when they are frames of ours, else with one copy")
         }
-        plan.add("appsrc", as: "source", properties)
-        plan.queues.append(QueuePlan(element: "source", limits: limits, bytesPerFrame: format.bytesPerFrame))
-        if codec == .h264 {
-            // Says the profile, and repeats the parameter sets for whoever joins later.
-            plan.add("h264parse", as: "parser", ["config-interval": -1])
-            plan.addFilter("video/x-h264,stream-format=byte-stream,alignment=au", as: "format")
-            plan.link("source", "parser", "format")
-        }
-        plan.outputs["video"] = ElementPad(codec == .h264 ? "format" : "source")
-        plan.formats["video"] = format
-        plan.notes.append(
-            codec == nil
-                ? "the program's pictures go on without being copied when they are frames of ours, else with one copy"
-                : "the program's pictures are not decoded here; one copy into the queue each")
-        if codec != nil { plan.copiesPerFrame = 1 }
         return plan
     }
 
-    static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {
-        let node = BypassNode(instance)
-        let output = instance.element("source").source
-        output.onBuffer { [weak node] _ in
-            node?.state.withLock { $0.left += 1 }
-            return .pass
-        }
-        output.onUpstreamEvent { [weak node] event in
-            if case .forceKeyUnit = event { node?.askForKeyframe() }
-            return .pass
-        }
-        return node
-    }
-
-    /// Raw pictures need no keyframe.
-    private func askForKeyframe() {
-        if codec != nil, state.withLock({ $0.asks() }) { reporter.keyframeNeeded(name) }
-    }
-
-    /// Nanoseconds since the pipeline's start; nil when it is gone or does not run yet.
-    private func timestamp(_ time: MediaTime) -> UInt64? {
-        guard let base = pipeline.pipeline?.baseTime, base > 0 else { return nil }
-        return time.nanoseconds > base ? time.nanoseconds - base : 0
-    }
+    static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? { BypassNode(instance) }
 
     func push(_ picture: VideoBuffer, width: Int, height: Int, at time: MediaTime) -> Bool {
-        state.withLock { $0.pushed += 1 }
-        guard codec == nil, width == self.width, height == self.height, let timestamp = timestamp(time),
-            source.push(picture, timestamp: timestamp)
-        else { return refused() }
-        state.withLock { $0.queued += 1 }
-        return true
+        queue.push(at: time) { source, timestamp in
+            width == self.width && height == self.height && source.push(picture, timestamp: timestamp)
+        }
     }
 
     func push(encoded bytes: [UInt8], at time: MediaTime) -> Bool {
-        guard let codec, let timestamp = timestamp(time) else { return refused(counting: true) }
-        let isKeyframe = codec.isKeyframe(bytes)
-        let isFull = source.waiting >= Self.encodedCapacity
-        let (isTaken, asks) = state.withLock { state -> (Bool, Bool) in
-            state.pushed += 1
-            if isFull { state.needsKeyframe = true } else if isKeyframe { state.needsKeyframe = false }
-            return (!state.needsKeyframe, state.needsKeyframe && state.asks())
-        }
-        if asks { reporter.keyframeNeeded(name) }
-        guard isTaken, source.push(bytes, timestamp: timestamp, isKeyframe: isKeyframe) else { return refused() }
-        state.withLock { $0.queued += 1 }
-        return true
-    }
-
-    private func refused(counting: Bool = false) -> Bool {
-        state.withLock { state in
-            if counting { state.pushed += 1 }
-            state.dropped += 1
-        }
-        return false
+        queue.push(encoded: bytes.span.bytes, at: time, isKeyframe: codec?.isKeyframe(bytes) ?? false)
     }
 
     func endOfStream() {
-        source.endOfStream()
+        queue.endOfStream()
     }
 
-    var statistics: FrameInput.Statistics {
-        let waiting = source.waiting
-        return state.withLock { state in
-            // What entered the queue, did not leave it and does not wait there was pushed out by a newer picture.
-            let pushedOut = max(0, state.queued - state.left - waiting)
-            return FrameInput.Statistics(pushed: state.pushed, dropped: state.dropped + pushedOut, waiting: waiting)
-        }
-    }
+    var statistics: FrameInput.Statistics { queue.statistics }
 }
 
 /// Where the program pushes the pictures of a bypass node. All calls may come from any thread, in order for one node.
@@ -180,7 +71,8 @@ public struct FrameInput: Sendable {
     let node: BypassNode
 
     /// Pushes a frame that came out of a graph, without copying it. False when it was dropped: it has another size than
-    /// the node, the node takes encoded pictures, or the pipeline does not run.
+    /// the node, the node takes encoded pictures, the pipeline does not run, or its time lies more than a second ahead of
+    /// `MediaTime.now`.
     @discardableResult
     public func push(_ frame: VideoFrame) -> Bool {
         guard let picture = frame.storage as? VideoBuffer else { return false }
@@ -206,7 +98,7 @@ public struct FrameInput: Sendable {
 
     /// Pushes one encoded picture, of VP8 or (with its parameter sets before a keyframe) of H.264 in Annex B.
     ///
-    /// False when it was dropped: before the first keyframe, and from an overflow on until the next. The event
+    /// False when it was dropped: before the first keyframe, from an overflow on until the next, and as above. The event
     /// `keyframeNeeded` with the node's name asks for one.
     @discardableResult
     public func push(encoded bytes: [UInt8], at time: MediaTime) -> Bool {

@@ -12,12 +12,14 @@ final class CameraNode: NodeType, RunningNode {
     private let device: String
     private let source: Element
     private let watchdog: Watchdog
+    private let gaps: NumberGaps
 
-    private init(_ name: String, device: String, source: Element, watchdog: Watchdog) {
+    private init(_ name: String, device: String, source: Element, watchdog: Watchdog, gaps: NumberGaps) {
         self.name = name
         self.device = device
         self.source = source
         self.watchdog = watchdog
+        self.gaps = gaps
     }
 
     static let kind = NodeKind.camera
@@ -33,7 +35,8 @@ final class CameraNode: NodeType, RunningNode {
         }
         var plan = NodePlan(request.node)
         plan.resource = choice.camera.path
-        plan.add("v4l2src", as: "source", controls(request).merging(["device": .text(choice.camera.path)]) { $1 })
+        let controls = try controls(request, of: choice.camera)
+        plan.add("v4l2src", as: "source", controls.merging(["device": .text(choice.camera.path)]) { $1 })
         plan.addFilter(mode.caps, as: "mode")
         if mode.isUntouched {
             planEncoded(&plan, mode)
@@ -101,28 +104,28 @@ final class CameraNode: NodeType, RunningNode {
 
     // MARK: The camera's own controls
 
-    private static let controlNames = ["brightness", "contrast", "saturation", "hue"]
-
-    private static func controls(_ request: NodeRequest) -> [String: SettingValue] {
-        var properties: [String: SettingValue] = [:]
-        for name in controlNames where request.isGiven(name) {
-            properties[name] = request.integer(name).map { .integer($0) }
-        }
-        if request.isGiven("controls") { properties["extra-controls"] = extraControls(request.text("controls")) }
-        return properties
+    private static func controls(
+        _ request: NodeRequest, of camera: CameraDevice
+    ) throws(MediaError) -> [String: SettingValue] {
+        let controls = try CameraControls(request)
+        guard let structure = controls.structure else { return [:] }
+        if let there = request.environment.cameraControls(camera.path) { try controls.check(there, of: camera.path) }
+        return ["extra-controls": structure]
     }
 
-    /// As v4l2src takes them: a structure of whatever name.
-    private static func extraControls(_ text: String) -> SettingValue { .text("controls,\(text)") }
-
     func set(_ setting: String, to value: SettingValue) throws(MediaError) -> Bool {
-        if Self.controlNames.contains(setting) {
-            source.set(setting, PropertyValue(value))
+        let controls: CameraControls
+        if CameraControls.names.contains(setting) {
+            guard let value = value.integer else { return false }
+            controls = CameraControls(setting, value)
         } else if setting == "controls" {
-            source.set("extra-controls", PropertyValue(Self.extraControls(value.text ?? "")))
+            controls = try CameraControls(value.text ?? "")
         } else {
             return false
         }
+        if let there = DeviceProbe.controls(of: device) { try controls.check(there, of: device) }
+        // Every control that is given keeps its value; the device is told of these alone.
+        if let structure = controls.structure { source.set("extra-controls", PropertyValue(structure)) }
         return true
     }
 
@@ -134,21 +137,30 @@ final class CameraNode: NodeType, RunningNode {
             limit: silenceLimit, patience: patience, control: instance.control, pipeline: instance.pipeline,
             isThere: { DeviceProbe.openingProblem(of: device) == nil },
             onSilence: { reporter.fail(lost(device), name) })
-        instance.element("source").source.onBuffer { _ in
+        let gaps = NumberGaps()
+        instance.element("source").source.onBuffer { picture in
             watchdog.feed()
+            if let number = picture.number { gaps.saw(number) }
             reporter.isReady(name)
             return .pass
         }
         reporter.await(name)
-        return CameraNode(name, device: device, source: instance.element("source"), watchdog: watchdog)
+        return CameraNode(name, device: device, source: instance.element("source"), watchdog: watchdog, gaps: gaps)
     }
 
     func finish() {
         watchdog.stop()
+        LeftoverDescriptors.mark(of: source)
+    }
+
+    func report(into statistics: inout MediaStatistics) {
+        statistics.cameras[name] = .init()
+        statistics.cameras[name]?.lost = gaps.missing
     }
 
     func stopped() {
         watchdog.stop()
+        LeftoverDescriptors.release(of: source)
     }
 
     func explain(_ failure: PipelineFailure, missing: String?) -> MediaError? {

@@ -1,5 +1,6 @@
 import GStreamerKit
 import MediaGraph
+import Synchronization
 
 /// A microphone of PulseAudio (or PipeWire in its place), PipeWire itself or ALSA.
 final class MicrophoneNode: NodeType, RunningNode {
@@ -8,6 +9,9 @@ final class MicrophoneNode: NodeType, RunningNode {
     private static let patience = 3.0
     /// Seconds of sound that come at a time.
     private static let piece = 0.01
+    /// Seconds of sound that may wait to be read. None waits usually; a reader that was kept from the processor for as long
+    /// loses nothing.
+    private static let memory = 0.2
     /// PipeWire's own measure: 1024 samples at 48 kHz.
     private static let pipeWirePiece = 0.0213
     private static let pipeWirePieceNanoseconds = UInt64(pipeWirePiece * 1e9)
@@ -40,6 +44,7 @@ final class MicrophoneNode: NodeType, RunningNode {
         let which = device == "auto" ? "the default microphone" : "the microphone \(device)"
         plan.notes.append("\(which) through \(choice.factory): \(choice.reason)")
         plan.latency = choice.system == .pipewire ? pipeWirePiece : piece
+        plan.allowances["audio"] = plan.latency
         return plan
     }
 
@@ -75,7 +80,8 @@ final class MicrophoneNode: NodeType, RunningNode {
             return device.map(ScreenSearch.target) ?? ["do-timestamp": true]
         case .pulse, .alsa:
             var properties: [String: SettingValue] = [
-                "buffer-time": 60_000, "latency-time": .integer(Int(piece * 1e6)), "provide-clock": false,
+                "buffer-time": .integer(Int(memory * 1e6)), "latency-time": .integer(Int(piece * 1e6)),
+                "provide-clock": false,
             ]
             if let device { properties["device"] = .text(device) }
             return properties
@@ -102,9 +108,19 @@ final class MicrophoneNode: NodeType, RunningNode {
             reporter.fail(lost(device), name)
         }
         let isStampedAtItsEnd = instance.plan.element("source")?.factory == "pipewiresrc"
+        let clock = Mutex(SoundClock())
+        let pipeline = WeakPipeline(instance.pipeline)
         instance.element("source").source.onBuffer { buffer in
             watchdog.feed()
             reporter.isReady(name)
+            if !isStampedAtItsEnd, let stamp = buffer.timestamp, let time = buffer.runningTime,
+                let duration = buffer.duration, let now = pipeline.pipeline?.runningTime
+            {
+                let correction = clock.withLock {
+                    $0.correction(forSoundAt: Int(time), lasting: Int(duration), now: Int(now))
+                }
+                if correction > 0 { buffer.retime(to: stamp - min(stamp, UInt64(correction))) }
+            }
             // pipewiresrc says when a piece came, not when it began.
             if isStampedAtItsEnd, let time = buffer.timestamp {
                 buffer.retime(to: time - min(time, buffer.duration ?? pipeWirePieceNanoseconds))

@@ -28,7 +28,7 @@ final class RTSPNode: NodeType, RunningNode {
     static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
         try request.requireSomeOutput()
         let text = request.text("url")
-        guard let address = RTSPAddress(text) else { throw RTSPFailure.badAddress() }
+        guard let address = RTSPAddress(text) else { throw RTSPFailure.badAddress(text) }
         try request.environment.require("rtspsrc")
         let camera = try request.environment.networkCamera(address)
         var plan = NodePlan(request.node)
@@ -109,7 +109,7 @@ final class RTSPNode: NodeType, RunningNode {
                 reporter.isReady(name)
                 // What comes before the first keyframe cannot be decoded by anybody.
                 if hasBegun.value { return .pass }
-                if buffer.isKeyframe { _ = hasBegun.exchange(true) }
+                if buffer.isKeyframe { hasBegun.raise() }
                 return buffer.isKeyframe ? .pass : .drop
             }
             output.onEvent { event in
@@ -124,7 +124,7 @@ final class RTSPNode: NodeType, RunningNode {
     }
 
     func finish() {
-        _ = isFinishing.exchange(true)
+        isFinishing.raise()
         watchdog.stop()
     }
 
@@ -181,11 +181,15 @@ private struct RTSPPayload {
 
 /// What keeps a network camera from being read, in words. Addresses come without user and password.
 enum RTSPFailure {
-    static func badAddress() -> MediaError {
+    static func badAddress(_ text: String) -> MediaError {
         // The text itself is not repeated: it may hold a password.
-        MediaError(
+        let isEncrypted = text.lowercased().hasPrefix("rtsps:")
+        return MediaError(
             code: MediaError.Code.rtspBadAddress,
-            message: "The url is not one of a network camera; it should look like rtsp://user:password@host:554/path.")
+            message: isEncrypted
+                ? "The url is one of RTSP over TLS (rtsps), which is not read; take the camera's address with rtsp://, or "
+                    + "let stunnel stand between."
+                : "The url is not one of a network camera; it should look like rtsp://user:password@host:554/path.")
     }
 
     static func unreachable(_ address: String, _ reason: String) -> MediaError {

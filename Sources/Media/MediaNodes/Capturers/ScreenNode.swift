@@ -17,12 +17,16 @@ final class ScreenNode: NodeType, RunningNode {
     private let what: String
     private let watchdog: Watchdog
     private let errors: UInt?
+    private let connection: XConnections.Watch?
 
-    private init(_ name: String, what: String, watchdog: Watchdog, errors: UInt?) {
+    private init(
+        _ name: String, what: String, watchdog: Watchdog, errors: UInt?, connection: XConnections.Watch?
+    ) {
         self.name = name
         self.what = what
         self.watchdog = watchdog
         self.errors = errors
+        self.connection = connection
     }
 
     deinit {
@@ -44,8 +48,8 @@ final class ScreenNode: NodeType, RunningNode {
             "display-name": .text(screen.display), "show-pointer": .flag(request.flag("cursor")),
             // What XDamage saves is lost again in waiting for it: pictures came 8 ms later.
             "use-damage": false,
-            // Shared memory reaches no other machine.
-            "remote": .flag(screen.display.first != ":" && !screen.display.hasPrefix("unix:")),
+            // Where there is no shared memory: the other way trusts in a picture's coming, and X servers end.
+            "remote": true,
         ]
         if let window = screen.window { properties["xid"] = .integer(Int(window)) }
         // A whole window is left open, so that it is followed when it changes its size.
@@ -136,20 +140,32 @@ final class ScreenNode: NodeType, RunningNode {
                         reporter.fail(ScreenFailure.closed(title), name)
                     } else {
                         // Minimised, or of another size: pictures will come again.
-                        control.asyncAfter(deadline: .now() + .milliseconds(250)) { _ = isChecking.exchange(false) }
+                        control.asyncAfter(deadline: .now() + .milliseconds(250)) { isChecking.lower() }
                     }
                 }
             }
         } else {
             XErrors.survive()
         }
+        let isLost = Flag()
+        let connection = display.map { display in
+            XConnections.watch(display) {
+                isLost.raise()
+                control.async {
+                    watchdog.stop()
+                    reporter.fail(ScreenFailure.lost(what, "its server has ended"), name)
+                }
+            }
+        }
         instance.element("source").source.onBuffer { _ in
+            // ximagesrc goes on with what it has in memory.
+            if isLost.value { return .drop }
             watchdog.feed()
             reporter.isReady(name)
             return .pass
         }
         reporter.await(name)
-        return ScreenNode(name, what: what, watchdog: watchdog, errors: errors)
+        return ScreenNode(name, what: what, watchdog: watchdog, errors: errors, connection: connection)
     }
 
     func finish() {

@@ -26,6 +26,7 @@ enum AACEncoderNode: NodeType {
         plan.formats["out"] = MediaFormat(
             .encodedAudio, "aac", sampleRate: sampleRate, channels: 2, bitsPerSecond: bitrate)
         // A packet, what is put before the first sample, and the wait for the last buffer of a packet.
+        plan.allowances["out"] = Double(1024 + lead(of: choice.factory)) / Double(sampleRate)
         plan.latency = 0.01 + Double(1024 + lead(of: choice.factory)) / Double(sampleRate)
         return plan
     }

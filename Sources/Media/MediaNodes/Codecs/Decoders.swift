@@ -46,6 +46,9 @@ enum VideoDecoderNode: NodeType {
 enum AudioDecoderNode: NodeType {
     static let kind = NodeKind.audioDecoder
 
+    /// What a lost packet is repaired with comes in the next one; conferences send one every 20 ms.
+    private static let opusPacket = 0.02
+
     static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
         let input = request.input("in") ?? MediaFormat(.encodedAudio, "opus")
         let choice = try request.environment.firstUsable(of: DecoderTable.audio(input.encoding))
@@ -65,10 +68,16 @@ enum AudioDecoderNode: NodeType {
         plan.link("decoder", "convert", "resample", "format")
         plan.outputs["out"] = ElementPad("format")
         plan.formats["out"] = .rawAudio
+        if choice.factory == "opusdec" { plan.allowances["out"] = opusPacket }
         return plan
     }
 
     static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {
+        let decoder = instance.element("decoder")
+        if decoder.factory == "opusdec" {
+            // Left to itself it announces 120 ms, the longest that Opus allows, and loudspeakers wait as long.
+            decoder.source.answerLatencyQueries(asking: decoder.sink, adding: opusPacket)
+        }
         guard let input = instance.nearest(RTPInputNode.self) else { return nil }
         instance.element("decoder").source.onBuffer { _ in
             input.frameDecoded()

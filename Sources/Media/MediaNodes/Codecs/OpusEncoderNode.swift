@@ -4,9 +4,13 @@ import MediaGraph
 /// Opus, 20 ms a packet. Its in-band error correction repairs single losses without waiting for a repeat.
 final class OpusEncoderNode: NodeType, RunningNode {
     static let kind = NodeKind.opusEncoder
-    /// The codec looks ahead 6.5 ms (RFC 6716, 2.1.1). A packet of 20 ms waits for its last buffer besides: not at all
-    /// where buffers are as long, 10 ms where they are half as long.
-    private static let latency = 0.0095
+    /// Seconds of sound in a packet.
+    private static let packet = 0.02
+    /// A packet waits for the buffer that brings its end. That takes as long as the packet is longer than what came at
+    /// once with its beginning: half of it, where buffers of 10 ms come from a microphone as where the longer ones of
+    /// files lie anyhow to the packets. What the codec looks ahead (6.5 ms, RFC 6716, 2.1.1) is no part of it: timestamps
+    /// go by what is encoded, and a decoder gives it that much later.
+    private static let latency = packet / 2
 
     let name: String
     private let element: Element
@@ -35,6 +39,7 @@ final class OpusEncoderNode: NodeType, RunningNode {
         plan.formats["out"] = MediaFormat(
             .encodedAudio, "opus", sampleRate: 48_000, channels: 2, bitsPerSecond: bitrate)
         plan.latency = latency
+        plan.allowances["out"] = packet
         return plan
     }
 

@@ -233,54 +233,21 @@ final class VideoEncoderNode: RunningNode {
     }
 }
 
-/// VP8 behind its capture queue.
-enum VP8EncoderNode: NodeType {
-    static let kind = NodeKind.vp8Encoder
-
-    static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
-        try VideoEncoderNode.plan(request, codec: .vp8)
+extension EncodedVideo {
+    /// The node that encodes with this codec.
+    var encoder: NodeImplementation {
+        NodeImplementation(
+            kind: kind,
+            plan: { (request) throws(MediaError) in try VideoEncoderNode.plan(request, codec: self) },
+            activate: { (instance) throws(MediaError) in VideoEncoderNode.activate(instance, codec: self) })
     }
 
-    static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {
-        VideoEncoderNode.activate(instance, codec: .vp8)
-    }
-}
-
-/// VP9 behind its capture queue.
-enum VP9EncoderNode: NodeType {
-    static let kind = NodeKind.vp9Encoder
-
-    static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
-        try VideoEncoderNode.plan(request, codec: .vp9)
-    }
-
-    static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {
-        VideoEncoderNode.activate(instance, codec: .vp9)
-    }
-}
-
-/// H.264 behind its capture queue.
-enum H264EncoderNode: NodeType {
-    static let kind = NodeKind.h264Encoder
-
-    static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
-        try VideoEncoderNode.plan(request, codec: .h264)
-    }
-
-    static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {
-        VideoEncoderNode.activate(instance, codec: .h264)
-    }
-}
-
-/// AV1 behind its capture queue.
-enum AV1EncoderNode: NodeType {
-    static let kind = NodeKind.av1Encoder
-
-    static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
-        try VideoEncoderNode.plan(request, codec: .av1)
-    }
-
-    static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {
-        VideoEncoderNode.activate(instance, codec: .av1)
+    private var kind: NodeKind {
+        switch self {
+        case .vp8: .vp8Encoder
+        case .vp9: .vp9Encoder
+        case .h264: .h264Encoder
+        case .av1: .av1Encoder
+        }
     }
 }

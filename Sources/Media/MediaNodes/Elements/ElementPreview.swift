@@ -15,7 +15,9 @@ struct ElementPreview {
         self.node = node
         for (name, value) in plan.properties.sorted(by: { $0.key < $1.key }) {
             guard let reason = element.trySet(name, PropertyValue(value)) else { continue }
-            throw MediaError(code: MediaError.Code.graphInvalid, message: "\"\(node)\": \(reason).")
+            throw MediaError(
+                code: MediaError.Code.graphInvalid, message: "\"\(node)\": \(reason)\(reason.hasSuffix("?") ? "" : ".")"
+            )
         }
     }
 
@@ -42,6 +44,14 @@ struct ElementPreview {
             message:
                 "\"\(node)\": \(element.factory) makes nothing of \(fed.joined(separator: " and ")) the way that its "
                 + "properties are.")
+    }
+
+    /// A pad that a link names, as the runner finds it.
+    func pad(_ name: String) -> Pad? { element.padByName(name) }
+
+    /// Names of the pads, and of the templates by which one asks for more, that a link can name.
+    func padNames(isOutput: Bool) -> [String] {
+        element.padTemplates.filter { ($0.direction == .source) == isOutput && $0.presence != .sometimes }.map(\.name)
     }
 
     /// Whether a property is there.

@@ -16,6 +16,13 @@ enum ElementSettings {
         return contracts
     }
 
+    /// The contract of one property under a name of its own; nil when the element has none of this name.
+    static func contract(
+        of property: String, in element: ElementDescription, named name: String
+    ) -> SettingContract? {
+        element.property(property).map { contract($0, named: name) }
+    }
+
     private static func contract(_ property: PropertyDescription, named name: String) -> SettingContract {
         var summary = property.summary
         if let form = form(of: property.domain) { summary += summary.isEmpty ? form : " (\(form))" }
@@ -23,7 +30,8 @@ enum ElementSettings {
         return SettingContract(
             name, domain, default: property.defaultValue.flatMap { SettingValue($0, in: domain) },
             // Most elements do not say, and take a change at once.
-            isChangeable: property.change == .always || property.change == .unsaid, summary)
+            isChangeable: property.change == .always || property.change == .unsaid,
+            isSecret: SettingContract.soundsSecret(name), summary)
     }
 
     private static func domain(of domain: PropertyDomain) -> SettingContract.Domain {

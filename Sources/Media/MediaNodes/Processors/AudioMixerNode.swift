@@ -28,6 +28,7 @@ package enum AudioMixerNode: NodeType {
         plan.outputs["out"] = ElementPad("format")
         plan.formats["out"] = .rawAudio
         plan.latency = block
+        plan.allowances["out"] = Double(wait) / 1000 + block
         plan.notes.append(
             "\(request.inputs.count) sounds become one; where one comes late the others wait \(wait) ms for it, then go on"
         )

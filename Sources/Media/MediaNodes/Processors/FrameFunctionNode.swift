@@ -12,6 +12,8 @@ package final class FrameFunctionNode: NodeType, RunningNode {
     }
 
     package let name: String
+    /// The processor behind the function, which shares its settings with every copy of it.
+    private let settings: (any WrittenNode)?
     private let function: @Sendable (inout MutableVideoFrame) -> Void
     private let state = Mutex(State())
 
@@ -25,7 +27,8 @@ package final class FrameFunctionNode: NodeType, RunningNode {
             plan.copiesPerFrame = 1
             plan.notes.append("pictures go to others too, so each is copied once before the function may change it")
         } else {
-            plan.notes.append("the function changes pictures where they lie; nothing is copied")
+            plan.notes.append(
+                "the function changes pictures where they lie; only one that its decoder still needs is copied first")
         }
         return plan
     }
@@ -34,23 +37,33 @@ package final class FrameFunctionNode: NodeType, RunningNode {
         guard let function = instance.context.bindings.frameFunctions[instance.name] else {
             preconditionFailure("a graph that was validated has an unbound \(instance.name)")
         }
-        let node = FrameFunctionNode(instance.name, function)
+        return FrameFunctionNode(instance, settings: nil, function)
+    }
+
+    /// Calls `function` with every picture; `settings` takes what is set meanwhile.
+    init(
+        _ instance: NodeInstance, settings: (any WrittenNode)?,
+        _ function: @escaping @Sendable (inout MutableVideoFrame) -> Void
+    ) {
+        name = instance.name
+        self.settings = settings
+        self.function = function
         let output = instance.element("pictures").source
         output.onEvent { event in
             // The pad does not have the new format yet: it is read with the next picture.
-            if case .caps = event { node.state.withLock { $0.format = nil } }
+            if case .caps = event { self.state.withLock { $0.format = nil } }
             return .pass
         }
         output.onBuffer { buffer in
-            node.call(buffer)
+            self.call(buffer)
             return .pass
         }
-        return node
     }
 
-    private init(_ name: String, _ function: @escaping @Sendable (inout MutableVideoFrame) -> Void) {
-        self.name = name
-        self.function = function
+    package func set(_ setting: String, to value: SettingValue) throws(MediaError) -> Bool {
+        guard let settings else { return false }
+        try settings.set(setting, to: value)
+        return true
     }
 
     private func call(_ buffer: borrowing PassingBuffer) {

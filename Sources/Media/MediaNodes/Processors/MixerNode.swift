@@ -93,7 +93,7 @@ package final class MixerNode: NodeType, RunningNode {
 
     package func set(_ setting: String, to value: SettingValue) throws(MediaError) -> Bool {
         state.withLock { $0.settings.set(setting, value) }
-        _ = isStale.exchange(true)
+        isStale.raise()
         return true
     }
 
@@ -111,7 +111,7 @@ package final class MixerNode: NodeType, RunningNode {
             state.withLock { $0.shapes[number] = Double(width) / Double(height) }
         default: return
         }
-        _ = isStale.exchange(true)
+        isStale.raise()
     }
 
     private func arrange() {

@@ -195,13 +195,13 @@ final class RecorderNode: NodeType, RunningNode {
             state.isTooEarly = !leaving.takes
             return leaving.begins
         }
-        if let begins { audio?.source.shift(by: -Int(begins)) }
+        if let begins { audio?.source.shift(by: -Int(clamping: begins)) }
     }
 
     private func act(on decision: RecordingGate.Decision, otherSide: Element?) {
         if let origin = decision.begins {
-            video?.source.shift(by: -Int(origin))
-            audio?.source.shift(by: -Int(origin))
+            video?.source.shift(by: -Int(clamping: origin))
+            audio?.source.shift(by: -Int(clamping: origin))
             release()
             reporter.firstFrame(name)
         }

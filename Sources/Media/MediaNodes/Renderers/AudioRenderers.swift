@@ -34,6 +34,17 @@ final class AudioRendererNode: RunningNode {
         return self
     }
 
+    /// Counts the encoded sound that comes to `element`, which nobody decodes to hear how loud it is.
+    func counting(_ element: Element) -> AudioRendererNode {
+        element.sink.onBuffer { buffer in
+            let seconds = Double(buffer.duration ?? 0) / 1e9
+            self.counts.withLock { $0.secondsRendered += seconds }
+            self.reporter.firstFrame(self.name)
+            return .pass
+        }
+        return self
+    }
+
     private func take(_ buffer: borrowing PassingBuffer) {
         let level = buffer.read(Self.level(of:)) ?? -120
         let seconds = Double(buffer.byteCount / (2 * Self.channels)) / Double(Self.sampleRate)
@@ -91,6 +102,15 @@ enum SoundNode: NodeType {
 enum SpeakerNode: NodeType {
     static let kind = NodeKind.speaker
 
+    /// What lies ready in the sound system and its device, in seconds. PulseAudio divides it between both.
+    private static let buffer = 0.06
+    /// What is written at a time.
+    private static let piece = 0.01
+    /// What the clock allows for the way from the last node into the sound system.
+    private static let slack = 0.01
+    /// PipeWire's own measure: 1024 samples at 48 kHz.
+    private static let pipeWirePiece = 0.0213
+
     static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
         guard let factory = try factory(request) else {
             var plan = NodePlan.sink(request)
@@ -105,7 +125,11 @@ enum SpeakerNode: NodeType {
         plan.notes.append("\(factory) plays")
         plan.link("queue", "convert", "resample", "sink")
         plan.inputs["in"] = ElementPad("queue")
-        plan.latency = 0.06
+        plan.playsByClock = true
+        plan.latency = slack + (factory == "pipewiresink" ? pipeWirePiece : buffer)
+        plan.notes.append(
+            "what is heard comes \(Int((plan.latency * 1000).rounded())) ms after the latest that it may come here: "
+                + "that much lies ready, so that a busy machine is not heard")
         return plan
     }
 
@@ -135,10 +159,12 @@ enum SpeakerNode: NodeType {
     }
 
     private static func sinkProperties(_ factory: String, device: String) -> [String: SettingValue] {
-        var properties: [String: SettingValue] = ["async": false]
+        var properties: [String: SettingValue] = [
+            "async": false, "processing-deadline": .integer(Int(slack * 1e9)),
+        ]
         if factory != "pipewiresink" {
-            properties["buffer-time"] = 60_000
-            properties["latency-time"] = 10_000
+            properties["buffer-time"] = .integer(Int(buffer * 1e6))
+            properties["latency-time"] = .integer(Int(piece * 1e6))
         }
         if !device.isEmpty { properties[factory == "pipewiresink" ? "target-object" : "device"] = .text(device) }
         return properties

@@ -34,6 +34,7 @@ public final class TiledWindow: Sendable {
     private let height: Int
     private let state = Mutex(State())
     private let counter: Counter
+    private let connection: XConnections.Watch?
 
     /// Whether there is a display to open a window on. Blocks for some milliseconds.
     public static var isPossible: Bool {
@@ -54,7 +55,14 @@ public final class TiledWindow: Sendable {
             guard case .error = message, !isClosed.exchange(true) else { return }
             onClose?()
         }
-        control = DispatchQueue(label: "media.tiled-window")
+        let control = DispatchQueue(label: "media.tiled-window")
+        self.control = control
+        // Before the window is opened: what is older is not watched.
+        let watch = DisplaySystem.x.map { display in
+            XConnections.watch(display) {
+                control.async { if !isClosed.exchange(true) { onClose?() } }
+            }
+        }
         self.width = width
         self.height = height
         counter = Counter()
@@ -67,6 +75,7 @@ public final class TiledWindow: Sendable {
         let shown = try Element.filter("video/x-raw,width=\(width),height=\(height),framerate=30/1")
         // Last: what is open must be in a pipeline, which closes it, before anything else can fail.
         let sink = try WindowNode.openSink()
+        connection = DisplaySystem.isX(sink.factory) ? watch : nil
         for element in [background, size, mixer, shown, convert, sink] { pipeline.add(element) }
         try background.link(size)
         guard let pad = mixer.requestPad("sink_%u"), size.source.link(pad) else {

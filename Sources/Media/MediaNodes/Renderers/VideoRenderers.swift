@@ -49,15 +49,16 @@ final class VideoRendererNode: RunningNode {
 
     private func take(_ buffer: borrowing PassingBuffer) {
         let known = state.withLock { $0.format }
-        guard let format = known ?? buffer.videoFormat else { return }
+        // Encoded pictures have none.
+        let format = known ?? buffer.videoFormat
         state.withLock { state in
             state.format = format
             state.counts.framesRendered += 1
-            state.counts.width = format.width
-            state.counts.height = format.height
+            state.counts.width = format?.width ?? 0
+            state.counts.height = format?.height ?? 0
         }
         reporter.firstFrame(name)
-        guard let handOver else { return }
+        guard let handOver, let format else { return }
         handOver(
             VideoFrame(
                 width: format.width, height: format.height,
@@ -105,10 +106,11 @@ enum NullNode: NodeType {
 
     static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {
         let sink = instance.element("sink")
-        if instance.plan.formats["in"]?.kind == .rawAudio {
-            return AudioRendererNode(instance, isAudible: false, handOver: nil).watching(sink)
+        switch instance.plan.formats["in"]?.kind {
+        case .rawAudio: return AudioRendererNode(instance, isAudible: false, handOver: nil).watching(sink)
+        case .encodedAudio: return AudioRendererNode(instance, isAudible: false, handOver: nil).counting(sink)
+        default: return VideoRendererNode(instance, handOver: nil).watching(sink)
         }
-        return VideoRendererNode(instance, handOver: nil).watching(sink)
     }
 }
 

@@ -1,3 +1,4 @@
+import Dispatch
 import GStreamerKit
 import MediaGraph
 
@@ -19,9 +20,23 @@ enum WindowNode: NodeType {
 
     static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {
         setTitle(instance.setting("title")?.text ?? "", after: instance.element("queue"))
+        let reporter = instance.reporter
+        let control = instance.control
+        let name = instance.name
+        let isLost = Flag()
+        let display = DisplaySystem.isX(instance.element("sink").factory) ? DisplaySystem.x : nil
+        let watch = display.map { display in
+            XConnections.watch(display) {
+                isLost.raise()
+                control.async { reporter.fail(lost(display), name) }
+            }
+        }
+        // Nothing of a display that is gone is asked for any more.
+        instance.element("queue").source.onBuffer { _ in isLost.value ? .drop : .pass }
         // What reaches the sink is shown; what the queue drops is not.
-        return VideoRendererNode(instance, handOver: nil, explain: Self.explain)
-            .watching(instance.element("convert"))
+        return VideoRendererNode(
+            instance, handOver: nil, explain: Self.explain, onStop: { withExtendedLifetime(watch) {} }
+        ).watching(instance.element("convert"))
     }
 
     /// A title sent before the stream has begun is lost: it goes with the first picture.
@@ -46,6 +61,13 @@ enum WindowNode: NodeType {
         return MediaError(
             code: MediaError.Code.windowUnavailable,
             message: "No window can be opened: \(reason); run it in a desktop session, or without a window.")
+    }
+
+    private static func lost(_ display: String) -> MediaError {
+        MediaError(
+            code: MediaError.Code.windowClosed,
+            message: "The window is gone with the X display \(display), whose server has ended; check that it runs and "
+                + "start again.")
     }
 
     static func explain(_ failure: PipelineFailure) -> MediaError? {

@@ -8,6 +8,9 @@ final class Explainer: Sendable {
         weak var graph: RunningGraph?
         weak var editor: GraphEditor?
         var missing: String?
+        /// What failed before it was known whose elements they are; nil once that is. Some open their devices as soon as
+        /// they are linked.
+        var early: [PipelineFailure]? = []
     }
 
     private let state = Mutex(State())
@@ -18,10 +21,13 @@ final class Explainer: Sendable {
     }
 
     func set(_ graph: RunningGraph, _ editor: GraphEditor) {
-        state.withLock {
-            $0.graph = graph
-            $0.editor = editor
+        let early = state.withLock { state in
+            defer { state.early = nil }
+            state.graph = graph
+            state.editor = editor
+            return state.early ?? []
         }
+        for failure in early { report(failure) }
     }
 
     /// What elements say that nobody has to answer.
@@ -43,6 +49,11 @@ final class Explainer: Sendable {
     }
 
     func report(_ failure: PipelineFailure) {
+        let isEarly = state.withLock { state in
+            state.early?.append(failure)
+            return state.early != nil
+        }
+        if isEarly { return }
         let (graph, editor, missing) = state.withLock { ($0.graph, $0.editor, $0.missing) }
         let speaker = graph?.standing(ofElementIn: failure.path)
         switch speaker?.standing {

@@ -30,11 +30,11 @@ final class GraphEdit {
     /// What is waited for at least where the deadline has nearly passed: the swap itself.
     private static let swapLimit = DispatchTimeInterval.seconds(1)
 
-    init(_ graph: RunningGraph, _ change: GraphChange, seconds: Double, outcome: EditOutcome) {
+    init(_ graph: RunningGraph, _ change: GraphChange, until deadline: DispatchTime, outcome: EditOutcome) {
         self.graph = graph
         self.change = change
         self.outcome = outcome
-        deadline = .now() + seconds
+        self.deadline = deadline
     }
 
     /// Names of nodes that had to give up what only one can have, before what replaces them could be built.
@@ -45,6 +45,7 @@ final class GraphEdit {
         do throws(MediaError) {
             try stage()
             try waitForFirstFrames()
+            try outcome.commit()
             try swap()
         } catch {
             undo()
@@ -280,6 +281,8 @@ final class EditOutcome: Sendable {
     private struct State {
         var arrived = 0
         var failure: MediaError?
+        /// Whether the new takes the place of the old, or has been taken out again.
+        var isSettled = false
     }
 
     private let state = Mutex(State())
@@ -296,6 +299,27 @@ final class EditOutcome: Sendable {
     func fail(_ error: MediaError) {
         state.withLock { $0.failure = $0.failure ?? error }
         changed.signal()
+    }
+
+    /// From here on it can no longer be given up.
+    func commit() throws(MediaError) {
+        let failure = state.withLock { state in
+            state.isSettled = state.failure == nil
+            return state.failure
+        }
+        if let failure { throw failure }
+    }
+
+    /// Nobody waits any longer: what is under way comes to nothing, whenever it goes on. False where it is too late for
+    /// that.
+    func giveUp(_ error: MediaError) -> Bool {
+        let isInTime = state.withLock { state in
+            guard !state.isSettled else { return false }
+            state.failure = state.failure ?? error
+            return true
+        }
+        if isInTime { changed.signal() }
+        return isInTime
     }
 
     /// Waits until so many have arrived; false when something failed or the time is over.

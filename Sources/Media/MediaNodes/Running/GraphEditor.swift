@@ -10,11 +10,20 @@ final class GraphEditor: Sendable {
         var hasEnded = false
         /// Optional nodes that have failed and are being taken out.
         var failing: Set<String> = []
+        /// Whether what is under way has been given up, and those that wait behind it are, too.
+        var isStuck = false
     }
+
+    /// Seconds that a plan may take, which asks devices and network cameras.
+    private static let planLimit = 8.0
+    /// What an edit has on top of its deadline for taking out what came to nothing.
+    private static let undoLimit = 1.0
 
     private let graph: RunningGraph
     private let reporter: Reporter
     private let queue = DispatchQueue(label: "media.edits")
+    /// Where time is kept for what may block the queue of the edits.
+    private let limits = DispatchQueue(label: "media.edit-limits")
     private let state = Mutex(State())
 
     init(_ graph: RunningGraph, _ reporter: Reporter) {
@@ -23,29 +32,77 @@ final class GraphEditor: Sendable {
         reporter.intercept { [weak self] error, node in self?.takeOut(node, for: error) ?? false }
     }
 
-    /// Makes what runs what `plan` makes of it.
+    /// Makes what runs what `plan` makes of it. Comes back in time, whatever a driver does: an edit that waits for one is
+    /// given up, and what it has built goes when the driver answers. `finished` is called when nothing of it is left to do.
     @discardableResult
     func edit(
-        seconds: Double, _ plan: @escaping @Sendable (GraphPlan) throws(MediaError) -> GraphPlan
+        seconds: Double, finished: @escaping @Sendable () -> Void = {},
+        _ plan: @escaping @Sendable (GraphPlan) throws(MediaError) -> GraphPlan
     ) async throws(MediaError) -> GraphChange {
+        let outcome = EditOutcome()
         let result = await withCheckedContinuation {
             (continuation: CheckedContinuation<Result<GraphChange, MediaError>, Never>) in
+            let isAnswered = Flag()
+            @Sendable func answer(_ result: Result<GraphChange, MediaError>) {
+                if !isAnswered.exchange(true) { continuation.resume(returning: result) }
+            }
+            let hasBegun = Flag()
+            // What waits for a time holds neither the editor nor what runs: most times pass long after the edit.
+            @Sendable func limit(_ deadline: DispatchTime) {
+                limits.asyncAfter(deadline: deadline) { [weak self] in
+                    guard let self, !isAnswered.value else { return }
+                    let error = self.stuck(isWaiting: false)
+                    guard outcome.giveUp(error) else { return }
+                    self.state.withLock { $0.isStuck = true }
+                    answer(.failure(error))
+                }
+            }
+            @Sendable func limitWaiting() {
+                self.limits.asyncAfter(deadline: .now() + seconds + Self.undoLimit) { [weak self] in
+                    guard let self, !hasBegun.value else { return }
+                    guard self.state.withLock({ $0.isStuck }) else { return limitWaiting() }
+                    let error = self.stuck(isWaiting: true)
+                    if outcome.giveUp(error) { answer(.failure(error)) }
+                }
+            }
+            limitWaiting()
             queue.async {
+                hasBegun.raise()
                 do throws(MediaError) {
+                    if let failure = outcome.failure { throw failure }
+                    limit(.now() + Self.planLimit + seconds + Self.undoLimit)
                     let running = self.graph.plan
                     let change = GraphChange(from: running, to: try plan(running))
-                    try self.perform(change, seconds: seconds)
-                    continuation.resume(returning: .success(change))
+                    let deadline = DispatchTime.now() + seconds
+                    limit(deadline + Self.undoLimit)
+                    try self.perform(change, until: deadline, outcome)
+                    finished()
+                    answer(.success(change))
                 } catch {
-                    continuation.resume(returning: .failure(error))
+                    finished()
+                    answer(.failure(error))
                 }
+                self.state.withLock { $0.isStuck = false }
             }
         }
         return try result.get()
     }
 
-    private func perform(_ change: GraphChange, seconds: Double) throws(MediaError) {
-        let outcome = EditOutcome()
+    private func stuck(isWaiting: Bool) -> MediaError {
+        let node = graph.stagedOpening?.plan.name
+        let name = node.map { "\"\($0)\"" } ?? "What is new"
+        return MediaError(
+            code: MediaError.Code.editFailed,
+            message: (isWaiting
+                ? "The edit could not begin: \(name) of the one before still waits for its driver or file system; "
+                : "\(name) could not be opened in time, because its driver or file system does not answer, so the graph "
+                    + "goes on as it was; ") + "plug the device in again, or check what the path leads to.",
+            node: isWaiting ? nil : node)
+    }
+
+    private func perform(
+        _ change: GraphChange, until deadline: DispatchTime, _ outcome: EditOutcome = EditOutcome()
+    ) throws(MediaError) {
         guard
             state.withLock({ state in
                 if !state.hasEnded { state.outcome = outcome }
@@ -53,7 +110,7 @@ final class GraphEditor: Sendable {
             })
         else { throw Reporter.stopped }
         defer { state.withLock { $0.outcome = nil } }
-        let edit = GraphEdit(graph, change, seconds: seconds, outcome: outcome)
+        let edit = GraphEdit(graph, change, until: deadline, outcome: outcome)
         do throws(MediaError) {
             try edit.perform()
         } catch {
@@ -72,7 +129,7 @@ final class GraphEditor: Sendable {
         state.withLock { $0.outcome = outcome }
         let change = GraphChange(renewing: names, in: graph.plan)
         do throws(MediaError) {
-            try GraphEdit(graph, change, seconds: Self.restoreSeconds, outcome: outcome).perform()
+            try GraphEdit(graph, change, until: .now() + Self.restoreSeconds, outcome: outcome).perform()
         } catch {
             reporter.fail(error, names.first)
         }
@@ -86,8 +143,10 @@ final class GraphEditor: Sendable {
         let elements = member.instance.allElements.filter { $0.has(change.setting) }
         guard let element = elements.first else { return }
         if let reason = element.trySet(change.setting, PropertyValue(value)) {
+            let isSecret = member.instance.kind.setting(change.setting)?.isSecret == true
             throw MediaError(
-                code: MediaError.Code.graphInvalid, message: "\(change.node).\(change.setting): \(reason)",
+                code: MediaError.Code.graphInvalid,
+                message: "\(change.node).\(change.setting): \(isSecret ? "the element does not take this." : reason)",
                 node: change.node)
         }
     }
@@ -115,19 +174,47 @@ final class GraphEditor: Sendable {
             guard let self else { return }
             let running = graph.plan
             let change = GraphChange(from: running, to: running.removing(part))
-            try? perform(change, seconds: 0)
+            graph.beginEdit(of: part.sorted())
+            try? perform(change, until: .now())
+            graph.endEdit()
             state.withLock { $0.failing.subtract(part) }
             reporter.partFailed(error, part.sorted())
         }
         return true
     }
 
-    /// No edit begins after this; `done` is called when the one that is under way has ended.
-    func end(_ done: @escaping @Sendable () -> Void) {
+    /// Seconds that the end waits for an edit that was told to come to nothing.
+    private static let endLimit = 2.0
+
+    /// No edit begins after this; `done` is called when the one that is under way has ended, and `stuck` before, where a
+    /// driver keeps it from ending.
+    func end(stuck: @escaping @Sendable () -> Void, _ done: @escaping @Sendable () -> Void) {
         state.withLock { state in
             state.hasEnded = true
             state.outcome?.fail(Reporter.stopped)
         }
-        queue.async(execute: done)
+        // Let go of as soon as it is not needed: it holds a pipeline that was stopped.
+        let impatience = Impatience(stuck)
+        limits.asyncAfter(deadline: .now() + Self.endLimit) { impatience.take()?() }
+        queue.async {
+            _ = impatience.take()
+            done()
+        }
+    }
+}
+
+/// What is to be done when a time has passed, unless it is taken before.
+private final class Impatience: Sendable {
+    private let body: Mutex<(@Sendable () -> Void)?>
+
+    init(_ body: @escaping @Sendable () -> Void) {
+        self.body = Mutex(body)
+    }
+
+    func take() -> (@Sendable () -> Void)? {
+        body.withLock { body in
+            defer { body = nil }
+            return body
+        }
     }
 }

@@ -184,7 +184,7 @@ public final class MediaPipeline: Sendable {
     /// Stops everything: frames that are being encoded are still handed over, then all threads end.
     ///
     /// May be called often. When it returns, no function of the bindings is called any more; only where a device could
-    /// not be opened in time what runs of the pipeline ends later, as soon as the device's driver answers.
+    /// not be opened in time what runs of it ends later, as soon as the device's driver answers.
     public func stop() async {
         let wasRunning = phase.withLock { phase in
             defer { phase = .stopped }
@@ -196,10 +196,26 @@ public final class MediaPipeline: Sendable {
                 reporter.close()
                 if !isAnswered.exchange(true) { continuation.resume() }
             }
+            let hasHalted = Flag()
             // A second caller waits here until the first has stopped everything; an edit that is under way ends first.
-            editor.end {
+            editor.end(stuck: {
                 self.control.async {
-                    if wasRunning { Self.halt(self.pipeline, self.nodes) }
+                    if wasRunning, !hasHalted.exchange(true) {
+                        let nodes = self.nodes
+                        nodes.finish()
+                        self.graph.closeAll()
+                        for node in nodes { node.stopped() }
+                    }
+                    answer()
+                }
+            }) {
+                self.control.async {
+                    if hasHalted.value {
+                        self.pipeline.stop()
+                    } else if wasRunning {
+                        hasHalted.raise()
+                        Self.halt(self.pipeline, self.nodes)
+                    }
                     answer()
                 }
             }
@@ -228,7 +244,7 @@ public final class MediaPipeline: Sendable {
     }
 
     private static func halt(_ pipeline: Pipeline, _ nodes: [any RunningNode]) {
-        for node in nodes { node.finish() }
+        nodes.finish()
         pipeline.stop()
         for node in nodes { node.stopped() }
     }
@@ -270,7 +286,8 @@ public final class MediaPipeline: Sendable {
 
     /// Turns what runs into another graph, as one transaction: what is new is built beside the old and has to deliver
     /// its first frame within `seconds`; then it takes its place, at a keyframe where media is encoded. What stays does
-    /// not lose a frame. `bindings` are functions for nodes that come; those that are bound already stay.
+    /// not lose a frame. `bindings` are functions for nodes that come; those that are bound already stay, and those of
+    /// nodes that go are let go of.
     ///
     /// Throws why it could not be done, and everything is as before: `graph.invalid`, what the new nodes say of their
     /// devices, `graph.edit-failed` when they delivered nothing in time. Answers what was done.
@@ -284,9 +301,10 @@ public final class MediaPipeline: Sendable {
                 message: "The graph cannot be changed while it is \(state.rawValue); only one that runs can.")
         }
         let planner = Planner(registry, SystemEnvironment())
-        bound.add(bindings)
+        let runs = self.graph
+        runs.beginEdit(of: plan.nodes.map(\.name), bringing: bindings)
         let bound = bound.bindings.only(for: graph, registry).names
-        return try await editor.edit(seconds: seconds) { running throws(MediaError) in
+        return try await editor.edit(seconds: seconds, finished: { runs.endEdit() }) { running throws(MediaError) in
             try planner.plan(graph, bound: bound, running: running)
         }
     }

@@ -27,11 +27,11 @@ public struct NodeBindings: Sendable {
     }
 
     /// The bindings that nodes of a graph call. A name may have had a node of another kind before: what was bound for
-    /// that is not among them.
-    func only(for graph: MediaGraph, _ registry: NodeRegistry) -> NodeBindings {
+    /// that is not among them. With `passing`, names that are not in it keep what they have.
+    func only(for graph: MediaGraph, _ registry: NodeRegistry, among passing: Set<String>? = nil) -> NodeBindings {
         func kept<Function>(_ functions: [String: Function], _ binding: CodeBinding) -> [String: Function] {
             let names = graph.nodes.filter { registry.kind(named: $0.kind)?.binding == binding }.map(\.name)
-            return functions.filter { names.contains($0.key) }
+            return functions.filter { names.contains($0.key) || passing?.contains($0.key) == false }
         }
         var bindings = self
         bindings.rtpOutputs = kept(rtpOutputs, .rtpOutput)
@@ -39,6 +39,11 @@ public struct NodeBindings: Sendable {
         bindings.audio = kept(audio, .audio)
         bindings.frameFunctions = kept(frameFunctions, .frameFunction)
         return bindings
+    }
+
+    /// The nodes that something is bound for.
+    var nodes: Set<String> {
+        Set(rtpOutputs.keys).union(frames.keys).union(audio.keys).union(frameFunctions.keys)
     }
 
     var names: BoundNames {

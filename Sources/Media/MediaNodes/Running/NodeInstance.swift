@@ -15,18 +15,47 @@ package struct PipelineContext: Sendable {
     package var bindings: NodeBindings { bound.bindings }
 }
 
-/// The functions of the application; edits add to them.
+/// The functions of the application; edits add to them, and take with them those of the nodes that they take out.
 final class BoundCode: Sendable {
-    private let state: Mutex<NodeBindings>
-
-    init(_ bindings: NodeBindings) {
-        state = Mutex(bindings)
+    private struct State {
+        var bindings: NodeBindings
+        /// How many edits are under way or wait: each needs what it has brought until its end.
+        var edits = 0
+        /// Names of the nodes that these bring or may take out. What is bound for others, which no graph has had yet, is
+        /// there for a later one.
+        var passing: Set<String> = []
     }
 
-    var bindings: NodeBindings { state.withLock { $0 } }
+    private let state: Mutex<State>
 
-    func add(_ more: NodeBindings) {
-        state.withLock { $0.merge(more) }
+    init(_ bindings: NodeBindings) {
+        state = Mutex(State(bindings: bindings))
+    }
+
+    var bindings: NodeBindings { state.withLock { $0.bindings } }
+
+    /// An edit of these nodes begins, which brings more.
+    func beginEdit(of nodes: [String], bringing more: NodeBindings = NodeBindings()) {
+        state.withLock { state in
+            state.edits += 1
+            state.bindings.merge(more)
+            state.passing.formUnion(more.nodes)
+            state.passing.formUnion(nodes)
+        }
+    }
+
+    /// An edit has been done, or has failed, and this is what runs.
+    func endEdit(_ graph: MediaGraph, _ registry: NodeRegistry) {
+        // What the closures held goes when the lock is free: its deinit may come back here.
+        let dropped = state.withLock { state -> NodeBindings? in
+            state.edits -= 1
+            guard state.edits == 0 else { return nil }
+            let before = state.bindings
+            state.bindings = before.only(for: graph, registry, among: state.passing)
+            state.passing.removeAll()
+            return before
+        }
+        withExtendedLifetime(dropped) {}
     }
 }
 
@@ -72,6 +101,9 @@ package final class NodeInstance: Sendable {
 
     package func setting(_ name: String) -> SettingValue? { plan.node.setting(name, of: kind) }
 
+    /// Whether something above may stay without media for as long as it likes.
+    package var mayStayEmpty: Bool { above.contains { $0.mayStayEmpty } }
+
     /// The nearest running node of a type on the way up.
     package func nearest<Node: RunningNode>(_ type: Node.Type) -> Node? {
         above.lazy.compactMap { $0 as? Node }.first
@@ -86,14 +118,16 @@ package final class NodeInstance: Sendable {
     }
 
     /// The pad behind a plan's pad: its only one of that direction, one that is there by name, or one that is asked for.
+    /// Traps when there is none.
     func pad(_ reference: ElementPad, isOutput: Bool) -> Pad {
-        let element = element(reference.element)
-        let name = reference.pad ?? (isOutput ? "src" : "sink")
-        if let pad = name.contains("%") ? element.requestPad(name) : element.pad(name) { return pad }
-        guard let pad = element.requestPad(name) else {
-            preconditionFailure("\(plan.name): \(element.factory) has no pad \(name)")
+        guard let pad = findPad(reference, isOutput: isOutput) else {
+            preconditionFailure("\(plan.name): \(reference.element) has no pad \(reference.pad ?? "of its own")")
         }
         return pad
+    }
+
+    fileprivate func findPad(_ reference: ElementPad, isOutput: Bool) -> Pad? {
+        element(reference.element).padByName(reference.pad ?? (isOutput ? "src" : "sink"))
     }
 }
 
@@ -102,7 +136,11 @@ extension ElementLink {
         let isPlain = from.pad == nil && to.pad == nil
         if isPlain {
             try instance.element(from.element).link(instance.element(to.element))
-        } else if !instance.pad(from, isOutput: true).link(instance.pad(to, isOutput: false)) {
+        } else if let output = instance.findPad(from, isOutput: true),
+            let input = instance.findPad(to, isOutput: false), output.link(input)
+        {
+            return
+        } else {
             throw MediaError(
                 code: MediaError.Code.elementFailed,
                 message: "\"\(instance.name)\": \(from.element) and \(to.element) do not fit together.")

@@ -15,15 +15,15 @@ public struct NodeRegistry: PlanningCatalogue {
     public static let builtIn = NodeRegistry([
         // Capturers
         CameraNode.self, MicrophoneNode.self, FileNode.self, BypassNode.self, ScreenNode.self, TestPatternNode.self,
-        RTSPNode.self,
+        RTSPNode.self, FeedNode.self, ProcessNode.self, ExecNode.self,
         // Processors
         ScaleNode.self, ConvertNode.self, RateNode.self, CropNode.self, MirrorNode.self, RotateNode.self,
         OverlayNode.self,
         MixerNode.self, FrameFunctionNode.self, VolumeNode.self, LevelNode.self, AudioMixerNode.self,
         EchoCancelNode.self,
+    ]).adding(EncodedVideo.allCases.map(\.encoder)).adding([
         // Codecs
-        VP8EncoderNode.self, VP9EncoderNode.self, H264EncoderNode.self, AV1EncoderNode.self, OpusEncoderNode.self,
-        AACEncoderNode.self, VideoDecoderNode.self, AudioDecoderNode.self,
+        OpusEncoderNode.self, AACEncoderNode.self, VideoDecoderNode.self, AudioDecoderNode.self,
         // Renderers
         FramesNode.self, SoundNode.self, SnapshotNode.self, WindowNode.self, TerminalNode.self, SpeakerNode.self,
         NullNode.self,
@@ -35,8 +35,13 @@ public struct NodeRegistry: PlanningCatalogue {
 
     /// This registry with more types; a kind that is there already is replaced.
     package func adding(_ types: [any NodeType.Type]) -> NodeRegistry {
+        adding(types.map(NodeImplementation.init))
+    }
+
+    /// This registry with kinds that are no type of their own.
+    package func adding(_ implementations: [NodeImplementation]) -> NodeRegistry {
         var registry = self
-        for type in types { registry.add(NodeImplementation(type)) }
+        for implementation in implementations { registry.add(implementation) }
         return registry
     }
 

@@ -27,6 +27,9 @@ package protocol RunningNode: Sendable {
     var name: String { get }
     /// The elements are in place and about to play.
     func prepare() throws(MediaError)
+    /// The node and others with it are about to be finished: who is outside of this process and takes time to end is told
+    /// now, and has it together with the others. Does not block.
+    func windUp()
     /// The node is about to stop: what is under way should come to an end. May block for a moment.
     func finish()
     /// All streaming threads of the node have left.
@@ -37,6 +40,8 @@ package protocol RunningNode: Sendable {
     func explain(_ failure: PipelineFailure, missing: String?) -> MediaError?
     /// What to say when nothing came at the start, in the node's words; nil to leave it to the general ones.
     var stalled: MediaError? { get }
+    /// Whether the node's media may stay away for as long as it likes: nobody behind it is to wait for it at the start.
+    var mayStayEmpty: Bool { get }
     /// One of the node's elements has posted something that it measured.
     func hear(_ message: ElementMessage)
     /// Changes a setting that the contract calls changeable, to a value that fits it. False where the node leaves that
@@ -52,11 +57,21 @@ package protocol BranchingNode: RunningNode {
 
 extension RunningNode {
     package func prepare() throws(MediaError) {}
+    package func windUp() {}
     package func finish() {}
     package func stopped() {}
     package func report(into statistics: inout MediaStatistics) {}
     package func explain(_ failure: PipelineFailure, missing: String?) -> MediaError? { nil }
     package var stalled: MediaError? { nil }
+    package var mayStayEmpty: Bool { false }
     package func hear(_ message: ElementMessage) {}
     package func set(_ setting: String, to value: SettingValue) throws(MediaError) -> Bool { false }
+}
+
+extension [any RunningNode] {
+    /// Finishes all; those that need time have it at once, and not one after the other.
+    func finish() {
+        for node in self { node.windUp() }
+        for node in self { node.finish() }
+    }
 }

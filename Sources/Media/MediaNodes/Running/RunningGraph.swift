@@ -156,6 +156,18 @@ final class RunningGraph: Sendable {
         membersInOrder.first { $0.instance.allElements.contains(where: \.isChangingState) }
     }
 
+    /// Likewise of those that an edit is about to put in.
+    var stagedOpening: Member? {
+        state.withLock { Array($0.staged.values) }.first { $0.instance.allElements.contains(where: \.isChangingState) }
+    }
+
+    /// Ends everything that stands, where an edit under way keeps the pipeline as a whole from ending.
+    func closeAll() {
+        for member in membersInOrder.reversed() {
+            for element in extras(of: member) + member.instance.allElements.reversed() { element.close() }
+        }
+    }
+
     func connection(_ link: Link) -> Connection? { state.withLock { $0.connections[link] } }
 
     // MARK: Building
@@ -248,6 +260,16 @@ final class RunningGraph: Sendable {
 
     // MARK: Changing
 
+    /// An edit is about to bring or take out nodes, and functions with them.
+    func beginEdit(of nodes: [String], bringing bindings: NodeBindings = NodeBindings()) {
+        context.bound.beginEdit(of: nodes, bringing: bindings)
+    }
+
+    /// It has been done, or has failed.
+    func endEdit() {
+        context.bound.endEdit(plan.expanded, registry)
+    }
+
     /// Makes a node that is to join; it stays apart until `commit`.
     func stage(_ plan: NodePlan, in whole: GraphPlan) throws(MediaError) -> Member {
         let generation = state.withLock { state in
@@ -321,7 +343,7 @@ final class RunningGraph: Sendable {
 
     /// Ends members that nothing feeds any more, and takes their elements out.
     func remove(_ members: [Member]) {
-        for member in members { member.running?.finish() }
+        members.compactMap(\.running).finish()
         // Those that wait at the end first: nobody then waits for them.
         for member in members.reversed() {
             for element in extras(of: member) + member.instance.allElements.reversed() { element.close() }

@@ -1,3 +1,4 @@
+internal import ChildProcesses
 internal import GStreamerKit
 public import MediaGraph
 
@@ -5,8 +6,8 @@ public import MediaGraph
 public struct SystemEnvironment: PlanEnvironment {
     private let doesMeasure: Bool
 
-    /// With `measuringCosts`, codecs are tried out for a plan's expected latency, which takes half a second for each; what
-    /// only wants to run need not know.
+    /// With `measuringCosts`, codecs are tried out for a plan's expected latency, which takes half a second for each, and
+    /// files are decoded for a moment; what only wants to run need not know: it finds out.
     public init(measuringCosts: Bool = false) {
         doesMeasure = measuringCosts
     }
@@ -22,7 +23,9 @@ public struct SystemEnvironment: PlanEnvironment {
 
     public func camera(_ device: String) throws(MediaError) -> CameraDevice { try Devices.camera(device) }
 
-    public func file(_ path: String) throws(MediaError) -> MediaFileInfo { try MediaFile.contents(of: path) }
+    public func file(_ path: String) throws(MediaError) -> MediaFileInfo {
+        try MediaFile.contents(of: path, trustingHeads: !doesMeasure)
+    }
 
     public func obstacle(toWriting path: String) -> String? { FileAccess.expectedObstacle(path) }
 
@@ -59,7 +62,11 @@ public struct SystemEnvironment: PlanEnvironment {
         try MicrophoneNode.check(device, of: system)
     }
 
+    public func program(_ name: String) -> String? { ProgramSearch.find(name) }
+
     public func cameraChoice(_ device: String) throws(MediaError) -> CameraChoice { try Devices.choose(device) }
+
+    public func cameraControls(_ path: String) -> [CameraControl]? { DeviceProbe.controls(of: path) }
 
     public func secondsPerFrame(_ element: ElementPlan, _ format: MediaFormat) -> Double {
         doesMeasure ? ElementCost.measured(element, format) : 0

@@ -84,6 +84,7 @@ package final class RTPInputNode: NodeType, RunningNode {
                 "latency": .integer(latency), "do-lost": true, "drop-on-latency": false,
                 "faststart-min-packets": 1, "do-retransmission": false,
             ])
+        plan.allowances[output] = Double(latency) / 1000
         let isVideo = codec != "opus"
         plan.add(
             factory, as: depayloader, isVideo ? ["wait-for-keyframe": true, "request-keyframe": true] : [:])

@@ -85,10 +85,13 @@ final class NodeProbe: Sendable {
 
     /// Where media ends inside a node that has no outputs: its sinks, or where it enters when they cannot be seen.
     private static func ends(of member: Member, _ connections: [Connection]) -> [Pad] {
-        let feeding = Set(member.plan.links.map(\.from.element))
-        let sinks = member.plan.elements.filter { !feeding.contains($0.name) }
-            .compactMap { member.instance.element($0.name).pad("sink") }
+        let sinks = lastElements(of: member).compactMap { $0.pad("sink") }
         return sinks.isEmpty ? connections.map(\.entry) : sinks
+    }
+
+    private static func lastElements(of member: Member) -> [Element] {
+        let feeding = Set(member.plan.links.map(\.from.element))
+        return member.plan.elements.filter { !feeding.contains($0.name) }.map { member.instance.element($0.name) }
     }
 
     var statistics: NodeStatistics {
@@ -109,6 +112,11 @@ final class NodeProbe: Sendable {
             statistics.dropped.append(.init(queue: queue.name, rule: queue.rule, frames: dropped))
         }
         (statistics.secondsInNode, statistics.latency) = times.medians
+        if member.plan.playsByClock, let age = statistics.latency {
+            // What came here in time is kept until it is due.
+            let heard = Self.lastElements(of: member).compactMap(\.secondsUntilHeard).max() ?? 0
+            statistics.latency = max(age, heard)
+        }
         // A pad that has been stopped no longer knows.
         let now = outputs.first?.settledCaps?.structures.first.flatMap(MediaFormat.init)
         statistics.format = format.withLock { format in

@@ -27,12 +27,13 @@ extension RoomEngine {
         }
         let up = try makeUpSession()
         let tracks = publications.map { up.addTrack($0) }
+        // Before the first frame, so that each is counted as sent or not sent.
+        for track in tracks { connect(track) }
         do throws(RoomError) {
             try await start()
             guard self.up === up else {
                 throw RoomError(.roomReleased, "The room was left before the local media had started.")
             }
-            for track in tracks { connect(track) }
             return try await requestPublish(up, tracks)
         } catch {
             for track in tracks { track.publication.track.connect(nil) }

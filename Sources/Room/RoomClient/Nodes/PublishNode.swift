@@ -59,7 +59,7 @@ final class PublishNode: NodeType, RunningNode {
         } catch {
             throw MediaError(error, node: instance.name)
         }
-        instance.reporter.await(instance.name)
+        if !instance.mayStayEmpty { instance.reporter.await(instance.name) }
         return PublishNode(instance, access)
     }
 

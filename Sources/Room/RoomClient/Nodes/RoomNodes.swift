@@ -18,9 +18,9 @@ extension NodeKind {
         SettingContract(
             "service-id", .text, default: "", "Service id; else CONNECTLIVE_SERVICE_ID, else the one that serve left"),
         SettingContract(
-            "service-secret", .text, default: "",
+            "service-secret", .text, default: "", isSecret: true,
             "Service secret; else CONNECTLIVE_SERVICE_SECRET, else the one that serve left"),
-        SettingContract("token", .text, default: "", "Access token in place of the secret"),
+        SettingContract("token", .text, default: "", isSecret: true, "Access token in place of the secret"),
     ]
 
     /// A participant that publishes what comes in.

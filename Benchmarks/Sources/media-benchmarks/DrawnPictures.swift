@@ -1,0 +1,1 @@
+../../plugin/Sources/DrawnFrames/DrawnPictures.swift

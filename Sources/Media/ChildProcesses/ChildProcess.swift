@@ -1,0 +1,146 @@
+internal import CLinux
+internal import Glibc
+
+/// A program that runs for us, in a process group of its own. It ends with the value at the latest, and when this process
+/// is killed.
+///
+/// Everything may be called from any thread, one call at a time.
+// @unchecked: one owner calls at a time, which the queue of whoever holds it sees to.
+package final class ChildProcess: @unchecked Sendable {
+    /// How a program ended.
+    package enum Ending: Sendable, Hashable, CustomStringConvertible {
+        case exited(Int32)
+        case killed(Int32)
+
+        package var description: String {
+            switch self {
+            case .exited(let status): "it ended with status \(status)"
+            case .killed(let signal): "it was ended by signal \(signal) (\(String(cString: strsignal(signal))))"
+            }
+        }
+
+        /// Whether the program says that it did what it was to do.
+        package var isGood: Bool { self == .exited(0) }
+    }
+
+    /// Why a program was not started, in words.
+    package struct Failure: Error, Sendable {
+        package let reason: String
+    }
+
+    /// The variables of this process, for those who pass them on.
+    package static var inheritedEnvironment: [String: String] {
+        var variables: [String: String] = [:]
+        var entry = environ
+        while let text = entry.pointee {
+            let parts = String(cString: text).split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+            if parts.count == 2 { variables[String(parts[0])] = String(parts[1]) }
+            entry += 1
+        }
+        return variables
+    }
+
+    package let id: Int32
+    private let end: Int32
+    private var ending: Ending?
+    private var isAsked = false
+
+    /// Starts the program at `path`. `descriptors[n]` becomes its descriptor n, /dev/null where that is nil; it gets no
+    /// others.
+    package init(
+        path: String, arguments: [String], environment: [String: String], descriptors: [Int32?]
+    ) throws(Failure) {
+        let words = CWords([path] + arguments)
+        let variables = CWords(environment.map { "\($0.key)=\($0.value)" })
+        let numbers = descriptors.map { $0 ?? -1 }
+        let started = clinux_start(path, words.pointers, variables.pointers, numbers, Int32(numbers.count))
+        guard started > 0 else { throw Failure(reason: String(cString: strerror(-started)).lowercased()) }
+        let end = clinux_process_descriptor(started)
+        guard end >= 0 else {
+            _ = Glibc.kill(-started, SIGKILL)
+            waitpid(started, nil, 0)
+            throw Failure(reason: String(cString: strerror(-end)).lowercased())
+        }
+        id = started
+        self.end = end
+    }
+
+    deinit {
+        if ending == nil {
+            send(SIGKILL)
+            _ = waitForEnd(seconds: 60, discarding: [])
+            reap()
+        }
+        close(end)
+    }
+
+    /// Can be read once the program has ended; then ask for `ended`.
+    package var endDescriptor: Int32 { end }
+
+    /// How it ended; nil while it runs. What it has started and left behind in its group is killed.
+    package var ended: Ending? {
+        if ending == nil, waitForEnd(seconds: 0, discarding: []) { reap() }
+        return ending
+    }
+
+    /// Asks the program to end, once: asked again, some leave what they were about to finish.
+    package func askToEnd() {
+        guard ending == nil, !isAsked else { return }
+        isAsked = true
+        send(SIGTERM)
+    }
+
+    package func kill() {
+        if ending == nil { send(SIGKILL) }
+    }
+
+    /// Asks the program to end unless it was asked, waits so long, and kills it if it has not. What it writes into the
+    /// pipes meanwhile is thrown away: it is not to be held up there.
+    package func end(within seconds: Double, discarding pipes: [OutputPipe] = []) -> Ending {
+        askToEnd()
+        if ending == nil, !waitForEnd(seconds: seconds, discarding: pipes) {
+            kill()
+            // Only a process that is stuck inside the kernel does not end now.
+            _ = waitForEnd(seconds: 60, discarding: pipes)
+        }
+        reap()
+        return ending ?? .killed(SIGKILL)
+    }
+
+    private func waitForEnd(seconds: Double, discarding pipes: [OutputPipe]) -> Bool {
+        withExtendedLifetime(pipes) {
+            clinux_wait_discarding(end, Int32(seconds * 1000), pipes.map(\.number), Int32(pipes.count)) > 0
+        }
+    }
+
+    private func reap() {
+        guard ending == nil else { return }
+        // Its number stays its own until it is waited for, and so does the group's: nobody else can be hit.
+        send(SIGKILL)
+        var status: Int32 = 0
+        // Where somebody else has waited for it, how it ended is not known.
+        guard waitpid(id, &status, WNOHANG) == id else {
+            ending = .exited(-1)
+            return
+        }
+        let signal = status & 0x7f
+        ending = signal == 0 ? .exited(status >> 8 & 0xff) : .killed(signal)
+    }
+
+    private func send(_ signal: Int32) {
+        _ = Glibc.kill(-id, signal)
+    }
+}
+
+/// Texts as C takes lists of them.
+private final class CWords {
+    private(set) var pointers: [UnsafeMutablePointer<CChar>?]
+
+    init(_ words: [String]) {
+        pointers = words.map { strdup($0) } + [nil]
+    }
+
+    deinit {
+        for pointer in pointers { free(pointer) }
+    }
+}

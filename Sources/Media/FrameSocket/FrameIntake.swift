@@ -1,0 +1,240 @@
+/// The receiving end of a frame socket, without the socket: is given what came and the time, and says what it means.
+///
+/// Nothing that a feeder sends can make it fail in another way than by throwing one sentence, after which the connection
+/// is to be closed.
+package struct FrameIntake: Sendable {
+    /// The most slots that a pool may have.
+    package static let mostSlots: UInt32 = 64
+    /// The most bytes that a pool may have: four raw pictures of 8192x8192.
+    package static let mostBytes = 1 << 30
+
+    /// What a message means.
+    package enum Event: Sendable, Hashable {
+        /// The feeder is accepted, or has another memory. The descriptor that came is that of `pool`.
+        case memory(pool: UInt32, bytes: Int, name: String, isFirst: Bool)
+        case frame(Picture)
+        case paused
+        case resumed
+        case statusAsked
+        case bye(String)
+    }
+
+    /// A picture whose place is checked.
+    package struct Picture: Sendable, Hashable {
+        package var pool: UInt32
+        package var slot: UInt32
+        /// In the pool's memory.
+        package var offset: Int
+        package var length: Int
+        package var format: FrameFormat
+        /// From the picture's beginning; empty for an encoded one.
+        package var planes: [FramePlane]
+        package var captureTime: UInt64
+        package var isKeyframe: Bool
+        /// Why the time is not the feeder's, when that is said for the first time.
+        package var remark: FrameSocketError?
+    }
+
+    private let wanted: FrameFormat
+    /// Whether raw pictures may have another size than is wanted.
+    private let takesAnySize: Bool
+    private var hello: FeedHello?
+    private var pool: UInt32 = 0
+    /// The slots that the graph holds.
+    private var held: Set<UInt32> = []
+    private var times: CaptureTimes
+    package private(set) var counts = FeedCounts()
+
+    package init(wanted: FrameFormat, takesAnySize: Bool = false, now: UInt64) {
+        self.wanted = wanted
+        self.takesAnySize = takesAnySize
+        times = CaptureTimes(connectedAt: now)
+    }
+
+    /// What the feeder gives; nil before it has said so.
+    package var format: FrameFormat? { hello?.format }
+
+    /// How many slots the feeder has; 0 before it has said so.
+    package var slots: Int { hello.map { Int($0.slots) } ?? 0 }
+
+    /// `memory` tells for each descriptor that came with the message how many bytes it holds, nil for one that can shrink
+    /// or is something else. `isCut` says that the message was longer, or had more descriptors, than is taken.
+    package mutating func receive(
+        _ bytes: some Collection<UInt8>, memory: [Int?] = [], isCut: Bool = false, now: UInt64
+    ) throws(FrameSocketError) -> Event {
+        guard !isCut else {
+            throw .malformed("it is longer than \(FrameMessage.limit) bytes, or has more descriptors than any message")
+        }
+        let message = try FrameMessage(bytes)
+        if case .hello(let hello) = message { return try greet(hello, memory) }
+        guard memory.isEmpty else {
+            throw FrameSocketError(
+                code: "feed.descriptors", "A descriptor came with a message other than hello, which takes one.")
+        }
+        guard hello != nil else { throw .malformed("the first one must be hello") }
+        switch message {
+        case .frame(let notice): return .frame(try picture(notice, now))
+        case .paused:
+            counts.isPaused = true
+            return .paused
+        case .resumed:
+            counts.isPaused = false
+            return .resumed
+        case .statusQuestion: return .statusAsked
+        case .bye(let reason): return .bye(reason)
+        default: throw .malformed("it is one that only the other end sends")
+        }
+    }
+
+    /// The graph has let go of a slot. False when the feeder need not hear of it: the pool is no longer its own.
+    package mutating func release(pool: UInt32, slot: UInt32) -> Bool {
+        guard pool == self.pool, held.remove(slot) != nil else { return false }
+        counts.held = UInt32(held.count)
+        return true
+    }
+
+    /// A picture went into the graph.
+    package mutating func taken() { counts.taken += 1 }
+
+    private mutating func greet(_ hello: FeedHello, _ memory: [Int?]) throws(FrameSocketError) -> Event {
+        let isFitting =
+            takesAnySize && wanted.encoding.isRaw
+            ? hello.format.encoding == wanted.encoding : hello.format.agrees(with: wanted)
+        guard isFitting else {
+            throw FrameSocketError(
+                code: "feed.format",
+                "The feeder \(Self.named(hello))gives \(hello.format), and \(wanted) is wanted; change the node's settings "
+                    + "or the feeder.")
+        }
+        guard hello.format.hasUsableSize else {
+            throw FrameSocketError(
+                code: "feed.format", "The feeder \(Self.named(hello))gives \(hello.format), outside 16 to 8192 pixels.")
+        }
+        guard (1...Self.mostSlots).contains(hello.slots) else {
+            throw Self.memoryError("it is to have \(hello.slots) slots, and 1 to \(Self.mostSlots) are taken")
+        }
+        let smallest = hello.format.encoding.isRaw ? hello.format.bytesPerFrame : 1
+        guard Int(hello.slotBytes) >= smallest else {
+            throw Self.memoryError("slots of \(hello.slotBytes) bytes are too small for \(hello.format)")
+        }
+        let bytes = Int(hello.slots) * Int(hello.slotBytes)
+        guard bytes <= Self.mostBytes else {
+            throw Self.memoryError("it is to have \(bytes) bytes, and \(Self.mostBytes) are the most")
+        }
+        guard memory.count == 1, let first = memory.first else {
+            throw Self.memoryError("\(memory.count) descriptors came with hello, and there must be one")
+        }
+        guard let there = first else {
+            throw Self.memoryError("its descriptor is not one of memfd_create that was sealed with F_SEAL_SHRINK")
+        }
+        guard there >= bytes else {
+            throw Self.memoryError("it has \(there) bytes, and the slots need \(bytes)")
+        }
+        let isFirst = self.hello == nil
+        self.hello = hello
+        pool += 1
+        held = []
+        counts.held = 0
+        return .memory(pool: pool, bytes: bytes, name: hello.name, isFirst: isFirst)
+    }
+
+    private static func named(_ hello: FeedHello) -> String { hello.name.isEmpty ? "" : "\"\(hello.name)\" " }
+
+    private static func memoryError(_ why: String) -> FrameSocketError {
+        FrameSocketError(code: "feed.memory", "The feeder's memory cannot be used: \(why).")
+    }
+
+    private mutating func picture(_ notice: FrameNotice, _ now: UInt64) throws(FrameSocketError) -> Picture {
+        guard let hello else { preconditionFailure("frames come after hello") }
+        counts.received += 1
+        guard notice.slot < hello.slots else {
+            throw Self.badFrame("it lies in slot \(notice.slot), and there are \(hello.slots)")
+        }
+        guard !held.contains(notice.slot) else {
+            throw FrameSocketError(
+                code: "feed.no-credit",
+                "A picture came in slot \(notice.slot), which was not given back yet; wait for its release.")
+        }
+        let (offset, length) = (Int(notice.offset), Int(notice.length))
+        guard length > 0, offset + length <= Int(hello.slotBytes) else {
+            throw Self.badFrame("bytes \(offset) to \(offset + length) lie outside a slot of \(hello.slotBytes)")
+        }
+        let planes = try planes(of: notice, hello.format)
+        if let last = planes.map(\.end).max(), last > length {
+            throw Self.badFrame("its planes end at byte \(last), and it has \(length)")
+        }
+        held.insert(notice.slot)
+        counts.held = UInt32(held.count)
+        let (time, remark) = times.check(notice.captureTime, now: now)
+        return Picture(
+            pool: pool, slot: notice.slot, offset: Int(notice.slot) * Int(hello.slotBytes) + offset, length: length,
+            format: hello.format, planes: planes, captureTime: time, isKeyframe: notice.isKeyframe, remark: remark)
+    }
+
+    private func planes(of notice: FrameNotice, _ format: FrameFormat) throws(FrameSocketError) -> [FramePlane] {
+        var planes = format.planes
+        guard !notice.planes.isEmpty, !planes.isEmpty else { return planes }
+        guard notice.planes.count == planes.count else {
+            throw Self.badFrame("it has \(notice.planes.count) planes, and \(format.encoding.rawValue) \(planes.count)")
+        }
+        for index in planes.indices {
+            planes[index].offset = Int(notice.planes[index].offset)
+            planes[index].stride = Int(notice.planes[index].stride)
+            // Longer rows than four times a picture's would be a mistake, and strides are 32-bit numbers to others.
+            guard (planes[index].rowBytes...planes[index].rowBytes * 4 + 4096).contains(planes[index].stride) else {
+                throw Self.badFrame(
+                    "plane \(index) has a stride of \(planes[index].stride) bytes for rows of \(planes[index].rowBytes)"
+                )
+            }
+        }
+        return planes
+    }
+
+    private static func badFrame(_ why: String) -> FrameSocketError {
+        FrameSocketError(code: "feed.bad-frame", "A picture cannot be where the feeder says: \(why).")
+    }
+}
+
+/// Holds the feeder's capture times against this machine's clock.
+struct CaptureTimes: Sendable {
+    /// Nanoseconds that a time may lie ahead: both ends read the same clock, so this is rounding.
+    private static let mostAhead: UInt64 = 50_000_000
+    /// Nanoseconds before the connection that a picture may have been taken in.
+    private static let mostBefore: UInt64 = 1_000_000_000
+
+    private let earliest: UInt64
+    private var last: UInt64 = 0
+    private var isReported = false
+
+    init(connectedAt now: UInt64) {
+        earliest = now > Self.mostBefore ? now - Self.mostBefore : 0
+    }
+
+    /// The time to take for a picture; what is no time of its own becomes that of its arrival, which is said once.
+    mutating func check(_ time: UInt64, now: UInt64) -> (UInt64, FrameSocketError?) {
+        let problem: String? =
+            if time == 0 {
+                nil
+            } else if time > now, time - now > Self.mostAhead {
+                "it lies \((time - now) / 1_000_000) ms in the future"
+            } else if time < earliest {
+                "it lies before the feeder came"
+            } else if time <= last {
+                "it is not later than the one before"
+            } else {
+                nil
+            }
+        let isOwn = time != 0 && problem == nil
+        let settled = isOwn ? time : max(now, last + 1)
+        last = settled
+        guard let problem, !isReported else { return (settled, nil) }
+        isReported = true
+        return (
+            settled,
+            FrameSocketError(
+                code: "feed.bad-time",
+                "A capture time cannot be right (\(problem)); such pictures get the time of their arrival. It must be of "
+                    + "CLOCK_MONOTONIC, in nanoseconds.")
+        )
+    }
+}

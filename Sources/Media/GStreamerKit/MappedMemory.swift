@@ -1,0 +1,101 @@
+internal import CGLib
+internal import CGStreamer
+internal import Glibc
+
+/// Memory that another process shares, mapped for reading for as long as somebody reads it.
+// @unchecked: the pointer never changes, and nothing is written through it.
+package final class MappedMemory: @unchecked Sendable {
+    fileprivate let start: UnsafeMutableRawPointer
+    package let count: Int
+
+    /// Nil where the memory cannot be mapped. The descriptor is not needed afterwards.
+    ///
+    /// The caller has made sure that the memory cannot shrink: reading what is no longer there ends the process.
+    package init?(descriptor: Int32, count: Int) {
+        guard count > 0, let mapped = mmap(nil, count, PROT_READ, MAP_SHARED, descriptor, 0), mapped != MAP_FAILED
+        else { return nil }
+        start = mapped
+        self.count = count
+    }
+
+    deinit {
+        munmap(start, count)
+    }
+
+    /// A copy of what is there now; it no longer changes.
+    package func copy(_ range: Range<Int>) -> [UInt8] {
+        precondition(range.lowerBound >= 0 && range.upperBound <= count)
+        return Array(UnsafeRawBufferPointer(start: start + range.lowerBound, count: range.count))
+    }
+}
+
+/// How the planes of a raw picture lie.
+package struct PictureLayout: Sendable {
+    /// GStreamer's name of the pixel format.
+    package var pixelFormat: String
+    package var width: Int
+    package var height: Int
+    /// From the picture's beginning.
+    package var offsets: [Int]
+    package var strides: [Int]
+
+    package init(pixelFormat: String, width: Int, height: Int, offsets: [Int], strides: [Int]) {
+        self.pixelFormat = pixelFormat
+        self.width = width
+        self.height = height
+        self.offsets = offsets
+        self.strides = strides
+    }
+}
+
+/// A stretch of memory that a buffer was made of: who lent it hears when the last reader has let go.
+private final class Loan: Sendable {
+    private let memory: MappedMemory
+    private let onReturn: @Sendable () -> Void
+
+    init(_ memory: MappedMemory, _ onReturn: @escaping @Sendable () -> Void) {
+        self.memory = memory
+        self.onReturn = onReturn
+    }
+
+    deinit {
+        onReturn()
+    }
+}
+
+extension PushSource {
+    /// Queues a picture where it lies, without copying it. `onReturn` is called once, on whatever thread is the last to let
+    /// go of it: before this returns where it is not taken. Whoever wants to change it has to copy it.
+    ///
+    /// False when the element does not run.
+    package func push(
+        _ memory: MappedMemory, _ range: Range<Int>, _ layout: PictureLayout, timestamp: UInt64,
+        onReturn: @escaping @Sendable () -> Void
+    ) -> Bool {
+        precondition(range.lowerBound >= 0 && range.upperBound <= memory.count)
+        // Held by the buffer's memory, which gives it back when it is freed.
+        let loan = Box(Loan(memory, onReturn)).retained
+        guard
+            let wrapped = gst_memory_new_wrapped(
+                GST_MEMORY_FLAG_READONLY, memory.start + range.lowerBound, gsize(range.count), 0, gsize(range.count),
+                loan, releaseBox), let buffer = gst_buffer_new()
+        else {
+            releaseBox(loan)
+            return false
+        }
+        gst_buffer_append_memory(buffer, wrapped)
+        var offsets = layout.offsets.map { gsize($0) }
+        var strides = layout.strides.map { Int32(clamping: $0) }
+        let planes = UInt32(offsets.count)
+        while offsets.count < 4 {
+            offsets.append(0)
+            strides.append(0)
+        }
+        gst_buffer_add_video_meta_full(
+            buffer, GST_VIDEO_FRAME_FLAG_NONE, gst_video_format_from_string(layout.pixelFormat), UInt32(layout.width),
+            UInt32(layout.height), planes, &offsets, &strides)
+        buffer.pointee.pts = UInt(timestamp)
+        buffer.pointee.dts = UInt.max
+        return gst_app_src_push_buffer(source, buffer) == GST_FLOW_OK
+    }
+}

@@ -1,0 +1,153 @@
+import GStreamerKit
+import MediaGraph
+import Synchronization
+
+/// The queue at the head of a node whose media is pushed: raw media behind a limit that drops the oldest, encoded
+/// pictures behind one that drops to the next keyframe and asks for it.
+final class PushQueue: Sendable {
+    /// Encoded pictures that may wait: half a second at the usual rate.
+    static let encodedLimits = QueuePlan.Limits(frames: 15, rule: .dropToKeyframe)
+
+    private struct State {
+        var pushed = 0
+        var dropped = 0
+        /// What entered the queue, and what of that left it.
+        var queued = 0
+        var left = 0
+        /// Encoded pictures are of no use until the next keyframe.
+        var needsKeyframe = true
+        var askedAt: MediaTime?
+
+        /// Whether it is time to ask for a keyframe, which then counts as asked for.
+        mutating func asks() -> Bool {
+            let now = GStreamer.now
+            guard askedAt.map({ now.seconds(since: $0) >= PushQueue.askInterval }) ?? true else { return false }
+            askedAt = now
+            return true
+        }
+    }
+
+    /// What was captured cannot lie ahead of now; clocks that are read a moment apart can.
+    private static let mostAhead = 1.0
+
+    /// Whether nothing can have been captured at this time yet: it is of another clock.
+    static func isAhead(_ time: MediaTime) -> Bool { time.seconds(since: GStreamer.now) > mostAhead }
+
+    /// Senders are asked no more often.
+    private static let askInterval = 0.1
+
+    private let source: PushSource
+    private let pipeline: WeakPipeline
+    private let isEncoded: Bool
+    private let state = Mutex(State())
+    private let onKeyframeNeeded: @Sendable () -> Void
+
+    /// `onKeyframeNeeded` is called from whatever thread finds that one is needed.
+    init(_ instance: NodeInstance, isEncoded: Bool, onKeyframeNeeded: @escaping @Sendable () -> Void) {
+        source = PushSource(instance.element("source"))
+        pipeline = WeakPipeline(instance.pipeline)
+        self.isEncoded = isEncoded
+        self.onKeyframeNeeded = onKeyframeNeeded
+        let output = instance.element("source").source
+        output.onBuffer { [weak self] _ in
+            self?.state.withLock { $0.left += 1 }
+            return .pass
+        }
+        output.onUpstreamEvent { [weak self] event in
+            if case .forceKeyUnit = event { self?.askForKeyframe() }
+            return .pass
+        }
+    }
+
+    /// Plans the element that the queue is, as `source`.
+    static func plan(_ plan: inout NodePlan, caps: String, _ limits: QueuePlan.Limits, holding format: MediaFormat) {
+        var properties = PushSource.properties
+        properties["caps"] = .text(caps)
+        if limits.rule == .dropOldest {
+            properties["max-buffers"] = .integer(limits.frames ?? 0)
+            properties["max-time"] = .integer(limits.seconds.map { Int($0 * 1e9) } ?? 0)
+            properties["leaky-type"] = "downstream"
+        }
+        plan.add("appsrc", as: "source", properties)
+        plan.queues.append(QueuePlan(element: "source", limits: limits, bytesPerFrame: format.bytesPerFrame))
+    }
+
+    /// Raw pictures need no keyframe.
+    private func askForKeyframe() {
+        if isEncoded, state.withLock({ $0.asks() }) { onKeyframeNeeded() }
+    }
+
+    /// Nanoseconds since the pipeline's start; nil when it is gone or does not run yet, and for what lies ahead.
+    private func timestamp(_ time: MediaTime) -> UInt64? {
+        guard !Self.isAhead(time), let base = pipeline.pipeline?.baseTime, base > 0 else { return nil }
+        return time.nanoseconds > base ? time.nanoseconds - base : 0
+    }
+
+    /// Pushes raw media by `body`, which is given the source and the timestamp. False when it was dropped.
+    func push(at time: MediaTime, _ body: (PushSource, UInt64) throws -> Bool) rethrows -> Bool {
+        state.withLock { $0.pushed += 1 }
+        guard !isEncoded, let timestamp = timestamp(time), try body(source, timestamp) else { return refused() }
+        state.withLock { $0.queued += 1 }
+        return true
+    }
+
+    /// Pushes an encoded picture, which is copied. False when it was dropped.
+    func push(encoded bytes: RawSpan, at time: MediaTime, isKeyframe: Bool) -> Bool {
+        guard isEncoded, let timestamp = timestamp(time) else {
+            state.withLock { $0.pushed += 1 }
+            return refused()
+        }
+        let isFull = source.waiting >= Self.encodedLimits.frames ?? .max
+        let (isTaken, asks) = state.withLock { state -> (Bool, Bool) in
+            state.pushed += 1
+            if isFull { state.needsKeyframe = true } else if isKeyframe { state.needsKeyframe = false }
+            return (!state.needsKeyframe, state.needsKeyframe && state.asks())
+        }
+        if asks { onKeyframeNeeded() }
+        guard isTaken, source.push(bytes, timestamp: timestamp, isKeyframe: isKeyframe) else { return refused() }
+        state.withLock { $0.queued += 1 }
+        return true
+    }
+
+    /// Counts what could not be pushed. Always false.
+    func refused() -> Bool {
+        state.withLock { $0.dropped += 1 }
+        return false
+    }
+
+    /// Whoever pushes is another one now: encoded pictures pass from the next keyframe on.
+    func dropToKeyframe() {
+        state.withLock { $0.needsKeyframe = true }
+    }
+
+    /// What comes from now on has other caps.
+    func change(to caps: String) {
+        source.setFormat(Caps(caps))
+    }
+
+    /// Whether what comes behind takes such caps now.
+    func canChange(to caps: String) -> Bool { source.peerTakes(Caps(caps)) }
+
+    /// Calls `body` once, on a streaming thread, when the pipeline plays and the queue is first found empty.
+    func whenFirstWanted(_ body: @escaping @Sendable () -> Void) {
+        source.whenFirstWanted(body)
+    }
+
+    /// Takes that back, and lets go of `body`.
+    func forgetFirstWanted() {
+        source.forgetFirstWanted()
+    }
+
+    func endOfStream() {
+        source.endOfStream()
+    }
+
+    var statistics: FrameInput.Statistics {
+        let waiting = source.waiting
+        return state.withLock { state in
+            // What entered the queue, did not leave it and does not wait there was pushed out by something newer.
+            let pushedOut = max(0, state.queued - state.left - waiting)
+            return FrameInput.Statistics(pushed: state.pushed, dropped: state.dropped + pushedOut, waiting: waiting)
+        }
+    }
+}

@@ -1,0 +1,23 @@
+package import MediaGraph
+package import MediaTesting
+
+extension Conformance {
+    /// Makes the checks on a node that a program or a plugin brings; nil where it is no capturer.
+    package static func test(
+        _ node: CustomNode, _ options: Options = Options()
+    ) async throws(MediaError) -> ConformanceReport? {
+        switch node {
+        case .capturer(let kind):
+            func open<Kind: Capturer>(_ kind: Kind.Type) async -> ConformanceReport {
+                await test(kind, nil, options)
+            }
+            return await open(kind)
+        case .elements(let elements):
+            guard elements.group == .capturer, let output = node.kind.outputs.first?.name else { return nil }
+            let registry = try NodeRegistry.builtIn.adding(node)
+            return await test(
+                try PipelineStand(elements.name, output: output, registry: registry), Rehearsal(), options)
+        default: return nil
+        }
+    }
+}

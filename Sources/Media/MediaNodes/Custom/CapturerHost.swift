@@ -1,0 +1,227 @@
+import GStreamerKit
+import MediaGraph
+import Synchronization
+
+/// Runs a capturer that is written in Swift.
+enum CapturerHost {
+    static func implementation<Kind: Capturer>(_ type: Kind.Type) -> NodeImplementation {
+        NodeImplementation(
+            kind: CustomNode.capturer(type).kind,
+            plan: { (request) throws(MediaError) in
+                let format = try Self.format(of: try Kind(request.node.settings), request.name)
+                var plan = NodePlan(request.node)
+                plan.addPushed(format.media)
+                if format.media.kind == .encodedVideo { plan.copiesPerFrame = 1 }
+                return plan
+            },
+            activate: { (instance) throws(MediaError) in
+                let capturer = try Kind(instance.plan.node.settings)
+                let format = try Self.format(of: capturer, instance.name)
+                return CapturerNode(instance, capturer, format)
+            })
+    }
+
+    private static func format<Kind: Capturer>(
+        of capturer: Kind, _ node: String
+    ) throws(MediaError) -> Kind.Format {
+        let format: Kind.Format
+        do {
+            format = try capturer.format()
+        } catch {
+            throw MediaError(thrown: error, by: node)
+        }
+        try format.media.checkForCapture(node)
+        return format
+    }
+}
+
+extension MediaFormat {
+    /// Throws `node.format` for what no pipeline can carry.
+    func checkForCapture(_ node: String) throws(MediaError) {
+        let isPicture = kind == .rawVideo || kind == .encodedVideo
+        let isWhole = !isPicture || (width != nil && height != nil && framesPerSecond != nil)
+        guard isWhole, isPossible else {
+            throw MediaError(
+                code: MediaError.Code.nodeFormat,
+                message: "\"\(node)\" says that it gives \(self); \(Self.possibilities).", node: node)
+        }
+    }
+
+    /// Whether a pipeline can carry it, as far as it is stated.
+    var isPossible: Bool {
+        let sizes = 1...16_384
+        let rates = 0.01...1000.0
+        // It becomes a word of GStreamer's language for formats.
+        let isWord = encoding.allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber || "_-".contains($0)) }
+        return isWord && !encoding.isEmpty && sizes.contains(width ?? 1) && sizes.contains(height ?? 1)
+            && rates.contains(framesPerSecond ?? 1)
+    }
+
+    /// What `isPossible` asks for, in words.
+    static let possibilities = "pictures have sides of 1 to 16384 pixels, and a rate of 0.01 to 1000 a second"
+
+    var isRaw: Bool { kind == .rawVideo || kind == .rawAudio }
+}
+
+/// A capturer that stands in a pipeline, and where it sends what it captures.
+private final class CapturerNode<Kind: Capturer>: RunningNode {
+    let name: String
+    private let capturer: Kind
+    private let task: NodeTask
+    private let sink: PipelineSink
+    private let output: CaptureOutput<Kind.Format>
+
+    init(_ instance: NodeInstance, _ capturer: Kind, _ format: Kind.Format) {
+        name = instance.name
+        self.capturer = capturer
+        task = NodeTask(instance.name, instance.reporter)
+        sink = PipelineSink(instance, format.media)
+        output = CaptureOutput(format, sink)
+        instance.reporter.await(instance.name)
+    }
+
+    func prepare() {
+        // Capture times mean something only once the pipeline's clock runs. Until then the queue holds what holds the
+        // queue: `finish` takes that apart where it never came to it.
+        sink.queue.whenFirstWanted { [task, capturer, output, sink] in
+            task.start {
+                try await capturer.capture(into: output)
+            } onEnd: {
+                sink.end()
+            }
+        }
+    }
+
+    func finish() {
+        sink.queue.forgetFirstWanted()
+        task.stop()
+    }
+
+    func set(_ setting: String, to value: SettingValue) throws(MediaError) -> Bool {
+        try capturer.set(setting, to: value)
+        return true
+    }
+}
+
+/// The way from a capturer into the pipeline.
+private final class PipelineSink: CaptureSink {
+    private struct State {
+        var pool: PicturePool?
+        var poolFormat: PictureFormat?
+        var isKeyframeWanted = false
+        var isFirst = true
+    }
+
+    let queue: PushQueue
+    private let name: String
+    private let reporter: Reporter
+    /// What the graph was planned with.
+    private let planned: MediaFormat
+    private let state = Mutex(State())
+    private let keyframe: Flag
+
+    init(_ instance: NodeInstance, _ format: MediaFormat) {
+        name = instance.name
+        reporter = instance.reporter
+        planned = format
+        let keyframe = Flag()
+        self.keyframe = keyframe
+        queue = PushQueue(instance, isEncoded: format.kind == .encodedVideo) { keyframe.raise() }
+    }
+
+    var now: MediaTime { GStreamer.now }
+
+    func wait(until time: MediaTime) async throws {
+        let now = GStreamer.now
+        if time > now { try await Task.sleep(for: .nanoseconds(time.nanoseconds - now.nanoseconds)) }
+    }
+
+    func takePicture(
+        _ format: PictureFormat, at time: MediaTime, _ draw: (inout MutableVideoFrame) throws -> Void
+    ) throws -> Bool {
+        try check(time)
+        guard let pool = pool(for: format) else { throw wrong(format.media) }
+        let isTaken = try queue.push(at: time) { source, timestamp in
+            try source.push(from: pool, timestamp: timestamp, at: time, draw)
+        }
+        return took(isTaken)
+    }
+
+    func takeSound(
+        moments: Int, at time: MediaTime, _ fill: (inout MutableSpan<Int16>) throws -> Void
+    ) throws -> Bool {
+        try check(time)
+        return took(
+            try queue.push(at: time) { source, timestamp in
+                try source.push(samples: moments * 2, timestamp: timestamp, fill)
+            })
+    }
+
+    func takeEncoded(_ bytes: RawSpan, at time: MediaTime, isKeyframe: Bool) throws -> Bool {
+        try check(time)
+        return took(queue.push(encoded: bytes, at: time, isKeyframe: isKeyframe))
+    }
+
+    /// Size and rate may change. Pixel format and codec may not: the plan has put between nodes what makes of the one
+    /// format the other, and who needed nothing there takes the planned one only.
+    func change(to format: MediaFormat) throws {
+        try format.checkForCapture(name)
+        guard format.kind == planned.kind, format.encoding == planned.encoding else {
+            throw clash(format, "the graph was planned with \(planned.encoding), and size and rate alone may change")
+        }
+        guard queue.canChange(to: format.pushedCaps) else {
+            throw clash(format, "what comes behind does not take that; put a scale or rate node there")
+        }
+        queue.change(to: format.pushedCaps)
+    }
+
+    private func clash(_ format: MediaFormat, _ why: String) -> MediaError {
+        MediaError(
+            code: MediaError.Code.formatClash,
+            message: "\"\(name)\" cannot change to \(format) while it runs: \(why).", node: name)
+    }
+
+    /// Throws `node.time` for a time that is not of the clock of capture times.
+    private func check(_ time: MediaTime) throws(MediaError) {
+        guard PushQueue.isAhead(time) else { return }
+        throw MediaError(
+            code: MediaError.Code.nodeTime,
+            message:
+                "\"\(name)\" gives what was captured \(Int(time.seconds(since: now))) s from now; use times of "
+                + "output.now's clock, which is CLOCK_MONOTONIC.",
+            node: name)
+    }
+
+    func takeKeyframeRequest() -> Bool { keyframe.exchange(false) }
+
+    func end() {
+        queue.endOfStream()
+    }
+
+    private func took(_ isTaken: Bool) -> Bool {
+        if isTaken {
+            let isFirst = state.withLock { state in
+                defer { state.isFirst = false }
+                return state.isFirst
+            }
+            if isFirst { reporter.isReady(name) }
+        }
+        return isTaken
+    }
+
+    private func pool(for format: PictureFormat) -> PicturePool? {
+        state.withLock { state in
+            if state.poolFormat != format {
+                state.pool = PicturePool(Caps(format.media.pushedCaps))
+                state.poolFormat = format
+            }
+            return state.pool
+        }
+    }
+
+    private func wrong(_ format: MediaFormat) -> MediaError {
+        MediaError(
+            code: MediaError.Code.nodeFormat, message: "\"\(name)\" gives \(format), of which no picture can be made.",
+            node: name)
+    }
+}

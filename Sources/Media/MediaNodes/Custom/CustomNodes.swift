@@ -1,0 +1,38 @@
+public import MediaGraph
+
+extension NodeRegistry {
+    /// This registry with kinds that the program or a plugin brings.
+    ///
+    /// Throws `node.name-taken` where a kind of the name is there already.
+    public func adding(_ nodes: [CustomNode]) throws(MediaError) -> NodeRegistry {
+        var registry = self
+        for node in nodes {
+            let implementation = try NodeImplementation(node)
+            let name = implementation.kind.name
+            guard registry.kind(named: name) == nil else {
+                throw MediaError(
+                    code: MediaError.Code.nodeNameTaken,
+                    message: "There is a node called \(name) already; give the other one another name.")
+            }
+            registry = registry.adding([implementation])
+        }
+        return registry
+    }
+
+    public func adding(_ nodes: CustomNode...) throws(MediaError) -> NodeRegistry { try adding(nodes) }
+}
+
+extension NodeImplementation {
+    init(_ node: CustomNode) throws(MediaError) {
+        switch node {
+        case .capturer(let type): self = CapturerHost.implementation(type)
+        case .processor(let type): self = ProcessorHost.implementation(type)
+        case .renderer(let type): self = RendererHost.implementation(type)
+        case .elements(let elements): self = try ElementsHost.implementation(elements)
+        @unknown default:
+            throw MediaError(
+                code: MediaError.Code.nodeFailed,
+                message: "\(node.kind.name) is a node of a sort that came later than this program.")
+        }
+    }
+}

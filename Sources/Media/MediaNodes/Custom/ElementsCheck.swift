@@ -1,0 +1,118 @@
+import GStreamerKit
+import MediaGraph
+
+/// What a node around elements has to be is checked when it is added, as far as the elements are installed: it was written
+/// by somebody else, and what is wrong with it is said in words.
+extension ElementsNode {
+    /// Throws `graph.invalid` for names, properties, pads and formats that nothing has.
+    func check() throws(MediaError) {
+        try checkNames()
+        try checkFormats()
+        let previews = try checkedProperties()
+        try checkLinks(previews)
+        try checkEnds(previews)
+    }
+
+    /// The links, of which `check` has seen that they are some.
+    var elementLinks: [ElementLink] {
+        links.compactMap { link in
+            guard let from = ElementPad(text: link.from), let to = ElementPad(text: link.to) else { return nil }
+            return ElementLink(from: from, to: to)
+        }
+    }
+
+    private func checkNames() throws(MediaError) {
+        let names = elements.map(\.name)
+        guard !names.isEmpty, Set(names).count == names.count, !names.contains("given") else {
+            throw wrong("needs elements with names of their own, none of them \"given\"")
+        }
+        if let name = names.first(where: { $0.isEmpty || $0.contains(".") }) {
+            throw wrong("has an element named \"\(name)\"; give it a name with a letter in it and without dots")
+        }
+        // What stands behind an output and before an input has such names in the same node.
+        let ours = ["tee-", "branch-", "waiting-"]
+        if let name = names.first(where: { name in ours.contains { name.hasPrefix($0) } }) {
+            throw wrong("has an element named \"\(name)\"; what begins with \(ours.joined(separator: ", ")) is taken")
+        }
+        guard takes != nil || gives != nil else { throw wrong("takes nothing and gives nothing; say which of them") }
+    }
+
+    private func checkFormats() throws(MediaError) {
+        for (verb, format) in [("takes", takes), ("gives", gives)] {
+            guard let format, !format.isPossible else { continue }
+            throw wrong("\(verb) \(format), which is no format; \(MediaFormat.possibilities)")
+        }
+    }
+
+    /// The elements that are installed, as they are with their properties. One that is not is told of when somebody uses
+    /// the node.
+    private func checkedProperties() throws(MediaError) -> [String: ElementPreview] {
+        var previews: [String: ElementPreview] = [:]
+        for element in elements where ElementFactory.describe(element.factory) != nil {
+            if let own = ["name", "parent"].first(where: { element.properties[$0] != nil }) {
+                throw wrong("sets \(element.name).\(own), which is not an element's own; name it by \"as\"")
+            }
+            previews[element.name] = try ElementPreview(
+                ElementPlan(name: element.name, factory: element.factory, properties: element.properties), node: name)
+        }
+        return previews
+    }
+
+    private func checkLinks(_ previews: [String: ElementPreview]) throws(MediaError) {
+        for link in links {
+            let pads = try [link.from, link.to].map { (end) throws(MediaError) in try pad(of: end) }
+            // Elements alone look for pads of theirs that fit.
+            guard pads.contains(where: { $0.pad != nil }) else { continue }
+            for (pad, isOutput) in zip(pads, [true, false]) {
+                if let preview = previews[pad.element] { try check(pad, isOutput, preview) }
+            }
+        }
+    }
+
+    private func pad(of end: String) throws(MediaError) -> ElementPad {
+        guard let pad = ElementPad(text: end) else {
+            throw wrong("links \"\(end)\"; write the name of an element, or of a pad of it as in mixer.sink_0")
+        }
+        guard elements.contains(where: { $0.name == pad.element }) else {
+            let hint = pad.element.nearest(among: elements.map(\.name)).map { "; did you mean \($0)?" } ?? ""
+            throw wrong("links \(end), and has no such element\(hint)")
+        }
+        return pad
+    }
+
+    /// What comes in from elsewhere, and what goes out without a format that is insisted on, goes through these pads.
+    private func checkEnds(_ previews: [String: ElementPreview]) throws(MediaError) {
+        if takes != nil, let first = elements.first, let preview = previews[first.name] {
+            try check(ElementPad(first.name), false, preview)
+        }
+        if let gives, !gives.isRaw, let last = elements.last, let preview = previews[last.name] {
+            try check(ElementPad(last.name), true, preview)
+        }
+    }
+
+    /// Throws where the runner would not get the pad either.
+    private func check(_ pad: ElementPad, _ isOutput: Bool, _ preview: ElementPreview) throws(MediaError) {
+        let name = pad.pad ?? (isOutput ? "src" : "sink")
+        if let found = preview.pad(name), found.isSource == isOutput { return }
+        let side = isOutput ? "output" : "input"
+        let names = preview.padNames(isOutput: isOutput)
+        let there = names.isEmpty ? "it has none" : "it has \(names.joined(separator: ", "))"
+        let hint = name.nearest(among: names).map { "did you mean \($0)?" } ?? there
+        throw wrong("needs an \(side) \(pad.element).\(name), which the element does not have; \(hint)")
+    }
+
+    func wrong(_ what: String) -> MediaError {
+        MediaError(
+            code: MediaError.Code.graphInvalid,
+            message: "The node \(name) \(what)\(what.hasSuffix("?") ? "" : ".")")
+    }
+}
+
+extension ElementPad {
+    /// An element, or a pad of it: `mixer.sink_0`. Nil where one of the names is empty.
+    fileprivate init?(text: String) {
+        let parts = text.split(separator: ".", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
+        guard parts.allSatisfy({ !$0.isEmpty }) else { return nil }
+        self.init(parts[0], parts.count > 1 ? parts[1] : nil)
+    }
+}

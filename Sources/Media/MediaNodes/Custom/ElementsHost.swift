@@ -1,0 +1,114 @@
+import GStreamerKit
+import MediaGraph
+
+/// Runs a node that is made of GStreamer elements.
+enum ElementsHost {
+    static func implementation(_ node: ElementsNode) throws(MediaError) -> NodeImplementation {
+        try node.check()
+        let exposed = try node.exposedProperties()
+        let bare = CustomNode.elements(node).kind
+        let kind = NodeKind(
+            bare.name, bare.group, bare.summary, inputs: bare.inputs, outputs: bare.outputs,
+            settings: exposed.map(\.contract))
+        return NodeImplementation(
+            kind: kind,
+            plan: { (request) throws(MediaError) in try plan(node, exposed, request) },
+            activate: { (instance) throws(MediaError) in ElementsRun(instance, exposed) })
+    }
+
+    private static func plan(
+        _ node: ElementsNode, _ exposed: [ExposedProperty], _ request: NodeRequest
+    ) throws(MediaError) -> NodePlan {
+        var plan = NodePlan(request.node)
+        for element in node.elements {
+            try request.environment.require(element.factory)
+            var properties = element.properties
+            for property in exposed where property.element == element.name {
+                if let value = request.node.settings[property.contract.name] { properties[property.property] = value }
+            }
+            plan.add(element.factory, as: element.name, properties)
+            // What somebody has set may be a text that is none of the property's, such as caps.
+            if let planned = plan.elements.last { _ = try ElementPreview(planned, node: request.name) }
+        }
+        plan.links = node.elementLinks
+        if let first = node.elements.first, node.takes != nil { plan.inputs["in"] = ElementPad(first.name) }
+        if let last = node.elements.last, let gives = node.gives, let port = request.kind.outputs.first?.name {
+            var end = last.name
+            if gives.isRaw {
+                plan.addFilter(gives.pushedCaps, as: "given")
+                plan.link(last.name, "given")
+                end = "given"
+            }
+            plan.outputs[port] = ElementPad(end)
+            plan.formats[port] = gives
+        }
+        return plan
+    }
+}
+
+/// A property of one of the elements that is a setting of the node.
+private struct ExposedProperty: Sendable {
+    let element: String
+    let property: String
+    let contract: SettingContract
+}
+
+extension ElementsNode {
+    /// Throws `graph.invalid` for a property that is none, and `element.missing` for an element that is not installed.
+    fileprivate func exposedProperties() throws(MediaError) -> [ExposedProperty] {
+        var found: [ExposedProperty] = []
+        for (setting, place) in exposed.sorted(by: { $0.key < $1.key }) {
+            let parts = place.split(separator: ".", maxSplits: 1).map(String.init)
+            guard parts.count == 2, let element = elements.first(where: { $0.name == parts[0] }) else {
+                throw wrong("exposes \(place), and has no such element; write element.property")
+            }
+            // An element that is not installed is told when somebody uses the node.
+            guard let description = ElementFactory.describe(element.factory) else { continue }
+            guard let contract = ElementSettings.contract(of: parts[1], in: description, named: setting) else {
+                throw wrong("exposes \(place), but a \(element.factory) has no property \(parts[1])")
+            }
+            found.append(
+                ExposedProperty(
+                    element: parts[0], property: parts[1],
+                    contract: contract.with(default: element.properties[parts[1]])))
+        }
+        return found
+    }
+}
+
+extension SettingContract {
+    fileprivate func with(default value: SettingValue?) -> SettingContract {
+        SettingContract(
+            name, domain, default: value ?? defaultValue, isRequired: isRequired, isChangeable: isChangeable,
+            unit: unit, summary)
+    }
+}
+
+private final class ElementsRun: RunningNode {
+    let name: String
+    private let elements: [String: (element: Element, property: String)]
+
+    init(_ instance: NodeInstance, _ exposed: [ExposedProperty]) {
+        name = instance.name
+        var elements: [String: (element: Element, property: String)] = [:]
+        for property in exposed {
+            elements[property.contract.name] = (instance.element(property.element), property.property)
+        }
+        self.elements = elements
+        guard instance.kind.group == .capturer, let output = instance.plan.outputs.values.first else { return }
+        let reporter = instance.reporter
+        reporter.await(name)
+        instance.pad(output, isOutput: true).onBuffer { [name] _ in
+            reporter.isReady(name)
+            return .passAndRemove
+        }
+    }
+
+    func set(_ setting: String, to value: SettingValue) throws(MediaError) -> Bool {
+        guard let (element, property) = elements[setting] else { return false }
+        if let reason = element.trySet(property, PropertyValue(value)) {
+            throw MediaError(code: MediaError.Code.settingFixed, message: "\"\(name)\": \(reason).", node: name)
+        }
+        return true
+    }
+}

@@ -1,0 +1,81 @@
+import GStreamerKit
+import MediaGraph
+
+/// Runs a renderer that is written in Swift.
+enum RendererHost {
+    /// What may wait for a renderer that is busy.
+    private static let waiting = 2
+
+    static func implementation<Kind: Renderer>(_ type: Kind.Type) -> NodeImplementation {
+        NodeImplementation(
+            kind: CustomNode.renderer(type).kind,
+            plan: { (request) throws(MediaError) in
+                _ = try Kind(request.node.settings)
+                var plan = NodePlan.sink(request)
+                if Kind.Media.port.kinds == [.rawVideo] {
+                    // The sink itself would take anything.
+                    plan.addFilter(RawFormat.video, as: "pictures")
+                    plan.link("pictures", "sink")
+                    plan.inputs["in"] = ElementPad("pictures")
+                }
+                plan.notes.append("pictures or sound that come while it is busy wait, \(waiting) at most")
+                return plan
+            },
+            activate: { (instance) throws(MediaError) in
+                let renderer = try Kind(instance.plan.node.settings)
+                let (stream, input) = AsyncStream.makeStream(
+                    of: Kind.Media.self, bufferingPolicy: .bufferingNewest(waiting))
+                let sink = instance.element("sink")
+                sink.sink.onEndOfStream { input.finish() }
+                let watching: any RunningNode =
+                    Kind.Media.port.kinds == [.rawAudio]
+                    ? AudioRendererNode(instance, isAudible: false) { chunk in
+                        if let chunk = chunk as? Kind.Media { input.yield(chunk) }
+                    }.watching(sink)
+                    : VideoRendererNode(instance) { frame in
+                        if let frame = frame as? Kind.Media { input.yield(frame) }
+                    }.watching(sink)
+                return RendererNode(instance, renderer, RenderStream(stream), counting: watching) { input.finish() }
+            })
+    }
+}
+
+private final class RendererNode<Kind: Renderer>: RunningNode {
+    let name: String
+    private let renderer: Kind
+    private let media: RenderStream<Kind.Media>
+    private let counting: any RunningNode
+    private let task: NodeTask
+    private let end: @Sendable () -> Void
+
+    init(
+        _ instance: NodeInstance, _ renderer: Kind, _ media: RenderStream<Kind.Media>, counting: any RunningNode,
+        end: @escaping @Sendable () -> Void
+    ) {
+        name = instance.name
+        self.renderer = renderer
+        self.media = media
+        self.counting = counting
+        self.end = end
+        task = NodeTask(instance.name, instance.reporter)
+    }
+
+    func prepare() {
+        task.start { [renderer, media] in try await renderer.render(media) }
+    }
+
+    /// What waits is still rendered where that is quick; then the task is cancelled.
+    func stopped() {
+        end()
+        task.stop(grace: 0.25)
+    }
+
+    func report(into statistics: inout MediaStatistics) {
+        counting.report(into: &statistics)
+    }
+
+    func set(_ setting: String, to value: SettingValue) throws(MediaError) -> Bool {
+        try renderer.set(setting, to: value)
+        return true
+    }
+}

@@ -1,0 +1,275 @@
+import ChildProcesses
+import Dispatch
+import FrameSocket
+import GStreamerKit
+import MediaGraph
+import Synchronization
+
+/// A program that writes its pictures to its standard output. Each is taken for captured when it has come whole.
+final class ExecNode: NodeType, RunningNode {
+    private struct State {
+        var splitter: StreamSplitter
+        var rate: RateGuard
+        var pipe: OutputPipe?
+        var readiness: Readiness?
+        var isTooFastSaid = false
+        var isRefused = false
+        /// Looks since a picture came.
+        var looks = 0
+        var isStopped = false
+
+        mutating func close() -> Readiness? {
+            defer { (pipe, readiness) = (nil, nil) }
+            return readiness
+        }
+    }
+
+    private static let lookInterval = 0.25
+    /// What a pipe may hold: most of a raw picture, so that the program need not wait for every 64 KiB.
+    private static let pipeCapacity = 1 << 20
+    /// Reads before others on the queue get their turn.
+    private static let batch = 16
+
+    /// What one look into the pipe has given.
+    private enum Turn {
+        case bytes(Int)
+        /// The program writes more than it may: seconds until the next look.
+        case tooEarly(Double)
+        case nothing
+        /// Nothing more comes.
+        case end
+    }
+
+    let name: String
+    private let output: FeedOutput
+    private let queue: DispatchQueue
+    private let reporter: Reporter
+    private let patience: Double
+    private let state: Mutex<State>
+    private let program: Program
+
+    private init(_ instance: NodeInstance) {
+        name = instance.name
+        reporter = instance.reporter
+        let picture = FeedPicture { instance.setting($0) }
+        output = FeedOutput(instance, picture)
+        patience = instance.setting("patience")?.number ?? 5
+        let queue = DispatchQueue(label: "media.exec")
+        self.queue = queue
+        let rate = RateGuard(
+            perSecond: picture.framesPerSecond * 2, burst: max(picture.framesPerSecond, 10), now: FrameFeed.now)
+        state = Mutex(State(splitter: StreamSplitter(picture.wanted), rate: rate))
+        let node = Reference<ExecNode>()
+        program = Program(
+            instance, queue: queue,
+            wire: { () throws(MediaError) in
+                guard let node = node.value else { throw Reporter.stopped }
+                return try node.wire()
+            },
+            takeRest: { whenTaken in node.value?.takeRest(whenTaken) },
+            onEnd: { isLast, isGood in node.value?.programEnded(isLast: isLast, isGood: isGood) })
+        node.set(self)
+    }
+
+    static let kind = NodeKind.exec
+
+    static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
+        let words = try Program.check(request)
+        let picture = FeedPicture { request.node.setting($0, of: request.kind) }
+        var plan = try picture.plan(request)
+        plan.notes.append(
+            "runs \(words[0]) and reads what it writes; pictures that the graph is too slow for are left out, and the "
+                + "program waits only where it writes more than twice as many as fps says")
+        if picture.encoding == .h264 {
+            plan.notes.append(
+                "the end of a picture of H.264 is known when the next begins: each comes one picture late")
+            plan.latency = 1 / picture.framesPerSecond
+        }
+        // Out of the pipe, and into a buffer.
+        plan.copiesPerFrame = 2
+        return plan
+    }
+
+    static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {
+        instance.reporter.await(instance.name)
+        return ExecNode(instance)
+    }
+
+    func prepare() throws(MediaError) {
+        try program.begin()
+        lookLater()
+    }
+
+    private func wire() throws(MediaError) -> Program.Wiring {
+        let (pipe, end): (OutputPipe, PipeEnd)
+        do throws(ChildProcess.Failure) {
+            (pipe, end) = try OutputPipe.make(capacity: Self.pipeCapacity)
+        } catch {
+            throw MediaError(
+                code: "process.not-started",
+                message:
+                    "There is no pipe for the program's output (\(error.reason)); close what holds many files open.")
+        }
+        return Program.Wiring(
+            descriptors: [nil, end.number], keeping: [end], started: { [weak self] in self?.begin(pipe) })
+    }
+
+    private func begin(_ pipe: OutputPipe) {
+        output.beginAnew()
+        let readiness = Readiness(pipe.number, of: pipe, on: queue) { [weak self] in self?.read() }
+        state.withLock { state in
+            state.splitter = StreamSplitter(output.picture.wanted)
+            (state.pipe, state.readiness) = (pipe, readiness)
+            (state.isRefused, state.looks) = (false, 0)
+        }
+    }
+
+    private func read() {
+        let readiness = state.withLock { $0.readiness }
+        for _ in 0..<Self.batch {
+            switch readOnce() {
+            case .bytes: continue
+            case .nothing: return
+            case .end:
+                readiness?.cancel()
+                return
+            case .tooEarly(let seconds):
+                readiness?.hold(seconds: seconds)
+                return sayTooFast()
+            }
+        }
+    }
+
+    private func readOnce() -> Turn {
+        let (pipe, isStopped, appetite, wait) = state.withLock { state in
+            (state.pipe, state.isStopped, state.splitter.appetite, state.rate.delay(now: FrameFeed.now))
+        }
+        guard let pipe else { return .end }
+        // Whoever is to end is not held up by what it has yet to write, which nobody sees any more.
+        if wait > 0, !isStopped { return .tooEarly(max(wait, 0.02)) }
+        switch pipe.receive(appetite) {
+        case .nothing: return .nothing
+        case .end: return .end
+        case .bytes(let bytes):
+            if !isStopped { take(bytes) }
+            return .bytes(bytes.count)
+        }
+    }
+
+    private func sayTooFast() {
+        let isNews = state.withLock { state in
+            defer { state.isTooFastSaid = true }
+            return !state.isTooFastSaid
+        }
+        if isNews { reporter.warn(name, FeedConnection.tooFast(output.picture).description) }
+    }
+
+    /// The program has ended: what it wrote before still lies in the pipe, and is read as it would have been else.
+    private func takeRest(_ whenTaken: @escaping @Sendable () -> Void) {
+        let readiness = state.withLock { state in
+            defer { state.readiness = nil }
+            return state.readiness
+        }
+        readiness?.cancel()
+        takeRest(Self.pipeCapacity, whenTaken)
+    }
+
+    /// `most` is how many bytes may still be of the program: what it has started may go on writing.
+    private func takeRest(_ most: Int, _ whenTaken: @escaping @Sendable () -> Void) {
+        var (left, pause) = (most, 0.0)
+        for _ in 0..<Self.batch where pause == 0 {
+            guard left > 0 else { return whenTaken() }
+            switch readOnce() {
+            case .bytes(let count): left -= count
+            case .tooEarly(let seconds): pause = seconds
+            case .nothing, .end: return whenTaken()
+            }
+        }
+        let now = left
+        queue.asyncAfter(deadline: .now() + pause) { [weak self] in self?.takeRest(now, whenTaken) }
+    }
+
+    private func take(_ bytes: [UInt8]) {
+        // What follows bytes that make no sense is not looked at any more: the program is about to be ended.
+        if state.withLock({ $0.isRefused }) { return }
+        var pictures: [[UInt8]] = []
+        do throws(StreamSplitter.Fault) {
+            try state.withLock { (state) throws(StreamSplitter.Fault) in
+                try state.splitter.append(bytes) { pictures.append($0) }
+            }
+        } catch {
+            let refusal = FrameSocketError(
+                code: "process.bad-output",
+                "The program \(program.command.first ?? "") does not write what it should: \(error.reason), and "
+                    + "\(output.picture.wanted) is wanted.")
+            reporter.warn(name, refusal.description)
+            state.withLock { $0.isRefused = true }
+            program.replace()
+        }
+        for picture in pictures { push(picture) }
+    }
+
+    private func push(_ picture: [UInt8]) {
+        state.withLock { state in
+            state.rate.take()
+            state.looks = 0
+        }
+        _ = output.push(picture, at: FrameFeed.now)
+    }
+
+    private func programEnded(isLast: Bool, isGood: Bool) {
+        var rest: [[UInt8]] = []
+        let readiness = state.withLock { state in
+            // Who ended badly may have been in the middle of a picture.
+            if !state.isRefused, isGood { state.splitter.finish { rest.append($0) } }
+            return state.close()
+        }
+        readiness?.cancel()
+        for picture in rest { push(picture) }
+        if isLast, isGood { output.endOfStream() }
+    }
+
+    // MARK: Silence
+
+    private func lookLater() {
+        queue.asyncAfter(deadline: .now() + Self.lookInterval) { [weak self] in self?.look() }
+    }
+
+    /// Counted in looks, as a `Watchdog` does.
+    private func look() {
+        let (isStopped, looks) = state.withLock { state in
+            state.looks = output.isPaused || state.readiness == nil ? 0 : state.looks + 1
+            return (state.isStopped, state.looks)
+        }
+        if isStopped { return }
+        if looks == Int(patience / Self.lookInterval) {
+            let error = FrameSocketError(
+                code: "feed.silent",
+                "The program \(program.command.first ?? "") has written no picture for \(Int(patience)) s; it is ended and "
+                    + "started again.")
+            reporter.warn(name, error.description)
+            program.replace()
+        }
+        lookLater()
+    }
+
+    func windUp() {
+        queue.sync {
+            state.withLock { $0.isStopped = true }
+            program.windUp()
+        }
+    }
+
+    func finish() {
+        queue.sync {
+            let (pipe, readiness) = state.withLock { state in
+                state.isStopped = true
+                return (state.pipe, state.close())
+            }
+            readiness?.cancel()
+            program.stop(discarding: pipe)
+        }
+    }
+
+    var stalled: MediaError? { program.stalled }
+}

@@ -1,0 +1,174 @@
+import Dispatch
+import FrameSocket
+import GStreamerKit
+import MediaGraph
+import Synchronization
+
+/// What a node does with its feeder, of which there is one at a time; feeders may come, go and come again.
+final class FeedHub: Sendable {
+    private struct State {
+        var connection: FeedConnection?
+        var status = FrameFeedControl.Status.notAvailable
+        var feeder = ""
+        var isHeldBack = false
+        var isFeederPausing = false
+        var counts = FeedCounts()
+        var listeners: [@Sendable (FrameFeedControl.Status) -> Void] = []
+        /// A feeder that comes and goes over and over fills no log.
+        var reports = WordGuard(perSecond: 1, burst: 20, now: FrameFeed.now)
+    }
+
+    let queue: DispatchQueue
+    let output: FeedOutput
+    private let name: String
+    private let reporter: Reporter
+    private let takesAnySize: Bool
+    private let patience: Double
+    private let onEnd: @Sendable (_ end: FeedConnection.End, _ hasGivenPictures: Bool) -> Void
+    private let onSilence: @Sendable () -> Void
+    private let state = Mutex(State())
+
+    /// `onEnd` and `onSilence` are called on the queue; what has happened is reported already.
+    init(
+        _ instance: NodeInstance, queue: DispatchQueue,
+        onEnd: @escaping @Sendable (_ end: FeedConnection.End, _ hasGivenPictures: Bool) -> Void,
+        onSilence: @escaping @Sendable () -> Void
+    ) {
+        self.queue = queue
+        output = FeedOutput(instance, FeedPicture { instance.setting($0) })
+        name = instance.name
+        reporter = instance.reporter
+        takesAnySize = instance.setting("scale")?.flag ?? false
+        patience = instance.setting("patience")?.number ?? 5
+        self.onEnd = onEnd
+        self.onSilence = onSilence
+        output.onKeyframeWanted { [weak self] in self?.connection?.wantKeyframe() }
+        if instance.has("parser") { watch(instance.element("format")) }
+    }
+
+    /// What a parser finds out about encoded pictures is held against what was stated.
+    private func watch(_ format: Element) {
+        format.source.onEvent { [weak self] event in
+            guard case .caps(let caps) = event, let self, let found = caps.structures.first,
+                let width = found.integer("width"), let height = found.integer("height")
+            else { return .pass }
+            let picture = output.picture
+            if (width, height) != (picture.width, picture.height) {
+                report(
+                    FrameSocketError(
+                        code: "feed.format",
+                        "The feeder does not give what it said: pictures of \(width)x\(height) come, and "
+                            + "\(picture.wanted) is wanted."))
+            }
+            return .pass
+        }
+    }
+
+    private var connection: FeedConnection? { state.withLock { $0.connection } }
+
+    var isTaken: Bool { connection != nil }
+
+    /// Lets a feeder in. Called on the queue, when there is none.
+    func attach(_ socket: MessageSocket) {
+        let isHeldBack = state.withLock { $0.isHeldBack }
+        let made = FeedConnection(
+            socket, output, takesAnySize: takesAnySize, patience: patience, isHeldBack: isHeldBack, queue: queue
+        ) { [weak self] connection, event in
+            guard let self, self.connection === connection else { return }
+            hear(event, connection)
+        }
+        state.withLock { $0.connection = made }
+        made.open()
+    }
+
+    /// Lets the feeder go. Called on the queue.
+    func detach(_ reason: StopReason? = nil) {
+        guard let connection else { return }
+        if let reason { connection.stop(reason) }
+        drop(connection)
+        connection.close()
+    }
+
+    private func drop(_ connection: FeedConnection) {
+        let counts = connection.counts
+        state.withLock { state in
+            guard state.connection === connection else { return }
+            state.connection = nil
+            state.isFeederPausing = false
+            state.counts.received += counts.received
+            state.counts.taken += counts.taken
+        }
+        setStatus(.closed)
+    }
+
+    private func hear(_ event: FeedConnection.Event, _ connection: FeedConnection) {
+        switch event {
+        case .accepted(let feeder):
+            state.withLock { $0.feeder = feeder }
+            setStatus(.ready)
+        case .firstFrame: setStatus(.started)
+        case .pausing(let isPausing): state.withLock { $0.isFeederPausing = isPausing }
+        case .remark(let error): report(error)
+        case .silent:
+            report(
+                FrameSocketError(
+                    code: "feed.silent",
+                    "The feeder \(feeder)has given no picture for \(patience.formatted) s and has not said that it pauses."
+                ))
+            onSilence()
+        case .ended(let end):
+            drop(connection)
+            if case .refused(let error) = end { report(error) }
+            onEnd(end, connection.hasGivenPictures)
+        }
+    }
+
+    /// For sentences.
+    var feeder: String {
+        let name = state.withLock { $0.feeder }
+        return name.isEmpty ? "" : "\"\(name)\" "
+    }
+
+    func report(_ error: FrameSocketError) {
+        guard let leftOut = state.withLock({ $0.reports.admit(now: FrameFeed.now) }) else { return }
+        if leftOut > 0 { reporter.warn(name, "(\(leftOut) warnings are left out)") }
+        reporter.warn(name, error.description)
+    }
+
+    private func setStatus(_ status: FrameFeedControl.Status) {
+        let listeners = state.withLock { state in
+            defer { state.status = status }
+            return state.status == status ? [] : state.listeners
+        }
+        for listener in listeners { listener(status) }
+    }
+
+    // MARK: What the application says
+
+    func hold(back isHeldBack: Bool) {
+        state.withLock { $0.isHeldBack = isHeldBack }
+        queue.async { self.connection?.hold(back: isHeldBack) }
+    }
+
+    func stop(_ reason: StopReason) {
+        queue.async { self.connection?.stop(reason) }
+    }
+
+    func onStatus(_ body: @escaping @Sendable (FrameFeedControl.Status) -> Void) {
+        state.withLock { $0.listeners.append(body) }
+    }
+
+    var summary: FrameFeedControl.State {
+        let state = self.state.withLock { $0 }
+        let now = state.connection?.counts
+        return FrameFeedControl.State(
+            status: state.status, feeder: state.feeder, isHeldBack: state.isHeldBack,
+            isFeederPausing: state.isFeederPausing, received: Int(state.counts.received + (now?.received ?? 0)),
+            taken: Int(state.counts.taken + (now?.taken ?? 0)), held: Int(now?.held ?? 0))
+    }
+}
+
+extension Double {
+    /// Without a fraction where there is none.
+    fileprivate var formatted: String { self == rounded() ? "\(Int(self))" : "\(self)" }
+}

@@ -1,0 +1,178 @@
+import Dispatch
+import FrameSocket
+import GStreamerKit
+import Glibc
+import MediaGraph
+import Synchronization
+
+/// Pictures of a program that connects to a socket: the screen-frame feed, for one.
+final class FeedNode: NodeType, FedNode {
+    /// Seconds after a feeder that gave no picture, in which none is let in: one that tries over and over costs little.
+    private static let penalty = 0.2
+    /// Seconds after one that was turned away.
+    private static let pause = 0.02
+    /// Feeders that are heard before others on the queue get their turn.
+    private static let batch = 16
+
+    private struct Door {
+        var listener: MessageListener?
+        var readiness: Readiness?
+        var isBusySaid = false
+    }
+
+    let name: String
+    let hub: FeedHub
+    private let path: String
+    private let queue: DispatchQueue
+    private let door: Mutex<Door>
+
+    private init(_ instance: NodeInstance, path: String) {
+        name = instance.name
+        self.path = path
+        let queue = DispatchQueue(label: "media.feed")
+        self.queue = queue
+        let node = Reference<FeedNode>()
+        hub = FeedHub(instance, queue: queue, onEnd: { node.value?.hear($0, $1) }, onSilence: {})
+        door = Mutex(Door())
+        node.set(self)
+    }
+
+    static let kind = NodeKind.feed
+
+    static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
+        let picture = FeedPicture { request.node.setting($0, of: request.kind) }
+        var plan = try picture.plan(request, isScaled: request.flag("scale"))
+        let path = socketPath(request.text("socket"), request.name)
+        // Two nodes cannot listen at one path.
+        plan.resource = path
+        plan.notes.append("listens at \(path); \(FeedNotes.copies(picture))")
+        plan.copiesPerFrame = picture.encoding.isRaw ? 0 : 1
+        return plan
+    }
+
+    private static func socketPath(_ given: String, _ name: String) -> String {
+        given.isEmpty ? "\(RuntimeFolder.path)/feed-\(name).sock" : given
+    }
+
+    static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {
+        FeedNode(instance, path: socketPath(instance.setting("socket")?.text ?? "", instance.name))
+    }
+
+    func prepare() throws(MediaError) {
+        if path.hasPrefix(RuntimeFolder.path + "/") { try RuntimeFolder.make() }
+        let listener: MessageListener
+        do throws(FrameSocketError) {
+            listener = try MessageListener(path: path)
+        } catch {
+            throw MediaError(code: error.code, message: error.message, node: name)
+        }
+        let readiness = Readiness(listener.number, of: listener, on: queue) { [weak self] in self?.accept() }
+        door.withLock { ($0.listener, $0.readiness) = (listener, readiness) }
+    }
+
+    private func accept() {
+        for _ in 0..<Self.batch {
+            guard let socket = door.withLock({ $0.listener })?.accept() else { return }
+            if let peer = socket.peer, peer.user != geteuid() {
+                turnAway(
+                    socket,
+                    FrameSocketError(
+                        code: "feed.foreign",
+                        "A process of another user (\(peer.user)) connected; only this user's may feed the graph."))
+            } else if hub.isTaken {
+                turnAway(
+                    socket,
+                    FrameSocketError(code: "feed.busy", "Another feeder is connected; there can be one at a time."))
+            } else {
+                door.withLock { $0.isBusySaid = false }
+                hub.attach(socket)
+            }
+        }
+    }
+
+    private func turnAway(_ socket: MessageSocket, _ error: FrameSocketError) {
+        socket.send(.failure(error))
+        let (readiness, isNews) = door.withLock { door in
+            defer { door.isBusySaid = true }
+            return (door.readiness, !door.isBusySaid)
+        }
+        readiness?.hold(seconds: Self.pause)
+        if isNews { hub.report(error) }
+    }
+
+    private func hear(_ end: FeedConnection.End, _ hasGivenPictures: Bool) {
+        if !hasGivenPictures { door.withLock { $0.readiness }?.hold(seconds: Self.penalty) }
+        switch end {
+        // What is refused is said already.
+        case .bye, .unheard, .refused: break
+        case .gone:
+            hub.report(
+                FrameSocketError(
+                    code: "feed.lost", "The feeder \(hub.feeder)has gone without a word; the next may come."))
+        }
+    }
+
+    /// The feeder comes when it likes.
+    var mayStayEmpty: Bool { true }
+
+    func stopFeeding(_ reason: StopReason) { hub.stop(reason) }
+
+    func finish() {
+        queue.sync {
+            let (listener, readiness) = door.withLock { door in
+                defer { (door.listener, door.readiness) = (nil, nil) }
+                return (door.listener, door.readiness)
+            }
+            readiness?.cancel()
+            // The cancelled source holds it for a moment yet.
+            listener?.withdraw()
+            hub.detach(.ended)
+        }
+    }
+}
+
+/// What the plans of fed nodes say.
+enum FeedNotes {
+    static func copies(_ picture: FeedPicture) -> String {
+        picture.encoding.isRaw
+            ? "raw pictures stay in the feeder's memory and are not copied"
+            : "encoded pictures are copied once, because decoders must not see them change"
+    }
+}
+
+/// Something that holds on to whoever is made a moment later.
+final class Reference<Value: AnyObject & Sendable>: Sendable {
+    private struct Weak: Sendable { weak var value: Value? }
+    private let state = Mutex(Weak())
+
+    func set(_ value: Value) { state.withLock { $0.value = value } }
+    var value: Value? { state.withLock { $0.value } }
+}
+
+/// The folder for the sockets of this user's graphs.
+enum RuntimeFolder {
+    static var path: String {
+        if let runtime = getenv("XDG_RUNTIME_DIR").map({ String(cString: $0) }), runtime.hasPrefix("/"),
+            access(runtime, F_OK) == 0
+        {
+            return "\(runtime)/connectlive"
+        }
+        return "/tmp/connectlive-\(getuid())"
+    }
+
+    /// Makes the folder. One that others may enter is refused: they could put sockets of their own there.
+    static func make() throws(MediaError) {
+        func unusable(_ why: String) -> MediaError {
+            MediaError(
+                code: "feed.unavailable",
+                message:
+                    "The folder \(path) for sockets cannot be used (\(why)); set XDG_RUNTIME_DIR to a folder of your "
+                    + "own, or give the node a socket.")
+        }
+        if mkdir(path, 0o700) != 0, errno != EEXIST { throw unusable(String(cString: strerror(errno)).lowercased()) }
+        var status = stat()
+        guard lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFDIR else { throw unusable("it is no folder") }
+        guard status.st_uid == getuid() else { throw unusable("it belongs to another user") }
+        guard status.st_mode & 0o077 == 0 || chmod(path, 0o700) == 0 else { throw unusable("other users may enter it") }
+    }
+}

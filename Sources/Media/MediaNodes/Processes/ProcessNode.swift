@@ -1,0 +1,130 @@
+import ChildProcesses
+import Dispatch
+import FrameSocket
+import GStreamerKit
+import MediaGraph
+import Synchronization
+
+/// A program that the graph starts and that gives its pictures over a socket which it inherits.
+final class ProcessNode: NodeType, FedNode {
+    /// The descriptor at which the program finds the socket.
+    private static let descriptor = 3
+
+    /// Seconds between looks whether all is taken that a program that has ended has sent.
+    private static let lookInterval = 0.02
+
+    let name: String
+    let hub: FeedHub
+    private let program: Program
+    private let queue: DispatchQueue
+    /// Our end of the program's socket.
+    private let socket = Mutex<MessageSocket?>(nil)
+
+    private init(_ instance: NodeInstance) {
+        name = instance.name
+        let queue = DispatchQueue(label: "media.process")
+        self.queue = queue
+        let node = Reference<ProcessNode>()
+        let hub = FeedHub(
+            instance, queue: queue,
+            onEnd: { end, _ in
+                // Whoever is refused is of no use; whoever has said good-bye or closed the socket is about to end.
+                if case .refused = end { node.value?.program.replace() } else { node.value?.program.awaitEnd() }
+            },
+            onSilence: { node.value?.program.replace() })
+        self.hub = hub
+        program = Program(
+            instance, queue: queue,
+            wire: { () throws(MediaError) in
+                do throws(FrameSocketError) {
+                    let (own, other) = try MessageSocket.pair()
+                    return Program.Wiring(
+                        descriptors: [nil, nil, nil, other.number],
+                        environment: [FrameFeed.environmentVariable: "\(Self.descriptor)"], keeping: [other],
+                        started: {
+                            node.value?.socket.withLock { $0 = own }
+                            hub.attach(own)
+                        })
+                } catch {
+                    throw MediaError(code: error.code, message: error.message)
+                }
+            },
+            takeRest: { whenTaken in node.value?.takeRest(whenTaken) },
+            onEnd: { isLast, isGood in
+                node.value?.socket.withLock { $0 = nil }
+                hub.detach()
+                if isLast, isGood { hub.output.endOfStream() }
+            })
+        node.set(self)
+    }
+
+    static let kind = NodeKind.process
+
+    static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
+        let words = try Program.check(request)
+        let picture = FeedPicture { request.node.setting($0, of: request.kind) }
+        var plan = try picture.plan(request, isScaled: request.flag("scale"))
+        plan.notes.append("runs \(words[0]); \(FeedNotes.copies(picture))")
+        plan.copiesPerFrame = picture.encoding.isRaw ? 0 : 1
+        return plan
+    }
+
+    static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {
+        instance.reporter.await(instance.name)
+        return ProcessNode(instance)
+    }
+
+    func prepare() throws(MediaError) {
+        try program.begin()
+    }
+
+    /// The program has ended: what it sent before still lies in the socket, and is read as it would have been else.
+    private func takeRest(_ whenTaken: @escaping @Sendable () -> Void) {
+        // By then its pictures have come at the pace that is allowed: what it has started may go on sending.
+        let seconds = Double(FrameIntake.mostSlots) / hub.output.picture.framesPerSecond + 1
+        takeRest(until: FrameFeed.now + UInt64(seconds * 1e9), whenTaken)
+    }
+
+    private func takeRest(until deadline: UInt64, _ whenTaken: @escaping @Sendable () -> Void) {
+        // What is read up to the good-bye or the end is taken, and so it is where nothing is there to be read.
+        guard hub.isTaken, FrameFeed.now < deadline,
+            let socket = socket.withLock({ $0 }), socket.waitUntilReadable(seconds: 0)
+        else { return whenTaken() }
+        queue.asyncAfter(deadline: .now() + Self.lookInterval) { [weak self] in
+            self?.takeRest(until: deadline, whenTaken)
+        }
+    }
+
+    func windUp() {
+        queue.sync {
+            hub.detach(.ended)
+            program.windUp()
+        }
+    }
+
+    func finish() {
+        queue.sync {
+            hub.detach(.ended)
+            program.stop()
+            socket.withLock { $0 = nil }
+        }
+    }
+
+    func stopFeeding(_ reason: StopReason) {
+        hub.stop(reason)
+        queue.async { self.program.dismiss() }
+    }
+
+    var stalled: MediaError? { program.stalled }
+}
+
+extension Program {
+    /// What to say when no picture came at the start.
+    var stalled: MediaError {
+        MediaError(
+            code: "process.silent",
+            message: "The program \(command.first ?? "") gave no picture within 8 s"
+                + (lastWords.map { ", and its last words were \"\($0)\"" } ?? ", and said nothing")
+                + "; run it by hand to see why.")
+    }
+}

@@ -1,0 +1,331 @@
+import ChildProcesses
+import Dispatch
+import FrameSocket
+import MediaGraph
+import Synchronization
+
+/// A program that runs for a node, is started again when it ends, and whose words are passed on.
+///
+/// Lives on one queue; `finish` is called from outside of it.
+final class Program: Sendable {
+    /// What a program is given when it starts.
+    struct Wiring: Sendable {
+        /// `descriptors[n]` becomes its descriptor n; 1 and 2 are its words where they are nil.
+        var descriptors: [Int32?]
+        var environment: [String: String] = [:]
+        /// Keeps the descriptors open until the program has them.
+        var keeping: [any AnyObject & Sendable] = []
+        /// Called once the program runs.
+        var started: @Sendable () -> Void = {}
+    }
+
+    private struct State {
+        var child: ChildProcess?
+        var end: Readiness?
+        var words: OutputPipe?
+        var listening: Readiness?
+        /// 0 before the first start.
+        var startedAt: UInt64 = 0
+        /// When it was asked to end for good.
+        var askedAt: UInt64 = 0
+        var backoff = Backoff()
+        var log: LineLog
+        var isRestarted: Bool
+        /// Its end is what was asked for.
+        var isDismissed = false
+        /// It has ended, and what it gave before is still being taken.
+        var isTakingRest = false
+        /// No pictures come any more, which was said.
+        var isOver = false
+        var isStopping = false
+    }
+
+    /// Seconds that a program has to end by itself.
+    private static let grace = 2.0
+    /// The most of its words that is read after its end: what a pipe holds. What it has started may go on writing.
+    private static let mostLastWords = 1 << 16
+
+    let command: [String]
+    private let path: String
+    private let name: String
+    private let queue: DispatchQueue
+    private let reporter: Reporter
+    private let wire: @Sendable () throws(MediaError) -> Wiring
+    private let takeRest: @Sendable (_ whenTaken: @escaping @Sendable () -> Void) -> Void
+    private let onEnd: @Sendable (_ isLast: Bool, _ isGood: Bool) -> Void
+    private let state: Mutex<State>
+
+    /// `wire` is called before each start, and after each end `takeRest`, which calls what it is given, on the queue, once
+    /// all is taken that the program gave before its end; then `onEnd`, the last one when the program is not started again.
+    init(
+        _ instance: NodeInstance, queue: DispatchQueue, wire: @escaping @Sendable () throws(MediaError) -> Wiring,
+        takeRest: @escaping @Sendable (_ whenTaken: @escaping @Sendable () -> Void) -> Void,
+        onEnd: @escaping @Sendable (_ isLast: Bool, _ isGood: Bool) -> Void
+    ) {
+        name = instance.name
+        command = CommandWords.split(instance.setting("command")?.text ?? "") ?? []
+        path = ProgramSearch.find(command.first ?? "") ?? ""
+        self.queue = queue
+        reporter = instance.reporter
+        self.wire = wire
+        self.takeRest = takeRest
+        self.onEnd = onEnd
+        let isRestarted = instance.setting("restart")?.flag ?? true
+        state = Mutex(State(log: LineLog(now: FrameFeed.now), isRestarted: isRestarted))
+    }
+
+    /// The words of a command, or why there are none.
+    static func check(_ request: NodeRequest) throws(MediaError) -> [String] {
+        guard let words = CommandWords.split(request.text("command")), let first = words.first else {
+            throw MediaError(
+                code: MediaError.Code.settingUnusable,
+                message:
+                    "\"\(request.name)\": the command \(request.text("command")) is no program and its arguments; close "
+                    + "its quotes.")
+        }
+        guard request.environment.program(first) != nil else { throw missing(first) }
+        return words
+    }
+
+    private static func missing(_ program: String) -> MediaError {
+        MediaError(
+            code: "process.not-found",
+            message: "There is no program \(program) that can be run; install it, or give its path.")
+    }
+
+    /// The last thing that the program said.
+    var lastWords: String? { state.withLock { $0.log.last } }
+
+    private var title: String { command.first ?? "" }
+
+    // MARK: Starting
+
+    /// Starts the program, from outside of the queue.
+    func begin() throws(MediaError) {
+        let failure = queue.sync { () -> MediaError? in
+            do throws(MediaError) {
+                try start()
+                return nil
+            } catch {
+                return error
+            }
+        }
+        if let failure { throw failure }
+    }
+
+    private func start() throws(MediaError) {
+        let wiring = try wire()
+        let (words, end): (OutputPipe, PipeEnd)
+        let child: ChildProcess
+        do throws(ChildProcess.Failure) {
+            (words, end) = try OutputPipe.make()
+            var descriptors = wiring.descriptors
+            while descriptors.count < 3 { descriptors.append(nil) }
+            for number in 1...2 where descriptors[number] == nil { descriptors[number] = end.number }
+            child = try ChildProcess(
+                path: path, arguments: Array(command.dropFirst()),
+                environment: ChildProcess.inheritedEnvironment.merging(wiring.environment) { $1 },
+                descriptors: descriptors)
+        } catch {
+            throw MediaError(
+                code: "process.not-started",
+                message: "The program \(title) cannot be started (\(error.reason)); check that it can be run by hand.")
+        }
+        let listening = Readiness(words.number, of: words, on: queue) { [weak self] in _ = self?.listen(words) }
+        let ending = Readiness(child.endDescriptor, of: child, on: queue) { [weak self] in self?.ended() }
+        state.withLock { state in
+            (state.child, state.words, state.listening, state.end) = (child, words, listening, ending)
+            state.startedAt = FrameFeed.now
+        }
+        // Until here the program's ends had to stay open.
+        withExtendedLifetime((end, wiring)) {}
+        wiring.started()
+    }
+
+    // MARK: Its words
+
+    /// How many bytes of them there were.
+    private func listen(_ words: OutputPipe) -> Int {
+        switch words.receive(4096) {
+        case .nothing: return 0
+        case .end:
+            state.withLock { $0.listening }?.cancel()
+            return 0
+        case .bytes(let bytes):
+            let lines = state.withLock { $0.log.append(bytes, now: FrameFeed.now) }
+            for line in lines { reporter.warn(name, line) }
+            return bytes.count
+        }
+    }
+
+    /// The program has ended: what it said last may still lie in the pipe.
+    private func listenToTheRest(_ words: OutputPipe) {
+        var left = Self.mostLastWords
+        while left > 0 {
+            let count = listen(words)
+            guard count > 0 else { return }
+            left -= count
+        }
+    }
+
+    // MARK: Its end
+
+    private func ended() {
+        let (child, words) = state.withLock { ($0.child, $0.words) }
+        guard let child, let ending = child.ended else { return }
+        if let words { listenToTheRest(words) }
+        let (startedAt, rest) = state.withLock { state in
+            defer { (state.child, state.end, state.words, state.listening) = (nil, nil, nil, nil) }
+            state.end?.cancel()
+            state.listening?.cancel()
+            state.isTakingRest = true
+            return (state.startedAt, state.log.flush())
+        }
+        for line in rest { reporter.warn(name, line) }
+        let seconds = Double(FrameFeed.now - startedAt) / 1e9
+        takeRest { [weak self] in self?.settle(ending, after: seconds) }
+    }
+
+    /// All is taken that the program gave.
+    private func settle(_ ending: ChildProcess.Ending, after seconds: Double) {
+        let (isStopping, isDismissed, isRestarted, last) = state.withLock { state in
+            state.isTakingRest = false
+            if !state.isRestarted { state.isOver = true }
+            return (state.isStopping, state.isDismissed, state.isRestarted, state.log.last)
+        }
+        if isStopping { return }
+        onEnd(!isRestarted, ending.isGood || isDismissed)
+        let story =
+            "The program \(title) has gone: \(ending)" + (last.map { ", and its last words were \"\($0)\"" } ?? "")
+        guard isRestarted else {
+            if !ending.isGood, !isDismissed {
+                reporter.fail(MediaError(code: "process.ended", message: "\(story); run it by hand to see why."), name)
+            }
+            return
+        }
+        restart(after: seconds, story)
+    }
+
+    private func restart(after seconds: Double, _ story: String) {
+        let delay = state.withLock { $0.backoff.delay(afterRunning: seconds, chance: .random(in: 0...1)) }
+        let tenths = Double(Int(delay * 10 + 0.5)) / 10
+        let error = MediaError(code: "process.ended", message: "\(story); it is started again in \(tenths) s.")
+        reporter.warn(name, error.description)
+        queue.asyncAfter(deadline: .now() + delay) { [weak self] in self?.startAgain() }
+    }
+
+    private func startAgain() {
+        guard state.withLock({ !$0.isStopping && $0.isRestarted && $0.child == nil }) else { return }
+        do throws(MediaError) {
+            try start()
+        } catch {
+            restart(after: 0, "\(error.message)")
+        }
+    }
+
+    /// Ends a program that does not do what it should, or has done all of it; it is started again. Called on the queue.
+    func replace() {
+        guard let child = state.withLock({ $0.child }) else { return }
+        child.askToEnd()
+        later(child) { $0.kill() }
+    }
+
+    /// The program is about to end, or should be: it is helped where it does not.
+    func awaitEnd() {
+        guard let child = state.withLock({ $0.child }) else { return }
+        later(child) { [weak self] _ in self?.replace() }
+    }
+
+    /// The program was asked to end and is not started again. Called on the queue.
+    func dismiss() {
+        let isOverNow = state.withLock { state in
+            (state.isRestarted, state.isDismissed) = (false, true)
+            // One that waits to be started again has ended before.
+            guard state.child == nil, state.startedAt > 0, !state.isTakingRest, !state.isStopping, !state.isOver else {
+                return false
+            }
+            state.isOver = true
+            return true
+        }
+        if isOverNow { onEnd(true, true) }
+        awaitEnd()
+    }
+
+    private func later(_ child: ChildProcess, _ body: @escaping @Sendable (ChildProcess) -> Void) {
+        queue.asyncAfter(deadline: .now() + Self.grace) { [weak self] in
+            guard let self, state.withLock({ $0.child }) === child else { return }
+            body(child)
+        }
+    }
+
+    /// Asks the program to end for good. Called on the queue.
+    func windUp() {
+        let child = state.withLock { state in
+            state.isStopping = true
+            if state.askedAt == 0 { state.askedAt = FrameFeed.now }
+            return state.child
+        }
+        child?.askToEnd()
+    }
+
+    /// Ends the program for good, and waits for that; what it writes meanwhile, to `output` too, is thrown away. Called on
+    /// the queue.
+    func stop(discarding output: OutputPipe? = nil) {
+        windUp()
+        let (child, end, listening, words, askedAt) = state.withLock { state in
+            defer { (state.child, state.end, state.words, state.listening) = (nil, nil, nil, nil) }
+            return (state.child, state.end, state.listening, state.words, state.askedAt)
+        }
+        end?.cancel()
+        let left = Self.grace - Double(FrameFeed.now - askedAt) / 1e9
+        _ = child?.end(within: max(0, left), discarding: [words, output].compactMap { $0 })
+        listening?.cancel()
+    }
+}
+
+/// Cuts what a program says into lines, and passes on no more of them than somebody could read.
+struct LineLog: Sendable {
+    private static let longest = 500
+
+    private var line: [UInt8] = []
+    private var words: WordGuard
+    private(set) var last: String?
+
+    init(now: UInt64) {
+        words = WordGuard(perSecond: 5, burst: 20, now: now)
+    }
+
+    mutating func append(_ bytes: [UInt8], now: UInt64) -> [String] {
+        var lines: [String] = []
+        for byte in bytes {
+            if byte == 0x0a {
+                lines += take(now)
+            } else if line.count < Self.longest {
+                line.append(byte)
+            }
+        }
+        return lines
+    }
+
+    /// The program has ended: what has no line end is a line, too.
+    mutating func flush() -> [String] {
+        let text = Self.text(line)
+        line = []
+        if !text.isEmpty { last = text }
+        return text.isEmpty ? [] : [text]
+    }
+
+    private mutating func take(_ now: UInt64) -> [String] {
+        let text = Self.text(line)
+        line = []
+        guard !text.isEmpty else { return [] }
+        last = text
+        guard let leftOut = words.admit(now: now) else { return [] }
+        return leftOut > 0 ? ["(\(leftOut) lines are left out)", text] : [text]
+    }
+
+    /// Without what could steer a terminal.
+    private static func text(_ bytes: [UInt8]) -> String {
+        String(decoding: bytes.filter { $0 >= 0x20 && $0 != 0x7f || $0 == 0x09 }, as: UTF8.self)
+    }
+}

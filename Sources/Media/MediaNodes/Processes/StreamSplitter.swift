@@ -1,0 +1,199 @@
+import FrameSocket
+
+/// Cuts what a program writes into pictures. Told bytes, answers pictures; holds no more than one picture's.
+struct StreamSplitter: Sendable {
+    /// The most bytes of one encoded picture.
+    static let mostBytes = 16 << 20
+
+    /// Why the bytes cannot be what was stated, in words.
+    struct Fault: Error { let reason: String }
+
+    private enum Cutter: Sendable {
+        case raw(Int)
+        case jpeg(JPEGSplitter)
+        case annexB(AnnexBSplitter)
+    }
+
+    private let stated: FrameFormat
+    private var cutter: Cutter
+    private var waiting: [UInt8] = []
+
+    init(_ stated: FrameFormat) {
+        self.stated = stated
+        cutter =
+            switch stated.encoding {
+            case .mjpeg: .jpeg(JPEGSplitter())
+            case .h264: .annexB(AnnexBSplitter())
+            default: .raw(stated.bytesPerFrame)
+            }
+    }
+
+    /// How many bytes it makes sense to read at a time.
+    var appetite: Int {
+        if case .raw(let size) = cutter { return max(4096, min(size - waiting.count, 1 << 20)) }
+        return 1 << 16
+    }
+
+    /// Calls `body` with each picture that has become whole.
+    mutating func append(_ bytes: [UInt8], _ body: ([UInt8]) -> Void) throws(Fault) {
+        waiting += bytes
+        while let end = try nextEnd() {
+            let picture = Array(waiting[..<end])
+            waiting.removeSubrange(..<end)
+            try emit(picture, body)
+        }
+        if case .raw = cutter { return }
+        guard waiting.count <= Self.mostBytes else {
+            throw Fault(reason: "more than \(Self.mostBytes >> 20) MiB came without a picture's end")
+        }
+    }
+
+    /// Nothing more comes: what is left may be a whole picture of H.264, whose end nothing else tells.
+    mutating func finish(_ body: ([UInt8]) -> Void) {
+        if case .annexB(let splitter) = cutter, splitter.hasPicture { body(waiting) }
+        waiting = []
+    }
+
+    private func emit(_ picture: [UInt8], _ body: ([UInt8]) -> Void) throws(Fault) {
+        if !stated.encoding.isRaw, let problem = EncodedPicture.problem(picture, stated) {
+            throw Fault(reason: problem)
+        }
+        body(picture)
+    }
+
+    private mutating func nextEnd() throws(Fault) -> Int? {
+        switch cutter {
+        case .raw(let size):
+            return waiting.count >= size ? size : nil
+        case .jpeg(var splitter):
+            defer { cutter = .jpeg(splitter) }
+            let skipped = try splitter.skip(waiting)
+            if skipped > 0 { waiting.removeSubrange(..<skipped) }
+            return try splitter.end(waiting)
+        case .annexB(var splitter):
+            defer { cutter = .annexB(splitter) }
+            return splitter.end(waiting)
+        }
+    }
+}
+
+/// Finds where a JPEG begins and ends: by its segments, because what they hold may look like an end.
+struct JPEGSplitter: Sendable {
+    /// Bytes between two pictures that are passed over, such as the headers of a multipart stream.
+    private static let mostBetween = 65_536
+
+    private var position = 0
+    private var isInScan = false
+    private var passedOver = 0
+
+    /// How many bytes lie before the next picture.
+    mutating func skip(_ bytes: [UInt8]) throws(StreamSplitter.Fault) -> Int {
+        guard position == 0 else { return 0 }
+        var index = 0
+        while index + 1 < bytes.count, !(bytes[index] == 0xff && bytes[index + 1] == 0xd8) { index += 1 }
+        passedOver += index
+        guard passedOver <= Self.mostBetween else {
+            throw StreamSplitter.Fault(reason: "\(Self.mostBetween) bytes came without a JPEG")
+        }
+        return index
+    }
+
+    /// Where the picture that begins at 0 ends; nil when more bytes are needed.
+    mutating func end(_ bytes: [UInt8]) throws(StreamSplitter.Fault) -> Int? {
+        if position == 0 {
+            guard bytes.count >= 2, bytes[0] == 0xff, bytes[1] == 0xd8 else { return nil }
+            (position, isInScan) = (2, false)
+        }
+        while position + 1 < bytes.count {
+            if isInScan {
+                // Data of a scan: 0xff stands before 0 where it is data, and before a number that restarts.
+                if bytes[position] == 0xff, bytes[position + 1] != 0, !(0xd0...0xd7).contains(bytes[position + 1]),
+                    bytes[position + 1] != 0xff
+                {
+                    isInScan = false
+                } else {
+                    position += 1
+                }
+                continue
+            }
+            guard bytes[position] == 0xff else {
+                throw StreamSplitter.Fault(reason: "a JPEG has no marker where one must be")
+            }
+            let marker = bytes[position + 1]
+            if marker == 0xd9 {
+                defer { (position, passedOver) = (0, 0) }
+                return position + 2
+            }
+            if marker == 0xff {
+                position += 1
+                continue
+            }
+            guard position + 3 < bytes.count else { return nil }
+            let length = Int(bytes[position + 2]) << 8 | Int(bytes[position + 3])
+            guard length >= 2 else {
+                throw StreamSplitter.Fault(reason: "a segment of a JPEG is shorter than its length")
+            }
+            guard position + 2 + length < bytes.count else { return nil }
+            position += 2 + length
+            isInScan = marker == 0xda
+        }
+        return nil
+    }
+
+    /// The size that a JPEG states before its first scan.
+    static func size(_ bytes: [UInt8]) -> (width: Int, height: Int)? {
+        var position = 2
+        while position + 8 < bytes.count, bytes[position] == 0xff {
+            let marker = bytes[position + 1]
+            if marker == 0xff {
+                position += 1
+                continue
+            }
+            // A frame's header; of the numbers in this range three are other things.
+            if (0xc0...0xcf).contains(marker), ![0xc4, 0xc8, 0xcc].contains(marker) {
+                return (
+                    Int(bytes[position + 7]) << 8 | Int(bytes[position + 8]),
+                    Int(bytes[position + 5]) << 8 | Int(bytes[position + 6])
+                )
+            }
+            if marker == 0xda || marker == 0xd9 { return nil }
+            position += 2 + (Int(bytes[position + 2]) << 8 | Int(bytes[position + 3]))
+        }
+        return nil
+    }
+}
+
+/// Finds where a picture of H.264 ends: where what can only stand before the next one begins (H.264, 7.4.1.2.3).
+struct AnnexBSplitter: Sendable {
+    private var position = 0
+    /// Whether a slice of the picture has come.
+    private(set) var hasPicture = false
+
+    mutating func end(_ bytes: [UInt8]) -> Int? {
+        while position + 4 < bytes.count {
+            // Nothing greater than 1 is in a start code: most data is passed over three bytes at a time.
+            if bytes[position + 2] > 1 {
+                position += 3
+                continue
+            }
+            guard bytes[position] == 0, bytes[position + 1] == 0, bytes[position + 2] == 1 else {
+                position += 1
+                continue
+            }
+            let type = bytes[position + 3] & 0x1f
+            let isSlice = (1...5).contains(type)
+            // The first macroblock's number of a slice is 0 where its first bit is 1.
+            let begins =
+                isSlice ? bytes[position + 4] & 0x80 != 0 && type != 3 && type != 4 : [6, 7, 8, 9].contains(type)
+            if hasPicture, begins {
+                // A zero before the start code belongs to it.
+                let end = position > 0 && bytes[position - 1] == 0 ? position - 1 : position
+                (position, hasPicture) = (0, false)
+                return end
+            }
+            if isSlice { hasPicture = true }
+            position += 4
+        }
+        return nil
+    }
+}

@@ -1,0 +1,40 @@
+public import MediaGraph
+
+/// Capturers that are broken in one way each. The kit's own tests show that the check for it fails on them, and no other.
+///
+/// They are also examples of what goes wrong: each says what it gets wrong where it does.
+public enum BrokenCapturers {
+    /// Each with the name of the check that it fails.
+    public static let all: [(check: String, capturer: any Capturer.Type)] = [
+        ("formats", Misstated.self), ("formats", HalfDrawn.self), ("formats", Unmarked.self),
+        ("formats", Headless.self),
+        ("timestamps", Backwards.self), ("clock", Drifting.self), ("pacing", Rushed.self),
+        ("slow-consumer", Clinging.self), ("slow-consumer", Deaf.self), ("cancel", Lingering.self),
+        ("stop-while-starting", SlowStarter.self), ("failure-while-starting", Swallowing.self),
+        ("format-change", Unannounced.self), ("settings", Overreaching.self), ("vanishing", Ghost.self),
+        ("errors", Terse.self), ("reopening", LeakingDescriptors.self), ("reopening", LeakingThreads.self),
+        ("reopening", LeakingMemory.self),
+    ]
+
+    static let format = PictureFormat(width: 64, height: 48, framesPerSecond: 30)
+
+    /// Draws every row of a picture.
+    static func paint(_ picture: inout MutableVideoFrame, _ shade: UInt8, rows share: Double = 1) {
+        for plane in VideoPlane.allCases {
+            picture.withPlane(plane) { bytes, _ in
+                for offset in 0..<Int(Double(bytes.byteCount) * share) {
+                    bytes.storeBytes(of: shade, toByteOffset: offset, as: UInt8.self)
+                }
+            }
+        }
+    }
+
+    /// The header of a keyframe of VP8, behind which nothing comes: RFC 6386, section 9.1.
+    static func keyframe(width: Int, height: Int) -> [UInt8] {
+        [0x10, 0, 0, 0x9d, 0x01, 0x2a]
+            + [UInt8(width & 0xff), UInt8(width >> 8), UInt8(height & 0xff), UInt8(height >> 8)]
+    }
+
+    /// The header of a picture of VP8 that is none.
+    static let difference: [UInt8] = [0x11, 0, 0]
+}

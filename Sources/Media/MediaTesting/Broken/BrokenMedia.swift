@@ -1,0 +1,134 @@
+public import MediaGraph
+import Synchronization
+
+extension BrokenCapturers {
+    /// Its pictures are smaller than it says.
+    public struct Misstated: Capturer {
+        public static let summary = "States another size than it gives"
+
+        public init() {}
+
+        public func format() -> EncodedPictureFormat {
+            EncodedPictureFormat(.vp8, width: 640, height: 480, framesPerSecond: 30)
+        }
+
+        public func capture(into output: CaptureOutput<EncodedPictureFormat>) async throws {
+            while true {
+                let moment = try await output.nextMoment()
+                // What the device was opened with, not what was asked of it.
+                try output.send(keyframe(width: 320, height: 240), at: moment, isKeyframe: true)
+            }
+        }
+    }
+
+    /// It leaves the lower half of each picture as it was.
+    public struct HalfDrawn: Capturer {
+        public static let summary = "Draws half of its pictures"
+
+        public init() {}
+
+        public func format() -> PictureFormat { BrokenCapturers.format }
+
+        public func capture(into output: CaptureOutput<PictureFormat>) async throws {
+            while true { try await output.draw { paint(&$0, 60, rows: 0.5) } }
+        }
+    }
+
+    /// Every tenth picture is stamped as if it were from before the last.
+    public struct Backwards: Capturer {
+        public static let summary = "Has times that step back"
+
+        public init() {}
+
+        public func format() -> EncodedPictureFormat {
+            EncodedPictureFormat(.vp8, width: 64, height: 48, framesPerSecond: 30)
+        }
+
+        public func capture(into output: CaptureOutput<EncodedPictureFormat>) async throws {
+            var count = 0
+            while true {
+                var moment = try await output.nextMoment()
+                count += 1
+                if count.isMultiple(of: 10) { moment.nanoseconds -= 50_000_000 }
+                try output.send(keyframe(width: 64, height: 48), at: moment, isKeyframe: true)
+            }
+        }
+    }
+
+    /// It counts periods of a clock that is slow by two parts in a thousand.
+    public struct Drifting: Capturer {
+        public static let summary = "Has times of a clock of its own"
+
+        public init() {}
+
+        public func format() -> EncodedPictureFormat {
+            EncodedPictureFormat(.vp8, width: 64, height: 48, framesPerSecond: 30)
+        }
+
+        public func capture(into output: CaptureOutput<EncodedPictureFormat>) async throws {
+            let start = try await output.nextMoment()
+            var moment = start
+            while true {
+                let elapsed = Double(moment.nanoseconds - start.nanoseconds) * 0.998
+                let time = MediaTime(nanoseconds: start.nanoseconds + UInt64(elapsed))
+                try output.send(keyframe(width: 64, height: 48), at: time, isKeyframe: true)
+                moment = try await output.nextMoment()
+            }
+        }
+    }
+
+    /// It gives every picture twice as soon as it says.
+    public struct Rushed: Capturer {
+        public static let summary = "Gives more pictures than it states"
+
+        public init() {}
+
+        public func format() -> PictureFormat { BrokenCapturers.format }
+
+        public func capture(into output: CaptureOutput<PictureFormat>) async throws {
+            while true {
+                try output.send { paint(&$0, 60) }
+                try await Task.sleep(for: .milliseconds(16))
+            }
+        }
+    }
+
+    /// It offers a picture until it is taken, and comes later and later to the next one.
+    public struct Clinging: Capturer {
+        public static let summary = "Waits for a slow consumer"
+
+        public init() {}
+
+        public func format() -> PictureFormat { BrokenCapturers.format }
+
+        public func capture(into output: CaptureOutput<PictureFormat>) async throws {
+            var time = output.now
+            while true {
+                while try !output.send(at: time, { paint(&$0, 60) }) { try await Task.sleep(for: .milliseconds(15)) }
+                time.nanoseconds += 33_333_333
+                let now = output.now
+                if time > now { try await Task.sleep(for: .nanoseconds(Int64(time.nanoseconds - now.nanoseconds))) }
+            }
+        }
+    }
+
+    /// It begins to send pictures of another size without a word.
+    public struct Unannounced: Capturer {
+        public static let summary = "Changes its format without saying so"
+        @Setting("Width of the picture", in: 64...128, unit: "pixels", isChangeable: true) public var width = 64
+
+        public init() {}
+
+        public func format() -> EncodedPictureFormat {
+            EncodedPictureFormat(.vp8, width: width, height: 48, framesPerSecond: 30)
+        }
+
+        public func capture(into output: CaptureOutput<EncodedPictureFormat>) async throws {
+            while true {
+                let moment = try await output.nextMoment()
+                // change(to:) was to come first.
+                try output.send(keyframe(width: width, height: 48), at: moment, isKeyframe: true)
+            }
+        }
+    }
+}

@@ -1,0 +1,138 @@
+import MediaGraph
+
+extension ConformanceCheck {
+    static let formats = ConformanceCheck(
+        "formats", "What comes is what format() states, in size and encoding, and every row of a picture is drawn."
+    ) { examination in
+        let watched = try await examination.watched()
+        if let lack = watched.lack, !watched.isShort { return .failed(lack) }
+        if let fault = watched.fault { return .failed(fault) }
+        if let stated = watched.stated, let again = try examination.stand.format(examination.rehearsal.settings),
+            stated != again
+        {
+            return .failed("it states \(stated), and asked once more \(again)")
+        }
+        if let stated = watched.stated, let first = watched.units.first, !stated.admits(first.format) {
+            return .failed("it states \(stated), and begins with \(first.format)")
+        }
+        if let lack = watched.keyframeLack {
+            return .failed(
+                "it does not begin with a keyframe, and none comes within \(lack.rounded(to: 1)) s of being asked for: all "
+                    + "of it is dropped")
+        }
+        return .passed("\(watched.units.count) of \(watched.stated ?? watched.units.first?.format ?? .rawAudio)")
+    }
+
+    static let formatChange = ConformanceCheck(
+        "format-change", "When the format changes while it runs, it says so first, and its times go on."
+    ) { examination in
+        let changeable = examination.stand.settings.filter(\.isChangeable)
+        let values = changeable.flatMap { contract in contract.ends.map { (contract.name, $0) } }
+        let before = try await examination.watched()
+        guard !values.isEmpty || before.formats.count > 1 else {
+            return .notApplicable("nothing of it can be changed while it runs, and it did not change of itself")
+        }
+        let run = try await examination.open()
+        guard try await examination.waitsInVain(for: 3, from: run) == nil else {
+            _ = await run.stop()
+            return .failed("it gave \(run.units.count) and no more")
+        }
+        for (name, value) in values {
+            let count = run.units.count
+            examination.tries("when \(name) became \(value)")
+            do {
+                try await run.set(name, to: value)
+            } catch {
+                // One that the device does not take is refused in words; the run goes on.
+                examination.note(error)
+            }
+            guard
+                try await examination.waitsInVain(for: 4, since: count, from: run, with: [name: value]) == nil
+            else {
+                let outcome = run.outcome
+                _ = await run.stop()
+                return .failed("after \(name) became \(value) it gave no more\(outcome.words)")
+            }
+        }
+        let watched = Examination.Watched(stated: before.stated, units: run.units, outcome: run.outcome)
+        _ = await run.stop()
+        if let fault = watched.fault { return .failed(fault) }
+        if let step = watched.units.stepBack { return .failed(step) }
+        if watched.formats.count > 1, examination.stand.offers(.rigid) {
+            if let fault = try await examination.refused(values) { return .failed(fault) }
+        }
+        let tried = values.map { "\($0.0) to \($0.1)" }.joined(separator: ", ")
+        return .passed(
+            watched.formats.count > 1
+                ? "\(watched.formats.count) formats, each announced" : "one format throughout, with \(tried)")
+    }
+}
+
+extension Examination {
+    /// Changes the format where whoever comes behind takes no other. What is wrong with what it does then.
+    fileprivate func refused(_ values: [(String, SettingValue)]) async throws -> String? {
+        let run = try await open([:], .rigid)
+        _ = try await waitsInVain(for: 3, from: run)
+        for (name, value) in values where run.outcome == nil {
+            tries("when \(name) became \(value)")
+            try? await run.set(name, to: value)
+            await run.runs(for: 0.2)
+        }
+        let units = run.units
+        let outcome = run.outcome
+        _ = await run.stop()
+        if case .ended = outcome { return "it ended without a word when a change of its format was refused" }
+        if let fault = units.first(where: { $0.fault != nil })?.fault { return "after a refused change \(fault)" }
+        return nil
+    }
+}
+
+extension CaptureOutcome? {
+    /// How it ended, to stand behind a sentence.
+    var words: String {
+        switch self {
+        case .none: ""
+        case .ended: "; it ended"
+        case .failed(let error): "; it failed: \(error)"
+        case .cancelled: "; it was cancelled"
+        }
+    }
+}
+
+extension Examination.Watched {
+    fileprivate var fault: String? {
+        units.enumerated().first { $1.fault != nil }.flatMap { index, unit in
+            unit.fault.map { "picture \(index + 1): \($0)" }
+        }
+    }
+
+    fileprivate var formats: Set<MediaFormat> { Set(units.map(\.format)) }
+}
+
+extension MediaFormat {
+    /// Whether `other` is this format as far as it is settled.
+    fileprivate func admits(_ other: MediaFormat) -> Bool {
+        kind == other.kind && encoding == other.encoding && width ?? other.width == other.width
+            && height ?? other.height == other.height
+    }
+}
+
+extension [CapturedUnit] {
+    /// The first step of their times that does not go on, in words.
+    var stepBack: String? {
+        zip(self, dropFirst()).enumerated().first { $1.1.time <= $1.0.time }.map { index, pair in
+            let step = pair.1.time.milliseconds(since: pair.0.time)
+            return "after \(index + 1) the time steps by \(step.rounded(to: 3)) ms"
+        }
+    }
+}
+
+extension Double {
+    var whole: Int { isFinite ? Int(max(-1e15, min(1e15, self.rounded()))) : .max }
+
+    func rounded(to digits: Int) -> Double {
+        var scale = 1.0
+        for _ in 0..<digits { scale *= 10 }
+        return (self * scale).rounded() / scale
+    }
+}

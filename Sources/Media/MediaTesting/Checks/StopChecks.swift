@@ -1,0 +1,57 @@
+import MediaGraph
+
+extension ConformanceCheck {
+    static let cancellation = ConformanceCheck(
+        "cancel", "It leaves within 50 ms of being cancelled, at whatever moment."
+    ) { examination in
+        // Moments that fall everywhere into the distance between two pictures.
+        try await examination.stops(at: (0..<12).map { Double($0) * 0.618 }, afterFirst: true)
+    }
+
+    static let stopWhileStarting = ConformanceCheck(
+        "stop-while-starting", "It leaves within 50 ms of being cancelled while it is still starting."
+    ) { examination in
+        try await examination.stops(at: [0, 0, 0.0002, 0.001, 0.002, 0.005, 0.01, 0.02, 0.04], afterFirst: false)
+    }
+}
+
+extension Examination {
+    /// Opens it once for each moment and cancels it then: so many periods after its first picture, or so many seconds
+    /// after it was opened.
+    fileprivate func stops(at moments: [Double], afterFirst: Bool) async throws -> Finding {
+        let period = min(0.2, 1 / ((try stand.format(rehearsal.settings))?.framesPerSecond ?? 100))
+        var worst = 0.0
+        var machine = 0.0
+        for moment in moments {
+            var least = Double.infinity
+            // What the machine does besides makes it longer and never shorter: what is too long is looked at again.
+            for _ in 0..<3 where least > stand.leavingLimit {
+                let bystander = Bystander()
+                let run = try await open()
+                if afterFirst, let seconds = try await waitsInVain(for: 1, from: run) {
+                    let outcome = run.outcome
+                    _ = await run.stop()
+                    return .failed("nothing came within \(seconds.rounded(to: 1)) s\(outcome.words)")
+                }
+                let wait = afterFirst ? moment.truncatingRemainder(dividingBy: 2) * period : moment
+                if wait > 0 { try? await Task.sleep(for: .nanoseconds(Int64(wait * 1e9))) }
+                async let other = bystander.stop()
+                let seconds = await run.stop()
+                machine = max(machine, await other)
+                guard let seconds else {
+                    return .failed(
+                        "it has not left \(CaptureTask.patience) s after it was cancelled, and was left behind")
+                }
+                least = min(least, seconds)
+                if case .failed(let error) = run.outcome { return .failed("it fails in place of leaving: \(error)") }
+            }
+            worst = max(worst, least)
+        }
+        let words =
+            "\((worst * 1000).rounded(to: 1)) ms at the longest, of \(moments.count) times; something that only waits took "
+            + "\((machine * 1000).rounded(to: 1)) ms"
+        // A machine that is late with everything is no fault of the capturer.
+        return worst <= stand.leavingLimit + machine
+            ? .passed("it left after \(words)") : .failed("it left after \(words)")
+    }
+}

@@ -1,0 +1,149 @@
+import MediaGraph
+
+extension ConformanceCheck {
+    /// Times that are further off are on another clock.
+    private static let longestDelay = 5.0
+
+    static let timestamps = ConformanceCheck(
+        "timestamps", "Times of capture rise with every picture or block, and lie on the clock of the machine."
+    ) { examination in
+        let watched = try await examination.watched()
+        if watched.isShort { return .notApplicable("it ended after \(watched.units.count)") }
+        if let lack = watched.lack { return .failed(lack) }
+        if let step = watched.units.stepBack { return .failed(step) }
+        let lateness = watched.units.map(\.lateness)
+        let least = lateness.min() ?? 0
+        let most = lateness.max() ?? 0
+        // What is told of a sound device's delay is an estimate.
+        guard least > (watched.units[0].duration == nil ? -0.005 : -0.02) else {
+            return .failed("it gives times that are \((-least * 1000).rounded(to: 1)) ms ahead of now")
+        }
+        guard most < longestDelay else {
+            return .failed("it gives times that are \(most.rounded(to: 1)) s old: they are on another clock")
+        }
+        return .passed("\(watched.units.count) in order, at most \((most * 1000).rounded(to: 1)) ms old")
+    }
+
+    static let clock = ConformanceCheck(
+        "clock", "Times of capture run with the clock of the machine, to 100 parts in a million."
+    ) { examination in
+        var watched = try await examination.watched()
+        if watched.isShort { return .notApplicable("it ended after \(watched.units.count)") }
+        if let lack = watched.lack { return .failed(lack) }
+        if watched.units.allSatisfy(\.isOnTheClock) {
+            return .passed("each time is the one that it had waited for on the clock")
+        }
+        let limit = 100.0
+        var drift = Drift(watched.units)
+        // Where the machine is busy it has to be watched for longer.
+        if drift.uncertainty > limit / 2 {
+            let seconds = max(8, examination.options.seconds)
+            watched = try await examination.watch(for: try examination.span(of: Drift.fewest, orAtLeast: seconds))
+            drift = Drift(watched.units)
+        }
+        let words = "\(drift.perMillion.whole) parts in a million, to within \(drift.uncertainty.whole)"
+        if abs(drift.perMillion) - drift.uncertainty > limit { return .failed("they run off by \(words)") }
+        guard drift.uncertainty <= 10 * limit else {
+            return .notApplicable("the machine is too busy to tell: \(words)")
+        }
+        return .passed("off by \(words)")
+    }
+
+    static let pacing = ConformanceCheck(
+        "pacing", "Pictures come at the rate that the format states, and sound without gaps."
+    ) { examination in
+        let watched = try await examination.watched()
+        if watched.isShort { return .notApplicable("it ended after \(watched.units.count)") }
+        if let lack = watched.lack { return .failed(lack) }
+        let units = watched.units
+        let span = units[units.count - 1].time.seconds(since: units[0].time)
+        if units.allSatisfy({ $0.duration != nil }) {
+            let given = units.dropLast().compactMap(\.duration).reduce(0, +)
+            let share = (given / max(span, 0.001) * 100).rounded(to: 1)
+            // Blocks that a busy machine has missed are left out by draw() and fill(), and no fault of the capturer.
+            let least = units.allSatisfy(\.isOnTheClock) ? 60.0 : 95.0
+            return (least...105).contains(share)
+                ? .passed("\(share) % of the time is filled")
+                : .failed("its blocks fill \(share) % of the time they span")
+        }
+        guard let stated = units[0].format.framesPerSecond ?? watched.stated?.framesPerSecond else {
+            return .notApplicable("its format states no rate")
+        }
+        let steps = zip(units, units.dropFirst()).map { $1.time.seconds(since: $0.time) }.sorted()
+        let usual = 1 / max(steps[steps.count / 2], 1e-6)
+        let mean = Double(steps.count) / max(span, 1e-6)
+        let words = "\(mean.rounded(to: 1)) a second, \(usual.rounded(to: 1)) as a rule, and \(stated) stated"
+        // A busy machine leaves out some; what comes is as far apart as it should be.
+        return (0.9...1.1).contains(usual / stated) && (0.6...1.1).contains(mean / stated)
+            ? .passed(words) : .failed("it gives \(words)")
+    }
+
+    static let slowConsumer = ConformanceCheck(
+        "slow-consumer", "It goes on at its pace when whoever comes behind is slow: what is dropped is gone."
+    ) { examination in
+        let watched = try await examination.watched()
+        if watched.isShort { return .notApplicable("it ended after \(watched.units.count)") }
+        guard examination.stand.offers(.slow) else { return .notApplicable("the stand has no slow consumer") }
+        if watched.keyframeLack != nil {
+            return .notApplicable("it gives no keyframe to a quick consumer either; see formats")
+        }
+        let seconds = try examination.span(of: 4.5, orAtLeast: max(1.5, examination.options.seconds))
+        let slowed = try await examination.watch(for: seconds, .slow)
+        if let lack = slowed.lack { return .failed(lack) }
+        // What it keeps for later gets older and older.
+        let third = max(1, slowed.units.count / 3)
+        let first = slowed.units.prefix(third).map(\.lateness).min() ?? 0
+        let last = slowed.units.suffix(third).map(\.lateness).min() ?? 0
+        let growth = ((last - first) * 1000).whole
+        guard growth < 100 else {
+            return .failed("what comes is \(growth) ms older at the end than at the beginning: it waits to be taken")
+        }
+        let times = slowed.units.map(\.time)
+        guard Set(times).count == times.count else { return .failed("it gives again what was dropped") }
+        if let lack = slowed.keyframeLack {
+            return .failed(
+                "after a picture was dropped, it gave no keyframe for \(lack.rounded(to: 1)) s; see takeKeyframeRequest()"
+            )
+        }
+        return .passed("\(slowed.units.count { !$0.isTaken }) of \(slowed.units.count) were dropped, and it went on")
+    }
+}
+
+/// How fast times of capture run against the clock of the machine.
+struct Drift {
+    private(set) var perMillion = 0.0
+    /// As many pictures as it takes to tell, and one for luck.
+    static let fewest = 21.0
+
+    /// To both sides, with 95 % certainty.
+    private(set) var uncertainty = Double.infinity
+
+    /// What comes is late by the machine's whims, and never early: the least delay in each of ten stretches is looked at.
+    init(_ units: [CapturedUnit]) {
+        let count = 10
+        guard let first = units.first, let last = units.last, units.count >= 2 * count else { return }
+        let span = last.time.seconds(since: first.time)
+        guard span > 0 else { return }
+        var least = [(time: Double, lateness: Double)?](repeating: nil, count: count)
+        for unit in units {
+            let time = unit.time.seconds(since: first.time)
+            let index = min(count - 1, max(0, Int(time / span * Double(count))))
+            if unit.lateness < least[index]?.lateness ?? .infinity { least[index] = (time, unit.lateness) }
+        }
+        let points = least.compactMap { $0 }
+        guard points.count > 3 else { return }
+        let number = Double(points.count)
+        let meanTime = points.map(\.time).reduce(0, +) / number
+        let meanLateness = points.map(\.lateness).reduce(0, +) / number
+        let spread = points.map { ($0.time - meanTime) * ($0.time - meanTime) }.reduce(0, +)
+        guard spread > 0 else { return }
+        let slope = points.map { ($0.time - meanTime) * ($0.lateness - meanLateness) }.reduce(0, +) / spread
+        let remainder = points.map { point in
+            let off = point.lateness - meanLateness - slope * (point.time - meanTime)
+            return off * off
+        }
+        // Times that run slowly fall behind: delays grow. 2.3 is Student's t for eight degrees of freedom.
+        perMillion = -slope * 1e6
+        uncertainty = 2.3 * (remainder.reduce(0, +) / (number - 2) / spread).squareRoot() * 1e6
+    }
+}

@@ -1,0 +1,84 @@
+/// What came of one check.
+public struct CheckResult: Sendable, Hashable, Codable {
+    @frozen
+    public enum Verdict: String, Sendable, Hashable, Codable {
+        case passed
+        case failed
+        /// It says nothing about this capturer; `words` say why.
+        case notApplicable = "not-applicable"
+    }
+
+    /// The check's name, such as `clock`.
+    public let check: String
+    /// What is demanded, in one sentence.
+    public let demand: String
+    /// The paragraph that explains it, such as `docs/plugin-conformance.md#clock`.
+    public let documentation: String
+    public let verdict: Verdict
+    /// What was seen, with figures.
+    public let words: String
+    /// How long the check took.
+    public let seconds: Double
+
+    public init(
+        check: String, demand: String, documentation: String, verdict: Verdict, words: String, seconds: Double
+    ) {
+        self.check = check
+        self.demand = demand
+        self.documentation = documentation
+        self.verdict = verdict
+        self.words = words
+        self.seconds = seconds
+    }
+}
+
+/// The score of a capturer, in words and as a value that can be written as JSON.
+public struct ConformanceReport: Sendable, Hashable, Codable, CustomStringConvertible {
+    /// The kind that was tried.
+    public let subject: String
+    public private(set) var results: [CheckResult]
+    /// How many checks were passed, and of how many that say something about it.
+    public private(set) var passed: Int
+    public private(set) var applicable: Int
+
+    public init(subject: String, results: [CheckResult]) {
+        self.subject = subject
+        self.results = results
+        passed = results.count { $0.verdict == .passed }
+        applicable = results.count { $0.verdict != .notApplicable }
+    }
+
+    /// Whether nothing failed, and something was tried.
+    public var isPassed: Bool { applicable > 0 && passed == applicable }
+
+    /// The names of the checks that failed.
+    public var failures: [String] { results.filter { $0.verdict == .failed }.map(\.check) }
+
+    public subscript(check: String) -> CheckResult? { results.first { $0.check == check } }
+
+    /// This report with more results.
+    public func adding(_ more: [CheckResult]) -> ConformanceReport {
+        ConformanceReport(subject: subject, results: results + more)
+    }
+
+    /// The score in a line, then a line for each check, and for those that failed the demand and where it is explained.
+    public var description: String {
+        let longest = results.map(\.check.count).max() ?? 0
+        var lines = ["\(subject): \(passed) of \(applicable) checks passed"]
+        for result in results {
+            let mark =
+                switch result.verdict {
+                case .passed: "passed"
+                case .failed: "FAILED"
+                case .notApplicable: "-     "
+                }
+            let name = result.check + String(repeating: " ", count: longest - result.check.count)
+            lines.append("  \(mark)  \(name)  \(result.words)")
+            if result.verdict == .failed {
+                let margin = String(repeating: " ", count: longest + 12)
+                lines.append("\(margin)\(result.demand) See \(result.documentation)")
+            }
+        }
+        return lines.joined(separator: "\n")
+    }
+}

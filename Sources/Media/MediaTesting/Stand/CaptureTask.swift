@@ -1,0 +1,69 @@
+import Dispatch
+import MediaGraph
+import Synchronization
+
+/// A thread for what is tried: it may block there, as it may in a pipeline.
+private final class CaptureThread: TaskExecutor {
+    private let queue = DispatchQueue(label: "media.testing.capture")
+
+    func enqueue(_ job: consuming ExecutorJob) {
+        let job = UnownedJob(job)
+        let executor = asUnownedTaskExecutor()
+        queue.async { job.runSynchronously(on: executor) }
+    }
+}
+
+/// Something that runs on a thread of its own until it is cancelled, and tells when it has left.
+final class CaptureTask: Sendable {
+    private struct State {
+        var task: Task<Void, Never>?
+        var outcome: CaptureOutcome?
+        var leaving: MediaTime?
+    }
+
+    /// What has not left after so many seconds is left behind.
+    static let patience = 2.0
+
+    private let state = Mutex(State())
+
+    /// Called once.
+    func start(_ body: @escaping @Sendable () async throws -> Void) {
+        let task = Task(executorPreference: CaptureThread()) {
+            var outcome = CaptureOutcome.ended
+            do {
+                try await body()
+                if Task.isCancelled { outcome = .cancelled }
+            } catch {
+                // What it says of being cancelled is no failure.
+                outcome = Task.isCancelled ? .cancelled : .failed(error)
+            }
+            let end = outcome
+            self.state.withLock { state in
+                state.outcome = end
+                state.leaving = .current
+            }
+        }
+        state.withLock { $0.task = task }
+    }
+
+    var outcome: CaptureOutcome? { state.withLock { $0.outcome } }
+
+    /// Cancels it. The seconds until it had left; nil where it is left behind.
+    func stop() async -> Double? {
+        let began = MediaTime.current
+        state.withLock { $0.task }?.cancel()
+        _ = await waits(Self.patience) { self.outcome != nil }
+        return state.withLock { $0.leaving }.map { max(0, $0.seconds(since: began)) }
+    }
+}
+
+/// How late the machine itself is at this moment: how long something takes to leave that does nothing but wait.
+struct Bystander {
+    private let task = CaptureTask()
+
+    init() {
+        task.start { while !Task.isCancelled { try await Task.sleep(for: .seconds(60)) } }
+    }
+
+    func stop() async -> Double { await task.stop() ?? CaptureTask.patience }
+}

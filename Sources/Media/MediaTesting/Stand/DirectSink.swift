@@ -1,0 +1,127 @@
+import MediaGraph
+import Synchronization
+
+/// Takes what a capturer gives, and writes down what it was and when it came.
+final class DirectSink: CaptureSink {
+    private struct State {
+        var format: MediaFormat
+        var units: [CapturedUnit] = []
+        var due: MediaTime?
+        var lastTaken: MediaTime?
+        /// Rows that the first picture left as they were.
+        var untouched: Set<PictureMemory.Row> = []
+        var pictures = 0
+        var gate = KeyframeGate()
+    }
+
+    /// Of a run of minutes, the beginning is looked at.
+    private static let capacity = 20_000
+    /// How often a slow consumer takes something, in seconds: at the most each third picture.
+    private static func slowness(_ format: MediaFormat) -> Double { max(0.2, 2.5 / (format.framesPerSecond ?? 100)) }
+
+    private let consumer: CaptureConsumer
+    private let state: Mutex<State>
+
+    init(_ format: MediaFormat, _ consumer: CaptureConsumer) {
+        self.consumer = consumer
+        state = Mutex(State(format: format))
+    }
+
+    var units: [CapturedUnit] { state.withLock { $0.units } }
+    var now: MediaTime { .current }
+
+    func wait(until time: MediaTime) async throws {
+        state.withLock { $0.due = time }
+        let now = MediaTime.current
+        if time > now { try await Task.sleep(for: .nanoseconds(Int64(time.nanoseconds - now.nanoseconds))) }
+    }
+
+    func takePicture(
+        _ format: PictureFormat, at time: MediaTime, _ draw: (inout MutableVideoFrame) throws -> Void
+    ) throws -> Bool {
+        let arrival = MediaTime.current
+        try refuse()
+        let number = state.withLock { state in
+            defer { state.pictures += 1 }
+            return state.pictures
+        }
+        let memory = PictureMemory(format, filledWith: number.isMultiple(of: 2) ? 0x5b : 0xa7)
+        var picture = MutableVideoFrame(
+            width: format.width, height: format.height, captureTime: time, access: memory.withPlane)
+        try draw(&picture)
+        return take(format.media, time, arrival) { unit, state in
+            // What was there before can be taken for a drawing once, but not with two different fillings.
+            if number == 0 { state.untouched = memory.untouched }
+            if number == 1, let row = state.untouched.intersection(memory.untouched).min() {
+                unit.fault = "row \(row.number) of plane \(row.plane) is left as it was before"
+            }
+        }
+    }
+
+    func takeSound(
+        moments: Int, at time: MediaTime, _ fill: (inout MutableSpan<Int16>) throws -> Void
+    ) throws -> Bool {
+        let arrival = MediaTime.current
+        try refuse()
+        var samples = [Int16](repeating: 0, count: moments * 2)
+        var span = samples.mutableSpan
+        try fill(&span)
+        return take(.rawAudio, time, arrival) { unit, _ in unit.duration = Double(moments) / 48_000 }
+    }
+
+    func takeEncoded(_ bytes: RawSpan, at time: MediaTime, isKeyframe: Bool) throws -> Bool {
+        let arrival = MediaTime.current
+        try refuse()
+        let format = state.withLock { $0.format }
+        let fault = EncodedHeader.fault(of: bytes, as: format, isKeyframe: isKeyframe)
+        return take(format, time, arrival, isKeyframe: isKeyframe) { unit, _ in unit.fault = fault }
+    }
+
+    func change(to format: MediaFormat) throws {
+        try format.checkForCapture()
+        if consumer == .rigid {
+            throw MediaError(
+                code: MediaError.Code.formatClash,
+                message: "Whoever comes behind cannot take \(format); go on with the format from before.")
+        }
+        state.withLock { state in
+            state.format = format
+            state.pictures = 0
+        }
+    }
+
+    func takeKeyframeRequest() -> Bool { state.withLock { $0.gate.takeRequest() } }
+
+    private func refuse() throws {
+        guard consumer == .failing else { return }
+        // It is written down that somebody tried.
+        state.withLock { state in
+            if state.units.count < Self.capacity {
+                state.units.append(CapturedUnit(format: state.format, time: .current, arrival: .current))
+            }
+        }
+        throw MediaError(
+            code: MediaError.Code.elementFailed,
+            message: "The stand takes nothing, to see what the capturer does then; let this error out of capture().")
+    }
+
+    private func take(
+        _ format: MediaFormat, _ time: MediaTime, _ arrival: MediaTime, isKeyframe: Bool? = nil,
+        _ judge: (inout CapturedUnit, inout State) -> Void
+    ) -> Bool {
+        state.withLock { state in
+            var unit = CapturedUnit(format: format, time: time, arrival: arrival)
+            unit.isOnTheClock = state.due == time
+            let isFull =
+                consumer == .slow
+                && state.lastTaken.map { arrival.seconds(since: $0) < Self.slowness(format) } ?? false
+            unit.isKeyframe = isKeyframe
+            unit.isTaken =
+                isKeyframe.map { state.gate.takes(isKeyframe: $0, isFull: isFull, at: arrival) } ?? !isFull
+            if unit.isTaken { state.lastTaken = arrival }
+            judge(&unit, &state)
+            if state.units.count < Self.capacity { state.units.append(unit) }
+            return unit.isTaken
+        }
+    }
+}

@@ -1,0 +1,65 @@
+public import MediaGraph
+
+/// Calls a capturer that is written in Swift, on a thread of its own and on the real clock, as a pipeline does.
+public struct DirectStand<Kind: Capturer>: CaptureStand {
+    public init(_ kind: Kind.Type) {}
+
+    public var name: String { Kind.name }
+    public var settings: [SettingContract] { Kind().contracts }
+    public var patience: Double { 5 }
+    public var leavingLimit: Double { 0.05 }
+    public var memoryLimit: Int { 8_000_000 }
+
+    public func offers(_ consumer: CaptureConsumer) -> Bool { true }
+
+    public func format(_ settings: [String: SettingValue]) throws -> MediaFormat? {
+        try Kind(settings).format().media
+    }
+
+    public func open(
+        _ settings: [String: SettingValue], _ consumer: CaptureConsumer
+    ) async throws -> any CaptureRun {
+        let capturer = try Kind(settings)
+        let format = try capturer.format()
+        try format.media.checkForCapture()
+        return DirectRun(capturer, format, consumer)
+    }
+}
+
+extension MediaFormat {
+    /// Throws for what no pipeline can carry.
+    func checkForCapture() throws {
+        guard kind == .rawVideo || kind == .encodedVideo else { return }
+        let sizes = 1...16_384
+        guard let width, let height, sizes.contains(width), sizes.contains(height),
+            let framesPerSecond, (0.01...1000).contains(framesPerSecond)
+        else {
+            throw MediaError(
+                code: MediaError.Code.nodeFormat,
+                message: "It says that it gives \(self); pictures have sides of 1 to 16384 pixels, and a rate of 0.01 "
+                    + "to 1000 a second.")
+        }
+    }
+}
+
+private final class DirectRun<Kind: Capturer>: CaptureRun {
+    private let capturer: Kind
+    private let sink: DirectSink
+    private let task = CaptureTask()
+
+    init(_ capturer: Kind, _ format: Kind.Format, _ consumer: CaptureConsumer) {
+        self.capturer = capturer
+        sink = DirectSink(format.media, consumer)
+        let output = CaptureOutput(format, sink)
+        task.start { try await capturer.capture(into: output) }
+    }
+
+    var units: [CapturedUnit] { sink.units }
+    var outcome: CaptureOutcome? { task.outcome }
+
+    func set(_ setting: String, to value: SettingValue) async throws {
+        try capturer.set(setting, to: value)
+    }
+
+    func stop() async -> Double? { await task.stop() }
+}

@@ -1,0 +1,216 @@
+internal import Glibc
+public import MediaGraph
+import Synchronization
+
+/// Loads shared libraries that bring nodes. What was loaded stays until the process ends: types of a library that was
+/// taken out of memory may still be known to the runtime.
+public enum PluginLoader {
+    /// What the name of a plugin's entry begins with; the name of its module follows.
+    static let entryPrefix = "connectlive_plugin_"
+    private static let mediaLibrary = "libMediaGraph.so"
+    private static let largest = 512 << 20
+
+    /// One at a time; and what was loaded, by device, inode and entry.
+    private static let loaded = Mutex<[Identity]>([])
+
+    private struct Identity: Sendable {
+        let device: UInt
+        let inode: UInt
+        let entry: String
+        let path: String
+    }
+
+    /// The nodes of a plugin: of a shared library, or of a package that has been built, by its folder.
+    ///
+    /// Throws `plugin.not-found`, `plugin.unreadable` for a file that is no whole library, `plugin.not-a-plugin`,
+    /// `plugin.incompatible` for one that was built against another MediaGraph or with another compiler, and
+    /// `plugin.loaded` for one that is there already. Nothing of it runs before the file has been read through.
+    /// `onChoice` is told in a sentence which of several files a folder stands for.
+    public static func load(
+        _ path: String, onChoice: ((String) -> Void)? = nil
+    ) throws(MediaError) -> [CustomNode] {
+        let (path, others) = try library(at: path)
+        if let other = others.first { onChoice?("\(path) is loaded; it is newer than \(other).") }
+        let image = try read(path)
+        let entries = image.defined.filter { $0.hasPrefix(entryPrefix) }
+        guard let entry = entries.first, entries.count == 1, image.needed.contains(mediaLibrary) else {
+            let lack =
+                entries.count > 1
+                ? "it has \(entries.count) entries"
+                : entries.isEmpty
+                    ? "it has no function \(entryPrefix)<Module>" : "it does not use the shared \(mediaLibrary)"
+            throw fault(
+                MediaError.Code.pluginNotAPlugin,
+                "\(path) is a shared library and no plugin: \(lack); see docs/writing-a-capturer.md.")
+        }
+        return try loaded.withLock { (loaded) throws(MediaError) -> [CustomNode] in
+            var status = stat()
+            guard stat(path, &status) == 0 else { throw notFound(path) }
+            let identity = Identity(
+                device: UInt(status.st_dev), inode: UInt(status.st_ino), entry: entry, path: path)
+            if let there = loaded.first(where: {
+                ($0.device, $0.inode) == (identity.device, identity.inode) || $0.entry == entry
+            }) {
+                throw fault(
+                    MediaError.Code.pluginLoaded,
+                    "\(path) brings the plugin \(entry.dropFirst(entryPrefix.count)), which was loaded "
+                        + "from \(there.path) already; leave one of them out.")
+            }
+            let nodes = try open(path, image, entry)
+            loaded.append(identity)
+            return nodes
+        }
+    }
+
+    /// The plugins of a folder: every file in it whose name ends in `.so`, by name.
+    public static func plugins(in folder: String) -> [String] {
+        guard let directory = opendir(folder) else { return [] }
+        defer { closedir(directory) }
+        var names: [String] = []
+        while let entry = readdir(directory) {
+            let name = withUnsafePointer(to: &entry.pointee.d_name) {
+                $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
+            }
+            if name.hasSuffix(".so") { names.append("\(folder)/\(name)") }
+        }
+        return names.sorted()
+    }
+
+    // MARK: The file
+
+    /// The library that a path stands for, and those that were passed over for it: of a package the one that was built
+    /// last. Plugins of other packages lie beside its own, which its manifest names.
+    private static func library(at path: String) throws(MediaError) -> (chosen: String, others: [String]) {
+        var status = stat()
+        guard stat(path, &status) == 0 else { throw notFound(path) }
+        guard status.st_mode & S_IFMT == S_IFDIR else { return (path, []) }
+        let built = ["debug", "release"].flatMap { plugins(in: "\(path)/.build/\($0)") }
+        let found = built.filter { file in
+            !file.hasSuffix("/\(mediaLibrary)")
+                && (try? read(file))?.defined.contains { $0.hasPrefix(entryPrefix) } ?? false
+        }
+        let names = products(of: path)
+        let own = found.filter { file in names.contains { file.hasSuffix("/lib\($0).so") } }
+        let newestFirst = (own.isEmpty ? found : own).map { (file: $0, time: modified($0)) }
+            .sorted { $0.time > $1.time }
+        guard let newest = newestFirst.first else {
+            throw fault(
+                MediaError.Code.pluginNotFound,
+                "There is no plugin built in \(path); run \"swift build\" there first, or name a .so file.")
+        }
+        return (newest.file, newestFirst.dropFirst().map(\.file))
+    }
+
+    /// When a file was written, in nanoseconds.
+    private static func modified(_ file: String) -> Int {
+        var status = stat()
+        guard stat(file, &status) == 0 else { return 0 }
+        return status.st_mtim.tv_sec * 1_000_000_000 + status.st_mtim.tv_nsec
+    }
+
+    /// The libraries that a package's manifest says it makes, as far as it says so plainly.
+    private static func products(of package: String) -> [String] {
+        guard let bytes = try? contents(of: "\(package)/Package.swift") else { return [] }
+        let manifest = String(decoding: bytes, as: UTF8.self).filter { !$0.isWhitespace }
+        return manifest.split(separator: ".library(name:\"").dropFirst().map { String($0.prefix { $0 != "\"" }) }
+    }
+
+    private static func contents(of path: String) throws(MediaError) -> [UInt8] {
+        guard let file = fopen(path, "rb") else {
+            throw fault(
+                MediaError.Code.pluginUnreadable, "\(path) cannot be read: \(String(cString: strerror(errno))).")
+        }
+        defer { fclose(file) }
+        fseek(file, 0, SEEK_END)
+        let size = ftell(file)
+        rewind(file)
+        guard size > 0, size <= largest else {
+            throw fault(MediaError.Code.pluginUnreadable, "\(path) is no shared library: it has \(max(size, 0)) bytes.")
+        }
+        return [UInt8](unsafeUninitializedCapacity: size) { buffer, count in
+            count = fread(buffer.baseAddress, 1, size, file)
+        }
+    }
+
+    private static func read(_ path: String) throws(MediaError) -> ELFImage {
+        let bytes = try contents(of: path)
+        do throws(ELFImage.Fault) {
+            return try ELFImage(bytes)
+        } catch {
+            let reason =
+                switch error {
+                case .notAnImage: "is no shared library"
+                case .otherMachine: "was built for another kind of processor"
+                case .notALibrary: "is a program or an object file, and no shared library"
+                case .cutShort: "has been cut short; copy or build it again"
+                }
+            throw fault(MediaError.Code.pluginUnreadable, "\(path) \(reason).")
+        }
+    }
+
+    // MARK: The library
+
+    private static func open(
+        _ path: String, _ image: ELFImage, _ entry: String
+    ) throws(MediaError) -> [CustomNode] {
+        guard let ours = dlsym(nil, "connectlive_media_place") else {
+            throw fault(
+                MediaError.Code.pluginIncompatible,
+                "\(path) cannot be loaded: this program has MediaGraph built in, and shares it with nobody.")
+        }
+        // Those that are there already win over those that lie beside the plugin.
+        for name in image.needed { _ = dlopen(name, RTLD_LAZY | RTLD_LOCAL) }
+        guard let handle = dlopen(path.contains("/") ? path : "./\(path)", RTLD_NOW | RTLD_LOCAL) else {
+            throw refused(path, dlerror().map { String(cString: $0) } ?? "")
+        }
+        guard dlsym(handle, "connectlive_media_place") == ours else {
+            throw fault(
+                MediaError.Code.pluginIncompatible,
+                "\(path) brings a MediaGraph of its own; link the shared product MediaGraph of the "
+                    + "plugin kit, and build it again.")
+        }
+        guard let function = dlsym(handle, entry) else {
+            throw fault(MediaError.Code.pluginNotAPlugin, "\(path) does not give its entry \(entry) away.")
+        }
+        // The name says what it is: a function of C without parameters that answers an int.
+        typealias Entry = @convention(c) () -> Int32
+        let call = unsafeBitCast(function, to: Entry.self)
+        let (nodes, refusal) = Plugin.admit { call() }
+        if let refusal { throw fault(MediaError.Code.pluginIncompatible, "\(path) is refused: \(refusal).") }
+        guard !nodes.isEmpty else {
+            throw fault(MediaError.Code.pluginNotAPlugin, "\(path) provides no node; hand one to Plugin.provides.")
+        }
+        return nodes
+    }
+
+    /// What the system's loader has said, in words.
+    private static func refused(_ path: String, _ reason: String) -> MediaError {
+        if let range = reason.firstRange(of: "undefined symbol: ") {
+            let symbol = reason[range.upperBound...].prefix { $0 != " " && $0 != "," }
+            return MediaError(
+                code: MediaError.Code.pluginIncompatible,
+                message: "\(path) was built against another MediaGraph, which had \(symbol); build it again with the "
+                    + "plugin kit of this program.", cause: reason)
+        }
+        return MediaError(
+            code: MediaError.Code.pluginIncompatible, message: "\(path) cannot be loaded: \(reason).", cause: reason)
+    }
+
+    // MARK: Words
+
+    private static func fault(_ code: String, _ message: String) -> MediaError {
+        MediaError(code: code, message: message)
+    }
+
+    private static func notFound(_ path: String) -> MediaError {
+        fault(MediaError.Code.pluginNotFound, "There is no plugin \(path).")
+    }
+}
+
+extension MediaError.Code {
+    static let pluginNotFound = "plugin.not-found"
+    static let pluginUnreadable = "plugin.unreadable"
+    static let pluginNotAPlugin = "plugin.not-a-plugin"
+    static let pluginIncompatible = "plugin.incompatible"
+    static let pluginLoaded = "plugin.loaded"
+}

@@ -1,0 +1,38 @@
+@testable import FrameSocket
+
+/// Reproducible randomness for tests (xorshift64*).
+struct Seeded: RandomNumberGenerator {
+    private var state: UInt64
+
+    init(_ seed: UInt64) { state = seed &* 0x9e37_79b9_7f4a_7c15 | 1 }
+
+    mutating func next() -> UInt64 {
+        state ^= state >> 12
+        state ^= state << 25
+        state ^= state >> 27
+        return state &* 2_685_821_657_736_338_717
+    }
+}
+
+let small = FrameFormat(.i420, width: 64, height: 48)
+
+/// A receiver that has accepted a feeder with four slots for one picture each.
+func greeted(_ format: FrameFormat = small, slots: UInt32 = 4, slotBytes: UInt32? = nil) throws -> FrameIntake {
+    var intake = FrameIntake(wanted: format, now: second)
+    let bytes = slotBytes ?? UInt32(format.bytesPerFrame)
+    let hello = FeedHello(format: format, slots: slots, slotBytes: bytes, name: "test")
+    _ = try intake.receive(FrameMessage.hello(hello).bytes, memory: [Int(slots) * Int(bytes)], now: second)
+    return intake
+}
+
+let second: UInt64 = 1_000_000_000
+
+/// The code with which something is refused.
+func refusal(_ body: () throws -> Void) -> String? {
+    do {
+        try body()
+        return nil
+    } catch {
+        return (error as? FrameSocketError)?.code ?? "\(error)"
+    }
+}

@@ -1,0 +1,120 @@
+import Glibc
+import Testing
+
+@testable import GStreamerKit
+
+/// What a file says of itself is what decoding it shows.
+@Suite struct FileGlanceTests {
+    private static let clip: String = {
+        let source = realpath(#filePath, nil)
+        defer { free(source) }
+        let path = source.map { String(cString: $0) } ?? #filePath
+        return "/" + path.split(separator: "/").dropLast(3).joined(separator: "/") + "/media/bigbuckbunny.mp4"
+    }()
+
+    /// A container with what is put into it.
+    struct Format: Sendable, CustomTestStringConvertible {
+        var muxer: String
+        var video: [String] = []
+        var audio: [String] = []
+        /// Whether the file says all of itself without being decoded.
+        var isPlain: Bool
+
+        var testDescription: String { ([muxer] + video + audio).joined(separator: " ") }
+    }
+
+    private static let formats = [
+        Format(muxer: "mp4mux", video: ["x264enc", "h264parse"], isPlain: true),
+        Format(muxer: "mp4mux", video: ["x264enc", "h264parse"], audio: ["avenc_aac", "aacparse"], isPlain: true),
+        Format(muxer: "matroskamux", video: ["vp8enc"], audio: ["opusenc"], isPlain: true),
+        Format(muxer: "matroskamux", video: ["x264enc", "h264parse"], audio: ["flacenc", "flacparse"], isPlain: true),
+        Format(muxer: "webmmux", video: ["vp9enc"], audio: ["vorbisenc"], isPlain: true),
+        Format(muxer: "avimux", video: ["jpegenc"], isPlain: false),
+        Format(muxer: "oggmux", video: ["theoraenc"], audio: ["vorbisenc"], isPlain: false),
+        Format(muxer: "wavenc", isPlain: true),
+    ]
+
+    @Test("A file of any kind tells without being decoded what it tells decoded", arguments: formats)
+    func same(format: Format) throws {
+        let path = try write(format)
+        defer { unlink(path) }
+        let decoded = try #require(contents(FileDiscovery.discover(path)))
+        #expect((decoded.video != nil) == !format.video.isEmpty)
+        #expect(contents(FileDiscovery.discover(path, trustingHeads: true)) == decoded)
+        let glance = FileGlance.look(into: path, seconds: 10)
+        #expect(glance == .contents(decoded) || !format.isPlain && glance == .unclear)
+    }
+
+    @Test("The clip says all of itself")
+    func shippedClip() throws {
+        let decoded = try #require(contents(FileDiscovery.discover(Self.clip)))
+        #expect(FileGlance.look(into: Self.clip, seconds: 10) == .contents(decoded))
+    }
+
+    @Test("Nothing is believed of a file that is cut off")
+    func cutOff() throws {
+        let whole = try #require(fopen(Self.clip, "rb"))
+        defer { fclose(whole) }
+        var bytes = [UInt8](repeating: 0, count: 500_000)
+        let count = fread(&bytes, 1, bytes.count, whole)
+        let path = try temporaryPath()
+        defer { unlink(path) }
+        let file = try #require(fopen(path, "wb"))
+        fwrite(bytes, 1, count, file)
+        fclose(file)
+        guard case .unreadable = FileDiscovery.discover(path, trustingHeads: true) else {
+            Issue.record("half of a file was taken for a whole one")
+            return
+        }
+    }
+
+    private func contents(_ answer: DiscoveredFile) -> DiscoveredFile.Contents? {
+        if case .found(let contents) = answer { contents } else { nil }
+    }
+
+    private func temporaryPath() throws -> String {
+        var template = Array("/tmp/glance-XXXXXX".utf8CString)
+        let descriptor = mkstemp(&template)
+        try #require(descriptor >= 0)
+        close(descriptor)
+        return template.withUnsafeBufferPointer { $0.baseAddress.map { String(cString: $0) } ?? "" }
+    }
+
+    /// A second of a test picture and a tone.
+    private func write(_ format: Format) throws -> String {
+        let path = try temporaryPath()
+        let end = Moment()
+        let pipeline = Pipeline { message in
+            switch message {
+            case .endOfStream: end.happened()
+            case .error(let failure): Issue.record("\(failure)")
+            default: break
+            }
+        }
+        defer { pipeline.stop() }
+        let muxer = try Element(format.muxer)
+        let sink = try Element("filesink", ["location": .text(path)])
+        var chains: [[Element]] = []
+        if !format.video.isEmpty {
+            chains.append(
+                try [
+                    Element("videotestsrc", ["num-buffers": 25]),
+                    .filter("video/x-raw,format=I420,width=176,height=144,framerate=25/1"),
+                ] + format.video.map { try Element($0) })
+        }
+        if !format.audio.isEmpty || format.video.isEmpty {
+            chains.append(
+                try [Element("audiotestsrc", ["num-buffers": 44]), Element("audioconvert")]
+                    + format.audio.map { try Element($0) })
+        }
+        for element in chains.joined() + [muxer, sink] { pipeline.add(element) }
+        try muxer.link(sink)
+        for chain in chains {
+            for (from, to) in zip(chain, chain.dropFirst()) { try from.link(to) }
+            try chain[chain.count - 1].link(muxer)
+        }
+        #expect(pipeline.play())
+        #expect(end.wait(seconds: 60))
+        return path
+    }
+}

@@ -1,0 +1,271 @@
+import Foundation
+import FrameSocket
+import MediaGraph
+import MediaTesting
+import TestFixtures
+import Testing
+
+@testable import MediaNodes
+
+/// Makes the kit's checks on a capturer that ships, in a process of its own: what a process holds is judged.
+private enum Built {
+    /// What the process says as the last of its lines begins with this.
+    static let mark = "REPORT "
+
+    /// `unasked` are checks that are left out; why stands where they are.
+    static func judge(
+        _ stand: PipelineStand, _ rehearsal: Rehearsal = Rehearsal(), reopenings: Int = 500, unasked: Set<String> = []
+    ) async throws {
+        let checks = Set(Conformance.checks.map(\.name)).subtracting(unasked)
+        let report = await Conformance.test(
+            stand, rehearsal, Conformance.Options(reopenings: reopenings, checks: checks))
+        Repeated.say(mark + String(decoding: try JSONEncoder().encode(report), as: UTF8.self))
+    }
+
+    /// Demands that all checks are passed but `silent`, which say nothing about the capturer. What a slow consumer does is
+    /// up to the pipeline's queues: OverloadTests.
+    static func expect(
+        _ result: ExitTest.Result?, silent: Set<String>, sourceLocation: SourceLocation = #_sourceLocation
+    ) throws {
+        let said = String(decoding: try #require(result).standardErrorContent, as: UTF8.self)
+        let line = try #require(said.split(separator: "\n").last { $0.hasPrefix(mark) }, "\(said)")
+        let report = try JSONDecoder().decode(ConformanceReport.self, from: Data(line.dropFirst(mark.count).utf8))
+        print(report)
+        #expect(report.isPassed, "\(report)", sourceLocation: sourceLocation)
+        let found = Set(report.results.filter { $0.verdict == .notApplicable }.map(\.check))
+        // Where the machine is too busy to tell how times run, that check says so.
+        #expect(
+            found.subtracting(["clock"]) == silent.union(["slow-consumer"]), "\(report)", sourceLocation: sourceLocation
+        )
+    }
+
+    static func pattern() async throws {
+        try await judge(try PipelineStand("test-pattern"))
+    }
+
+    static func tone() async throws {
+        try await judge(try PipelineStand("test-pattern", output: "audio"))
+    }
+
+    static func file() async throws {
+        let rehearsal = Rehearsal(settings: ["path": .text(clip)], failing: [["path": "/nonexistent/clip.mp4"]])
+        try await judge(try PipelineStand("file"), rehearsal)
+    }
+
+    /// What is pushed has the size and the rate of the settings.
+    static func bypass() async throws {
+        let stand = try PipelineStand("bypass", leavingUntried: ["format"]) { input, settings in
+            let width = settings["width"]?.integer ?? 0
+            let height = settings["height"]?.integer ?? 0
+            let rate = settings["fps"]?.number ?? 30
+            let luma = [UInt8](repeating: 80, count: width * height)
+            let chroma = [UInt8](repeating: 128, count: (width + 1) / 2 * ((height + 1) / 2))
+            let start = MediaTime.now
+            var index = 0.0
+            while !Task.isCancelled {
+                input.push(
+                    luma: luma, chromaBlue: chroma, chromaRed: chroma, width: width, height: height, at: .now)
+                index += 1
+                let wait = index / rate - MediaTime.now.seconds(since: start)
+                if wait > 0 { try await Task.sleep(for: .nanoseconds(Int64(wait * 1e9))) }
+            }
+        }
+        try await judge(stand)
+    }
+
+    static func screen() async throws {
+        let fixture = try Fixture.display("--size", "640x360")
+        let display = SettingValue.text(fixture.answer.display)
+        // LostDisplayTests take the display away.
+        let rehearsal = Rehearsal(
+            settings: ["display": display],
+            failing: [["display": ":987"], ["window": "Nothing"], ["x": 639, "width": 100]])
+        let stand = try PipelineStand("screen", leavingUntried: ["pipewire-node"])
+        try await judge(stand, rehearsal)
+    }
+
+    static func rtsp() async throws {
+        let server = try Fixture.rtspServer()
+        let rehearsal = Rehearsal(
+            settings: ["url": .text(server.answer.url + "/h264")],
+            failing: [
+                ["url": .text(server.answer.url + "/nothing")], ["url": "rtsp://127.0.0.1:1/h264"], ["url": "camera"],
+            ],
+            vanish: { server.end() })
+        // The first pictures of a network camera come at once and with one time: so rtspsrc's jitter buffer hands them out
+        // until it has learnt the camera's clock. RTSPTests judge the times that follow by flashes and beeps.
+        try await judge(try PipelineStand("rtsp"), rehearsal, unasked: ["timestamps", "clock", "pacing"])
+    }
+
+    static func microphone() async throws {
+        let fixture = try Fixture.soundServer()
+        let environment = EnvironmentOverride(fixture.answer.environment.mapValues { $0 })
+        defer { withExtendedLifetime(environment) {} }
+        let server = fixture.answer.process
+        let rehearsal = Rehearsal(failing: [["device": "no-such-microphone"]], vanish: { kill(server, SIGKILL) })
+        try await judge(try PipelineStand("microphone", output: "audio"), rehearsal, reopenings: 50)
+    }
+
+    /// A program ends like a device that goes away, where it is not started again; where it is, the pictures go on.
+    private static func program(_ kind: String, _ command: String) async throws {
+        let rehearsal = Rehearsal(
+            settings: [
+                "command": .text(command), "width": .integer(size.width), "height": .integer(size.height),
+                "fps": .integer(rate), "restart": false,
+            ],
+            failing: [
+                ["command": "/nonexistent/camera"], ["command": "/bin/false"],
+                ["command": "/bin/sh -c 'echo no camera >&2; exit 1'", "restart": true],
+            ],
+            vanish: {
+                for program in MediaNodesTests.ProcessTests.children(of: getpid()) { kill(program, SIGKILL) }
+            })
+        // A program gives the format that it was written for: ProcessTests, FeedTests and ExecTests try the others.
+        try await judge(try PipelineStand(kind, leavingUntried: ["format"]), rehearsal)
+    }
+
+    private static let size = (width: 320, height: 240)
+    private static let rate = 60
+
+    static func process() async throws {
+        try await program("process", "/usr/bin/python3 -IS '\(Feeder.example)'")
+    }
+
+    static func exec() async throws {
+        let folder = TemporaryFolder()
+        defer { withExtendedLifetime(folder) {} }
+        let text = """
+            import sys, time
+            picture, due = bytes(\(size.width * size.height * 3 / 2)), time.monotonic()
+            while True:
+                sys.stdout.buffer.write(picture)
+                sys.stdout.flush()
+                due += 1 / \(rate)
+                time.sleep(max(due - time.monotonic(), 0))
+            """
+        writeFile(Array(text.utf8), to: folder.path + "/write.py")
+        try await program("exec", "/usr/bin/python3 -IS '\(folder.path)/write.py'")
+    }
+
+    /// A feeder that comes again whenever there is something to connect to.
+    static func feed() async throws {
+        let folder = TemporaryFolder()
+        let path = folder.path + "/feed.sock"
+        let taken = try MessageListener(path: folder.path + "/taken.sock")
+        defer { withExtendedLifetime((folder, taken)) {} }
+        let feeder = Thread {
+            while true {
+                try? give(to: FrameFeed(socket: path))
+                usleep(1000)
+            }
+        }
+        feeder.start()
+        let rehearsal = Rehearsal(
+            settings: [
+                "socket": .text(path), "width": .integer(size.width), "height": .integer(size.height),
+                "fps": .integer(rate),
+            ],
+            failing: [["socket": "/nonexistent/feed.sock"], ["socket": .text(folder.path + "/taken.sock")]])
+        try await judge(try PipelineStand("feed", leavingUntried: ["format"]), rehearsal)
+    }
+
+    /// Gives pictures at the rate that is wanted, until the graph goes.
+    private static func give(to feed: FrameFeed) throws {
+        let period = Double(feed.wanted.rateDenominator) / Double(feed.wanted.rateNumerator)
+        let start = MediaTime.now
+        var index = 0.0
+        while try !feed.isStopped {
+            try feed.send(waiting: 1) { _ in }
+            index += 1
+            let wait = index * period - MediaTime.now.seconds(since: start)
+            if wait > 0 { usleep(UInt32(wait * 1e6)) }
+        }
+    }
+}
+
+extension MediaNodesTests {
+    /// The capturers that ship, under the kit that plugins are tested with. The camera is not among them: it needs a V4L2
+    /// device, which without hardware only an emulated machine has; Tests/guest asks it there.
+    @Suite struct BuiltInConformanceTests {
+        @Test("The test pattern's pictures pass the kit's checks")
+        func pattern() async throws {
+            let result = await #expect(processExitsWith: .success, observing: [\.standardErrorContent]) {
+                try await Built.pattern()
+            }
+            try Built.expect(result, silent: ["failure-while-starting", "format-change", "vanishing", "errors"])
+        }
+
+        @Test("The test pattern's sound passes the kit's checks")
+        func tone() async throws {
+            let result = await #expect(processExitsWith: .success, observing: [\.standardErrorContent]) {
+                try await Built.tone()
+            }
+            try Built.expect(
+                result, silent: ["failure-while-starting", "format-change", "vanishing", "errors"])
+        }
+
+        @Test("A file passes the kit's checks")
+        func file() async throws {
+            let result = await #expect(processExitsWith: .success, observing: [\.standardErrorContent]) {
+                try await Built.file()
+            }
+            try Built.expect(result, silent: ["format-change", "vanishing"])
+        }
+
+        @Test("Pictures that a program pushes pass the kit's checks")
+        func bypass() async throws {
+            let result = await #expect(processExitsWith: .success, observing: [\.standardErrorContent]) {
+                try await Built.bypass()
+            }
+            try Built.expect(result, silent: ["failure-while-starting", "format-change", "vanishing", "errors"])
+        }
+
+        @Test("The screen of an X display passes the kit's checks")
+        func screen() async throws {
+            let result = await #expect(processExitsWith: .success, observing: [\.standardErrorContent]) {
+                try await Built.screen()
+            }
+            try Built.expect(result, silent: ["format-change", "vanishing"])
+        }
+
+        @Test("A network camera passes the kit's checks, and says so when it goes away")
+        func rtsp() async throws {
+            let result = await #expect(processExitsWith: .success, observing: [\.standardErrorContent]) {
+                try await Built.rtsp()
+            }
+            try Built.expect(result, silent: ["format-change"])
+        }
+
+        @Test("A microphone passes the kit's checks, and says so when it goes away")
+        func microphone() async throws {
+            let result = await #expect(processExitsWith: .success, observing: [\.standardErrorContent]) {
+                try await Built.microphone()
+            }
+            try Built.expect(result, silent: ["format-change"])
+        }
+
+        @Test("A program that speaks the frame protocol passes the kit's checks, and its end is told")
+        func process() async throws {
+            let result = await #expect(processExitsWith: .success, observing: [\.standardErrorContent]) {
+                try await Built.process()
+            }
+            try Built.expect(result, silent: ["format-change"])
+        }
+
+        @Test("A program that writes its pictures passes the kit's checks, and its end is told")
+        func exec() async throws {
+            let result = await #expect(processExitsWith: .success, observing: [\.standardErrorContent]) {
+                try await Built.exec()
+            }
+            try Built.expect(result, silent: ["format-change"])
+        }
+
+        @Test("Pictures of a program that connects pass the kit's checks")
+        func feed() async throws {
+            let result = await #expect(processExitsWith: .success, observing: [\.standardErrorContent]) {
+                try await Built.feed()
+            }
+            try Built.expect(result, silent: ["format-change", "vanishing"])
+        }
+    }
+}

@@ -1,0 +1,225 @@
+import Glibc
+import MediaGraph
+import MediaNodes
+import Testing
+
+extension MediaNodesTests {
+    /// Programs that write pictures to their standard output.
+    @Suite struct ExecTests {
+        private func exec(_ command: String, _ more: [String: SettingValue] = [:]) -> Node {
+            Node(
+                "exec",
+                settings: ["command": .text(command), "width": 320, "height": 240, "fps": 60].merging(more) { $1 })
+        }
+
+        /// What gst-launch writes of its own test picture.
+        private func pattern(_ encoder: String) -> String {
+            "gst-launch-1.0 -q videotestsrc is-live=true ! video/x-raw,format=I420,width=320,height=240,framerate=30/1 "
+                + "! \(encoder) ! fdsink"
+        }
+
+        @Test(
+            "What another program encodes or draws is rendered",
+            arguments: [
+                ("I420", "identity"), ("BGRx", "videoconvert ! video/x-raw,format=BGRx"), ("mjpeg", "jpegenc"),
+                (
+                    "h264",
+                    "x264enc tune=zerolatency speed-preset=ultrafast key-int-max=10 ! video/x-h264,stream-format=byte-stream"
+                ),
+            ])
+        func formats(format: String, encoder: String) async throws {
+            let seen = Seen()
+            let pipeline = try MediaPipeline(fed(exec(pattern(encoder), ["format": .text(format)])), seen: seen)
+            try await pipeline.start()
+            await eventually(within: 30, "pictures: \(seen.story)") { seen.pictures.count >= 30 }
+            await pipeline.stop()
+            let times = seen.pictures.all.map(\.time)
+            #expect(zip(times, times.dropFirst()).allSatisfy { $0 < $1 })
+            #expect(seen.pictures.all.allSatisfy { $0.width == 320 && $0.height == 240 })
+            #expect(seen.failures.isEmpty)
+            #expect(MediaNodesTests.ProcessTests.children(of: getpid()).isEmpty)
+        }
+
+        /// Pictures with bar codes in files, which a program writes one after the other.
+        @Test("Each picture that is written comes out once and in order", arguments: ["mjpeg", "h264", "I420"])
+        func order(format: String) async throws {
+            let folder = TemporaryFolder()
+            let count = 20
+            let encoder: Node? =
+                switch format {
+                case "mjpeg": .element("jpegenc")
+                case "h264":
+                    .element("x264enc", ["speed-preset": "ultrafast", "tune": "zerolatency", "key-int-max": 5])
+                default: nil
+                }
+            let sink = Node.element("filesink", ["location": .text(folder.path + "/pictures")])
+            let recording = try MediaPipeline(
+                MediaGraph {
+                    Chain {
+                        Node.testPattern(width: 320, height: 240, frames: count)
+                        for node in [encoder].compactMap({ $0 }) { node }
+                        if format == "h264" {
+                            Node.element("capsfilter", ["caps": "video/x-h264,stream-format=byte-stream"])
+                        }
+                        sink
+                    }
+                })
+            try await recording.start()
+            await eventually("the recording") { recording.state == .ended }
+            await recording.stop()
+            // In small pieces, with pauses anywhere inside a picture.
+            let program = """
+                import sys, time
+                data = open('\(folder.path)/pictures', 'rb').read()
+                step = max(len(data) // 100, 1)
+                for at in range(0, len(data), step):
+                    sys.stdout.buffer.write(data[at:at + step]); sys.stdout.buffer.flush(); time.sleep(0.01)
+                """
+            writeFile(Array(program.utf8), to: folder.path + "/write.py")
+            let seen = Seen()
+            let node = exec("python3 '\(folder.path)/write.py'", ["format": .text(format), "restart": false])
+            let pipeline = try MediaPipeline(fed(node), seen: seen)
+            try await pipeline.start()
+            await eventually(within: 30, "the end: \(seen.story)") { pipeline.state == .ended }
+            await pipeline.stop()
+            #expect(seen.barCodes == Array(0..<UInt32(count)))
+        }
+
+        @Test("A program that ends is started again, and one that writes what it should not is, too")
+        func again() async throws {
+            let seen = Seen()
+            let command = "python3 -c \"import sys; sys.stdout.buffer.write(bytes([150]) * (320 * 240 * 3 // 2))\""
+            let pipeline = try MediaPipeline(fed(exec(command)), seen: seen)
+            try await pipeline.start()
+            await eventually(within: 30, "three runs: \(seen.story)") { seen.pictures.count >= 3 }
+            #expect(seen.warnings("process.ended").count >= 2)
+            await pipeline.stop()
+            #expect(Set(seen.pictures.all.map(\.brightness)) == [150])
+        }
+
+        @Test("What a program wrote before its end is taken, though it ends at once and others hold its pipe")
+        func lastPictures() async throws {
+            let folder = TemporaryFolder()
+            let program = """
+                import os, time
+                for n in range(30): os.write(1, bytes([20 + 5 * n]) * (320 * 240 * 3 // 2))
+                if os.fork() == 0:
+                    os.setsid()
+                    time.sleep(4)
+                """
+            writeFile(Array(program.utf8), to: folder.path + "/write.py")
+            let seen = Seen()
+            let node = exec("python3 '\(folder.path)/write.py'", ["fps": 10, "restart": false])
+            let pipeline = try MediaPipeline(fed(node), seen: seen)
+            try await pipeline.start()
+            await eventually(within: 30, "the end: \(seen.story)") { pipeline.state == .ended }
+            await pipeline.stop()
+            let shades = seen.pictures.all.map(\.brightness)
+            #expect(shades.last == 165 && zip(shades, shades.dropFirst()).allSatisfy { $0 < $1 }, "\(shades)")
+        }
+
+        @Test("Programs that are stopped together have their time together, and may write what they have left")
+        func leaving() async throws {
+            let folder = TemporaryFolder()
+            let program = """
+                import os, signal, sys, time
+                own, other = sys.argv[1:]
+                def leave(*_):
+                    open(own + ".asked", "w").close()
+                    os.write(1, bytes(3 << 20))
+                    os.write(2, bytes(200000))
+                    while not os.path.exists(other + ".asked"): time.sleep(0.01)
+                    open(own + ".left", "w").close()
+                    os._exit(0)
+                signal.signal(signal.SIGTERM, leave)
+                while True:
+                    os.write(1, bytes([150]) * (320 * 240 * 3 // 2))
+                    time.sleep(0.05)
+                """
+            writeFile(Array(program.utf8), to: folder.path + "/leave.py")
+            func leaving(_ own: String, _ other: String) -> Node {
+                var node = exec("python3 '\(folder.path)/leave.py' '\(folder.path)/\(own)' '\(folder.path)/\(other)'")
+                node.name = own
+                return node
+            }
+            let graph = MediaGraph {
+                Chain {
+                    leaving("one", "two")
+                    Node.frames("view")
+                }
+                Chain {
+                    leaving("two", "one")
+                    Node.null("end")
+                }
+            }
+            let seen = Seen()
+            let pipeline = try MediaPipeline(graph, seen: seen)
+            try await pipeline.start()
+            await eventually(within: 20, "pictures") { seen.pictures.count >= 3 }
+            await pipeline.stop()
+            #expect(Set(fileNames(in: folder.path)).isSuperset(of: ["one.left", "two.left"]), "neither was killed")
+        }
+
+        static let wrongs: [(what: String, code: String, format: String, program: String)] = [
+            (
+                "no JPEG at all", "process.bad-output", "mjpeg",
+                "while True: sys.stdout.buffer.write(bytes(65536)); time.sleep(0.01)"
+            ),
+            (
+                "a JPEG without an end", "process.bad-output", "mjpeg",
+                "sys.stdout.buffer.write(b'\\xff\\xd8\\xff\\xda\\0\\2' + bytes(1 << 25)); time.sleep(100)"
+            ),
+            (
+                "a broken JPEG", "process.bad-output", "mjpeg",
+                "sys.stdout.buffer.write(b'\\xff\\xd8' + bytes(1000)); sys.stdout.flush(); time.sleep(100)"
+            ),
+            (
+                "another size", "process.bad-output", "mjpeg",
+                "sys.stdout.buffer.write(b'\\xff\\xd8\\xff\\xc0\\0\\x0b\\x08\\0\\x10\\0\\x10\\1\\1\\x11\\0\\xff\\xd9' * 9); sys.stdout.flush(); time.sleep(100)"
+            ),
+            ("no H.264", "process.bad-output", "h264", "sys.stdout.buffer.write(b'x' * (1 << 25)); time.sleep(100)"),
+            ("nothing", "feed.silent", "I420", "time.sleep(100)"),
+            ("too much", "feed.too-fast", "I420", "while True: sys.stdout.buffer.write(bytes(320 * 240 * 3 // 2))"),
+            (
+                "half a picture", "feed.silent", "I420",
+                "sys.stdout.buffer.write(bytes(1000)); sys.stdout.flush(); time.sleep(100)"
+            ),
+        ]
+
+        @Test(
+            "What a program should not write is told with a code, and harms nothing beside it",
+            arguments: 0..<wrongs.count)
+        func wrong(index: Int) async throws {
+            let wrong = Self.wrongs[index]
+            let folder = TemporaryFolder()
+            writeFile(Array("import sys, time\n\(wrong.program)\n".utf8), to: folder.path + "/wrong.py")
+            // A program is silent too while the megabytes that make no picture are read: what is said first must not depend
+            // on how fast that goes.
+            let patience = wrong.code == "feed.silent" ? 1 : 60
+            let program = exec(
+                "python3 '\(folder.path)/wrong.py'", ["format": .text(wrong.format), "patience": .integer(patience)])
+            let graph = MediaGraph {
+                Chain {
+                    Node.testPattern("pattern", width: 320, height: 240)
+                    Node.frames("view")
+                }
+                Chain {
+                    program.optional
+                    Node.null("end").optional
+                }
+            }
+            let seen = Seen()
+            let pipeline = try MediaPipeline(graph, seen: seen)
+            let starting = Task { try await pipeline.start() }
+            await eventually(within: 60, "\(wrong.code): \(seen.story)") { !seen.warnings(wrong.code).isEmpty }
+            let before = seen.pictures.count
+            await eventually("the branch beside it goes on") { seen.pictures.count >= before + 30 }
+            let codes = seen.barCodes
+            #expect(zip(codes, codes.dropFirst()).allSatisfy { $1 == $0 + 1 }, "without a loss")
+            #expect(seen.failures.isEmpty)
+            await pipeline.stop()
+            _ = try? await starting.value
+            #expect(MediaNodesTests.ProcessTests.children(of: getpid()).isEmpty)
+        }
+    }
+}

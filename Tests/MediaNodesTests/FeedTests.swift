@@ -1,0 +1,409 @@
+import FrameSocket
+import Glibc
+import MediaGraph
+import MediaNodes
+import Testing
+
+extension MediaNodesTests {
+    /// Programs that connect to a graph, such as the one that shares a screen.
+    @Suite struct FeedTests {
+        /// A feed node that listens in a folder of its own.
+        private func feed(_ folder: TemporaryFolder, _ more: [String: SettingValue] = [:]) -> Node {
+            Node(
+                "feed",
+                settings: [
+                    "socket": .text(folder.path + "/feed.sock"), "width": 64, "height": 48, "fps": 100, "patience": 1,
+                ].merging(more) { $1 })
+        }
+
+        private func connect(_ folder: TemporaryFolder, name: String = "test") throws -> FrameFeed {
+            try FrameFeed(socket: folder.path + "/feed.sock", name: name)
+        }
+
+        /// Sends a grey picture, waiting for room.
+        private func send(_ shade: UInt8, _ feed: FrameFeed, at time: UInt64? = nil) throws -> Bool {
+            try feed.send(at: time, waiting: 5) { picture in
+                for index in 0..<64 * 48 { picture.storeBytes(of: shade, toByteOffset: index, as: UInt8.self) }
+            }
+        }
+
+        @Test("The graph runs without a feeder; one may come, go and come again, and pictures keep their times")
+        func comesAndGoes() async throws {
+            let folder = TemporaryFolder()
+            let seen = Seen()
+            let pipeline = try MediaPipeline(fed(feed(folder)), seen: seen)
+            try await pipeline.start()
+            let control = try #require(pipeline.frameFeed("feed"))
+            let statuses = Collected<FrameFeedControl.Status>()
+            control.onStatus { statuses.append($0) }
+            #expect(control.state.status == .notAvailable)
+            for round in 0..<3 {
+                var feed: FrameFeed? = try connect(folder, name: "screen \(round)")
+                let time = FrameFeed.now
+                #expect(try send(UInt8(100 + round), try #require(feed), at: time))
+                await eventually("the picture") { seen.pictures.count == round + 1 }
+                #expect(seen.pictures.all.last?.brightness == Double(100 + round))
+                #expect(seen.pictures.all.last?.time == MediaTime(nanoseconds: time))
+                await eventually("the status") {
+                    control.state.status == .started && control.state.feeder == "screen \(round)"
+                }
+                if round == 1 { feed?.finish("enough") }
+                feed = nil
+                await eventually("its end") { control.state.status == .closed }
+            }
+            #expect(statuses.all == [.ready, .started, .closed, .ready, .started, .closed, .ready, .started, .closed])
+            #expect(control.state.received == 3 && control.state.taken == 3)
+            #expect(seen.warnings("feed.lost").count == 2, "the one that said good-bye is not lost")
+            #expect(pipeline.state == .running)
+            await pipeline.stop()
+            #expect(access(folder.path + "/feed.sock", F_OK) != 0, "the socket goes with the graph")
+        }
+
+        @Test("Pause, resume and stop reach the feeder, and its own pause is known")
+        func control() async throws {
+            let folder = TemporaryFolder()
+            let seen = Seen()
+            let pipeline = try MediaPipeline(fed(feed(folder)), seen: seen)
+            try await pipeline.start()
+            let control = try #require(pipeline.frameFeed("feed"))
+            let feed = try connect(folder)
+            #expect(try send(100, feed))
+            // What is on its way when the pause begins is not taken.
+            await eventually("the first picture") { control.state.taken == 1 }
+            control.pause()
+            await eventually("the pause") { (try? feed.events().contains(.pause)) == true }
+            #expect(try !feed.send { _ in }, "nothing is drawn")
+            control.resume()
+            await eventually("the end of the pause") { (try? feed.events().contains(.resume)) == true }
+            #expect(try send(101, feed))
+            try feed.pause()
+            await eventually("the feeder's pause") { control.state.isFeederPausing }
+            // Longer than the node has patience with one that does not say so.
+            try await Task.sleep(for: .milliseconds(1500))
+            #expect(seen.warnings("feed.silent").isEmpty)
+            try feed.resume()
+            await eventually("its end") { !control.state.isFeederPausing }
+            await eventually("that silence is told now") { !seen.warnings("feed.silent").isEmpty }
+            #expect(pipeline.state == .running)
+            try feed.askStatus()
+            var counts: FeedCounts?
+            await eventually("the status") {
+                for case .status(let found)? in [try? feed.events().first] { counts = found }
+                return counts != nil
+            }
+            #expect(counts?.received == 2 && counts?.taken == 2)
+            control.stop(meetingIsOver: true)
+            await eventually("the stop") { (try? feed.isStopped) == true }
+            #expect(try feed.events().contains(.stop(.meetingFinished)))
+            feed.finish()
+            await eventually("its end") { control.state.status == .closed }
+            #expect(try send(102, try connect(folder)), "another one may come")
+            await pipeline.stop()
+        }
+
+        @Test("A graph that is stopped says so to its feeder")
+        func stopped() async throws {
+            let folder = TemporaryFolder()
+            let pipeline = try MediaPipeline(fed(feed(folder)), seen: Seen())
+            try await pipeline.start()
+            let feed = try connect(folder)
+            #expect(try send(100, feed))
+            await pipeline.stop()
+            #expect(try feed.isStopped)
+            #expect(try feed.events().contains(.stop(.ended)))
+        }
+
+        @Test("A graph that is slower than its feeder is seen by it, and drops the oldest")
+        func slow() async throws {
+            let folder = TemporaryFolder()
+            let seen = Seen()
+            let gate = Gate()
+            let graph = fed(feed(folder))
+            var bindings = seen.bindings(of: graph)
+            bindings.frames["view"] = { [pictures = seen.pictures] frame in
+                pictures.append(Seen.Picture(frame))
+                gate.wait()
+            }
+            let pipeline = try MediaPipeline(graph, bindings: bindings)
+            try await pipeline.start()
+            let feed = try connect(folder)
+            #expect(try send(20, feed))
+            await eventually("the first picture") { seen.pictures.count == 1 }
+            for index in UInt8(1)...30 { #expect(try send(20 + index, feed), "oldest pictures make room") }
+            let held = try #require(pipeline.frameFeed("feed")).state.held
+            #expect((1...5).contains(held), "\(held)")
+            gate.open()
+            await eventually("the newest picture") { seen.pictures.all.last?.brightness == 50 }
+            #expect(seen.pictures.count < 10)
+            await pipeline.stop()
+        }
+
+        @Test("A second feeder is turned away in words, and the first goes on")
+        func busy() async throws {
+            let folder = TemporaryFolder()
+            let seen = Seen()
+            let pipeline = try MediaPipeline(fed(feed(folder)), seen: seen)
+            try await pipeline.start()
+            let feed = try connect(folder)
+            #expect(try send(100, feed))
+            let error = #expect(throws: FrameSocketError.self) { _ = try connect(folder) }
+            #expect(error?.code == "feed.busy")
+            await eventually("the word") { seen.warnings("feed.busy").count == 1 }
+            #expect(try send(101, feed))
+            await eventually("both pictures") { seen.pictures.count == 2 }
+            await pipeline.stop()
+        }
+
+        @Test("A socket that is in use, too long or in no folder fails the start in words")
+        func places() async throws {
+            let folder = TemporaryFolder()
+            let seen = Seen()
+            let pipeline = try MediaPipeline(fed(feed(folder)), seen: seen)
+            try await pipeline.start()
+            #expect(await failure(of: fed(feed(folder)))?.code == "feed.unavailable")
+            // Looking whether somebody listens there has connected, and is nobody whom the running graph has lost.
+            await eventually("that one is let in") {
+                guard let feed = try? connect(folder), (try? send(100, feed)) == true else { return false }
+                feed.finish("enough")
+                return true
+            }
+            await eventually("a picture") { seen.pictures.count == 1 }
+            #expect(seen.warnings("feed.lost").isEmpty, "\(seen.story)")
+            for path in ["/nonexistent/feed.sock", "/tmp/" + String(repeating: "x", count: 120)] {
+                #expect(await failure(of: fed(feed(folder, ["socket": .text(path)])))?.code == "feed.unavailable")
+            }
+            await pipeline.stop()
+        }
+
+        @Test("A feeder that is refused again and again does not keep a right one out")
+        func refused() async throws {
+            let folder = TemporaryFolder()
+            let seen = Seen()
+            let pipeline = try MediaPipeline(fed(feed(folder)), seen: seen)
+            try await pipeline.start()
+            for _ in 0..<3 {
+                let wrong = try FrameFeed(
+                    socket: folder.path + "/feed.sock", format: FrameFormat(.nv12, width: 64, height: 48))
+                await eventually("the refusal") {
+                    do { return try wrong.events().isEmpty && false } catch {
+                        return "\(error)".contains("[feed.format]")
+                    }
+                }
+            }
+            #expect(try send(100, try connect(folder)))
+            await eventually("the picture") { seen.pictures.count == 1 }
+            await pipeline.stop()
+            // The feeder hears of its refusal before the application does.
+            #expect(seen.warnings("feed.format").count == 3)
+        }
+
+        @Test("One that does not read, and does not go, holds nothing up")
+        func deaf() async throws {
+            let folder = TemporaryFolder()
+            // Each slot is used again after a quarter of a second: long after the graph has given it back.
+            let program = """
+                os.ftruncate(memory, 64 * size)
+                hello(slots=64)
+                while graph.recv(512)[0] != 0x11: pass
+                for n in range(5000):
+                  frame(n % 64)
+                  time.sleep(0.004)
+                time.sleep(1000)
+                """
+            let command = Feeder.write(program, hello: "0", into: folder)
+            let seen = Seen()
+            let pipeline = try MediaPipeline(
+                fed(Node("process", settings: ["command": .text(command), "width": 64, "height": 48, "fps": 240])),
+                seen: seen)
+            try await pipeline.start()
+            // More releases than the socket takes, and than there are slots, were not read.
+            await eventually(within: 20, "that it is said: \(seen.story)") { !seen.warnings("feed.closed").isEmpty }
+            #expect(seen.pictures.count > 64)
+            await pipeline.stop()
+            #expect(ProcessTests.children(of: getpid()).isEmpty)
+        }
+
+        @Test("One that only asks how it goes is silent")
+        func asking() async throws {
+            let folder = TemporaryFolder()
+            let seen = Seen()
+            let pipeline = try MediaPipeline(fed(feed(folder)), seen: seen)
+            try await pipeline.start()
+            let feed = try connect(folder)
+            #expect(try send(100, feed))
+            await eventually("that it is said: \(seen.story)") {
+                try? feed.askStatus()
+                return !seen.warnings("feed.silent").isEmpty
+            }
+            #expect(pipeline.state == .running)
+            await pipeline.stop()
+        }
+
+        @Test("Feeders that come and go without a picture are let in five times a second, and a right one soon")
+        func comingAndGoing() async throws {
+            let folder = TemporaryFolder()
+            let seen = Seen()
+            let pipeline = try MediaPipeline(fed(feed(folder)), seen: seen)
+            try await pipeline.start()
+            let start = ContinuousClock.now
+            var count = 0
+            while ContinuousClock.now - start < .seconds(1) {
+                if (try? connect(folder)) != nil { count += 1 }
+            }
+            let most = Int((ContinuousClock.now - start) / .milliseconds(200)) + 2
+            #expect((1...most).contains(count), "\(count) of \(most)")
+            #expect(seen.warnings("feed.lost").count <= most, "\(seen.story)")
+            await eventually("that one is let in") { (try? send(100, try connect(folder))) == true }
+            await eventually("the picture") { seen.pictures.count == 1 }
+            await pipeline.stop()
+        }
+
+        @Test("What is said of feeders that give a picture and go, over and over, is no more than can be read")
+        func flooding() async throws {
+            let folder = TemporaryFolder()
+            let seen = Seen()
+            let pipeline = try MediaPipeline(fed(feed(folder)), seen: seen)
+            try await pipeline.start()
+            let start = ContinuousClock.now
+            for count in 1...60 {
+                await eventually("feeder \(count)") { (try? send(100, try connect(folder))) == true }
+                await eventually("its picture") { seen.pictures.count == count }
+            }
+            let control = try #require(pipeline.frameFeed("feed"))
+            await eventually("the last one's end") { control.state.status == .closed }
+            await pipeline.stop()
+            let said = seen.warnings("feed.lost").count + seen.warnings("feed.busy").count
+            #expect((20...21 + Int((ContinuousClock.now - start) / .seconds(1))).contains(said), "\(said)")
+        }
+
+        @Test("An encoded feed is asked for a keyframe, and passes from there on", arguments: ["mjpeg", "vp8"])
+        func encoded(format: String) async throws {
+            let folder = TemporaryFolder()
+            let pictures = try await EncodedPictures.make(format, count: 8)
+            let seen = Seen()
+            let node = feed(folder, ["format": .text(format), "width": 320, "height": 240])
+            let pipeline = try MediaPipeline(fed(node), seen: seen)
+            try await pipeline.start()
+            let feed = try connect(folder)
+            func put(_ bytes: [UInt8]) throws -> Bool {
+                try feed.send(isKeyframe: true, waiting: 5) { slot in
+                    for index in bytes.indices {
+                        slot.storeBytes(of: bytes[index], toByteOffset: index, as: UInt8.self)
+                    }
+                    return bytes.count
+                }
+            }
+            if format == "vp8" {
+                #expect(try put(pictures[1]))
+                await eventually("the wish") { (try? feed.events().contains(.keyframeWanted)) == true }
+            }
+            for (index, picture) in pictures.enumerated() {
+                #expect(try put(picture))
+                await eventually("picture \(index): \(seen.story)") { seen.pictures.count == index + 1 }
+            }
+            #expect(seen.barCodes == Array(0..<UInt32(pictures.count)))
+            #expect(try put([0, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11]))
+            await eventually("that it is refused: \(seen.story)") { !seen.warnings("feed.format").isEmpty }
+            #expect(pipeline.state == .running)
+            await pipeline.stop()
+        }
+
+        @Test("Two hundred feeders leave no thread, no descriptor and no memory behind")
+        func manyFeeders() async {
+            let result = await #expect(processExitsWith: .success, observing: [\.standardErrorContent]) {
+                let folder = TemporaryFolder()
+                let pipeline = try MediaPipeline(
+                    MediaGraph {
+                        Chain {
+                            Node(
+                                "feed",
+                                settings: [
+                                    "socket": .text(folder.path + "/feed.sock"), "width": 1280, "height": 720,
+                                    "fps": 240,
+                                ])
+                            Node.null("end")
+                        }
+                    })
+                try await pipeline.start()
+                let control = try #require(pipeline.frameFeed("feed"))
+                // One pool kept in each round would be 8 MB.
+                try await Repeated.judge(rounds: 200, kilobytes: 40_000) {
+                    let deadline = ContinuousClock.now + .seconds(10)
+                    let before = control.state.taken
+                    while true {
+                        do {
+                            let feed = try FrameFeed(socket: folder.path + "/feed.sock")
+                            for _ in 0..<3 { Repeated.demand(try feed.send(waiting: 5) { _ in }, "no room") }
+                            while control.state.taken < before + 3, ContinuousClock.now < deadline {
+                                try await Task.sleep(for: .milliseconds(1))
+                            }
+                            break
+                        } catch let error as FrameSocketError where error.code == "feed.busy" {
+                            // The one before is on its way out.
+                            Repeated.demand(ContinuousClock.now < deadline, "it stays busy")
+                            try await Task.sleep(for: .milliseconds(1))
+                        }
+                    }
+                    Repeated.demand(control.state.taken >= before + 3, "pictures are missing")
+                }
+                await pipeline.stop()
+            }
+            Repeated.show(result)
+        }
+    }
+}
+
+/// Encoded pictures of the test pattern, by number.
+enum EncodedPictures {
+    static func make(_ format: String, count: Int) async throws -> [[UInt8]] {
+        let made = Collected<RTPBatch>()
+        var bindings = NodeBindings()
+        bindings.rtpOutputs["out"] = { made.append($0) }
+        if format == "mjpeg" { return try await jpegs(count) }
+        let pipeline = try MediaPipeline(
+            MediaGraph {
+                Chain {
+                    Node.testPattern(width: 320, height: 240, frames: count)
+                    Node.videoEncoder("encoder", codec: .vp8)
+                    Node.rtpOutput("out", mtu: 9000)
+                }
+            }, bindings: bindings)
+        try await pipeline.start()
+        await eventually("\(count) pictures") { made.count == count }
+        await pipeline.stop()
+        return made.all.map { batch in
+            // One packet a picture at this size; behind the RTP header stands VP8's descriptor.
+            var body = batch.bytes.dropFirst(12)
+            let first = body.removeFirst()
+            if first & 0x80 != 0 {
+                let extensions = body.removeFirst()
+                if extensions & 0x80 != 0, body.removeFirst() & 0x80 != 0 { body.removeFirst() }
+                if extensions & 0x40 != 0 { body.removeFirst() }
+                if extensions & 0x30 != 0 { body.removeFirst() }
+            }
+            return Array(body)
+        }
+    }
+
+    private static func jpegs(_ count: Int) async throws -> [[UInt8]] {
+        let folder = TemporaryFolder()
+        let pipeline = try MediaPipeline(
+            MediaGraph {
+                Chain {
+                    Node.testPattern(width: 320, height: 240, frames: count)
+                    Node.element("jpegenc")
+                    Node.element("multifilesink", ["location": .text(folder.path + "/%03d.jpg")])
+                }
+            })
+        try await pipeline.start()
+        await eventually("\(count) files") { pipeline.state == .ended }
+        await pipeline.stop()
+        return try fileNames(in: folder.path).sorted().map { name in
+            let file = try #require(fopen(folder.path + "/" + name, "rb"))
+            defer { fclose(file) }
+            var bytes = [UInt8](repeating: 0, count: 1 << 20)
+            let length = fread(&bytes, 1, bytes.count, file)
+            return Array(bytes.prefix(length))
+        }
+    }
+}

@@ -1,0 +1,75 @@
+import FrameSocket
+import Glibc
+import MediaGraph
+import MediaNodes
+import Testing
+
+/// Programs in Python that speak the frame protocol, rightly and wrongly.
+enum Feeder {
+    static let example: String = {
+        let source = realpath(#filePath, nil)
+        defer { free(source) }
+        let path = source.map { String(cString: $0) } ?? #filePath
+        return "/" + path.split(separator: "/").dropLast(3).joined(separator: "/") + "/examples/frame-socket/clock.py"
+    }()
+
+    /// A program that has said hello with four slots and was accepted; `program` goes on, with `graph`, `memory`, `size`,
+    /// `width` and `height`, and `frame(slot)` that announces a picture.
+    static func write(_ program: String, hello: String = "None", into folder: TemporaryFolder) -> String {
+        let text = """
+            import ctypes, fcntl, os, signal, socket, struct, sys, time
+            name = os.environ["CONNECTLIVE_FRAME_SOCKET"]
+            graph = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET, fileno=int(name) if name.isdigit() else None)
+            if not name.isdigit(): graph.connect(name)
+            kind, magic, version, code, width, height, rate, per = struct.unpack("<I4sI4sIIII", graph.recv(512)[:32])
+            size = width * height * 3 // 2
+            memory = os.memfd_create("test", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+            os.ftruncate(memory, 4 * size)
+            fcntl.fcntl(memory, 1033, 2)
+            def hello(code=code, width=width, height=height, slots=4, size=size, descriptors=[memory], version=1):
+                text = struct.pack("<I4sI4sIIII", 1, b"CLFS", version, code, width, height, slots, size) + b"test"
+                socket.send_fds(graph, [text], descriptors)
+            def frame(slot, offset=0, length=size, stated=0, planes=()):
+                graph.send(struct.pack("<IIQIII", 2, slot, stated, 1, offset, length)
+                    + b"".join(struct.pack("<II", *plane) for plane in planes))
+            def drain():
+                while True:
+                    message = graph.recv(512)
+                    if not message: sys.exit(0)
+                    if message[0] == 0x18: sys.exit("refused: " + message[4:].decode())
+            own = \(hello)
+            if own is None:
+                hello()
+                while graph.recv(512)[0] != 0x11: pass
+
+            """
+        let path = "\(folder.path)/feeder.py"
+        writeFile(Array((text + program + "\n").utf8), to: path)
+        return "/usr/bin/python3 '\(path)'"
+    }
+}
+
+extension Seen {
+    /// What was said of a node, and not with the code that a program's end has.
+    func warnings(_ code: String) -> [String] {
+        events.all.compactMap { event in
+            guard case .warning(_, let message) = event, message.hasSuffix("[\(code)]") else { return nil }
+            return message
+        }
+    }
+
+    /// Everything that was said, for a test that fails.
+    var story: String { "\(events.all)" }
+
+    var barCodes: [UInt32] { pictures.all.compactMap(\.barCode) }
+}
+
+/// The feed beside a branch that must not suffer: a graph of two sources, seen at "view" and counted at "beside".
+func fed(_ node: Node) -> MediaGraph {
+    MediaGraph {
+        Chain {
+            node
+            Node.frames("view")
+        }
+    }
+}

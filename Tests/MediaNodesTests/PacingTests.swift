@@ -1,0 +1,83 @@
+import Testing
+
+@testable import MediaNodes
+
+/// Waits and rates, in a time of their own.
+@Suite struct PacingTests {
+    private let second: UInt64 = 1_000_000_000
+
+    @Test("A program that ends over and over is waited for twice as long each time, up to half a minute")
+    func backoff() {
+        var backoff = Backoff()
+        let waits = (0..<10).map { _ in backoff.delay(afterRunning: 1, chance: 0.5) }
+        #expect(waits == [0.25, 0.5, 1, 2, 4, 8, 16, 30, 30, 30])
+    }
+
+    @Test("One that ran well is started again soon")
+    func goodRun() {
+        var backoff = Backoff()
+        for _ in 0..<8 { _ = backoff.delay(afterRunning: 0, chance: 0.5) }
+        #expect(backoff.delay(afterRunning: 9.9, chance: 0.5) == 30)
+        #expect(backoff.delay(afterRunning: 10, chance: 0.5) == 0.25)
+        #expect(backoff.delay(afterRunning: 0, chance: 0.5) == 0.5)
+    }
+
+    @Test("Programs that ended together are not started together")
+    func jitter() {
+        func wait(_ chance: Double) -> Double {
+            var backoff = Backoff()
+            return backoff.delay(afterRunning: 0, chance: chance)
+        }
+        #expect(wait(0) == 0.1875 && wait(1) == 0.3125)
+    }
+
+    @Test("What is left out of many words is counted, and told before the next that is passed on")
+    func words() {
+        var words = WordGuard(perSecond: 1, burst: 2, now: 0)
+        #expect((0..<5).map { _ in words.admit(now: 0) } == [0, 0, nil, nil, nil])
+        #expect(words.admit(now: second + 1000) == 3)
+        #expect(words.admit(now: second + 1000) == nil)
+        #expect(words.admit(now: 10 * second) == 1)
+        #expect(words.admit(now: 10 * second) == 0)
+    }
+
+    @Test("What comes faster than it may has to wait, and only for its turn")
+    func rate() {
+        var rate = RateGuard(perSecond: 10, burst: 3, now: 0)
+        for _ in 0..<3 {
+            #expect(rate.delay(now: 0) == 0)
+            rate.take()
+        }
+        #expect(abs(rate.delay(now: 0) - 0.1) < 1e-9)
+        #expect(abs(rate.delay(now: second / 20) - 0.05) < 1e-9)
+        #expect(rate.delay(now: second / 10 + 1000) == 0)
+        rate.take()
+        #expect(rate.delay(now: 100 * second) == 0)
+        // A long silence earns no more than the burst.
+        for _ in 0..<3 { rate.take() }
+        #expect(rate.delay(now: 100 * second) > 0)
+        // Over a long time as many come as may.
+        var (now, taken) = (200 * second, 0)
+        while now < 210 * second {
+            if rate.delay(now: now) == 0 {
+                rate.take()
+                taken += 1
+            }
+            now += 1_000_000
+        }
+        #expect((100...104).contains(taken))
+    }
+
+    @Test("A program's words become lines, without what steers a terminal, and many are left out")
+    func lines() {
+        var log = LineLog(now: 0)
+        #expect(log.append(Array("one\ntw".utf8), now: 0) == ["one"])
+        #expect(log.append(Array("o\n\n\u{1b}[1mx\u{7}\r\n".utf8), now: 0) == ["two", "[1mx"])
+        #expect(log.append(Array(String(repeating: "l", count: 5000).utf8) + [0x0a], now: 0).first?.count == 500)
+        let many = log.append(Array((0..<100).map { "\($0)\n" }.joined().utf8), now: 0)
+        #expect(many.count == 16 && log.last == "99")
+        #expect(log.append(Array("later\n".utf8), now: second) == ["(84 lines are left out)", "later"])
+        #expect(log.append(Array("rest".utf8), now: second).isEmpty)
+        #expect(log.flush() == ["rest"] && log.flush().isEmpty)
+    }
+}

@@ -1,0 +1,80 @@
+import FrameSocket
+import Testing
+
+@testable import MediaNodes
+
+/// Pictures cut out of what a program writes.
+@Suite struct SplitterTests {
+    private struct Random: RandomNumberGenerator {
+        var state: UInt64
+
+        mutating func next() -> UInt64 {
+            state ^= state >> 12
+            state ^= state << 25
+            state ^= state >> 27
+            return state &* 2_685_821_657_736_338_717
+        }
+    }
+
+    /// A JPEG of 64x48 in form: a segment that holds what looks like an end, a scan with stuffed and restart bytes.
+    private let jpeg: [UInt8] =
+        [0xff, 0xd8, 0xff, 0xe1, 0, 8, 0xff, 0xd8, 1, 0xff, 0xd9, 2]
+        + [0xff, 0xc0, 0, 11, 8, 0, 48, 0, 64, 1, 1, 0x11, 0] + [0xff, 0xda, 0, 3, 1]
+        + [1, 2, 0xff, 0, 0xd9, 0xff, 0xd3, 7] + [0xff, 0xd9]
+    /// Two pictures of H.264 in form: parameter sets, a keyframe of two slices, a picture of one.
+    private let first: [UInt8] =
+        [0, 0, 0, 1, 0x67, 1, 2] + [0, 0, 0, 1, 0x68, 3] + [0, 0, 1, 0x65, 0x88, 4] + [0, 0, 1, 0x65, 0x40, 5]
+    private let second: [UInt8] = [0, 0, 0, 1, 0x41, 0x9a, 6, 7]
+    private let third: [UInt8] = [0, 0, 0, 1, 0x09, 0x10, 0, 0, 1, 0x41, 0x9b, 8]
+
+    private func split(_ bytes: [UInt8], _ encoding: FrameFormat.Encoding, by size: Int) -> [[UInt8]]? {
+        var splitter = StreamSplitter(FrameFormat(encoding, width: 64, height: 48))
+        var pictures: [[UInt8]] = []
+        do {
+            for start in stride(from: 0, to: bytes.count, by: size) {
+                try splitter.append(Array(bytes[start..<min(start + size, bytes.count)])) { pictures.append($0) }
+            }
+        } catch {
+            return nil
+        }
+        splitter.finish { pictures.append($0) }
+        return pictures
+    }
+
+    @Test("Pictures are found whatever the pieces they come in", arguments: [1, 2, 3, 5, 7, 64, 10_000])
+    func pieces(size: Int) {
+        let between: [UInt8] = Array("--part\r\nContent-Type: image/jpeg\r\n\r\n".utf8)
+        #expect(split(jpeg + between + jpeg + jpeg.dropLast(), .mjpeg, by: size) == [jpeg, jpeg])
+        #expect(split(first + second + third, .h264, by: size) == [first, second, third])
+        let raw = [UInt8](repeating: 7, count: 64 * 48 * 3 / 2)
+        #expect(split(raw + raw + [1], .i420, by: size) == [raw, raw])
+    }
+
+    @Test("What is no picture is told")
+    func faults() {
+        #expect(split([0xff, 0xd8, 1, 2, 3], .mjpeg, by: 5) == nil)
+        #expect(split([UInt8](repeating: 0, count: 70_000), .mjpeg, by: 1000) == nil)
+        var other = jpeg
+        other[18] = 50
+        #expect(split(other, .mjpeg, by: 100) == nil, "another height")
+        #expect(split([1, 2, 3] + first + second, .h264, by: 100) == nil, "no start code at the beginning")
+        #expect(split([UInt8](repeating: 1, count: 17 << 20), .h264, by: 1 << 20) == nil)
+    }
+
+    @Test("Random bytes end soon, in pictures or in a sentence", arguments: UInt64(1)...6)
+    func random(seed: UInt64) {
+        var random = Random(state: seed &* 0x9e37_79b9_7f4a_7c15)
+        for encoding in [FrameFormat.Encoding.mjpeg, .h264] {
+            for _ in 0..<200 {
+                var bytes: [UInt8] = []
+                for _ in 0..<Int.random(in: 1...20, using: &random) {
+                    bytes += [jpeg, first, second, third].randomElement(using: &random) ?? []
+                    bytes += (0..<Int.random(in: 0...8, using: &random)).map { _ in .random(in: 0...255, using: &random)
+                    }
+                    bytes[Int.random(in: 0..<bytes.count, using: &random)] = .random(in: 0...255, using: &random)
+                }
+                _ = split(bytes, encoding, by: Int.random(in: 1...100, using: &random))
+            }
+        }
+    }
+}

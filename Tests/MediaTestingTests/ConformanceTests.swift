@@ -1,0 +1,101 @@
+import Foundation
+import MediaGraph
+import MediaTesting
+import Testing
+
+/// One after the other: what is judged is time, and what the whole process holds.
+@Suite(.serialized) struct ConformanceTests {
+    /// Shorter than what ships, because each check is made on each of the broken ones too.
+    private static let short = Conformance.Options(seconds: 1.2, reopenings: 30)
+
+    private func test(_ kind: any Capturer.Type) async -> ConformanceReport {
+        func open<Kind: Capturer>(_ kind: Kind.Type) async -> ConformanceReport {
+            await Conformance.test(kind, nil, Self.short)
+        }
+        return await open(kind)
+    }
+
+    @Test(
+        "A capturer that is broken in one way fails the check for it, and no other",
+        arguments: BrokenCapturers.all.indices)
+    func broken(_ index: Int) async {
+        let (check, capturer) = BrokenCapturers.all[index]
+        let report = await test(capturer)
+        #expect(report.failures == [check], "\(report)")
+        #expect(!report.isPassed)
+        #expect(report.description.contains("docs/plugin-conformance.md#\(check)"))
+    }
+
+    @Test("There is a broken capturer for every check")
+    func complete() {
+        #expect(Set(BrokenCapturers.all.map(\.check)) == Set(Conformance.checks.map(\.name)))
+    }
+
+    @Test("A capturer that does everything right passes every check, 500 reopenings among them")
+    func model() async {
+        let report = await Conformance.test(Model.self)
+        #expect(report.isPassed, "\(report)")
+        #expect(report.applicable == Conformance.checks.count, "\(report)")
+    }
+
+    @Test("Devices with a pace of their own, sound, and encoded pictures pass too")
+    func others() async {
+        let kinds = [Blocking.self, Tone.self, Encoded.self, Answering.self, Periodic.self] as [any Capturer.Type]
+        for kind in kinds {
+            let report = await test(kind)
+            #expect(report.isPassed, "\(report)")
+            #expect(report.applicable >= 8, "\(report)")
+        }
+    }
+
+    @Test("A capturer of a low rate is watched for longer, and one that nobody can wait for is not judged")
+    func rates() async {
+        let leisurely = await test(Leisurely.self)
+        #expect(leisurely.isPassed, "\(leisurely)")
+        #expect(leisurely.applicable >= 11, "\(leisurely)")
+        var options = Self.short
+        options.checks = ["formats", "timestamps", "clock", "pacing", "slow-consumer"]
+        let tardy = await Conformance.test(Tardy.self, nil, options)
+        #expect(tardy.applicable == 5 && tardy.isPassed, "\(tardy)")
+        let glacial = await Conformance.test(Glacial.self, nil, options)
+        #expect(glacial.applicable == 0, "\(glacial)")
+        #expect(glacial["pacing"]?.words.contains("every 20.0 s") == true, "\(glacial)")
+    }
+
+    @Test("What it says at the end of a range is looked at too")
+    func wordsOfSettings() async {
+        let report = await test(Curt.self)
+        #expect(report.failures == ["errors"], "\(report)")
+    }
+
+    @Test("A picture of H.264 that is a keyframe has to be said to be one")
+    func unmarked() async {
+        var options = Self.short
+        options.checks = ["formats"]
+        let report = await Conformance.test(HalfMarked.self, nil, options)
+        #expect(report["formats"]?.words.contains("not to be a keyframe, and has an IDR picture") == true, "\(report)")
+    }
+
+    @Test("A report can be written as JSON and read again")
+    func json() async throws {
+        var options = Self.short
+        options.checks = ["formats", "format-change"]
+        let report = await Conformance.test(Tone.self, nil, options)
+        #expect(report.results.map(\.check) == ["formats", "format-change"])
+        #expect(report.applicable == 1 && report["format-change"]?.verdict == .notApplicable)
+        let bytes = try JSONEncoder().encode(report)
+        #expect(try JSONDecoder().decode(ConformanceReport.self, from: bytes) == report)
+        #expect(String(decoding: bytes, as: UTF8.self).contains("\"not-applicable\""))
+    }
+
+    @Test("Every check has its paragraph in the documentation")
+    func documentation() throws {
+        let folder = URL(fileURLWithPath: #filePath).resolvingSymlinksInPath()
+            .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+        let page = try String(contentsOf: folder.appendingPathComponent("docs/plugin-conformance.md"), encoding: .utf8)
+        let headings = page.split(separator: "\n").filter { $0.hasPrefix("## ") }.map { $0.dropFirst(3) }
+        for check in Conformance.checks {
+            #expect(headings.contains(Substring(check.name)), "\(check.name)")
+        }
+    }
+}

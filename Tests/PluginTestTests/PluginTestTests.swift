@@ -1,0 +1,144 @@
+import Foundation
+import MediaTesting
+import TestFixtures
+import Testing
+
+/// `connectlive plugin test`, on packages as their authors have them. One after the other: times are judged.
+@Suite(.serialized, .timeLimit(.minutes(14))) struct PluginTestTests {
+    private struct Answer {
+        let status: Int32
+        let output: String
+        let error: String
+    }
+
+    /// The program that was built with these tests.
+    private func connectlive(
+        _ arguments: String..., checks: [String] = [], environment: [String: String] = [:]
+    ) throws -> Answer {
+        let process = Process()
+        process.environment = ProcessInfo.processInfo.environment.merging(environment) { $1 }
+        process.executableURL = URL(fileURLWithPath: CommandLine.arguments[0]).deletingLastPathComponent()
+            .appendingPathComponent("connectlive")
+        process.arguments = arguments + checks.flatMap { ["--check", $0] }
+        process.standardInput = FileHandle.nullDevice
+        let output = Pipe()
+        process.standardOutput = output
+        // In a file it is held up by nobody: where a capturer trapped is told in many lines.
+        let errors = FileManager.default.temporaryDirectory.appendingPathComponent("errors-\(UUID().uuidString)")
+        try Data().write(to: errors)
+        defer { try? FileManager.default.removeItem(at: errors) }
+        process.standardError = try FileHandle(forWritingTo: errors)
+        try process.run()
+        let text = String(decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
+        process.waitUntilExit()
+        let error = try String(contentsOf: errors, encoding: .utf8)
+        return Answer(status: process.terminationStatus, output: text, error: error)
+    }
+
+    private func reports(_ answer: Answer) throws -> [ConformanceReport] {
+        try JSONDecoder().decode([ConformanceReport].self, from: Data(answer.output.utf8))
+    }
+
+    @Test func `the sanitizers find in a package what cannot be seen from outside`() throws {
+        let package = BuiltPackage.project.appendingPathComponent("Tests/broken-plugin").path
+        let answer = try connectlive(
+            "plugin", "test", package, "--check", "address-sanitizer", "--check", "thread-sanitizer", "--format", "json"
+        )
+        #expect(answer.status == 1, "\(answer.error)")
+        let report = try #require(try reports(answer).first)
+        #expect(report.failures == ["address-sanitizer", "thread-sanitizer"], "\(report)")
+        #expect(report["address-sanitizer"]?.words.contains("Overrunning.swift") == true, "\(report)")
+        #expect(report["thread-sanitizer"]?.words.contains("Racing.swift") == true, "\(report)")
+    }
+
+    @Test func `a package that ships is clean under both sanitizers`() throws {
+        let package = BuiltPackage.project.appendingPathComponent("examples/clock-face").path
+        let answer = try connectlive(
+            "plugin", "test", package, "--check", "address-sanitizer", "--check", "thread-sanitizer", "--format", "json"
+        )
+        #expect(answer.status == 0, "\(answer.error)")
+        let report = try #require(try reports(answer).first)
+        #expect(report.isPassed && report.applicable == 2, "\(report)")
+    }
+
+    @Test func `a capturer that traps or hangs has failed that check, and the others are made`() throws {
+        let package = BuiltPackage.project.appendingPathComponent("Tests/broken-plugin")
+        try BuiltPackage.build(package)
+        let answer = try connectlive(
+            "plugin", "test", package.path, "--patience", "20", "--format", "json",
+            checks: ["formats", "failure-while-starting", "format-change", "settings", "errors"])
+        #expect(answer.status == 1, "\(answer.error)")
+        let reports = try reports(answer)
+        try #require(reports.map(\.subject) == ["trapping", "hanging"], "\(answer.error)")
+        let trapping = reports[0]
+        #expect(trapping.results.count == 5 && trapping.passed == 2, "\(trapping)")
+        #expect(trapping.failures == ["format-change", "settings", "errors"], "\(trapping)")
+        let changed = try #require(trapping["format-change"]).words
+        #expect(changed.hasPrefix("it trapped (signal "), "\(changed)")
+        #expect(changed.contains("when shade became 235; its last words were"), "\(changed)")
+        #expect(changed.hasSuffix("There is nothing as bright as 235\""), "\(changed)")
+        let set = try #require(trapping["settings"]).words
+        #expect(set.contains("with every 0") && set.hasSuffix("Fatal error: Division by zero\""), "\(set)")
+        // It was said in a process that is gone.
+        #expect(trapping["errors"]?.words.contains("[trapping.title]") == true, "\(trapping)")
+        let hanging = reports[1]
+        #expect(hanging.failures == ["settings"] && hanging.results.count == 5, "\(hanging)")
+        #expect(hanging["settings"]?.words == "it did not answer for 20 s with is-asked true", "\(hanging)")
+
+        let stray = try connectlive("plugin", "test", package.path, "--set", "nobody.every=1", checks: ["formats"])
+        #expect(stray.status == 1 && stray.error.contains("there are trapping, hanging"), "\(stray.error)")
+    }
+
+    @Test func `a plugin that traps while it is loaded is told in words`() throws {
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("dead-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let source = "void abort(void); int connectlive_plugin_Dead(void) { abort(); }"
+        try source.write(to: folder.appendingPathComponent("dead.c"), atomically: true, encoding: .utf8)
+        let media = BuiltPackage.project.appendingPathComponent(".build/debug").path
+        try BuiltPackage.run(
+            "clang",
+            ["-shared", "-fPIC", "-o", "dead.so", "dead.c", "-L\(media)", "-Wl,--no-as-needed", "-lMediaGraph"],
+            in: folder)
+        let path = folder.appendingPathComponent("dead.so").path
+        let answer = try connectlive("plugin", "test", path, checks: ["formats"])
+        #expect(answer.status == 1 && answer.output.isEmpty, "\(answer.output)")
+        let end = "it trapped (signal 6, Aborted) while it was loaded. [plugin.trapped]\n"
+        #expect(answer.error.hasSuffix(end), "\(answer.error)")
+        let missing = try connectlive("plugin", "test", path + "-not", checks: ["formats"])
+        #expect(missing.status == 1 && missing.error.contains("[plugin.not-found]"), "\(missing.error)")
+    }
+
+    @Test func `a capturer that is made of elements is examined in a pipeline, with what it is given`() throws {
+        let package = BuiltPackage.project.appendingPathComponent("examples/desktop-region")
+        try BuiltPackage.build(package)
+        let fixture = try Fixture.display()
+        let answer = try connectlive(
+            "plugin", "test", package.path, "--set", "desktop-region.display=\(fixture.answer.display)",
+            "--reopenings", "100", "--format", "json", checks: Conformance.checks.map(\.name))
+        let report = try #require(try reports(answer).first, "\(answer.error)")
+        #expect(answer.status == 0 && report.isPassed, "\(report)")
+        // Where the machine is too busy to tell how times run, that check says so.
+        let silent = Set(report.results.filter { $0.verdict == .notApplicable }.map(\.check)).subtracting(["clock"])
+        #expect(silent == ["slow-consumer", "vanishing"], "\(report)")
+    }
+
+    @Test func `a check that there is not is refused with the nearest, and a file is no package`() throws {
+        let unknown = try connectlive("plugin", "test", "clip.so", "--check", "clocks")
+        #expect(unknown.status == 2)
+        #expect(unknown.error.contains("did you mean \"clock\"?"), "\(unknown.error)")
+        let file = try connectlive("plugin", "test", #filePath, "--check", "address-sanitizer")
+        #expect(file.status == 0, "\(file.error)")
+        #expect(file.output.contains("PluginTestTests.swift is no package"), "\(file.output)")
+        let missing = try connectlive("plugin", "test", "clip.so", "--check", "address-sanitizer")
+        #expect(missing.status == 1 && missing.error.contains("[plugin.not-found]"), "\(missing.error)")
+    }
+
+    @Test func `without Swift the sanitizers say so, and nothing is held against the package`() throws {
+        let package = BuiltPackage.project.appendingPathComponent("examples/clock-face").path
+        let answer = try connectlive(
+            "plugin", "test", package, checks: ["address-sanitizer"], environment: ["PATH": "/nonexistent"])
+        #expect(answer.status == 0, "\(answer.error)")
+        #expect(answer.output.contains("install Swift"), "\(answer.output)")
+    }
+}

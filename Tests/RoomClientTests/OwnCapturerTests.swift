@@ -1,0 +1,111 @@
+import Foundation
+import MediaGraph
+import MediaNodes
+import PluginLoader
+import Synchronization
+import TestFixtures
+import Testing
+
+@testable import RoomClient
+
+private struct Numbered: Capturer {
+    static let summary = "Grey pictures that are numbered"
+
+    func format() -> PictureFormat { PictureFormat(width: 320, height: 180, framesPerSecond: 30) }
+
+    func capture(into output: CaptureOutput<PictureFormat>) async throws {
+        var number: UInt32 = 0
+        while true {
+            try await output.draw { picture in
+                picture.fill(luma: 100)
+                picture.draw(barCode: number)
+            }
+            number += 1
+        }
+    }
+}
+
+/// Writes numbers on pictures of elements, which have none.
+private struct Numbering: Processor {
+    static let summary = "Numbers pictures"
+    private var next: UInt32 = 0
+
+    init() {}
+
+    mutating func process(_ picture: inout MutableVideoFrame) {
+        picture.draw(barCode: next)
+        next += 1
+    }
+}
+
+private final class Numbers: Sendable {
+    private let state = Mutex<[UInt32?]>([])
+
+    var all: [UInt32?] { state.withLock { $0 } }
+
+    func append(_ number: UInt32?) {
+        state.withLock { $0.append(number) }
+    }
+}
+
+/// What people write themselves is published and rendered like what ships.
+@Suite(.serialized, .timeLimit(.minutes(10)))
+struct OwnCapturerTests {
+    private static let pattern = ElementsNode(
+        "ball", "A ball that moves",
+        elements: [ElementsNode.Element("videotestsrc", ["is-live": true, "pattern": "ball"])],
+        gives: .rawVideo(width: 320, height: 180, framesPerSecond: 30))
+
+    private func isPublished(_ nodes: [Node], _ registry: NodeRegistry) async throws {
+        try await RoomStage.run { stage in
+            func room(_ kind: String) -> Node {
+                Node(kind, settings: stage.settings(room: "room").mapValues { .text($0) })
+            }
+            let numbers = Numbers()
+            var bindings = NodeBindings()
+            bindings.frames["view"] = { numbers.append($0.barCode) }
+            let viewer = try MediaPipeline(
+                MediaGraph {
+                    Chain {
+                        room("subscribe")
+                        Node.videoDecoder()
+                        Node.frames("view")
+                    }
+                }, bindings: bindings, registry: registry)
+            try await viewer.start()
+            let publisher = try MediaPipeline(
+                MediaGraph {
+                    Chain {
+                        for node in nodes { node }
+                        Node.videoEncoder("encoder", codec: .vp8)
+                        room("publish")
+                    }
+                }, registry: registry)
+            try await publisher.start()
+            try await eventually("pictures") { numbers.all.count >= 30 }
+            await publisher.stop()
+            await viewer.stop()
+            let read = numbers.all.compactMap(\.self)
+            #expect(read.count == numbers.all.count, "every bar code is intact")
+            #expect(read == read.sorted())
+        }
+    }
+
+    @Test func `a capturer of the program is published and rendered with its numbers intact`() async throws {
+        try await isPublished([Numbered.node()], RoomNodes.registry.adding(.capturer(Numbered.self)))
+    }
+
+    @Test func `a node around elements is published and rendered, behind a processor of the program`() async throws {
+        try await isPublished(
+            [Node("ball"), Numbering.node()],
+            RoomNodes.registry.adding(.elements(Self.pattern), .processor(Numbering.self)))
+    }
+
+    @Test func `a capturer of a shared library is published and rendered with its numbers intact`() async throws {
+        let package = BuiltPackage.project.appendingPathComponent("examples/clock-face")
+        try BuiltPackage.build(package)
+        try await isPublished(
+            [Node("clock-face", settings: ["height": 240])],
+            RoomNodes.registry.adding(try PluginLoader.load(package.path)))
+    }
+}

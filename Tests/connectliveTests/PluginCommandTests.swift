@@ -1,0 +1,123 @@
+import Foundation
+import TestFixtures
+import Testing
+
+/// The example packages, and the commands that plugins appear in.
+@Suite(.serialized, .timeLimit(.minutes(10))) struct PluginCommandTests {
+    private static func package(_ name: String) -> URL {
+        BuiltPackage.project.appendingPathComponent("examples/\(name)")
+    }
+
+    @Test(arguments: [("clock-face", "clock-face"), ("desktop-region", "desktop-region"), ("qr-code", "qr-code")])
+    func `an example package passes its own tests, and its node is listed, explained, planned and drawn`(
+        folder: String, node: String
+    ) throws {
+        let package = Self.package(folder)
+        try BuiltPackage.build(package, ["--build-tests"])
+        let tested = try BuiltPackage.run("swift", ["test", "--skip-build"], in: package)
+        #expect(tested.contains(" passed after"))
+        let place = try TemporaryFolder()
+        try "chains:\n  - - {node: \(node), fps: 10}\n    - \"null\"\n"
+            .replacingOccurrences(of: folder == "desktop-region" ? ", fps: 10" : "¬", with: "")
+            .write(toFile: place.file("own.yaml"), atomically: true, encoding: .utf8)
+        func say(_ arguments: [String]) throws -> String {
+            let result = try CommandLineTool.run(arguments + ["--plugin", package.path], folder: place, seconds: 60)
+            #expect(result.status == 0, "\(result.error)")
+            return result.output
+        }
+        #expect(try say(["nodes"]).contains(node))
+        #expect(try say(["nodes", node]).contains("Gives"))
+        #expect(try say(["schema"]).contains("\"\(node)\""))
+        #expect(try say(["validate", "own.yaml"]).contains("is right"))
+        #expect(try say(["graph", "own.yaml"]).contains(node))
+        guard folder != "desktop-region" else { return }
+        #expect(try say(["plan", "own.yaml"]).contains(node))
+        #expect(try say(["run", "own.yaml", "--seconds", "2"]).contains("frames"))
+    }
+
+    @Test func `without the plugin its node is unknown, and a plugin that is none is refused with its code`() throws {
+        let place = try TemporaryFolder()
+        let unknown = try CommandLineTool.run(["nodes", "clock-face"], folder: place)
+        #expect(unknown.status == 1)
+        let missing = try CommandLineTool.run(["nodes", "--plugin", "none.so"], folder: place)
+        #expect(missing.status == 1)
+        #expect(missing.error.contains("[plugin.not-found]"))
+    }
+
+    @Test func `a plugin in a folder that cannot be loaded is told, and the command goes on`() throws {
+        let place = try TemporaryFolder()
+        try "no library".write(toFile: place.file("broken.so"), atomically: true, encoding: .utf8)
+        let result = try CommandLineTool.run(
+            ["nodes"], folder: place, environment: ["CONNECTLIVE_PLUGIN_PATH": place.file("")])
+        #expect(result.status == 0)
+        #expect(result.error.contains("[plugin.unreadable]"))
+        #expect(result.output.contains("test-pattern"))
+    }
+
+    /// The commands of the page's one block of them.
+    private func commandsOnThePage() throws -> [Substring] {
+        let page = try String(
+            contentsOf: BuiltPackage.project.appendingPathComponent("docs/writing-a-capturer.md"), encoding: .utf8)
+        let block = try #require(page.split(separator: "```console\n").last?.split(separator: "```").first)
+        return block.split(separator: "\n").map { $0.dropFirst("$ ".count) }
+    }
+
+    @Test func `a new plugin of each kind builds, passes its tests and runs by the commands it names`() throws {
+        let place = try TemporaryFolder()
+        let programs = URL(fileURLWithPath: try CommandLineTool.path).deletingLastPathComponent().path
+        let package = URL(fileURLWithPath: place.file("ColdFront"))
+        // What was built is handed on: the plugin kit is the same for all three.
+        let built = URL(fileURLWithPath: place.file("built"))
+        for kind in ["capturer", "renderer", "processor"] {
+            let written = try CommandLineTool.run(["plugin", "new", "ColdFront", "--kind", kind], folder: place)
+            try #require(written.status == 0, "\(written.error)")
+            let build = package.appendingPathComponent(".build")
+            if kind != "capturer" { try FileManager.default.moveItem(at: built, to: build) }
+            let commands = written.output.split(separator: "\n").dropFirst().map { $0.drop(while: { $0 == " " }) }
+            if kind == "capturer" {
+                let page = try commandsOnThePage().map {
+                    $0.replacing("ClockFace", with: "ColdFront").replacing("clock-face", with: "cold-front")
+                }
+                #expect(commands.map(String.init) == page.map(String.init))
+            }
+            // It would run until somebody ends it.
+            let script = "PATH=\(programs):$PATH\n\(commands.joined(separator: "\n")) --seconds 2"
+            let said = try BuiltPackage.run(
+                "bash", ["-e", "-c", script], in: URL(fileURLWithPath: place.file("")))
+            #expect(said.contains(" passed after") && said.contains("cold-front"), "\(said)")
+            let again = try CommandLineTool.run(["plugin", "new", "ColdFront"], folder: place)
+            #expect(again.status == 1)
+            try FileManager.default.moveItem(at: build, to: built)
+            try FileManager.default.removeItem(at: package)
+        }
+        let misnamed = try CommandLineTool.run(["plugin", "new", "cold front"], folder: place)
+        #expect(misnamed.status == 2)
+    }
+
+    @Test func `a new plugin names its kit wherever it lies, and its node has a name of its own`() throws {
+        let place = try TemporaryFolder()
+        try FileManager.default.createSymbolicLink(
+            atPath: place.file("kit"),
+            withDestinationPath: BuiltPackage.project.appendingPathComponent("Sources/Media").path)
+        let written = try CommandLineTool.run(
+            ["plugin", "new", "ColdFront"], folder: place, environment: ["CONNECTLIVE_PLUGIN_KIT": "kit"])
+        #expect(written.status == 0, "\(written.error)")
+        let manifest = try String(contentsOfFile: place.file("ColdFront/Package.swift"), encoding: .utf8)
+        #expect(manifest.contains("?? \"\(place.file("kit"))\""), "\(manifest)")
+        let taken = try CommandLineTool.run(["plugin", "new", "Camera"], folder: place)
+        #expect(taken.status == 1)
+        #expect(taken.error.contains("[node.name-taken]"))
+        #expect(!FileManager.default.fileExists(atPath: place.file("Camera")))
+    }
+
+    @Test func `the program of the page about capturers publishes what it draws`() throws {
+        let server = try TestServer()
+        let program = try RunningProgram(
+            CommandLineTool.path.replacingOccurrences(of: "/connectlive", with: "/own-capturer", options: .backwards),
+            ["kitchen", "8"], folder: server.folder)
+        let viewer = try CommandLineTool.run(
+            ["view", "--room", "kitchen", "--seconds", "4", "--report", "r.json"], folder: server.folder, seconds: 40)
+        #expect(viewer.status == 0, "\(viewer.error)")
+        #expect(try program.finish(seconds: 30).status == 0)
+    }
+}

@@ -1,0 +1,32 @@
+import MediaGraph
+import MediaTesting
+import Testing
+
+@testable import MediaNodes
+
+extension GuestTests {
+    /// The camera under the kit that plugins are tested with, as `BuiltInConformanceTests` do it with the other capturers.
+    @Suite struct CameraConformanceTests {
+        @Test func `a camera passes the kit's checks, and says so when it goes away`() async throws {
+            let cameras = try Vivid()
+            let path = try cameras[0]
+            let rehearsal = Rehearsal(
+                settings: ["device": .text(path), "width": 320, "height": 180, "fps": 15],
+                failing: [
+                    ["device": "/dev/video77"], ["device": "no-such-camera"], ["format": "h264"], ["brightness": 256],
+                ],
+                vanish: { try Camera.set("disconnect", 1, of: path) })
+            // The emulated processor takes ten times as long for everything: it is allowed a second where others have a
+            // tenth, and is too slow for pictures of 8192 pixels, or 240 of them in a second.
+            let stand = try PipelineStand(
+                "camera", leavingUntried: ["width", "height", "fps"], leavingLimit: 1)
+            let report = await Conformance.test(
+                stand, rehearsal,
+                Conformance.Options(reopenings: 100) { print("\($0.check): \($0.verdict): \($0.words)") })
+            #expect(report.isPassed, "\(report)")
+            let silent = Set(report.results.filter { $0.verdict == .notApplicable }.map(\.check))
+            // What a slow consumer does is up to the pipeline's queues; a busy machine cannot tell how times run.
+            #expect(silent.subtracting(["clock"]) == ["slow-consumer"], "\(report)")
+        }
+    }
+}

@@ -1,0 +1,182 @@
+import Foundation
+import Glibc
+import MediaGraph
+import MediaNodes
+import Synchronization
+import Testing
+
+/// All tests that need a kernel of their own; one after the other, because each loads and unloads drivers.
+@Suite(
+    .serialized,
+    .enabled(
+        if: getenv("CONNECTLIVE_GUEST") != nil,
+        "cameras are tried in a guest, whose kernel has drivers that make them up: make guest"))
+struct GuestTests {}
+
+/// A driver of the guest's kernel, loaded for as long as the value lives.
+final class Driver {
+    private let name: String
+    private var isLoaded = false
+
+    init(_ name: String, _ parameters: String...) throws {
+        self.name = name
+        try load(parameters)
+    }
+
+    func load(_ parameters: [String]) throws {
+        try Program.run("modprobe", ["-d", try Program.modules, name] + parameters)
+        isLoaded = true
+    }
+
+    /// Says so when something still has one of its devices open: the kernel then keeps the driver.
+    func unload() {
+        guard isLoaded else { return }
+        isLoaded = false
+        do {
+            try Program.run("modprobe", ["-r", "-d", try Program.modules, name])
+        } catch {
+            let holders = (try? Program.outcome("sh", ["-c", "ls -l /proc/[0-9]*/fd | grep /dev/video"]).1) ?? ""
+            Issue.record("\(name) is still in use: \(error)\n\(holders)")
+        }
+    }
+
+    deinit { unload() }
+}
+
+/// Programs of the system.
+enum Program {
+    struct Failure: Error, CustomStringConvertible {
+        let description: String
+    }
+
+    static var modules: String {
+        get throws { try #require(getenv("GUEST_MODULES").map { String(cString: $0) }) }
+    }
+
+    static func start(_ name: String, _ arguments: [String], output: Any? = FileHandle.nullDevice) throws -> Process {
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+        process.arguments = [name] + arguments
+        process.standardInput = FileHandle.nullDevice
+        process.standardOutput = output
+        process.standardError = output
+        try process.run()
+        return process
+    }
+
+    /// Runs a program to its end, `seconds` at most; what it said. Throws when it failed.
+    @discardableResult
+    static func run(_ name: String, _ arguments: [String], seconds: Int = 60) throws -> String {
+        let (status, said) = try outcome(name, arguments, seconds: seconds)
+        guard status == 0 else { throw Failure(description: "\(name) \(arguments) ended with \(status): \(said)") }
+        return said
+    }
+
+    static func outcome(_ name: String, _ arguments: [String], seconds: Int = 60) throws -> (Int32, String) {
+        let pipe = Pipe()
+        let process = try start("timeout", ["-k", "5", "\(seconds)", name] + arguments, output: pipe)
+        try pipe.fileHandleForWriting.close()
+        let said = String(decoding: try pipe.fileHandleForReading.readToEnd() ?? Data(), as: UTF8.self)
+        process.waitUntilExit()
+        return (process.terminationStatus, said)
+    }
+}
+
+/// vivid: a driver that makes cameras up and lets them fail.
+final class Vivid {
+    let driver: Driver
+    private let parameters: [String]
+
+    /// Only the devices that capture, of one input each, a webcam.
+    init(_ count: Int = 1) throws {
+        parameters =
+            ["n_devs=\(count)"]
+            + ["node_types=0x1", "num_inputs=1", "input_types=0"].map { parameter in
+                let value = parameter.drop { $0 != "=" }.dropFirst()
+                return parameter + String(repeating: ",\(value)", count: count - 1)
+            }
+        driver = try Driver("vivid")
+        driver.unload()
+        try plugIn()
+    }
+
+    func plugIn() throws { try driver.load(parameters) }
+    func unplug() { driver.unload() }
+
+    subscript(index: Int) -> String {
+        get throws {
+            let name = String(format: "vivid-%03d-vid-cap", index)
+            return try #require(Camera.path(named: name), "vivid has not made \(name)")
+        }
+    }
+}
+
+/// Another program that reads a camera.
+final class Reader {
+    private let process: Process
+
+    init(of path: String) throws {
+        process = try Program.start("v4l2-ctl", ["-d", path, "--stream-mmap", "--stream-count", "100000"])
+    }
+
+    func end() {
+        kill(process.processIdentifier, SIGKILL)
+        process.waitUntilExit()
+    }
+}
+
+/// What the kernel says of a camera; of ours is only what says that it is taken.
+enum Camera {
+    static func isRefused(_ path: String) -> Bool {
+        do throws(MediaError) {
+            _ = try Devices.camera(path)
+            return false
+        } catch {
+            return error.code == MediaError.Code.cameraBusy
+        }
+    }
+
+    static func path(named name: String) -> String? {
+        let folder = "/sys/class/video4linux"
+        let found = (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
+        return found.filter { $0.hasPrefix("video") }.sorted()
+            .first { (try? String(contentsOfFile: "\(folder)/\($0)/name", encoding: .utf8)) == name + "\n" }
+            .map { "/dev/\($0)" }
+    }
+
+    static func control(_ name: String, of path: String) throws -> Int {
+        let said = try Program.run("v4l2-ctl", ["-d", path, "-C", name])
+        let value = said.split(separator: ":").last?.trimmingCharacters(in: .whitespacesAndNewlines)
+        return try #require(value.flatMap { Int($0.prefix { $0 == "-" || $0.isNumber }) }, "\(said)")
+    }
+
+    static func set(_ name: String, _ value: Int, of path: String) throws {
+        try Program.run("v4l2-ctl", ["-d", path, "-c", "\(name)=\(value)"])
+    }
+}
+
+/// Things that arrive on other threads.
+final class Collected<Element: Sendable>: Sendable {
+    private let state = Mutex<[Element]>([])
+
+    func append(_ element: Element) { state.withLock { $0.append(element) } }
+    func removeAll() { state.withLock { $0.removeAll() } }
+    var all: [Element] { state.withLock { $0 } }
+    var count: Int { state.withLock { $0.count } }
+}
+
+/// Waits until a condition holds; records an issue when it does not within the time. Times are generous: the guest's
+/// processor is about ten times slower than the machine's.
+func eventually(
+    within seconds: Double = 30, _ what: Comment, sourceLocation: SourceLocation = #_sourceLocation,
+    _ condition: () -> Bool
+) async {
+    let deadline = ContinuousClock.now + .seconds(seconds)
+    while !condition() {
+        if ContinuousClock.now > deadline {
+            Issue.record(what, sourceLocation: sourceLocation)
+            return
+        }
+        try? await Task.sleep(for: .milliseconds(20))
+    }
+}

@@ -1,0 +1,16 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+// The plugin kit: of this checkout, or another that the environment names.
+let kit = Context.environment["CONNECTLIVE_PLUGIN_KIT"] ?? "../../Sources/Media"
+
+let package = Package(
+    name: "ClockFace",
+    products: [.library(name: "ClockFace", type: .dynamic, targets: ["ClockFace"])],
+    dependencies: [.package(name: "Media", path: kit)],
+    targets: [
+        .target(name: "ClockFace", dependencies: [.product(name: "MediaGraph", package: "Media")]),
+        .testTarget(
+            name: "ClockFaceTests", dependencies: ["ClockFace", .product(name: "MediaGraph", package: "Media")]),
+    ]
+)

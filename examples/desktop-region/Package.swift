@@ -1,0 +1,16 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+// The plugin kit: of this checkout, or another that the environment names.
+let kit = Context.environment["CONNECTLIVE_PLUGIN_KIT"] ?? "../../Sources/Media"
+
+let package = Package(
+    name: "DesktopRegion",
+    products: [.library(name: "DesktopRegion", type: .dynamic, targets: ["DesktopRegion"])],
+    dependencies: [.package(name: "Media", path: kit)],
+    targets: [
+        .target(name: "DesktopRegion", dependencies: [.product(name: "MediaGraph", package: "Media")]),
+        .testTarget(
+            name: "DesktopRegionTests", dependencies: ["DesktopRegion", .product(name: "MediaGraph", package: "Media")]),
+    ]
+)

@@ -1,0 +1,41 @@
+// Publishes pictures that this program draws itself into a room: own-capturer [ROOM] [SECONDS]
+// Start `connectlive serve` on the same machine first.
+import ConnectLiveSDK
+import MediaGraph
+import MediaNodes
+
+struct Breathing: Capturer {
+    static let summary = "A grey that comes and goes, numbered"
+    @Setting("Pictures per second", in: 1...60, unit: "frames/s") var fps = 30
+    @Setting("How fast it comes and goes", in: 1...20, isChangeable: true) var speed = 2
+
+    func format() -> PictureFormat {
+        PictureFormat(width: 640, height: 360, framesPerSecond: Double(fps))
+    }
+
+    func capture(into output: CaptureOutput<PictureFormat>) async throws {
+        var number: UInt32 = 0
+        while true {
+            try await output.draw { picture in
+                let step = Int(number) * speed % 200
+                picture.fill(luma: UInt8(20 + (step < 100 ? step : 200 - step)))
+                picture.draw(barCode: number)
+            }
+            number += 1
+        }
+    }
+}
+
+let arguments = CommandLine.arguments
+let graph = MediaGraph {
+    Chain {
+        Breathing.node(["fps": 15])
+        Node("publish", settings: ["room": .text(arguments.count > 1 ? arguments[1] : "demo")])
+    }
+}
+let registry = try NodeRegistry.withRooms.adding(.capturer(Breathing.self))
+let pipeline = try MediaPipeline(graph, registry: registry)
+try await pipeline.start()
+print("Publishing; a browser at http://127.0.0.1:8080 sees it.")
+try await Task.sleep(for: .seconds(arguments.count > 2 ? Double(arguments[2]) ?? 60 : 60))
+await pipeline.stop()

@@ -1,0 +1,16 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+// The plugin kit: of this checkout, or another that the environment names.
+let kit = Context.environment["CONNECTLIVE_PLUGIN_KIT"] ?? "../../Sources/Media"
+
+let package = Package(
+    name: "QRCode",
+    products: [.library(name: "QRCode", type: .dynamic, targets: ["QRCode"])],
+    dependencies: [.package(name: "Media", path: kit)],
+    targets: [
+        .systemLibrary(name: "CQREncode", pkgConfig: "libqrencode", providers: [.apt(["libqrencode-dev"])]),
+        .target(name: "QRCode", dependencies: ["CQREncode", .product(name: "MediaGraph", package: "Media")]),
+        .testTarget(name: "QRCodeTests", dependencies: ["QRCode", .product(name: "MediaGraph", package: "Media")]),
+    ]
+)

@@ -1,0 +1,4 @@
+import MediaGraph
+
+@c(connectlive_plugin_QRCode)
+public func plugin() -> Int32 { Plugin.provides(.capturer(QRCodeCapturer.self)) }

@@ -1,0 +1,57 @@
+internal import CQREncode
+import Glibc
+import MediaGraph
+
+/// A text, and the time at which each picture was captured, as a QR code: hold a telephone to it to measure how long the
+/// way through a room takes. Drawn by libqrencode.
+public struct QRCodeCapturer: Capturer {
+    public static let name = "qr-code"
+    public static let summary = "A text and the time of capture as a QR code"
+    @Setting("What stands before the time", isChangeable: true) var text = "connectlive"
+    @Setting("Width and height of the picture", in: 128...1080, unit: "pixels") var size = 480
+    @Setting("Pictures per second", in: 1...60, unit: "frames/s") var fps = 10
+
+    public init() {}
+
+    public func format() -> PictureFormat {
+        PictureFormat(.gray8, width: size, height: size, framesPerSecond: Double(fps))
+    }
+
+    public func capture(into output: CaptureOutput<PictureFormat>) async throws {
+        while true {
+            try await output.draw { picture in
+                let message = "\(text) \(picture.captureTime.nanoseconds / 1_000_000)"
+                let code = QRcode_encodeString(message, 0, QR_ECLEVEL_M, QR_MODE_8, 1)
+                defer { QRcode_free(code) }
+                // Four modules of white are around it, as ISO/IEC 18004 asks for.
+                guard let code = code?.pointee, Int(code.width) + 8 <= size else {
+                    throw MediaError(
+                        code: "qr-code.too-long",
+                        message: "A code of \(size) pixels holds no \(message.utf8.count) bytes; give a shorter text.")
+                }
+                Self.draw(code, in: &picture)
+            }
+        }
+    }
+
+    /// Row by row: a loop over pixels takes longer than a picture lasts where nothing is optimized.
+    private static func draw(_ code: QRcode, in picture: inout MutableVideoFrame) {
+        let (modules, size) = (Int(code.width), picture.height)
+        let scale = size / (modules + 8)
+        let margin = (size - modules * scale) / 2
+        picture.withPlane(.packed) { plane, stride in
+            plane.withUnsafeMutableBytes { bytes in
+                guard let pixels = bytes.baseAddress else { return }
+                memset(pixels, 255, bytes.count)
+                for y in 0..<modules {
+                    let row = pixels + (margin + y * scale) * stride
+                    // The lowest bit of a module says that it is black.
+                    for x in 0..<modules where code.data[y * modules + x] & 1 == 1 {
+                        memset(row + margin + x * scale, 0, scale)
+                    }
+                    for copy in 1..<scale { memcpy(row + copy * stride, row, size) }
+                }
+            }
+        }
+    }
+}
