@@ -138,14 +138,25 @@ enum Repeated {
     static func judge(rounds: Int, kilobytes: Int, _ body: () async throws -> Void) async throws {
         // The allocator and GStreamer's pools take some rounds to settle.
         for _ in 0..<40 { try await body() }
+        var (isFlat, words) = try await growth(rounds: rounds, kilobytes: kilobytes, body)
+        // A pool of threads may have grown once, in a moment in which the machine stood still; a leak grows again.
+        if !isFlat { (isFlat, words) = try await growth(rounds: rounds, kilobytes: kilobytes, body) }
+        demand(isFlat, words)
+    }
+
+    private static func growth(
+        rounds: Int, kilobytes: Int, _ body: () async throws -> Void
+    ) async throws -> (isFlat: Bool, words: String) {
         let before = Holdings.now
         for _ in 0..<rounds { try await body() }
         // Threads of Swift's pool and of Dispatch come and go; a leak would be one or more in each round.
         let after = await settled(threads: before.threads + 6, descriptors: before.descriptors + 2)
-        say("before \(before), after \(after)")
-        demand(after.threads <= before.threads + 6, "threads stay: \(before) \(after)")
-        demand(after.descriptors <= before.descriptors + 2, "descriptors stay: \(before) \(after)")
-        demand(after.kilobytes <= before.kilobytes + kilobytes, "memory stays: \(before) \(after)")
+        let words = "before \(before), after \(after)"
+        say(words)
+        let isFlat =
+            after.threads <= before.threads + 6 && after.descriptors <= before.descriptors + 2
+            && after.kilobytes <= before.kilobytes + kilobytes
+        return (isFlat, words)
     }
 }
 

@@ -305,6 +305,51 @@ extension MediaNodesTests {
             _ = consume folder
         }
 
+        @Test("A stop beside a device that does not let go comes back in time, names it, and ends everything else")
+        func stuckStop() async throws {
+            let folder = TemporaryFolder()
+            let path = folder.path + "/pipe"
+            #expect(mkfifo(path, 0o600) == 0)
+            let device = open(path, O_RDWR)
+            // One block, and then nothing.
+            #expect(write(device, [UInt8](repeating: 0, count: 4096), 4096) == 4096)
+            weak let remains = try await expectStuckStop(path)
+            #expect(remains != nil)
+            // It answers after all: what was left of the pipeline ends.
+            close(device)
+            await eventually("the pipeline is gone") { remains == nil }
+            _ = consume folder
+        }
+
+        private func expectStuckStop(_ path: String) async throws -> MediaPipeline {
+            let (frames, warnings) = (Collected<MediaTime>(), Collected<String>())
+            var bindings = NodeBindings()
+            bindings.frames["pictures"] = { frames.append($0.captureTime) }
+            bindings.events = { if case .warning(_, let message) = $0 { warnings.append(message) } }
+            let pipeline = try MediaPipeline(
+                MediaGraph {
+                    Chain {
+                        Node.element("filesrc", name: "stuck", ["location": .text(path)])
+                        Node.element("fakesink", name: "nowhere")
+                    }
+                    Chain {
+                        Node.testPattern("pattern", width: 160, height: 120)
+                        Node.frames("pictures")
+                    }
+                }, bindings: bindings)
+            try await pipeline.start()
+            await eventually("pictures") { frames.count > 3 }
+            let begin = ContinuousClock.now
+            await pipeline.stop()
+            #expect(ContinuousClock.now - begin < .seconds(20))
+            #expect(pipeline.state == .stopped)
+            let last = frames.count
+            let words = "\"stuck\" could not be closed within 10 s"
+            #expect(warnings.all.contains { $0.hasPrefix(words) }, "\(warnings.all)")
+            #expect(frames.count == last)
+            return pipeline
+        }
+
         /// Applies graphs to a pattern that runs, of which the first reads a pipe without another end.
         private func expectStuckEdit(_ path: String) async throws -> MediaPipeline {
             let graph = MediaGraph {

@@ -113,6 +113,25 @@ extension TemporaryFolder {
         #expect(result.error.contains("[1305]"))
     }
 
+    @Test func `a file that does not answer any more is named at the end, and does not hold it up`() throws {
+        let folder = try TemporaryFolder()
+        #expect(mkfifo(folder.file("pipe"), 0o600) == 0)
+        let pipe = open(folder.file("pipe"), O_RDWR)
+        defer { close(pipe) }
+        #expect(write(pipe, [UInt8](repeating: 0, count: 4096), 4096) == 4096)
+        let graph = """
+            chains:
+              - - {element: filesrc, name: stuck, location: pipe}
+                - {element: fakesink, name: nowhere}
+              - [test-pattern, {node: "null", name: end}]
+            """
+        let run = try Run(graph, in: folder)
+        _ = try run.tool.waitForText(" fps ")
+        let result = try run.end()
+        #expect(result.status == 0)
+        #expect(result.error.contains("\"stuck\" could not be closed within 10 s"), "\(result.error)")
+    }
+
     @Test func `secrets run and are shown to nobody, and what was shown can be applied again`() throws {
         let server = try TestServer(["--service-id", "svc", "--service-secret", "hush-hush"])
         let address = String(server.page.dropLast()).replacing("http://", with: "ws://")

@@ -49,6 +49,10 @@ struct RunCommand: AsyncParsableCommand {
         let (first, failure) = await follow(live, occurrences, occur, interruption)
         let last = live.statistics
         await live.pipeline.stop()
+        occur.finish()
+        for await case .event(let event) in occurrences {
+            if let words = Self.words(of: event) { Console.line(words) }
+        }
         await server.stop(failure.map { ControlProblem($0) })
         if let first, !quiet { try conclude(live, first, last) }
         if let failure { throw failure }
@@ -93,16 +97,23 @@ struct RunCommand: AsyncParsableCommand {
             case .look: display.look()
             case .event(.ended), .interrupted: return (display.first, nil)
             case .event(.failed(let error)), .couldNotStart(let error): return (display.first, error)
-            case .event(.partFailed(let error, let nodes)):
-                display.say("Without \(nodes.joined(separator: ", ")) from now on: \(error)")
-            case .event(.warning(let node, let message)): display.say("\(node.map { "\($0): " } ?? "")\(message)")
+            case .event(let event):
+                if let words = Self.words(of: event) { display.say(words) }
             case .logged(let line):
                 let severity = line.isError ? "error" : "warning"
                 display.say("\(line.node ?? "GStreamer") (\(line.source), \(severity)): \(line.message)")
-            case .event(.keyframeNeeded), .event(.firstFrame): break
             }
         }
         return (display.first, nil)
+    }
+
+    /// What goes on all the same, and somebody should know.
+    private static func words(of event: MediaEvent) -> String? {
+        switch event {
+        case .partFailed(let error, let nodes): "Without \(nodes.joined(separator: ", ")) from now on: \(error)"
+        case .warning(let node, let message): "\(node.map { "\($0): " } ?? "")\(message)"
+        case .ended, .failed, .keyframeNeeded, .firstFrame: nil
+        }
     }
 
     private func timers(_ occur: AsyncStream<Occurrence>.Continuation) -> [Task<Void, Never>] {

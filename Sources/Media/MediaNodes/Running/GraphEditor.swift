@@ -46,35 +46,30 @@ final class GraphEditor: Sendable {
             @Sendable func answer(_ result: Result<GraphChange, MediaError>) {
                 if !isAnswered.exchange(true) { continuation.resume(returning: result) }
             }
-            let hasBegun = Flag()
-            // What waits for a time holds neither the editor nor what runs: most times pass long after the edit.
-            @Sendable func limit(_ deadline: DispatchTime) {
-                limits.asyncAfter(deadline: deadline) { [weak self] in
+            // What waits for a time holds neither the editor nor what runs.
+            let waiting = Timeout(at: .now() + seconds + Self.undoLimit, on: limits) { [weak self] timeout in
+                guard let self else { return }
+                guard state.withLock({ $0.isStuck }) else { return timeout.set(.now() + seconds + Self.undoLimit) }
+                let error = stuck(isWaiting: true)
+                if outcome.giveUp(error) { answer(.failure(error)) }
+            }
+            queue.async {
+                waiting.cancel()
+                let limit = Timeout(at: .now() + Self.planLimit + seconds + Self.undoLimit, on: self.limits) {
+                    [weak self] _ in
                     guard let self, !isAnswered.value else { return }
-                    let error = self.stuck(isWaiting: false)
+                    let error = stuck(isWaiting: false)
                     guard outcome.giveUp(error) else { return }
-                    self.state.withLock { $0.isStuck = true }
+                    state.withLock { $0.isStuck = true }
                     answer(.failure(error))
                 }
-            }
-            @Sendable func limitWaiting() {
-                self.limits.asyncAfter(deadline: .now() + seconds + Self.undoLimit) { [weak self] in
-                    guard let self, !hasBegun.value else { return }
-                    guard self.state.withLock({ $0.isStuck }) else { return limitWaiting() }
-                    let error = self.stuck(isWaiting: true)
-                    if outcome.giveUp(error) { answer(.failure(error)) }
-                }
-            }
-            limitWaiting()
-            queue.async {
-                hasBegun.raise()
+                defer { limit.cancel() }
                 do throws(MediaError) {
                     if let failure = outcome.failure { throw failure }
-                    limit(.now() + Self.planLimit + seconds + Self.undoLimit)
                     let running = self.graph.plan
                     let change = GraphChange(from: running, to: try plan(running))
                     let deadline = DispatchTime.now() + seconds
-                    limit(deadline + Self.undoLimit)
+                    limit.set(deadline + Self.undoLimit)
                     try self.perform(change, until: deadline, outcome)
                     finished()
                     answer(.success(change))
@@ -193,28 +188,10 @@ final class GraphEditor: Sendable {
             state.hasEnded = true
             state.outcome?.fail(Reporter.stopped)
         }
-        // Let go of as soon as it is not needed: it holds a pipeline that was stopped.
-        let impatience = Impatience(stuck)
-        limits.asyncAfter(deadline: .now() + Self.endLimit) { impatience.take()?() }
+        let timeout = Timeout(at: .now() + Self.endLimit, on: limits) { _ in stuck() }
         queue.async {
-            _ = impatience.take()
+            timeout.cancel()
             done()
-        }
-    }
-}
-
-/// What is to be done when a time has passed, unless it is taken before.
-private final class Impatience: Sendable {
-    private let body: Mutex<(@Sendable () -> Void)?>
-
-    init(_ body: @escaping @Sendable () -> Void) {
-        self.body = Mutex(body)
-    }
-
-    func take() -> (@Sendable () -> Void)? {
-        body.withLock { body in
-            defer { body = nil }
-            return body
         }
     }
 }

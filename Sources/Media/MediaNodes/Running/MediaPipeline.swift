@@ -28,12 +28,15 @@ public final class MediaPipeline: Sendable {
 
     /// The longest wait for a capturer's first frame.
     private static let startLimit = DispatchTimeInterval.seconds(8)
+    /// The longest wait for everything to be finished and closed; a recording alone may take 3 s.
+    private static let stopLimit = DispatchTimeInterval.seconds(10)
 
     private let pipeline: Pipeline
     private let reporter: Reporter
     private let control: DispatchQueue
     /// Where time is kept for what may block the control queue.
     private let limits = DispatchQueue(label: "media.limits")
+    private let startTimeout = Mutex<Timeout?>(nil)
     private let opening = Opening()
     let graph: RunningGraph
     private let editor: GraphEditor
@@ -129,6 +132,7 @@ public final class MediaPipeline: Sendable {
         let failure = await withCheckedContinuation { (continuation: CheckedContinuation<MediaError?, Never>) in
             control.async { self.begin { continuation.resume(returning: $0) } }
         }
+        startTimeout.withLock { $0 = nil }
         if let failure {
             await stop()
             throw failure
@@ -143,7 +147,7 @@ public final class MediaPipeline: Sendable {
             return done(error)
         }
         opening.begin(orGivenUp: done)
-        armStartLimit()
+        armStartTimeout()
         let isPlaying = pipeline.play()
         guard opening.end() else { return }
         if !isPlaying {
@@ -155,8 +159,8 @@ public final class MediaPipeline: Sendable {
     }
 
     /// On a queue of its own: a driver that does not answer holds up the control queue.
-    private func armStartLimit() {
-        limits.asyncAfter(deadline: .now() + Self.startLimit) { [weak self] in
+    private func armStartTimeout() {
+        let timeout = Timeout(at: .now() + Self.startLimit, on: limits) { [weak self] _ in
             guard let self else { return }
             if opening.isUnderWay {
                 opening.giveUp(Self.stuck(graph.memberOpening?.plan.name))
@@ -170,6 +174,7 @@ public final class MediaPipeline: Sendable {
                     late)
             }
         }
+        startTimeout.withLock { $0 = timeout }
     }
 
     private static func stuck(_ node: String?) -> MediaError {
@@ -183,8 +188,8 @@ public final class MediaPipeline: Sendable {
 
     /// Stops everything: frames that are being encoded are still handed over, then all threads end.
     ///
-    /// May be called often. When it returns, no function of the bindings is called any more; only where a device could
-    /// not be opened in time what runs of it ends later, as soon as the device's driver answers.
+    /// May be called often. When it returns, no function of the bindings is called any more; only where a device or file
+    /// could not be opened or closed in time what is left of it ends later, as soon as its driver or file system answers.
     public func stop() async {
         let wasRunning = phase.withLock { phase in
             defer { phase = .stopped }
@@ -195,6 +200,10 @@ public final class MediaPipeline: Sendable {
             @Sendable func answer() {
                 reporter.close()
                 if !isAnswered.exchange(true) { continuation.resume() }
+            }
+            let timeout = Timeout(at: .now() + Self.stopLimit, on: limits) { _ in
+                if !isAnswered.value { self.abandon() }
+                answer()
             }
             let hasHalted = Flag()
             // A second caller waits here until the first has stopped everything; an edit that is under way ends first.
@@ -216,11 +225,22 @@ public final class MediaPipeline: Sendable {
                         hasHalted.raise()
                         Self.halt(self.pipeline, self.nodes)
                     }
+                    timeout.cancel()
                     answer()
                 }
             }
             opening.whenGivenUp { _ in answer() }
         }
+    }
+
+    /// Ends all that can be ended beside a driver or file system that does not answer, and says what cannot.
+    private func abandon() {
+        let names = graph.closeEach(waiting: 0.5).map { "\"\($0)\"" }
+        guard !names.isEmpty else { return }
+        reporter.warn(
+            nil,
+            "\(names.joined(separator: ", ")) could not be closed within 10 s, because a driver or file system does not "
+                + "answer; what is left of the pipeline goes when it does.")
     }
 
     /// Holds everything where it is: cameras give nothing, files stand still, recordings have no gap. Does nothing when

@@ -163,9 +163,23 @@ final class RunningGraph: Sendable {
 
     /// Ends everything that stands, where an edit under way keeps the pipeline as a whole from ending.
     func closeAll() {
-        for member in membersInOrder.reversed() {
-            for element in extras(of: member) + member.instance.allElements.reversed() { element.close() }
+        for member in membersInOrder.reversed() { close(member) }
+    }
+
+    /// The same, each node on a thread of its own. Gives the names of those that have not ended after so many seconds.
+    func closeEach(waiting seconds: Double) -> [String] {
+        let queue = DispatchQueue(label: "media.closing", attributes: .concurrent)
+        let closing = membersInOrder.map { member in
+            let group = DispatchGroup()
+            queue.async(group: group) { self.close(member) }
+            return (name: member.plan.name, group: group)
         }
+        let deadline = DispatchTime.now() + seconds
+        return closing.filter { $0.group.wait(timeout: deadline) == .timedOut }.map(\.name)
+    }
+
+    private func close(_ member: Member) {
+        for element in extras(of: member) + member.instance.allElements.reversed() { element.close() }
     }
 
     func connection(_ link: Link) -> Connection? { state.withLock { $0.connections[link] } }
@@ -345,9 +359,7 @@ final class RunningGraph: Sendable {
     func remove(_ members: [Member]) {
         members.compactMap(\.running).finish()
         // Those that wait at the end first: nobody then waits for them.
-        for member in members.reversed() {
-            for element in extras(of: member) + member.instance.allElements.reversed() { element.close() }
-        }
+        for member in members.reversed() { close(member) }
         for member in members {
             for element in extras(of: member) + member.instance.allElements { context.pipeline.remove(element) }
             member.running?.stopped()

@@ -1,0 +1,45 @@
+import Dispatch
+import GStreamerKit
+import Testing
+
+@testable import MediaNodes
+
+extension MediaNodesTests {
+    @Suite struct TimeoutTests {
+        private final class Held: Sendable {}
+
+        private let queue = DispatchQueue(label: "test.timeouts")
+
+        @Test("A timeout does what it is for once, and again where it is set anew")
+        func fires() async {
+            let count = Collected<Int>()
+            let timeout = Timeout(at: .now(), on: queue) { timeout in
+                count.append(count.count)
+                if count.count < 3 { timeout.set(.now()) }
+            }
+            await eventually("three times") { count.count == 3 }
+            withExtendedLifetime(timeout) {}
+        }
+
+        @Test("A timeout that is cancelled or let go does nothing, and lets go of what it holds")
+        func cancelled() async {
+            let hasFired = Flag()
+            weak var held: Held?
+            queue.suspend()
+            do {
+                let new = Held()
+                held = new
+                let cancelled = Timeout(at: .now(), on: queue) { [new] _ in
+                    withExtendedLifetime(new) { hasFired.raise() }
+                }
+                cancelled.cancel()
+                _ = Timeout(at: .now(), on: queue) { [new] _ in
+                    withExtendedLifetime(new) { hasFired.raise() }
+                }
+            }
+            queue.resume()
+            await eventually("nothing holds it") { held == nil }
+            #expect(!hasFired.value)
+        }
+    }
+}
