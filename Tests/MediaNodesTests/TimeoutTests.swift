@@ -26,20 +26,18 @@ extension MediaNodesTests {
             let hasFired = Flag()
             weak var held: Held?
             queue.suspend()
-            do {
+            let cancelled = {
                 let new = Held()
                 held = new
-                let cancelled = Timeout(at: .now(), on: queue) { [new] _ in
-                    withExtendedLifetime(new) { hasFired.raise() }
-                }
-                cancelled.cancel()
-                _ = Timeout(at: .now(), on: queue) { [new] _ in
-                    withExtendedLifetime(new) { hasFired.raise() }
-                }
-            }
+                let body: @Sendable (Timeout) -> Void = { _ in withExtendedLifetime(new) { hasFired.raise() } }
+                _ = Timeout(at: .now(), on: queue, body)
+                return Timeout(at: .now(), on: queue, body)
+            }()
+            cancelled.cancel()
             queue.resume()
             await eventually("nothing holds it") { held == nil }
             #expect(!hasFired.value)
+            withExtendedLifetime(cancelled) {}
         }
     }
 }
