@@ -246,9 +246,11 @@ func silent() -> Config {
     return config
 }
 
-/// Measures how long this machine lets threads of this process wait that want to run.
+/// Measures how long this machine lets threads of this process wait that want to run. What sleeps while all of the machine
+/// stands still waits in no queue, so it is also seen by how much later than asked a short sleep ends.
 final class Stalls: Sendable {
-    private static let window = 0.1
+    private static let nap = 0.005
+    private static let napsInWindow = 20
     private let worst = Mutex(0.0)
     private let isOver = Mutex(false)
 
@@ -256,9 +258,14 @@ final class Stalls: Sendable {
         Thread.detachNewThread { [self] in
             var before = Self.waits()
             while !isOver.withLock({ $0 }) {
-                Thread.sleep(forTimeInterval: Self.window)
+                var latest = 0.0
+                for _ in 0..<Self.napsInWindow {
+                    let begin = ContinuousClock.now
+                    Thread.sleep(forTimeInterval: Self.nap)
+                    latest = max(latest, (ContinuousClock.now - begin) / .milliseconds(1) - Self.nap * 1000)
+                }
                 let now = Self.waits()
-                let most = now.map { $0.value - (before[$0.key] ?? 0) }.max() ?? 0
+                let most = max(latest, now.map { $0.value - (before[$0.key] ?? 0) }.max() ?? 0)
                 worst.withLock { $0 = max($0, most) }
                 before = now
             }

@@ -1,7 +1,8 @@
 import Foundation
 import Synchronization
 
-/// How long programs were kept from the processor while others had it, as the kernel counts it.
+/// How long programs were kept from the processor while others had it, as the kernel counts it, and how long all of the
+/// machine stood still, by how much later than asked a short sleep ends.
 ///
 /// A program that is slow of its own accord, that waits, blocks or sleeps, gets nothing added: only threads that could
 /// run and were not let run count.
@@ -9,8 +10,15 @@ final class Starvation: Sendable {
     private struct State {
         /// Nanoseconds in which a thread waited for a processor, by process and thread.
         var waited: [Int32: [String: Double]] = [:]
+        /// Seconds in which the machine stood still.
+        var stood = 0.0
         var isEnded = false
     }
+
+    private static let nap = 0.005
+    private static let napsBetweenLooks = 20
+    /// Seconds by which a sleep may end late without anything having stood still.
+    private static let unremarkable = 0.02
 
     private let processes: [Int32]
     private let state = Mutex(State())
@@ -21,8 +29,17 @@ final class Starvation: Sendable {
         stolenBefore = Self.stolen
         Thread.detachNewThread { [weak self] in
             // Threads take what is known of them along when they end.
-            while self?.look() == true { usleep(100_000) }
+            while self?.look() == true {
+                for _ in 0..<Self.napsBetweenLooks { self?.nap() }
+            }
         }
+    }
+
+    private func nap() {
+        let begin = ContinuousClock.now
+        Thread.sleep(forTimeInterval: Self.nap)
+        let late = (ContinuousClock.now - begin) / .seconds(1) - Self.nap
+        if late > Self.unremarkable { state.withLock { $0.stood += late } }
     }
 
     private func look() -> Bool {
@@ -47,9 +64,11 @@ final class Starvation: Sendable {
 
     /// Seconds until now: of each program what its unluckiest thread waited, and what the host took.
     func end() -> Double {
-        state.withLock { state in
+        let (waited, stood) = state.withLock { state in
             state.isEnded = true
-            return state.waited.values.map { ($0.values.max() ?? 0) / 1e9 }.reduce(0, +)
-        } + Self.stolen - stolenBefore
+            return (state.waited.values.map { ($0.values.max() ?? 0) / 1e9 }.reduce(0, +), state.stood)
+        }
+        // Where the host says what it took, that is most of what stood still.
+        return waited + max(stood, Self.stolen - stolenBefore)
     }
 }

@@ -68,7 +68,11 @@ package final class RTPInputNode: NodeType, RunningNode {
         let (format, factory) =
             switch codec {
             case "h264": ("media=video,clock-rate=90000,encoding-name=H264", "rtph264depay")
-            case "opus": ("media=audio,clock-rate=48000,encoding-name=OPUS", "rtpopusdepay")
+            // The rate is that of all Opus (RFC 7587, section 4.1); webmmux takes none that does not say it.
+            case "opus":
+                (
+                    "media=audio,clock-rate=48000,encoding-name=OPUS,sprop-maxcapturerate=(string)48000", "rtpopusdepay"
+                )
             default: ("media=video,clock-rate=90000,encoding-name=VP8", "rtpvp8depay")
             }
         for needed in ["rtpjitterbuffer", factory] { try request.environment.require(needed) }
