@@ -59,6 +59,15 @@ extension TemporaryFolder {
         #expect((report["counts"] as? [[String: Any]])?.isEmpty == false)
     }
 
+    @Test func `an optional node that is left out is told at the start, with its reason and code`() throws {
+        let run = try Run(
+            Run.pattern.replacing(
+                "- {node: vp8", with: "- tee: [{node: window, name: preview, optional: true}]\n    - {node: vp8"))
+        let line = try run.tool.waitForText("Without preview: ")
+        #expect(line.contains("display") && line.hasSuffix("[window.unavailable]"), "\(line)")
+        #expect(try run.end().status == 0)
+    }
+
     @Test func `a graph that comes to its end ends the run`() throws {
         let run = try Run(Run.pattern.replacing("fps: 30", with: "fps: 30, frames: 30"))
         #expect(try run.tool.finish(seconds: 20).status == 0)

@@ -42,6 +42,7 @@ struct RunCommand: AsyncParsableCommand {
         let live = try LiveRun(plan, file: graph.shownPath) { occur.yield(.event($0)) }
         let server = try await ControlServer.start(at: RunningPipelines().makeSocketPath(), for: live)
         Console.say("Running \(graph.shownPath): attach with 'connectlive top \(getpid())'; socket \(server.path)")
+        for left in plan.omitted { Console.line("Without \(left.node): \(left.reason) [\(left.code)]") }
         if !quiet { live.setWatched(true) }
         let log = RepeatedLines()
         GStreamerLog.listen { line in if log.isNew(line) { occur.yield(.logged(line)) } }
