@@ -80,12 +80,30 @@ import Testing
         (["validate", "graph.yaml", "--set", "width"], "--set"),
         (["validate", "graph.yaml", "--set", "width=1", "--set", "width=2"], "twice"),
         (["graph", "graph.yaml", "--format", "png"], "png"), (["nodes", "camrea"], "did you mean \"camera\"?"),
+        (["nodes", "my-thing"], "\"connectlive nodes\" lists them, and a node of a plugin needs --plugin PATH."),
+        (["nodes", "identity"], "{element: identity}, and \"connectlive nodes element:identity\" explains it."),
     ])
     func `what cannot be done is said in a sentence`(arguments: [String], words: String) throws {
         let result = try run(arguments)
         #expect(result.status == 1 || result.status == 2)
         #expect(result.error.contains(words), "\(result.error)")
         #expect(result.output.isEmpty)
+    }
+
+    @Test func `a kind that there is not is told with every kind, and with what else it may be`() throws {
+        let kinds = try run(["nodes"]).output
+        let plugin = try run(["validate", "graph.yaml"], "chains: [[my-thing, 'null']]")
+        #expect(
+            plugin.error.contains("There is no kind of node \"my-thing\"; a node of a plugin needs --plugin PATH."),
+            "\(plugin.error)")
+        for kind in ["publish", "subscribe", "rtp-output"] {
+            #expect(kinds.contains(kind) && plugin.error.contains(" \(kind)"), "\(plugin.error)")
+        }
+        #expect(!plugin.error.contains(" more\n"))
+        let element = try run(["validate", "graph.yaml"], "chains: [[test-pattern, identity, 'null']]")
+        #expect(element.error.contains("is written {element: identity}"), "\(element.error)")
+        let both = try run(["validate", "graph.yaml"], "chains: [[test-pattern, videoscale, 'null']]")
+        #expect(both.error.contains("is written {element: videoscale}"), "\(both.error)")
     }
 
     // MARK: graph

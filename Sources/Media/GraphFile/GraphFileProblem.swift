@@ -66,8 +66,8 @@ extension String {
 extension GraphReading {
     /// Columns of an excerpt; a longer line is shown around the place.
     private static let excerptWidth = 100
-    /// More than so many accepted words are for `connectlive nodes`, not for a line below a sentence.
-    private static let longestAcceptedList = 40
+    /// Holds every kind of node with those of a few plugins; more are for `connectlive nodes`.
+    private static let longestAcceptedList = 60
 
     /// The problems as text for people: `path:line:column: sentence`, the line itself with a mark below the place, and
     /// what would be taken there. Ends with a line feed; empty when there is no problem.

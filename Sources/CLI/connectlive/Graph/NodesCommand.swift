@@ -18,7 +18,8 @@ struct NodesCommand: ParsableCommand {
         guard let found = catalogue.kind(named: kind) else {
             let names = catalogue.kinds.map(\.name)
             let hint =
-                kind.nearest(among: names).map { "did you mean \"\($0)\"?" } ?? "\"connectlive nodes\" lists them."
+                kind.nearest(among: names).map { "did you mean \"\($0)\"?" }
+                ?? "\"connectlive nodes\" lists them, and a node of a plugin needs --plugin PATH."
             throw CommandFailure(
                 code: MediaError.Code.graphInvalid,
                 catalogue.reasonForLack(of: kind) ?? "There is no kind of node \"\(kind)\"; \(hint)")

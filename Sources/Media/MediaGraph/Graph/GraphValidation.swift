@@ -117,7 +117,7 @@ extension MediaGraph {
                     (node.name == node.kind
                         ? "There is no kind of node \"\(node.kind)\""
                         : "\"\(node.name)\" is of the unknown kind \"\(node.kind)\"")
-                        + hint(for: node.kind, among: names),
+                        + hint(for: node.kind, among: names, else: "; a node of a plugin needs --plugin PATH."),
                     accepted: names)
             ]
         }
@@ -331,8 +331,8 @@ extension Set<String> {
 }
 
 /// The end of a sentence about a word that is none of `candidates`.
-private func hint(for word: String, among candidates: [String]) -> String {
-    word.nearest(among: candidates).map { "; did you mean \"\($0)\"?" } ?? "."
+private func hint(for word: String, among candidates: [String], else end: String = ".") -> String {
+    word.nearest(among: candidates).map { "; did you mean \"\($0)\"?" } ?? end
 }
 
 extension Double {

@@ -1,3 +1,4 @@
+import GStreamerKit
 public import MediaGraph
 
 /// The nodes that can be planned and run: the built-in ones, those that other floors add, GStreamer's elements.
@@ -65,7 +66,12 @@ public struct NodeRegistry: PlanningCatalogue {
     }
 
     public func reasonForLack(of name: String) -> String? {
-        families.first { name.hasPrefix($0.prefix) }?.reasonForLack(name)
+        if let family = families.first(where: { name.hasPrefix($0.prefix) }) { return family.reasonForLack(name) }
+        guard GStreamer.has(name) else { return nil }
+        return "There is no kind of node \"\(name)\""
+            + (name.nearest(among: order).map { "; did you mean \"\($0)\"? The" } ?? "; the")
+            + " GStreamer element of that name is written {element: \(name)}, and "
+            + "\"connectlive nodes \(NodeKind.elementPrefix)\(name)\" explains it."
     }
 
     public func isLacking(_ name: String) -> Bool {
