@@ -270,6 +270,10 @@ extension TemporaryFolder {
         #expect(try socket.receive()?["error"] != nil)
         #expect(try socket.refusal(of: #"{"do":"dance"}"#) == "control.unknown-request")
         #expect(try socket.refusal(of: #"{"do":"set","node":"nobody","setting":"x","value":1}"#) == "graph.invalid")
+        let misspelt = try socket.ask(#"{"do":"set","node":"encodr","setting":"bitrate","value":500000}"#)
+        #expect(
+            (misspelt["error"] as? [String: Any])?["message"] as? String
+                == "There is no node \"encodr\"; did you mean \"encoder\"?", "\(misspelt)")
         #expect(
             try socket.refusal(of: #"{"do":"set","node":"encoder","setting":"bitrate","value":-5}"#) == "graph.invalid")
         #expect(

@@ -336,7 +336,8 @@ public final class MediaPipeline: Sendable {
     public func set(_ node: String, _ setting: String, to value: SettingValue) async throws(MediaError) {
         let plan = self.plan
         guard let there = plan.node(node), let kind = registry.kind(named: there.node.kind) else {
-            throw Self.invalid("There is no node \"\(node)\" in the graph that runs.", node)
+            let hint = node.nearest(among: plan.nodes.map(\.node.name)).map { "; did you mean \"\($0)\"?" }
+            throw Self.invalid("There is no node \"\(node)\"\(hint ?? " in the graph that runs.")", node)
         }
         let problems = MediaGraph(nodes: [Node(there.node.kind, name: node, settings: [setting: value])])
             .validate(with: registry).filter { $0.setting == setting }
