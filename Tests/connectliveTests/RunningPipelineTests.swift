@@ -120,6 +120,20 @@ extension TemporaryFolder {
         #expect(result.status == 1)
         #expect(result.error.contains("\"stage\": The server ws://127.0.0.1:1"), "\(result.error)")
         #expect(result.error.contains("[1305]"))
+        #expect(
+            result.error.contains("name another with the node's setting server or CONNECTLIVE_SERVER."),
+            "\(result.error)")
+    }
+
+    @Test func `a node without a server or a key is told which of its settings to give`() throws {
+        for (given, lack) in [
+            ("", "give the node's setting server, set CONNECTLIVE_SERVER, or"),
+            (", server: \"ws://127.0.0.1:1\"", "give the node's setting service-id, set CONNECTLIVE_SERVICE_ID, or"),
+        ] {
+            let result = try Run("chains: [[test-pattern, {node: publish, room: r\(given)}]]").tool.finish(seconds: 20)
+            #expect(result.status == 1)
+            #expect(result.error.contains(lack) && result.error.contains("[1103]"), "\(result.error)")
+        }
     }
 
     @Test func `a file that does not answer any more is named at the end, and does not hold it up`() throws {

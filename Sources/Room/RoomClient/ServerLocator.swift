@@ -1,11 +1,29 @@
 internal import Foundation
 package import RoomProtocol
 
+/// Who names a server and its key, and so is told of their lack.
+package enum ServerNamer: Sendable {
+    /// Whoever writes a command, by its flags.
+    case command
+    /// Whoever writes a graph, by the settings of a node.
+    case node
+
+    /// How a server, a service id or a service secret is given, as in "give ...".
+    func means(of name: String) -> String {
+        switch self {
+        case .command: "--\(name)"
+        case .node: "the node's setting \(name)"
+        }
+    }
+}
+
 /// A room server's address, read from `ws://host:port` (or `http://host:port`, or `host:port`).
 package struct ServerAddress: Sendable, Hashable, CustomStringConvertible {
     /// A name or a numeric address, without brackets.
     package let host: String
     package let port: Int
+    /// Who can name another.
+    package var namer = ServerNamer.command
 
     /// The port that `serve` listens on unless told otherwise.
     package static let defaultPort = 7880
@@ -76,17 +94,20 @@ package struct ServerLocator: Sendable {
     package var serviceSecret: String?
     package var environment: [String: String]
     package var filePath: String
+    package var namer: ServerNamer
 
     /// An empty text is the same as nil: not given.
     package init(
         server: String? = nil, serviceId: String? = nil, serviceSecret: String? = nil,
-        environment: [String: String] = ProcessInfo.processInfo.environment, filePath: String? = nil
+        environment: [String: String] = ProcessInfo.processInfo.environment, filePath: String? = nil,
+        namer: ServerNamer = .command
     ) {
         self.server = server
         self.serviceId = serviceId
         self.serviceSecret = serviceSecret
         self.environment = environment
         self.filePath = filePath ?? ServerFile.defaultPath(environment: environment)
+        self.namer = namer
     }
 
     /// - Parameter needsSecret: false for who signs in with a token of their own.
@@ -101,16 +122,17 @@ package struct ServerLocator: Sendable {
         guard let server = given.server ?? file?.server else {
             throw RoomError(
                 .serviceMissing,
-                "No server is named: give --server, set CONNECTLIVE_SERVER, or start 'connectlive serve', which leaves "
-                    + "its address in \(filePath).")
+                "No server is named: give \(namer.means(of: "server")), set CONNECTLIVE_SERVER, or start 'connectlive "
+                    + "serve', which leaves its address in \(filePath).")
         }
+        var address = try ServerAddress(server)
+        address.namer = namer
         guard let id = given.id ?? file?.serviceId else { throw missing("service id", "SERVICE_ID", server) }
         guard let secret = given.secret ?? file?.serviceSecret else {
-            guard needsSecret else { return ServerLocation(address: try ServerAddress(server), serviceId: id) }
+            guard needsSecret else { return ServerLocation(address: address, serviceId: id) }
             throw missing("service secret", "SERVICE_SECRET", server)
         }
-        return ServerLocation(
-            address: try ServerAddress(server), serviceId: id, serviceSecret: needsSecret ? secret : nil)
+        return ServerLocation(address: address, serviceId: id, serviceSecret: needsSecret ? secret : nil)
     }
 
     private func first(_ given: String?, _ variable: String) -> String? {
@@ -120,10 +142,10 @@ package struct ServerLocator: Sendable {
     }
 
     private func missing(_ what: String, _ variable: String, _ server: String) -> RoomError {
-        let flag = variable.lowercased().replacing("_", with: "-")
+        let means = namer.means(of: variable.lowercased().replacing("_", with: "-"))
         return RoomError(
             .serviceMissing,
-            "No \(what) is known for the server \(server): give --\(flag), set CONNECTLIVE_\(variable), or run as the "
-                + "user who started 'connectlive serve' on this machine (it leaves its key in \(filePath)).")
+            "No \(what) is known for the server \(server): give \(means), set CONNECTLIVE_\(variable), or run as "
+                + "the user who started 'connectlive serve' on this machine (it leaves its key in \(filePath)).")
     }
 }

@@ -15,7 +15,8 @@ struct RoomAccess: Sendable {
     init(_ setting: (String) -> String) throws(RoomError) {
         room = try RoomName(setting("room"))
         locator = ServerLocator(
-            server: setting("server"), serviceId: setting("service-id"), serviceSecret: setting("service-secret"))
+            server: setting("server"), serviceId: setting("service-id"), serviceSecret: setting("service-secret"),
+            namer: .node)
         let token = setting("token")
         self.token = token.isEmpty ? nil : token
         if !setting("server").isEmpty { _ = try ServerAddress(setting("server")) }

@@ -73,7 +73,7 @@ func unreachable(_ address: ServerAddress, _ error: any Error) -> RoomError {
     return RoomError(
         .serverUnreachable,
         "The server \(address) does not answer (\(explain(error))): start one with 'connectlive serve', or name "
-            + "another with --server or CONNECTLIVE_SERVER.")
+            + "another with \(address.namer.means(of: "server")) or CONNECTLIVE_SERVER.")
 }
 
 private func explain(_ error: any Error) -> String {
