@@ -137,6 +137,8 @@ final class Examination: Sendable {
         let stated: MediaFormat?
         let units: [CapturedUnit]
         let outcome: CaptureOutcome?
+        /// For so many seconds the machine stood still meanwhile.
+        var stoodStill = 0.0
         /// So many seconds a keyframe was waited for in vain; nil where none was.
         var keyframeLack: Double?
 
@@ -178,8 +180,13 @@ final class Examination: Sendable {
 
     func watch(for seconds: Double, _ consumer: CaptureConsumer = .quick) async throws -> Watched {
         let stated = try stand.format(rehearsal.settings)
+        let standstill = Standstill()
         let run = try await open(consumer)
-        if try await waitsInVain(for: 1, from: run) == nil { await run.runs(for: seconds) }
+        if try await waitsInVain(for: 1, from: run) == nil {
+            await run.runs(for: seconds)
+            // What came to nothing of it is made up for.
+            await run.runs(for: min(seconds, standstill.seconds))
+        }
         // One that was asked for at the end is waited for as long as any other.
         _ = await waits(KeyframeWait(run.units).limit) {
             let wait = KeyframeWait(run.units)
@@ -190,7 +197,8 @@ final class Examination: Sendable {
         let wait = KeyframeWait(units)
         let lack = wait.isTooLong(at: .current) ? wait.limit : nil
         _ = await run.stop()
-        return Watched(stated: stated, units: units, outcome: outcome, keyframeLack: lack)
+        return Watched(
+            stated: stated, units: units, outcome: outcome, stoodStill: standstill.seconds, keyframeLack: lack)
     }
 
     private func open(_ consumer: CaptureConsumer) async throws -> any CaptureRun { try await open([:], consumer) }

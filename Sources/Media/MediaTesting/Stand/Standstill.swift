@@ -1,0 +1,26 @@
+import Dispatch
+import Glibc
+import MediaGraph
+import Synchronization
+
+/// How long the machine let nothing run, since this was made: what a thread that only takes short sleeps is late by.
+final class Standstill: Sendable {
+    private static let nap: UInt32 = 5_000
+    /// Seconds that a busy machine may be late by, at any time.
+    private static let unremarkable = 0.02
+
+    private let sum = Mutex(0.0)
+
+    init() {
+        DispatchQueue(label: "media.testing.standstill").async { [weak self] in
+            while self != nil {
+                let begin = MediaTime.current
+                usleep(Self.nap)
+                let late = MediaTime.current.seconds(since: begin) - Double(Self.nap) / 1e6
+                if late > Self.unremarkable { self?.sum.withLock { $0 += late } }
+            }
+        }
+    }
+
+    var seconds: Double { sum.withLock { $0 } }
+}
