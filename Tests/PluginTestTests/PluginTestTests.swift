@@ -65,7 +65,7 @@ import Testing
         let package = BuiltPackage.project.appendingPathComponent("Tests/broken-plugin")
         try BuiltPackage.build(package)
         let answer = try connectlive(
-            "plugin", "test", package.path, "--patience", "20", "--format", "json",
+            "plugin", "test", package.path, "--patience", "20", "--format", "json", "--set", "hanging.is-asked=false",
             checks: ["formats", "failure-while-starting", "format-change", "settings", "errors"])
         #expect(answer.status == 1, "\(answer.error)")
         let reports = try reports(answer)
@@ -85,8 +85,22 @@ import Testing
         #expect(hanging.failures == ["settings"] && hanging.results.count == 5, "\(hanging)")
         #expect(hanging["settings"]?.words == "it did not answer for 20 s with is-asked true", "\(hanging)")
 
-        let stray = try connectlive("plugin", "test", package.path, "--set", "nobody.every=1", checks: ["formats"])
-        #expect(stray.status == 1 && stray.error.contains("there are trapping, hanging"), "\(stray.error)")
+    }
+
+    @Test(arguments: [
+        ("nobody.every=1", "there are trapping, hanging. [plugin.no-capturer]"),
+        ("trapping.evry=1", "has no setting \"evry\"; did you mean \"every\"? [graph.invalid]"),
+        ("trapping.every=101", "\"trapping\": every is 101, outside 0 to 100. [graph.invalid]"),
+        ("trapping.every=1", "\"hanging\" needs the setting \"is-asked\"; give it with --set hanging.is-asked=VALUE."),
+    ])
+    func `settings that do not fit, or lack, are refused before anything is examined`(
+        set: String, words: String
+    ) throws {
+        let package = BuiltPackage.project.appendingPathComponent("Tests/broken-plugin")
+        try BuiltPackage.build(package)
+        let answer = try connectlive("plugin", "test", package.path, "--set", set, checks: ["formats"])
+        #expect(answer.status == 1 && answer.error.contains(words), "\(answer.error)")
+        #expect(!answer.error.contains(": formats "), "\(answer.error)")
     }
 
     @Test func `a plugin that traps while it is loaded is told in words`() throws {

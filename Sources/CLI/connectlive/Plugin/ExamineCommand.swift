@@ -1,15 +1,18 @@
 internal import ArgumentParser
 internal import Foundation
+internal import GraphFile
 internal import MediaGraph
 internal import MediaNodes
 internal import MediaTesting
 internal import PluginLoader
 
-/// What the other end of an examination is asked for: to list a plugin's nodes, or to make checks on one.
+/// What the other end of an examination is asked for: to list a plugin's nodes, to look whether the settings fit one, or
+/// to make checks on it.
 struct ExaminationRequest: Codable {
     var path: String
     /// Nil to list them.
     var capturer: String?
+    /// None to look at the settings only.
     var checks: [String] = []
     var reopenings = 5
     /// As they were written.
@@ -66,8 +69,18 @@ struct ExamineCommand: AsyncParsableCommand {
             return Self.answer(.nodes(nodes.map { .init(name: $0.name, isCapturer: $0.isCapturer) }))
         }
         guard let node = nodes.first(where: { $0.name == name }) else { return }
+        let kind = try KnownNodes.registry.adding(node).kind(named: name) ?? node.kind
+        // Read as a graph file reads them.
+        let settings = Dictionary(
+            uniqueKeysWithValues: request.settings.map { name, text in
+                (name, kind.setting(name)?.value(written: text) ?? SettingValue(written: text))
+            })
+        guard !request.checks.isEmpty else {
+            try node.refuse(settings, of: kind)
+            return Self.answer(.done)
+        }
         var options = Conformance.Options(reopenings: request.reopenings, checks: Set(request.checks))
-        options.settings = request.settings.mapValues(SettingValue.init(written:))
+        options.settings = settings
         options.saidBefore = request.saidBefore
         options.onEvent = { Self.answer(.event($0)) }
         _ = try await Conformance.test(node, options)
@@ -81,6 +94,23 @@ struct ExamineCommand: AsyncParsableCommand {
 }
 
 extension CustomNode {
+    /// Throws what is wrong with settings for an examination; what is required may come from the capturer's rehearsal.
+    fileprivate func refuse(_ settings: [String: SettingValue], of kind: NodeKind) throws(MediaError) {
+        var rehearsed: [String: SettingValue] = [:]
+        if case .capturer(let type as any Rehearsed.Type) = self { rehearsed = type.rehearsal.settings }
+        let node = Node(kind.name, settings: rehearsed.merging(settings) { $1 })
+        for problem in MediaGraph(nodes: [node]).validate(with: [kind]) {
+            guard let setting = problem.setting else { continue }
+            var words = problem.message
+            if problem.kind == .missingSetting {
+                words = "\(words.dropLast()); give it with --set \(kind.name).\(setting)=VALUE."
+            } else if settings[setting] == nil {
+                continue
+            }
+            throw MediaError(code: MediaError.Code.graphInvalid, message: words, node: kind.name)
+        }
+    }
+
     /// Of a capturer it is known without making one: its code may not be able to.
     fileprivate var name: String {
         switch self {

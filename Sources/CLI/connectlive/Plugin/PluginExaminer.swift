@@ -26,7 +26,18 @@ struct PluginExaminer {
                 "\(path) brings no capturer \"\(stray.node)\" whose \(stray.setting) could be set; there are "
                     + "\(capturers.joined(separator: ", ")).")
         }
+        for capturer in capturers {
+            // One that ends its process here does so in a check too, which tells it.
+            _ = try answer(request(capturer, [])) { _ in }
+        }
         return try capturers.map(report)
+    }
+
+    /// Asks for checks on a capturer, or whether the settings fit it.
+    private func request(_ capturer: String, _ checks: ArraySlice<ConformanceCheck>) -> ExaminationRequest {
+        ExaminationRequest(
+            path: path, capturer: capturer, checks: checks.map(\.name), reopenings: reopenings,
+            settings: settings.filter { $0.node == capturer }.reduce(into: [:]) { $0[$1.setting] = $1.written })
     }
 
     private func listed() throws -> [ExaminationLine.Listed] {
@@ -52,11 +63,8 @@ struct PluginExaminer {
         var examination = Examination(capturer, checks)
         // A process that fails leaves at least one check less to make.
         while !examination.remaining.isEmpty {
-            let request = ExaminationRequest(
-                path: path, capturer: capturer, checks: examination.remaining.map(\.name),
-                reopenings: reopenings,
-                settings: settings.filter { $0.node == capturer }.reduce(into: [:]) { $0[$1.setting] = $1.written },
-                saidBefore: examination.said)
+            var request = request(capturer, examination.remaining)
+            request.saidBefore = examination.said
             let fate = try answer(request) { line in
                 if case .event(let event) = line { examination.learn(event) }
             }

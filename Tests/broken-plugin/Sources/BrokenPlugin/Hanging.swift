@@ -5,7 +5,7 @@ public import MediaGraph
 public struct Hanging: Capturer {
     public static let name = "hanging"
     public static let summary = "Waits for a device that does not answer"
-    @Setting("Whether the device is asked") var isAsked = false
+    @Setting("Whether the device is asked") var isAsked: Bool
 
     public init() {}
 
