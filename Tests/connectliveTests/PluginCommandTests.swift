@@ -54,6 +54,27 @@ import Testing
         #expect(result.output.contains("test-pattern"))
     }
 
+    @Test func `a folder of plugins may be a package or what it builds, and one that is not there is told`() throws {
+        let package = Self.package("clock-face")
+        try BuiltPackage.build(package)
+        let place = try TemporaryFolder()
+        func nodes(_ path: String) throws -> RunningProgram.Result {
+            let result = try CommandLineTool.run(
+                ["nodes"], folder: place, environment: ["CONNECTLIVE_PLUGIN_PATH": path])
+            #expect(result.status == 0)
+            return result
+        }
+        for folder in [package.path, package.path + "/.build/debug"] {
+            let result = try nodes(folder)
+            #expect(result.output.contains("clock-face") && result.error.isEmpty, "\(result.error)")
+        }
+        let absent = try nodes(place.file("none"))
+        #expect(
+            absent.error.hasPrefix("connectlive: The folder \(place.file("none")) of plugins cannot be opened")
+                && absent.error.hasSuffix("[plugin.not-found]\n"), "\(absent.error)")
+        #expect(try nodes(place.path).error.isEmpty)
+    }
+
     /// The commands of the page's one block of them.
     private func commandsOnThePage() throws -> [Substring] {
         let page = try String(

@@ -62,16 +62,30 @@ public enum PluginLoader {
         }
     }
 
-    /// The plugins of a folder: every file in it whose name ends in `.so`, by name.
-    public static func plugins(in folder: String) -> [String] {
-        guard let directory = opendir(folder) else { return [] }
+    /// What is to be loaded of a folder of plugins: every file in it whose name ends in `.so`, by name, but for MediaGraph
+    /// itself, which lies beside a plugin that was built; the folder itself where it is a package.
+    ///
+    /// Throws `plugin.not-found` for a folder that cannot be opened.
+    public static func plugins(in folder: String) throws(MediaError) -> [String] {
+        if access("\(folder)/Package.swift", F_OK) == 0 { return [folder] }
+        guard let files = libraries(in: folder) else {
+            throw fault(
+                MediaError.Code.pluginNotFound,
+                "The folder \(folder) of plugins cannot be opened: \(String(cString: strerror(errno))).")
+        }
+        return files
+    }
+
+    /// Nil where it cannot be opened, and errno says why.
+    private static func libraries(in folder: String) -> [String]? {
+        guard let directory = opendir(folder) else { return nil }
         defer { closedir(directory) }
         var names: [String] = []
         while let entry = readdir(directory) {
             let name = withUnsafePointer(to: &entry.pointee.d_name) {
                 $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
             }
-            if name.hasSuffix(".so") { names.append("\(folder)/\(name)") }
+            if name.hasSuffix(".so"), name != mediaLibrary { names.append("\(folder)/\(name)") }
         }
         return names.sorted()
     }
@@ -84,10 +98,9 @@ public enum PluginLoader {
         var status = stat()
         guard stat(path, &status) == 0 else { throw notFound(path) }
         guard status.st_mode & S_IFMT == S_IFDIR else { return (path, []) }
-        let built = ["debug", "release"].flatMap { plugins(in: "\(path)/.build/\($0)") }
+        let built = ["debug", "release"].flatMap { libraries(in: "\(path)/.build/\($0)") ?? [] }
         let found = built.filter { file in
-            !file.hasSuffix("/\(mediaLibrary)")
-                && (try? read(file))?.defined.contains { $0.hasPrefix(entryPrefix) } ?? false
+            (try? read(file))?.defined.contains { $0.hasPrefix(entryPrefix) } ?? false
         }
         let names = products(of: path)
         let own = found.filter { file in names.contains { file.hasSuffix("/lib\($0).so") } }

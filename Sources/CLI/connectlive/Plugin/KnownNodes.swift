@@ -21,7 +21,7 @@ struct PluginFlags: ParsableArguments {
 
 /// The kinds of nodes that a graph on the command line may be made of.
 enum KnownNodes {
-    /// Folders whose plugins are loaded, with colons between.
+    /// Folders whose plugins are loaded, packages among them, with colons between.
     static let pathVariable = "CONNECTLIVE_PLUGIN_PATH"
 
     private struct State {
@@ -40,18 +40,26 @@ enum KnownNodes {
     }
 
     /// Loads what the command line and the environment ask for. What is asked for by name has to be loaded; a plugin in a
-    /// folder that cannot be is told, and the others are loaded.
+    /// folder that cannot be is told, as is such a folder, and the others are loaded.
     static func loadPlugins() throws {
         guard let wanted = state.withLock({ $0.wanted }) else { return }
         var seen: Set<String> = []
         for path in wanted where seen.insert(path).inserted { try add(path) }
         let folders = ProcessInfo.processInfo.environment[pathVariable]?.split(separator: ":").map(String.init) ?? []
-        for path in folders.flatMap(PluginLoader.plugins(in:)) where seen.insert(path).inserted {
-            do {
-                try add(path)
-            } catch {
-                Console.error("\(error)")
+        for folder in folders {
+            tellingFailure { () throws(MediaError) in
+                for path in try PluginLoader.plugins(in: folder) where seen.insert(path).inserted {
+                    tellingFailure { () throws(MediaError) in try add(path) }
+                }
             }
+        }
+    }
+
+    private static func tellingFailure(_ body: () throws(MediaError) -> Void) {
+        do {
+            try body()
+        } catch {
+            Console.error("\(error)")
         }
     }
 
