@@ -136,6 +136,22 @@ extension TemporaryFolder {
         }
     }
 
+    @Test func `a graph that is fed says where, and its socket is there`() throws {
+        let graph = """
+            chains:
+              - - {node: feed, name: screen, width: 320, height: 240}
+                - {node: "null", name: end}
+            """
+        let run = try Run(graph)
+        let path = run.folder.file("connectlive/feed-screen.sock")
+        _ = try run.tool.waitForText("screen waits for a program that feeds it, at \(path)")
+        // It is said before everything is made.
+        let deadline = ContinuousClock.now + .seconds(20)
+        while !FileManager.default.fileExists(atPath: path), ContinuousClock.now < deadline { usleep(20_000) }
+        #expect(FileManager.default.fileExists(atPath: path))
+        #expect(try run.end().status == 0)
+    }
+
     @Test func `a file that does not answer any more is named at the end, and does not hold it up`() throws {
         let folder = try TemporaryFolder()
         #expect(mkfifo(folder.file("pipe"), 0o600) == 0)

@@ -36,6 +36,6 @@ let graph = MediaGraph {
 let registry = try NodeRegistry.withRooms.adding(.capturer(Breathing.self))
 let pipeline = try MediaPipeline(graph, registry: registry)
 try await pipeline.start()
-print("Publishing; a browser at http://127.0.0.1:8080 sees it.")
+print("Publishing; the page that the server has printed shows it.")
 try await Task.sleep(for: .seconds(arguments.count > 2 ? Double(arguments[2]) ?? 60 : 60))
 await pipeline.stop()

@@ -43,6 +43,9 @@ struct RunCommand: AsyncParsableCommand {
         let server = try await ControlServer.start(at: RunningPipelines().makeSocketPath(), for: live)
         Console.say("Running \(graph.shownPath): attach with 'connectlive top \(getpid())'; socket \(server.path)")
         for left in plan.omitted { Console.line("Without \(left.node): \(left.reason) [\(left.code)]") }
+        for node in plan.nodes where node.node.kind == NodeKind.feed.name {
+            if let path = node.resource { Console.line("\(node.name) waits for a program that feeds it, at \(path)") }
+        }
         if !quiet { live.setWatched(true) }
         let log = RepeatedLines()
         GStreamerLog.listen { line in if log.isNew(line) { occur.yield(.logged(line)) } }

@@ -37,7 +37,7 @@ extension NodeKind {
             scaleSetting,
             SettingContract(
                 "socket", .text, default: "",
-                "Path to listen at; when empty, feed-NAME.sock in the folder connectlive of the user's runtime folder"),
+                "Path to listen at; when empty, feed-NAME.sock in $XDG_RUNTIME_DIR/connectlive or /tmp/connectlive-UID"),
             patience("How long pictures may stay away before that is reported"),
         ])
 
