@@ -223,6 +223,45 @@ extension MediaNodesTests {
             #expect(ProcessTests.children(of: getpid()).isEmpty)
         }
 
+        @Test("One that does not read for a while is told to pause all the same")
+        func hardOfHearing() async throws {
+            let folder = TemporaryFolder()
+            // Twenty more releases than its socket has room for are under way when it is told.
+            let program = """
+                ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+                ours.setblocking(False)
+                room = 0
+                try:
+                  while ours.send(bytes(12)): room += 1
+                except BlockingIOError: pass
+                os.ftruncate(memory, 64 * size)
+                hello(slots=64)
+                while graph.recv(512)[0] != 0x11: pass
+                for n in range(room + 20):
+                  frame(n % 64)
+                  time.sleep(0.004)
+                open("\(folder.path)/full", "w").close()
+                while not os.path.exists("\(folder.path)/told"): time.sleep(0.01)
+                while graph.recv(512)[0] != 0x14: pass
+                open("\(folder.path)/heard", "w").close()
+                time.sleep(1000)
+                """
+            let command = Feeder.write(program, hello: "0", into: folder)
+            let seen = Seen()
+            let node = Node(
+                "process", name: "fed", settings: ["command": .text(command), "width": 64, "height": 48, "fps": 240])
+            let pipeline = try MediaPipeline(fed(node), seen: seen)
+            try await pipeline.start()
+            await eventually(within: 20, "that it is full: \(seen.story)") { access(folder.path + "/full", F_OK) == 0 }
+            let control = try #require(pipeline.frameFeed("fed"))
+            await eventually("all of its pictures") { control.state.received == control.state.taken }
+            control.pause()
+            writeFile([], to: folder.path + "/told")
+            await eventually("that it hears of it: \(seen.story)") { access(folder.path + "/heard", F_OK) == 0 }
+            #expect(seen.warnings("feed.closed").isEmpty)
+            await pipeline.stop()
+        }
+
         @Test("One that only asks how it goes is silent")
         func asking() async throws {
             let folder = TemporaryFolder()

@@ -44,6 +44,8 @@ final class FeedConnection: Sendable {
     private static let lookInterval = 0.25
     /// Messages that are read before others on the queue get their turn.
     private static let batch = 16
+    /// Messages besides releases that a feeder may leave unread.
+    private static let mostUntold = 16
 
     private let socket: MessageSocket
     private let output: FeedOutput
@@ -92,14 +94,14 @@ final class FeedConnection: Sendable {
             defer { state.isHeldBack = isHeldBack }
             return state.isHeldBack != isHeldBack && state.isGreeted
         }
-        if isNews { socket.send(isHeldBack ? .pause : .resume) }
+        if isNews { tell(isHeldBack ? .pause : .resume) }
         if isNews, !isHeldBack { output.beginAnew() }
     }
 
-    func wantKeyframe() { socket.send(.keyframeWanted) }
+    func wantKeyframe() { tell(.keyframeWanted) }
 
     /// Asks the feeder to end; it is to say good-bye.
-    func stop(_ reason: StopReason) { socket.send(.stop(reason)) }
+    func stop(_ reason: StopReason) { tell(.stop(reason)) }
 
     /// Ends the connection. Called on the queue.
     func close() { end(nil) }
@@ -124,7 +126,7 @@ final class FeedConnection: Sendable {
     // MARK: What the feeder says
 
     private func read() {
-        tellReleases()
+        tellRest()
         for _ in 0..<Self.batch {
             if state.withLock({ $0.isEnded }) { return }
             let wait = state.withLock { $0.rate.delay(now: FrameFeed.now) }
@@ -168,7 +170,9 @@ final class FeedConnection: Sendable {
             let event = try state.intake.receive(bytes, memory: memory, isCut: isCut, now: now)
             switch event {
             // Nobody waits for the releases of slots that are no more.
-            case .memory: (state.untold, state.looks) = ([], 0)
+            case .memory:
+                state.untold.removeAll { if case .release = $0 { true } else { false } }
+                state.looks = 0
             case .frame, .paused, .resumed: state.looks = 0
             // Whoever only asks gives nothing.
             case .statusAsked, .bye: break
@@ -180,7 +184,7 @@ final class FeedConnection: Sendable {
         case .frame(let picture): try take(picture)
         case .paused: onEvent(self, .pausing(true))
         case .resumed: onEvent(self, .pausing(false))
-        case .statusAsked: socket.send(.statusAnswer(counts))
+        case .statusAsked: tell(.statusAnswer(counts))
         case .bye(let reason): end(.bye(reason))
         }
     }
@@ -198,8 +202,8 @@ final class FeedConnection: Sendable {
         }
         if let format, takesAnySize { output.setSize(width: format.width, height: format.height) }
         guard isFirst else { return }
-        socket.send(.start)
-        if isHeldBack { socket.send(.pause) }
+        tell(.start)
+        if isHeldBack { tell(.pause) }
         onEvent(self, .accepted(name: name))
     }
 
@@ -239,20 +243,26 @@ final class FeedConnection: Sendable {
 
     /// The graph has let go of a slot. May come from any thread.
     private func release(_ pool: UInt32, _ slot: UInt32) {
+        if state.withLock({ $0.intake.release(pool: pool, slot: slot) }) { tell(.release(pool: pool, slot: slot)) }
+    }
+
+    /// Says something in its turn: now, or when the feeder reads again. Who leaves too much unread is let go of. May come
+    /// from any thread.
+    private func tell(_ message: FrameMessage) {
         let isTooMuch = state.withLock { state in
-            guard state.intake.release(pool: pool, slot: slot), !state.isEnded else { return false }
-            let message = FrameMessage.release(pool: pool, slot: slot)
+            guard !state.isEnded else { return false }
             if state.untold.isEmpty, socket.send(message) { return false }
             // Whoever waits for its slots has no more of them under way than it has.
-            guard state.untold.count < state.intake.slots else { return true }
-            state.untold.append(message)
+            guard state.untold.count < state.intake.slots + Self.mostUntold else { return true }
+            // One wish for a keyframe is as good as many.
+            if message != .keyframeWanted || !state.untold.contains(message) { state.untold.append(message) }
             return false
         }
         if isTooMuch { queue.async { [weak self] in self?.end(.refused(Self.deaf)) } }
     }
 
     /// A feeder that did not read may do so now.
-    private func tellReleases() {
+    private func tellRest() {
         state.withLock { state in
             while let message = state.untold.first, socket.send(message) { state.untold.removeFirst() }
         }
@@ -269,7 +279,7 @@ final class FeedConnection: Sendable {
 
     /// Silence is counted in looks, as a `Watchdog` does: who was held up as a whole looks no more often.
     private func look() {
-        tellReleases()
+        tellRest()
         let (isEnded, looks, isGreeted) = state.withLock { state in
             let isQuiet = state.intake.counts.isPaused || state.isHeldBack || output.isPaused
             state.looks = isQuiet && state.isGreeted ? 0 : state.looks + 1
