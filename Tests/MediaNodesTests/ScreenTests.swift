@@ -34,8 +34,10 @@ extension MediaNodesTests {
             let whole = Seen()
             try await run(["display": display, "fps": 20], whole) { whole.flashes.count >= 2 }
             #expect(whole.pictures.all.allSatisfy { $0.width == 640 && $0.height == 360 })
-            let span = try #require(whole.pictures.all.last).time.seconds(since: whole.pictures.all[0].time)
-            #expect(abs(Double(whole.pictures.count - 1) / span - 20) < 2)
+            // A screen is not captured for the pictures that a busy machine missed: the usual distance tells the rate.
+            let times = whole.pictures.all.map(\.time)
+            let distance = try #require(zip(times, times.dropFirst()).map { $1.milliseconds(since: $0) }.median)
+            #expect(abs(distance - 50) < 5, "\(distance) ms from picture to picture")
 
             let window = Seen()
             try await run(["display": display, "window": "moving pic"], window) { window.flashes.count >= 1 }
