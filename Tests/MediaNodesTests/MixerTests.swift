@@ -38,6 +38,54 @@ private enum BreakingNode: NodeType {
     }
 }
 
+/// The pictures that reached one input of a mixer in time, by number. A mixer waits a frame of its own for them: what
+/// comes later, because the machine stood still, it does not show.
+private final class Arrivals: Sendable {
+    private let inTime = Mutex<Set<UInt32>>([])
+
+    /// Pictures of 640x480, from now on.
+    init(at input: String, of watched: Watched) throws {
+        let mixer = try #require(watched.pipeline.graph.member("mixer"))
+        let pad = try #require(mixer.instance.element("mix").pad("sink_\(input.dropFirst(2))"))
+        // Behind the input's queue: what that threw away did not come.
+        pad.onBuffer { [self] buffer in
+            let number = buffer.read { BarCode.read($0, stride: 640, width: 640, height: 480) } ?? nil
+            // The mixer's own work is part of its frame of 33 ms.
+            if let number, MediaTime.now.milliseconds(since: buffer.time) < 20 {
+                inTime.withLock { _ = $0.insert(number) }
+            }
+            return .pass
+        }
+    }
+
+    var all: Set<UInt32> { inTime.withLock { $0 } }
+
+    /// Those that came in time and were not shown between the first and the last that were.
+    func lost(_ shown: [UInt32]) -> Set<UInt32> {
+        guard let first = shown.first, let last = shown.last, first <= last else { return [] }
+        return all.filter { (first...last).contains($0) }.subtracting(shown)
+    }
+
+    /// Whether each number is the one behind the one before, shown again or left out only where that came late.
+    func isUnbroken(_ shown: [UInt32]) -> Bool {
+        let all = all
+        return zip(shown, shown.dropFirst()).allSatisfy { before, next in
+            next == before + 1 || next >= before && !all.contains(before + 1) && lost([before, next]).isEmpty
+        }
+    }
+}
+
+extension Array where Element: Equatable {
+    /// How often each comes one behind the other, without the first and the last, which may have begun before and go on.
+    fileprivate var runs: [Int] {
+        var runs: [Int] = []
+        for (index, element) in enumerated() {
+            if index > 0, self[index - 1] == element { runs[runs.count - 1] += 1 } else { runs.append(1) }
+        }
+        return Array<Int>(runs.dropFirst().dropLast())
+    }
+}
+
 extension MediaNodesTests {
     @Suite struct MixerTests {
         /// Two test patterns into a mixer; `first` is watched beside it too.
@@ -67,6 +115,7 @@ extension MediaNodesTests {
         @Test("A grid shows each input in its own place, at the sizes and rates that they come in")
         func grid() async throws {
             let watched = try Watched(two(grid, secondRate: 15))
+            let arrivals = try Arrivals(at: "in1", of: watched)
             try await watched.pipeline.start()
             await eventually("pictures of both") { watched.pictures().count >= 90 }
             await watched.pipeline.stop()
@@ -76,9 +125,11 @@ extension MediaNodesTests {
             let left = pictures.compactMap { $0.number(x: 0, y: 0, width: 640, height: 480) }
             let right = pictures.compactMap { $0.number(x: 640, y: 0, width: 640, height: 480) }
             #expect(left.count == pictures.count && right.count == pictures.count)
-            // 30 pictures a second on the left, each shown once; 15 on the right, each shown twice.
-            #expect(Double(Set(left).count) > Double(left.count) * 0.9)
-            #expect(abs(Double(right.count) / Double(Set(right).count) - 2) < 0.3)
+            // 30 pictures a second on the left, each shown once; 15 on the right, each shown twice. A picture that comes
+            // late on a busy machine lets the one before it be seen longer.
+            #expect(left.runs.median == 1)
+            #expect(right.runs.median == 2)
+            #expect(arrivals.isUnbroken(left))
             // The rate of the faster input is that of the mixture.
             #expect(watched.pipeline.plan.node("mixer")?.formats["out"]?.framesPerSecond == 30)
         }
@@ -106,6 +157,7 @@ extension MediaNodesTests {
         @Test("An input that ends leaves the whole picture to the other, which loses nothing")
         func endingInput() async throws {
             let watched = try Watched(two(grid, firstFrames: 90, secondFrames: 30))
+            let arrivals = try Arrivals(at: "in1", of: watched)
             try await watched.pipeline.start()
             await eventually("the end of both") { watched.hasEnded }
             await watched.pipeline.stop()
@@ -116,7 +168,9 @@ extension MediaNodesTests {
             let numbers = watched.pictures().compactMap {
                 $0.number(x: 0, y: 0, width: 640, height: 480) ?? $0.number(x: 320, y: 0, width: 640, height: 480)
             }
-            #expect(Set(numbers).count >= 88, "\(Set(numbers).count) of 90 pictures were shown")
+            // The first and the last may come before the mixer begins and as it ends.
+            let lost = arrivals.all.subtracting(numbers)
+            #expect(lost.count <= 2, "\(lost.sorted()) of \(arrivals.all.count) that came in time were not shown")
             #expect(numbers == numbers.sorted())
         }
 
@@ -129,17 +183,18 @@ extension MediaNodesTests {
                     if isHeld.value { release.wait() }
                 }
             }
+            let arrivals = try Arrivals(at: "in1", of: watched)
             try await watched.pipeline.start()
             func right() -> UInt32 {
                 watched.pictures().last?.number(x: 640, y: 0, width: 640, height: 480) ?? 0
             }
             await eventually("pictures of both") { right() > 10 }
-            let before = watched.pictures().count
             _ = isHeld.exchange(true)
+            let before = watched.pictures().count
             await eventually("two seconds without the second") { watched.pictures().count >= before + 60 }
             let during = watched.pictures()[(before + 5)...]
             let left = during.compactMap { $0.number(x: 0, y: 0, width: 640, height: 480) }
-            #expect(zip(left, left.dropFirst()).allSatisfy { $1 == $0 + 1 })
+            #expect(arrivals.isUnbroken(left), "\(left), in time \(arrivals.all.sorted())")
             // What it showed last stays.
             #expect(Set(during.compactMap { $0.number(x: 640, y: 0, width: 640, height: 480) }).count == 1)
             _ = isHeld.exchange(false)
@@ -191,6 +246,7 @@ extension MediaNodesTests {
             }
             BreakingNode.isBroken.withLock { $0 = isBroken }
             let watched = try Watched(graph, registry: NodeRegistry.builtIn.adding([BreakingNode.self]))
+            let arrivals = try Arrivals(at: "in1", of: watched)
             try await watched.pipeline.start()
             await eventually("pictures of both") {
                 (watched.pictures().last?.number(x: 640, y: 0, width: 640, height: 480) ?? 0) > 10
@@ -206,7 +262,8 @@ extension MediaNodesTests {
             let numbers = watched.pictures().compactMap {
                 $0.number(x: 0, y: 0, width: 640, height: 480) ?? $0.number(x: 320, y: 0, width: 640, height: 480)
             }
-            #expect(zip(numbers, numbers.dropFirst()).allSatisfy { $1 <= $0 + 1 && $1 >= $0 })
+            #expect(numbers == numbers.sorted())
+            #expect(arrivals.lost(numbers) == [])
             let waits = watched.pictures()[before...].map { $0.handedOver.milliseconds(since: $0.captureTime) }
             #expect(waits.median ?? 100 < 25, "pictures wait \(waits.median ?? -1) ms")
         }
@@ -221,6 +278,7 @@ extension MediaNodesTests {
                 }
             }
             let watched = try Watched(alone)
+            let arrivals = try Arrivals(at: "in1", of: watched)
             try await watched.pipeline.start()
             func shows(_ x: Int) -> Bool {
                 watched.pictures().last?.number(x: x, y: 0, width: 640, height: 480) != nil
@@ -241,9 +299,9 @@ extension MediaNodesTests {
             let numbers = watched.pictures().compactMap {
                 $0.number(x: 0, y: 0, width: 640, height: 480) ?? $0.number(x: 320, y: 0, width: 640, height: 480)
             }
-            let missing = zip(numbers, numbers.dropFirst()).map { Int($1) - Int($0) - 1 }.filter { $0 > 0 }.reduce(0, +)
+            let lost = arrivals.lost(numbers)
             #expect(numbers == numbers.sorted())
-            #expect(missing <= 4, "\(missing) pictures of the first were not shown")
+            #expect(lost.count <= 4, "\(lost.sorted()) of the first came in time and were not shown")
         }
 
         @Test("Places do not overlap in a grid; small pictures stay inside and on top")
