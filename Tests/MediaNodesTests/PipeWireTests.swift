@@ -62,10 +62,14 @@ private enum PipeWireRuns {
         try await listener.start()
         await eventually("sound") { seen.sound.count > 20 }
         await listener.stop()
-        // Times are those at which each piece began, without a gap.
-        for (first, second) in zip(seen.sound.all, seen.sound.all.dropFirst()).dropFirst(5) {
-            #expect(abs(second.captureTime.seconds(since: first.captureTime) - first.seconds) < 0.02)
+        // Times are those at which each piece began, without a gap. PipeWire gives them as pieces come, and the server
+        // makes none while the machine stands still: the usual distance tells.
+        let sound = seen.sound.all.dropFirst(5)
+        let gaps = zip(sound, sound.dropFirst()).map {
+            $1.captureTime.seconds(since: $0.captureTime) - $0.seconds
         }
+        #expect(abs(gaps.median ?? 1) < 0.002, "\(gaps)")
+        #expect(zip(sound, sound.dropFirst()).allSatisfy { $1.captureTime.nanoseconds > $0.captureTime.nanoseconds })
         let start = ContinuousClock.now
         #expect(await failure(of: listening(["device": "nothing"]))?.code == "microphone.absent")
         #expect(ContinuousClock.now - start < .seconds(5))
