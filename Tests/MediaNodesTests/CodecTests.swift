@@ -266,15 +266,26 @@ extension MediaNodesTests {
                         Node.recorder("recorder", path: path)
                     }
                 })
+            // Whether each frame that is encoded is a keyframe.
+            let frames = Collected<Bool>()
+            let recorder = try #require(pipeline.graph.member("recorder"))
+            let input = try #require(recorder.plan.inputs.values.first)
+            recorder.instance.pad(input, isOutput: false).onBuffer { buffer in
+                frames.append(buffer.isKeyframe)
+                return .pass
+            }
             try await pipeline.start()
             func statistics() -> MediaStatistics.VideoEncoder { pipeline.statistics.encoders["encoder"] ?? .init() }
-            await eventually("20 frames") { statistics().encoded >= 20 }
+            await eventually("20 frames") { frames.count >= 20 }
             for wanted in 2...4 {
-                let before = statistics().encoded
+                let before = frames.count
                 pipeline.requestKeyframe("encoder")
-                await eventually("keyframe \(wanted)") { statistics().keyframes >= wanted }
-                #expect(statistics().encoded <= before + 5)
-                await eventually("15 frames more") { statistics().encoded >= before + 15 }
+                let after = frames.count
+                await eventually("keyframe \(wanted)") { frames.all.dropFirst(before).contains(true) }
+                let keyframe = try #require(frames.all.dropFirst(before).firstIndex(of: true))
+                #expect(keyframe < after + 5)
+                #expect(frames.all[...keyframe].count { $0 } == wanted)
+                await eventually("15 frames more") { frames.count >= before + 15 }
             }
             #expect(statistics().keyframes == 4)
             await pipeline.stop()
