@@ -106,12 +106,18 @@ extension MediaNodesTests {
             }
             let events = Collected<MediaEvent>()
             var bindings = NodeBindings()
-            bindings.rtpOutputs["video"] = { batches.append($0) }
+            // The tenth waits for the request: on a machine that stands still all might be over by then.
+            let gate = Gate()
+            bindings.rtpOutputs["video"] = {
+                batches.append($0)
+                if batches.count == 10 { gate.wait() }
+            }
             bindings.events = { events.append($0) }
             let pipeline = try MediaPipeline(graph, bindings: bindings)
             try await pipeline.start()
             await eventually("10 batches") { batches.count >= 10 }
             pipeline.requestKeyframe("encoder")
+            gate.open()
             await eventually("the end") { events.all.contains { if case .ended = $0 { true } else { false } } }
             await pipeline.stop()
             let all = batches.all
