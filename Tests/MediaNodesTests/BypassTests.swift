@@ -97,43 +97,9 @@ extension MediaNodesTests {
             await pipeline.stop()
         }
 
-        /// Encoded pictures of the test pattern, by number.
-        private func encoded(_ codec: VideoCodec, _ count: Int) async throws -> [[UInt8]] {
-            let made = Collected<[UInt8]>()
-            var bindings = NodeBindings()
-            let wanted = Collected<RTPBatch>()
-            bindings.rtpOutputs["out"] = { wanted.append($0) }
-            _ = made
-            let pipeline = try MediaPipeline(
-                MediaGraph {
-                    Chain {
-                        Node.testPattern(width: 320, height: 240, frames: count)
-                        Node.videoEncoder("encoder", codec: codec)
-                        Node.rtpOutput("out", mtu: 9000)
-                    }
-                }, bindings: bindings)
-            try await pipeline.start()
-            await eventually("\(count) pictures") { wanted.count == count }
-            await pipeline.stop()
-            // One packet a picture at this size; behind the RTP header stands VP8's descriptor, of which H.264 has none.
-            return wanted.all.compactMap { Self.picture(of: $0, codec) }
-        }
-
-        private static func picture(of batch: RTPBatch, _ codec: VideoCodec) -> [UInt8]? {
-            guard batch.ends.count == 1, codec == .vp8 else { return nil }
-            var body = batch.bytes.dropFirst(12)
-            guard let first = body.popFirst() else { return nil }
-            if first & 0x80 != 0, let extensions = body.popFirst() {
-                if extensions & 0x80 != 0, let id = body.popFirst(), id & 0x80 != 0 { body = body.dropFirst() }
-                if extensions & 0x40 != 0 { body = body.dropFirst() }
-                if extensions & 0x30 != 0 { body = body.dropFirst() }
-            }
-            return Array(body)
-        }
-
         @Test("Encoded pictures pass from the first keyframe on, and a keyframe is asked for until then")
         func keyframe() async throws {
-            let pictures = try await encoded(.vp8, 6)
+            let pictures = try await EncodedPictures.make("vp8", count: 6)
             try #require(pictures.count == 6)
             let seen = Seen()
             let pipeline = try MediaPipeline(
@@ -153,7 +119,7 @@ extension MediaNodesTests {
 
         @Test("Where encoded pictures are pushed faster than they are taken, all go up to the next keyframe")
         func encodedOverflow() async throws {
-            let pictures = try await encoded(.vp8, 12)
+            let pictures = try await EncodedPictures.make("vp8", count: 12)
             try #require(pictures.count == 12)
             let seen = Seen()
             let gate = Gate()

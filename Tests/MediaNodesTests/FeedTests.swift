@@ -395,43 +395,14 @@ extension MediaNodesTests {
 /// Encoded pictures of the test pattern, by number.
 enum EncodedPictures {
     static func make(_ format: String, count: Int) async throws -> [[UInt8]] {
-        let made = Collected<RTPBatch>()
-        var bindings = NodeBindings()
-        bindings.rtpOutputs["out"] = { made.append($0) }
-        if format == "mjpeg" { return try await jpegs(count) }
-        let pipeline = try MediaPipeline(
-            MediaGraph {
-                Chain {
-                    Node.testPattern(width: 320, height: 240, frames: count)
-                    Node.videoEncoder("encoder", codec: .vp8)
-                    Node.rtpOutput("out", mtu: 9000)
-                }
-            }, bindings: bindings)
-        try await pipeline.start()
-        await eventually("\(count) pictures") { made.count == count }
-        await pipeline.stop()
-        return made.all.map { batch in
-            // One packet a picture at this size; behind the RTP header stands VP8's descriptor.
-            var body = batch.bytes.dropFirst(12)
-            let first = body.removeFirst()
-            if first & 0x80 != 0 {
-                let extensions = body.removeFirst()
-                if extensions & 0x80 != 0, body.removeFirst() & 0x80 != 0 { body.removeFirst() }
-                if extensions & 0x40 != 0 { body.removeFirst() }
-                if extensions & 0x30 != 0 { body.removeFirst() }
-            }
-            return Array(body)
-        }
-    }
-
-    private static func jpegs(_ count: Int) async throws -> [[UInt8]] {
+        // Bare elements: the encoder node has a queue, which drops pictures where the machine is busy.
         let folder = TemporaryFolder()
         let pipeline = try MediaPipeline(
             MediaGraph {
                 Chain {
                     Node.testPattern(width: 320, height: 240, frames: count)
-                    Node.element("jpegenc")
-                    Node.element("multifilesink", ["location": .text(folder.path + "/%03d.jpg")])
+                    format == "mjpeg" ? Node.element("jpegenc") : Node.element("vp8enc", ["deadline": 1])
+                    Node.element("multifilesink", ["location": .text(folder.path + "/%03d")])
                 }
             })
         try await pipeline.start()
