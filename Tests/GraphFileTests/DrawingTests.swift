@@ -37,6 +37,34 @@ import Testing
         #expect(text.components(separatedBy: "│ publish ").count == 2)
     }
 
+    @Test func `nodes of kinds that nobody here knows are drawn and written where their links put them`() {
+        func link(_ from: String, _ output: String, _ to: String, _ input: String) -> Link {
+            Link(from: PortReference(node: from, port: output), to: PortReference(node: to, port: input))
+        }
+        let graph = MediaGraph(
+            nodes: [Node("clock"), Node("stamp"), Node("h264-encoder"), Node("publish")],
+            links: [
+                link("clock", "video", "stamp", "in"), link("stamp", "out", "h264-encoder", "in"),
+                link("h264-encoder", "out", "publish", "video"),
+            ])
+        let drawing = GraphDrawing(graph, catalogue: LinkedKinds(TestKinds(), graph))
+        for name in ["stamp", "h264-encoder", "publish"] {
+            #expect(drawing.text.contains("▼\n┌\(String(repeating: "─", count: name.count + 2))┐\n│ \(name) │"))
+        }
+        #expect(drawing.text.contains("raw video"), "\(drawing.text)")
+        #expect(!drawing.dot.contains("UNKNOWN"))
+        #expect(drawing.dot.contains("CAPTURER") && drawing.dot.contains("PROCESSOR"))
+        #expect(
+            GraphDocument(graph: graph).yaml(with: LinkedKinds(TestKinds(), graph)) == """
+                chains:
+                  - - clock
+                    - stamp
+                    - h264-encoder
+                    - publish
+
+                """)
+    }
+
     @Test func `notes of a plan or of what was measured stand in place of what the contracts say`() {
         let graph = MediaGraph {
             Chain {

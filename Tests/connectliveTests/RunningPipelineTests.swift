@@ -377,6 +377,8 @@ extension TemporaryFolder {
         let live = try run.command("graph", "--live")
         #expect(live.status == 0, "\(live.error)")
         #expect(live.output.contains("graph.yaml, running") && live.output.contains("frames/s"), "\(live.output)")
+        let file = try run.command("graph", "--live", "--format", "yaml")
+        #expect(file.output.hasPrefix("description: \"Moving bars to nowhere\"\n"), "\(file.output)")
         #expect(try run.command("set", "encoder.bitrate=300000").status == 0)
         let wrong = try run.command("set", "source.width=640")
         #expect(wrong.status == 1 && wrong.error.contains("[graph.setting-fixed]"), "\(wrong.error)")

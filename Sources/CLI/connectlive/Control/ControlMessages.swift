@@ -198,6 +198,8 @@ struct PipelineStatus: Codable, Sendable, Equatable {
     var pid: Int
     /// The file that was run, as it was named.
     var file: String
+    /// What the file says that the graph is for.
+    var description: String?
     /// `prepared`, `running`, `paused`, `ended` or `failed`.
     var state: String
     /// Since the start.

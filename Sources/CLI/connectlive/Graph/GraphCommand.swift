@@ -46,7 +46,8 @@ struct GraphCommand: AsyncParsableCommand {
     func run() async throws {
         if live { return try await drawLive() }
         let document = try GraphFlags(file: file ?? "-", values: values).document()
-        try say(document, GraphDrawing(document.graph, title: document.description, catalogue: KnownNodes.registry))
+        let drawing = GraphDrawing(document.graph, title: document.description, catalogue: KnownNodes.registry)
+        try say(document, drawing, KnownNodes.registry)
     }
 
     private func drawLive() async throws {
@@ -58,24 +59,26 @@ struct GraphCommand: AsyncParsableCommand {
             return (status, try await client.ask(.plan, for: GraphPlan.self), looks)
         }
         let title = "\(status.file), \(status.state) for \(Figures.clock(status.seconds))"
-        var drawing = GraphDrawing(plan.expanded, title: title, catalogue: KnownNodes.registry)
+        // Plugins are loaded where it runs.
+        let kinds = LinkedKinds(KnownNodes.registry, plan.expanded)
+        var drawing = GraphDrawing(plan.expanded, title: title, catalogue: kinds)
         if let first = looks.first, let last = looks.last, looks.count == 2 {
             for link in plan.links { drawing.linkNotes[link.link] = LiveNotes.words(link, plan, first, last) }
         }
-        try say(GraphDocument(graph: plan.expanded, description: title), drawing)
+        try say(GraphDocument(graph: plan.expanded, description: status.description), drawing, kinds)
     }
 
     /// Between two looks at what flows, in seconds.
     private static let lookInterval = 1.0
 
-    private func say(_ document: GraphDocument, _ drawing: GraphDrawing) throws {
+    private func say(_ document: GraphDocument, _ drawing: GraphDrawing, _ kinds: any NodeCatalogue) throws {
         let text =
             switch format {
             case .text: drawing.text
             case .dot: drawing.dot
             case .svg: try Graphviz.svg(of: drawing.dot)
-            case .yaml: document.yaml(with: KnownNodes.registry)
-            case .json: document.json(with: KnownNodes.registry)
+            case .yaml: document.yaml(with: kinds)
+            case .json: document.json(with: kinds)
             }
         Console.say(text.hasSuffix("\n") ? String(text.dropLast()) : text)
     }

@@ -14,12 +14,16 @@ final class LiveRun: ControlledPipeline {
 
     let pipeline: MediaPipeline
     private let file: String
+    private let description: String?
     private let watching = Mutex(Watching())
     private let started = Mutex<ContinuousClock.Instant?>(nil)
 
     /// Makes the elements; nothing runs yet. `events` is called on any thread.
-    init(_ plan: GraphPlan, file: String, events: @escaping @Sendable (MediaEvent) -> Void) throws(MediaError) {
+    init(
+        _ plan: GraphPlan, file: String, description: String?, events: @escaping @Sendable (MediaEvent) -> Void
+    ) throws(MediaError) {
         self.file = file
+        self.description = description
         var bindings = NodeBindings()
         bindings.events = events
         pipeline = try MediaPipeline(plan, bindings: bindings, registry: KnownNodes.registry)
@@ -36,7 +40,7 @@ final class LiveRun: ControlledPipeline {
 
     var status: PipelineStatus {
         PipelineStatus(
-            pid: Int(getpid()), file: file, state: pipeline.state.rawValue, seconds: seconds)
+            pid: Int(getpid()), file: file, description: description, state: pipeline.state.rawValue, seconds: seconds)
     }
 
     private var seconds: Double { started.withLock { $0 }.map { (.now - $0) / .seconds(1) } ?? 0 }

@@ -39,7 +39,9 @@ struct RunCommand: AsyncParsableCommand {
         let interruption = Interruption()
         let plan = try PlanCommand.plan(document.graph, measuringCosts: false)
         let (occurrences, occur) = AsyncStream.makeStream(of: Occurrence.self)
-        let live = try LiveRun(plan, file: graph.shownPath) { occur.yield(.event($0)) }
+        let live = try LiveRun(plan, file: graph.shownPath, description: document.description) {
+            occur.yield(.event($0))
+        }
         let server = try await ControlServer.start(at: RunningPipelines().makeSocketPath(), for: live)
         Console.say("Running \(graph.shownPath): attach with 'connectlive top \(getpid())'; socket \(server.path)")
         for left in plan.omitted { Console.line("Without \(left.node): \(left.reason) [\(left.code)]") }
