@@ -369,6 +369,21 @@ extension TemporaryFolder {
         #expect(try socket.receive() == nil)
     }
 
+    @Test func `what an element may not take while it runs is set all the same, and that is said`() throws {
+        let run = try Run(
+            Run.pattern.replacing("- {node: vp8", with: "- {element: identity, name: pass}\n    - {node: vp8"))
+        let explained = try run.command("nodes", "element:identity")
+        #expect(explained.output.contains("perhaps changeable while it runs: the element does not say"))
+        let set = try run.command("set", "pass.sleep-time=1", "encoder.bitrate=300000")
+        #expect(set.status == 0, "\(set.error)")
+        #expect(
+            set.output == """
+                pass.sleep-time is set; its element does not say whether it takes that while it runs: look whether it did.
+
+                """, "\(set.output)")
+        #expect(try run.end().status == 0)
+    }
+
     @Test func `top shows each node, and apply and set change what runs`() throws {
         let run = try Run()
         let top = try run.command("top", "--every", "0.5", "--seconds", "3")

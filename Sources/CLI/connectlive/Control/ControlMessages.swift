@@ -206,6 +206,12 @@ struct PipelineStatus: Codable, Sendable, Equatable {
     var seconds: Double
 }
 
+/// What became of a setting.
+struct AppliedSetting: Codable, Sendable, Equatable {
+    /// What is to be known of it, in a sentence.
+    var note: String?
+}
+
 /// What an edit did.
 struct AppliedEdit: Codable, Sendable, Equatable {
     /// One line for each thing that changed, in words.

@@ -14,7 +14,7 @@ protocol ControlledPipeline: Sendable {
     /// Counting costs something: it is on only while somebody watches.
     func setWatched(_ isWatched: Bool)
     func apply(_ graph: MediaGraph, deadline: Double?) async throws(MediaError) -> AppliedEdit
-    func set(_ setting: String, of node: String, to value: SettingValue) async throws(MediaError)
+    func set(_ setting: String, of node: String, to value: SettingValue) async throws(MediaError) -> AppliedSetting
 }
 
 /// Lets others attach to a running pipeline, by a socket that only this user can open.
@@ -206,8 +206,7 @@ final class ControlServer: Sendable {
             case .apply(let graph, let deadline):
                 return line(try await pipeline.apply(graph, deadline: deadline))
             case .set(let node, let setting, let value):
-                try await pipeline.set(setting, of: node, to: value)
-                return line(Done())
+                return line(try await pipeline.set(setting, of: node, to: value))
             }
         }
 

@@ -51,7 +51,9 @@ struct SetCommand: AsyncParsableCommand {
     func run() async throws {
         try await ControlClient.attached(to: to) { client in
             for change in changes {
-                try await client.tell(.set(node: change.node, setting: change.setting, change.value))
+                let request = ControlRequest.set(node: change.node, setting: change.setting, change.value)
+                let applied = try await client.ask(request, for: AppliedSetting.self)
+                if let note = applied.note { Console.say(note) }
             }
         }
     }

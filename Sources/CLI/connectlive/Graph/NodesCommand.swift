@@ -137,7 +137,11 @@ enum NodeTable {
             }
         if setting.isRequired { words += "; required" }
         if let value = setting.defaultValue { words += "; default \(short(value))" }
-        if setting.isChangeable { words += "; changeable while it runs" }
+        if setting.isChangeUnsaid {
+            words += "; perhaps changeable while it runs: the element does not say"
+        } else if setting.isChangeable {
+            words += "; changeable while it runs"
+        }
         return words
     }
 

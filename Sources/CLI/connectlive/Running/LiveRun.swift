@@ -72,11 +72,18 @@ final class LiveRun: ControlledPipeline {
     /// Seconds that new nodes have for their first good frame.
     private static let defaultDeadline = 2.0
 
-    func set(_ setting: String, of node: String, to value: SettingValue) async throws(MediaError) {
+    func set(
+        _ setting: String, of node: String, to value: SettingValue
+    ) async throws(MediaError) -> AppliedSetting {
         let kind = plan.node(node).flatMap { KnownNodes.registry.kind(named: $0.node.kind) }
+        let contract = kind?.setting(setting)
         // What was written as text is read as a graph file reads it.
-        let written = value.text.flatMap { text in kind?.setting(setting)?.value(written: text) }
+        let written = value.text.flatMap { text in contract?.value(written: text) }
         try await pipeline.set(node, setting, to: written ?? value)
+        guard contract?.isChangeUnsaid == true else { return AppliedSetting() }
+        return AppliedSetting(
+            note: "\(node).\(setting) is set; its element does not say whether it takes that while it runs: look "
+                + "whether it did.")
     }
 }
 

@@ -241,7 +241,9 @@ public struct GraphSchema: Sendable {
     private func value(of contract: SettingContract) -> OutputTree {
         var words = contract.summary
         if let unit = contract.unit { words += ", in \(unit)" }
-        if contract.isChangeable { words += "; may be set while the graph runs" }
+        if contract.isChangeable {
+            words += "; may\(contract.isChangeUnsaid ? " perhaps" : "") be set while the graph runs"
+        }
         var entries: [(String, OutputTree)] = []
         if let value = contract.defaultValue { entries.append(("default", .value(value))) }
         switch contract.domain {

@@ -51,6 +51,9 @@ public struct SettingContract: Sendable, Hashable {
     public let summary: String
     /// Whether it may be set while the graph runs.
     public let isChangeable: Bool
+    /// Whether nobody says if it may be set while the graph runs: a property of an element that does not tell. It counts
+    /// as changeable, because most of them take it.
+    public var isChangeUnsaid = false
     /// Whether nobody else is to read it: it is shown as `SettingContract.hidden`.
     public let isSecret: Bool
 

@@ -78,9 +78,11 @@ extension ElementsNode {
 
 extension SettingContract {
     fileprivate func with(default value: SettingValue?) -> SettingContract {
-        SettingContract(
+        var contract = SettingContract(
             name, domain, default: value ?? defaultValue, isRequired: isRequired, isChangeable: isChangeable,
-            unit: unit, summary)
+            isSecret: isSecret, unit: unit, summary)
+        contract.isChangeUnsaid = isChangeUnsaid
+        return contract
     }
 }
 

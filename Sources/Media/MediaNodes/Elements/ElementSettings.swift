@@ -27,11 +27,12 @@ enum ElementSettings {
         var summary = property.summary
         if let form = form(of: property.domain) { summary += summary.isEmpty ? form : " (\(form))" }
         let domain = domain(of: property.domain)
-        return SettingContract(
+        var contract = SettingContract(
             name, domain, default: property.defaultValue.flatMap { SettingValue($0, in: domain) },
-            // Most elements do not say, and take a change at once.
             isChangeable: property.change == .always || property.change == .unsaid,
             isSecret: SettingContract.soundsSecret(name), summary)
+        contract.isChangeUnsaid = property.change == .unsaid
+        return contract
     }
 
     private static func domain(of domain: PropertyDomain) -> SettingContract.Domain {

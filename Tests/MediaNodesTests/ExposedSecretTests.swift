@@ -1,0 +1,14 @@
+import MediaGraph
+import MediaNodes
+import Testing
+
+@Suite struct ExposedSecretTests {
+    @Test("What a node around elements exposes of a password is a secret still")
+    func password() throws {
+        let node = ElementsNode(
+            "own-camera", "A camera", elements: [.init("rtspsrc", as: "source")],
+            exposing: ["user-pw": "source.user-pw"], gives: .rawVideo())
+        let kind = try #require(try NodeRegistry.builtIn.adding(.elements(node)).kind(named: "own-camera"))
+        #expect(kind.setting("user-pw")?.isSecret == true)
+    }
+}
