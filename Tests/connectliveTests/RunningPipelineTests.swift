@@ -152,6 +152,22 @@ extension TemporaryFolder {
         #expect(try run.end().status == 0)
     }
 
+    @Test func `a program that writes pictures of another size ends the start with that as its reason`() throws {
+        let folder = try TemporaryFolder()
+        try folder.write(
+            """
+            import sys, time
+            sys.stdout.buffer.write(b'\\xff\\xd8\\xff\\xc0\\0\\x0b\\x08\\0\\x10\\0\\x10\\1\\1\\x11\\0\\xff\\xd9' * 9)
+            sys.stdout.flush()
+            time.sleep(100)
+            """, to: "wrong.py")
+        let graph = "chains: [[{node: exec, command: python3 wrong.py, format: mjpeg}, 'null']]"
+        let result = try Run(graph, in: folder).tool.finish(seconds: 30)
+        let last = result.error.split(separator: "\n").last ?? ""
+        #expect(result.status == 1 && last.contains("16x16"), "\(result.error)")
+        #expect(last.hasSuffix("[process.bad-output]"), "\(result.error)")
+    }
+
     @Test func `a file that does not answer any more is named at the end, and does not hold it up`() throws {
         let folder = try TemporaryFolder()
         #expect(mkfifo(folder.file("pipe"), 0o600) == 0)

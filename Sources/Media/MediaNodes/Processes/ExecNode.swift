@@ -14,6 +14,8 @@ final class ExecNode: NodeType, RunningNode {
         var readiness: Readiness?
         var isTooFastSaid = false
         var isRefused = false
+        /// What was last wrong with what the program wrote.
+        var refusal: FrameSocketError?
         /// Looks since a picture came.
         var looks = 0
         var isStopped = false
@@ -203,7 +205,7 @@ final class ExecNode: NodeType, RunningNode {
                 "The program \(program.command.first ?? "") does not write what it should: \(error.reason), and "
                     + "\(output.picture.wanted) is wanted.")
             reporter.warn(name, refusal.description)
-            state.withLock { $0.isRefused = true }
+            state.withLock { ($0.isRefused, $0.refusal) = (true, refusal) }
             program.replace()
         }
         for picture in pictures { push(picture) }
@@ -271,5 +273,7 @@ final class ExecNode: NodeType, RunningNode {
         }
     }
 
-    var stalled: MediaError? { program.stalled }
+    var stalled: MediaError? {
+        state.withLock { $0.refusal }.map { MediaError(code: $0.code, message: $0.message) } ?? program.stalled
+    }
 }
