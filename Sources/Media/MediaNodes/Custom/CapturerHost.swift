@@ -110,6 +110,8 @@ private final class PipelineSink: CaptureSink {
         var poolFormat: PictureFormat?
         var isKeyframeWanted = false
         var isFirst = true
+        /// Whether anything was given, be it dropped.
+        var hasGiven = false
     }
 
     let queue: PushQueue
@@ -194,11 +196,20 @@ private final class PipelineSink: CaptureSink {
 
     func takeKeyframeRequest() -> Bool { keyframe.exchange(false) }
 
+    /// The capturer has ended of itself.
     func end() {
-        queue.endOfStream()
+        if state.withLock({ $0.hasGiven }) { return queue.endOfStream() }
+        let frame = planned.kind == .rawVideo || planned.kind == .encodedVideo ? "a picture" : "any sound"
+        reporter.fail(
+            MediaError(
+                code: "node.ended",
+                message: "\"\(name)\" ended without giving \(frame); its settings may name what has nothing to give, or "
+                    + "its capture returned where it should throw what is wrong."),
+            name)
     }
 
     private func took(_ isTaken: Bool) -> Bool {
+        state.withLock { $0.hasGiven = true }
         if isTaken {
             let isFirst = state.withLock { state in
                 defer { state.isFirst = false }
