@@ -203,8 +203,9 @@ private final class PipelineSink: CaptureSink {
         reporter.fail(
             MediaError(
                 code: "node.ended",
-                message: "\"\(name)\" ended without giving \(frame); its settings may name what has nothing to give, or "
-                    + "its capture returned where it should throw what is wrong."),
+                message:
+                    "\"\(name)\" ended without giving \(frame); its settings may name what has nothing to give, or its "
+                    + "capture returned where it should throw what is wrong."),
             name)
     }
 
