@@ -1,7 +1,8 @@
 import MediaGraph
-import MediaNodes
 import Synchronization
 import Testing
+
+@testable import MediaNodes
 
 /// Frame numbers that reached one renderer, and what the pipeline said.
 private final class Viewer: Sendable {
@@ -234,11 +235,14 @@ extension MediaNodesTests {
                     }
                 }, bindings: Self.bindings(["first": first], events))
             let watch = pipeline.watch()
+            let part = try #require(pipeline.graph.member("snapshot")).instance
             try await pipeline.start()
             await eventually("the part is taken out") {
                 events.all.contains { if case .partFailed = $0 { true } else { false } }
             }
             #expect(pipeline.plan.nodes.map(\.name) == ["pattern", "first"])
+            // A device that is pulled out is told of twice, by its driver and by whoever waits for its pictures.
+            part.reporter.fail(MediaError(code: "file.unwritable", message: "It still cannot be written."), "snapshot")
             let before = first.numbers.count
             await eventually("the first goes on") { first.numbers.count > before + 30 }
             #expect(pipeline.state == .running)

@@ -10,6 +10,8 @@ final class GraphEditor: Sendable {
         var hasEnded = false
         /// Optional nodes that have failed and are being taken out.
         var failing: Set<String> = []
+        /// Those that have been: what they still say is nobody's failure. A later edit may bring them back.
+        var lost: Set<String> = []
         /// Whether what is under way has been given up, and those that wait behind it are, too.
         var isStuck = false
     }
@@ -67,7 +69,9 @@ final class GraphEditor: Sendable {
                 do throws(MediaError) {
                     if let failure = outcome.failure { throw failure }
                     let running = self.graph.plan
-                    let change = GraphChange(from: running, to: try plan(running))
+                    let next = try plan(running)
+                    self.state.withLock { $0.lost.subtract(next.nodes.map(\.name)) }
+                    let change = GraphChange(from: running, to: next)
                     let deadline = DispatchTime.now() + seconds
                     limit.set(deadline + Self.undoLimit)
                     try self.perform(change, until: deadline, outcome)
@@ -153,6 +157,7 @@ final class GraphEditor: Sendable {
 
     /// Takes out the part that a failed node belongs to, if it is optional. Called on any thread.
     private func takeOut(_ node: String, for error: MediaError) -> Bool {
+        if state.withLock({ $0.failing.contains(node) || $0.lost.contains(node) }) { return true }
         let plan = graph.plan
         let optional = plan.expanded.optionalPart(around: node)
         guard !optional.isEmpty else { return false }
@@ -172,7 +177,10 @@ final class GraphEditor: Sendable {
             graph.beginEdit(of: part.sorted())
             try? perform(change, until: .now())
             graph.endEdit()
-            state.withLock { $0.failing.subtract(part) }
+            state.withLock { state in
+                state.failing.subtract(part)
+                state.lost.formUnion(part.subtracting(graph.plan.nodes.map(\.name)))
+            }
             reporter.partFailed(error, part.sorted())
         }
         return true
