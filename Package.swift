@@ -159,7 +159,7 @@ let package = Package(
         tests(of: "EmbeddedFiles"),
         tests(of: "RoomServer", with: ["RoomProtocol", "RTP", "PeerSession", "PeerIO", log] + nio),
         tests(of: "RoomClient", with: ["RoomProtocol", "RoomServer", "PluginLoader", "TestFixtures"]),
-        tests(of: "ConnectLiveSDK", with: ["RoomServer", mediaGraph, "MediaNodes"]),
+        tests(of: "ConnectLiveSDK", with: ["RoomServer", mediaGraph, "MediaNodes", "TestFixtures"]),
         .testTarget(
             name: "PluginTestTests", dependencies: ["connectlive", mediaGraph, "TestFixtures"] + kit,
             path: "Tests/PluginTestTests", swiftSettings: strict),

@@ -17,6 +17,8 @@ import sys
 import tempfile
 import time
 
+import benchmark_program
+
 CLIP = os.path.join("media", "bigbuckbunny.mp4")
 SHAPES = {
     "raw": ("raw 640x480 pictures into a fakesink, no codec", 300),
@@ -201,13 +203,9 @@ def main(arguments, root, facts):
     parser.add_argument("--shapes", default=",".join(SHAPES), help="graphs to compare")
     parser.add_argument("--output", default=os.path.join(root, "Benchmarks", "results"), help="folder of the page")
     options = parser.parse_args(arguments)
-    program = os.environ.get("MEDIA_BENCHMARKS_PROGRAM")
+    program = benchmark_program.path(root)
     if program is None:
-        command = ["swift", "build", "--configuration", "release", "--product", "media-benchmarks"]
-        if subprocess.run(command, cwd=root).returncode != 0:
-            return ["The benchmarks do not build."]
-        folder = subprocess.run([*command[:4], "--show-bin-path"], capture_output=True, text=True, cwd=root)
-        program = os.path.join(folder.stdout.strip(), "media-benchmarks")
+        return ["The benchmarks do not build."]
     load = " ".join(open("/proc/loadavg").read().split()[:3])
     results = measure(program, root, options.pairs, options.shapes.split(","))
     starts = soak(program, root, "starts", options.rounds)

@@ -11,6 +11,8 @@ import statistics
 import subprocess
 import sys
 
+import benchmark_program
+
 WAYS = {
     "capturer": "a capturer of the program (no copy)",
     "library": "the same capturer out of a shared library (no copy)",
@@ -74,13 +76,9 @@ def main(arguments, root, facts):
     parser.add_argument("--seconds", type=int, default=5, help="that each run is watched")
     parser.add_argument("--output", default=os.path.join(root, "Benchmarks", "results"), help="folder of the page")
     options = parser.parse_args(arguments)
-    program = os.environ.get("MEDIA_BENCHMARKS_PROGRAM")
+    program = benchmark_program.path(root)
     if program is None:
-        command = ["swift", "build", "--configuration", "release", "--product", "media-benchmarks"]
-        if subprocess.run(command, cwd=root).returncode != 0:
-            return ["The benchmarks do not build."]
-        folder = subprocess.run([*command[:4], "--show-bin-path"], capture_output=True, text=True, cwd=root)
-        program = os.path.join(folder.stdout.strip(), "media-benchmarks")
+        return ["The benchmarks do not build."]
     plugin = os.path.join(root, "Benchmarks", "plugin")
     if subprocess.run(["swift", "build", "--configuration", "release", "--package-path", plugin]).returncode != 0:
         return ["The benchmark's plugin does not build."]

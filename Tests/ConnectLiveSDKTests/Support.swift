@@ -246,51 +246,6 @@ func silent() -> Config {
     return config
 }
 
-/// Measures how long this machine lets threads of this process wait that want to run. What sleeps while all of the machine
-/// stands still waits in no queue, so it is also seen by how much later than asked a short sleep ends.
-final class Stalls: Sendable {
-    private static let nap = 0.005
-    private static let napsInWindow = 20
-    private let worst = Mutex(0.0)
-    private let isOver = Mutex(false)
-
-    init() {
-        Thread.detachNewThread { [self] in
-            var before = Self.waits()
-            while !isOver.withLock({ $0 }) {
-                var latest = 0.0
-                for _ in 0..<Self.napsInWindow {
-                    let begin = ContinuousClock.now
-                    Thread.sleep(forTimeInterval: Self.nap)
-                    latest = max(latest, (ContinuousClock.now - begin) / .milliseconds(1) - Self.nap * 1000)
-                }
-                let now = Self.waits()
-                let most = max(latest, now.map { $0.value - (before[$0.key] ?? 0) }.max() ?? 0)
-                worst.withLock { $0 = max($0, most) }
-                before = now
-            }
-        }
-    }
-
-    /// The longest that one thread waited for a processor within a tenth of a second, in milliseconds.
-    func end() -> Double {
-        isOver.withLock { $0 = true }
-        return worst.withLock { $0 }
-    }
-
-    /// Milliseconds that each thread has waited in a run queue: the second figure of its schedstat.
-    private static func waits() -> [String: Double] {
-        var waits: [String: Double] = [:]
-        for thread in (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/task")) ?? [] {
-            let path = "/proc/self/task/\(thread)/schedstat"
-            guard let text = try? String(contentsOfFile: path, encoding: .utf8) else { continue }
-            let figures = text.split(separator: " ")
-            if figures.count > 1, let wait = Double(figures[1]) { waits[thread] = wait / 1e6 }
-        }
-        return waits
-    }
-}
-
 /// All of them one after the other.
 @Suite(.serialized)
 enum SDKTests {}

@@ -101,8 +101,9 @@ extension MediaNodesTests {
         func lastPictures() async throws {
             let folder = TemporaryFolder()
             let program = """
-                import os, time
-                for n in range(30): os.write(1, bytes([20 + 5 * n]) * (320 * 240 * 3 // 2))
+                import os, sys, time
+                for n in range(30): sys.stdout.buffer.write(bytes([20 + 5 * n]) * (320 * 240 * 3 // 2))
+                sys.stdout.flush()
                 if os.fork() == 0:
                     os.setsid()
                     time.sleep(4)
@@ -198,28 +199,7 @@ extension MediaNodesTests {
             let patience = wrong.code == "feed.silent" ? 1 : 60
             let program = exec(
                 "python3 '\(folder.path)/wrong.py'", ["format": .text(wrong.format), "patience": .integer(patience)])
-            let graph = MediaGraph {
-                Chain {
-                    Node.testPattern("pattern", width: 320, height: 240)
-                    Node.frames("view")
-                }
-                Chain {
-                    program.optional
-                    Node.null("end").optional
-                }
-            }
-            let seen = Seen()
-            let pipeline = try MediaPipeline(graph, seen: seen)
-            let starting = Task { try await pipeline.start() }
-            await eventually(within: 60, "\(wrong.code): \(seen.story)") { !seen.warnings(wrong.code).isEmpty }
-            let before = seen.pictures.count
-            await eventually("the branch beside it goes on") { seen.pictures.count >= before + 30 }
-            let codes = seen.barCodes
-            #expect(zip(codes, codes.dropFirst()).allSatisfy { $1 == $0 + 1 }, "without a loss")
-            #expect(seen.failures.isEmpty)
-            await pipeline.stop()
-            _ = try? await starting.value
-            #expect(MediaNodesTests.ProcessTests.children(of: getpid()).isEmpty)
+            try await expectHarmless(program, toldAs: wrong.code, within: 60)
         }
     }
 }

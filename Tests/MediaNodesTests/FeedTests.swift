@@ -16,6 +16,13 @@ extension MediaNodesTests {
                 ].merging(more) { $1 })
         }
 
+        private func running() async throws -> (TemporaryFolder, Seen, MediaPipeline) {
+            let (folder, seen) = (TemporaryFolder(), Seen())
+            let pipeline = try MediaPipeline(fed(feed(folder)), seen: seen)
+            try await pipeline.start()
+            return (folder, seen, pipeline)
+        }
+
         private func connect(_ folder: TemporaryFolder, name: String = "test") throws -> FrameFeed {
             try FrameFeed(socket: folder.path + "/feed.sock", name: name)
         }
@@ -29,10 +36,7 @@ extension MediaNodesTests {
 
         @Test("The graph runs without a feeder; one may come, go and come again, and pictures keep their times")
         func comesAndGoes() async throws {
-            let folder = TemporaryFolder()
-            let seen = Seen()
-            let pipeline = try MediaPipeline(fed(feed(folder)), seen: seen)
-            try await pipeline.start()
+            let (folder, seen, pipeline) = try await running()
             let control = try #require(pipeline.frameFeed("feed"))
             let statuses = Collected<FrameFeedControl.Status>()
             control.onStatus { statuses.append($0) }
@@ -61,10 +65,7 @@ extension MediaNodesTests {
 
         @Test("Pause, resume and stop reach the feeder, and its own pause is known")
         func control() async throws {
-            let folder = TemporaryFolder()
-            let seen = Seen()
-            let pipeline = try MediaPipeline(fed(feed(folder)), seen: seen)
-            try await pipeline.start()
+            let (folder, seen, pipeline) = try await running()
             let control = try #require(pipeline.frameFeed("feed"))
             let feed = try connect(folder)
             #expect(try send(100, feed))
@@ -140,10 +141,7 @@ extension MediaNodesTests {
 
         @Test("A second feeder is turned away in words, and the first goes on")
         func busy() async throws {
-            let folder = TemporaryFolder()
-            let seen = Seen()
-            let pipeline = try MediaPipeline(fed(feed(folder)), seen: seen)
-            try await pipeline.start()
+            let (folder, seen, pipeline) = try await running()
             let feed = try connect(folder)
             #expect(try send(100, feed))
             let error = #expect(throws: FrameSocketError.self) { _ = try connect(folder) }
@@ -156,10 +154,7 @@ extension MediaNodesTests {
 
         @Test("A socket that is in use, too long or in no folder fails the start in words")
         func places() async throws {
-            let folder = TemporaryFolder()
-            let seen = Seen()
-            let pipeline = try MediaPipeline(fed(feed(folder)), seen: seen)
-            try await pipeline.start()
+            let (folder, seen, pipeline) = try await running()
             #expect(await failure(of: fed(feed(folder)))?.code == "feed.unavailable")
             // Looking whether somebody listens there has connected, and is nobody whom the running graph has lost.
             await eventually("that one is let in") {
@@ -177,10 +172,7 @@ extension MediaNodesTests {
 
         @Test("A feeder that is refused again and again does not keep a right one out")
         func refused() async throws {
-            let folder = TemporaryFolder()
-            let seen = Seen()
-            let pipeline = try MediaPipeline(fed(feed(folder)), seen: seen)
-            try await pipeline.start()
+            let (folder, seen, pipeline) = try await running()
             for _ in 0..<3 {
                 let wrong = try FrameFeed(
                     socket: folder.path + "/feed.sock", format: FrameFormat(.nv12, width: 64, height: 48))
@@ -264,10 +256,7 @@ extension MediaNodesTests {
 
         @Test("One that only asks how it goes is silent")
         func asking() async throws {
-            let folder = TemporaryFolder()
-            let seen = Seen()
-            let pipeline = try MediaPipeline(fed(feed(folder)), seen: seen)
-            try await pipeline.start()
+            let (folder, seen, pipeline) = try await running()
             let feed = try connect(folder)
             #expect(try send(100, feed))
             await eventually("that it is said: \(seen.story)") {
@@ -280,10 +269,7 @@ extension MediaNodesTests {
 
         @Test("Feeders that come and go without a picture are let in five times a second, and a right one soon")
         func comingAndGoing() async throws {
-            let folder = TemporaryFolder()
-            let seen = Seen()
-            let pipeline = try MediaPipeline(fed(feed(folder)), seen: seen)
-            try await pipeline.start()
+            let (folder, seen, pipeline) = try await running()
             let start = ContinuousClock.now
             var count = 0
             while ContinuousClock.now - start < .seconds(1) {
@@ -299,10 +285,7 @@ extension MediaNodesTests {
 
         @Test("What is said of feeders that give a picture and go, over and over, is no more than can be read")
         func flooding() async throws {
-            let folder = TemporaryFolder()
-            let seen = Seen()
-            let pipeline = try MediaPipeline(fed(feed(folder)), seen: seen)
-            try await pipeline.start()
+            let (folder, seen, pipeline) = try await running()
             let start = ContinuousClock.now
             for count in 1...60 {
                 await eventually("feeder \(count)") { (try? send(100, try connect(folder))) == true }

@@ -73,3 +73,30 @@ func fed(_ node: Node) -> MediaGraph {
         }
     }
 }
+
+/// Runs a node whose program does something wrong: that is told with its code, and a branch beside it loses nothing.
+func expectHarmless(_ node: Node, toldAs code: String, within seconds: Double) async throws {
+    let graph = MediaGraph {
+        Chain {
+            Node.testPattern("pattern", width: 320, height: 240)
+            Node.frames("view")
+        }
+        Chain {
+            // What gives nothing at all would fail the start otherwise, which is told by another test.
+            node.optional
+            Node.null("end").optional
+        }
+    }
+    let seen = Seen()
+    let pipeline = try MediaPipeline(graph, seen: seen)
+    let starting = Task { try await pipeline.start() }
+    await eventually(within: seconds, "\(code): \(seen.story)") { !seen.warnings(code).isEmpty }
+    let before = seen.pictures.count
+    await eventually("the branch beside it goes on") { seen.pictures.count >= before + 30 }
+    let codes = seen.barCodes
+    #expect(zip(codes, codes.dropFirst()).allSatisfy { $1 == $0 + 1 }, "without a loss")
+    #expect(seen.failures.isEmpty)
+    await pipeline.stop()
+    _ = try? await starting.value
+    #expect(MediaNodesTests.ProcessTests.children(of: getpid()).isEmpty)
+}

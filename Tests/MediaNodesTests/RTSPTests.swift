@@ -1,3 +1,4 @@
+import Glibc
 import MediaGraph
 import TestFixtures
 import Testing
@@ -67,6 +68,24 @@ extension MediaNodesTests {
             #expect(abs(usual) < 40, "\(mount): \(seen.distances)")
             #expect(seen.failures.isEmpty)
             #expect(seen.pictures.all.allSatisfy { $0.width == 320 && $0.height == 240 })
+        }
+
+        @Test("Picture and sound stay together when the camera stands still for a moment")
+        func stalls() async throws {
+            let server = try Fixture.rtspServer()
+            let seen = Seen()
+            let pipeline = try MediaPipeline(watching(server.answer.url + "/h264-opus"), seen: seen)
+            try await pipeline.start()
+            await eventually("a flash with its beep") { !seen.distances.isEmpty }
+            for milliseconds in [300, 500, 700, 400] {
+                kill(server.processIdentifier, SIGSTOP)
+                try await Task.sleep(for: .milliseconds(milliseconds))
+                kill(server.processIdentifier, SIGCONT)
+                let count = seen.distances.count
+                await eventually("two more") { seen.distances.count >= count + 2 }
+            }
+            await pipeline.stop()
+            #expect(seen.distances.allSatisfy { abs($0) < 40 }, "\(seen.distances)")
         }
 
         @Test("A password stays out of the plan and lets the stream in")

@@ -3,35 +3,7 @@ import MediaGraph
 import MediaNodes
 import Testing
 
-/// What this process holds now.
-struct Holdings {
-    let threads: Int
-    let descriptors: Int
-    let kilobytes: Int
-
-    static var now: Holdings {
-        Holdings(
-            threads: count("/proc/self/task"), descriptors: count("/proc/self/fd"),
-            kilobytes: residentKilobytes)
-    }
-
-    private static func count(_ folder: String) -> Int {
-        guard let directory = opendir(folder) else { return -1 }
-        defer { closedir(directory) }
-        var entries = 0
-        while readdir(directory) != nil { entries += 1 }
-        return entries - 2
-    }
-
-    private static var residentKilobytes: Int {
-        guard let file = fopen("/proc/self/statm", "r") else { return -1 }
-        defer { fclose(file) }
-        var line = [UInt8](repeating: 0, count: 128)
-        let length = fread(&line, 1, line.count, file)
-        let fields = String(decoding: line.prefix(length), as: UTF8.self).split(separator: " ")
-        return fields.count > 1 ? (Int(fields[1]) ?? -1) * 4 : -1
-    }
-}
+@testable import MediaTesting
 
 /// Starts and stops, judged in a process of their own: threads and memory of other tests would count too.
 enum Repeated {
@@ -50,16 +22,6 @@ enum Repeated {
     /// Shows what the process said.
     static func show(_ result: ExitTest.Result?) {
         print(String(decoding: result?.standardErrorContent ?? [], as: UTF8.self), terminator: "")
-    }
-
-    /// What is held once it is within bounds, or after 8 s: the last pipeline goes a moment after its stop.
-    static func settled(threads: Int, descriptors: Int) async -> Holdings {
-        let deadline = ContinuousClock.now + .seconds(8)
-        while true {
-            let now = Holdings.now
-            if now.threads <= threads && now.descriptors <= descriptors || ContinuousClock.now > deadline { return now }
-            try? await Task.sleep(for: .milliseconds(20))
-        }
     }
 
     static func call() async throws {
@@ -136,27 +98,11 @@ enum Repeated {
     /// `kilobytes` is how much more memory may be resident afterwards: more than the 16 MB that the allocator takes at
     /// once when a codec's thread is the first to use a pool of its own, less than a frame leaked in each round.
     static func judge(rounds: Int, kilobytes: Int, _ body: () async throws -> Void) async throws {
-        // The allocator and GStreamer's pools take some rounds to settle.
-        for _ in 0..<40 { try await body() }
-        var (isFlat, words) = try await growth(rounds: rounds, kilobytes: kilobytes, body)
-        // A pool of threads may have grown once, in a moment in which the machine stood still; a leak grows again.
-        if !isFlat { (isFlat, words) = try await growth(rounds: rounds, kilobytes: kilobytes, body) }
-        demand(isFlat, words)
-    }
-
-    private static func growth(
-        rounds: Int, kilobytes: Int, _ body: () async throws -> Void
-    ) async throws -> (isFlat: Bool, words: String) {
-        let before = Holdings.now
-        for _ in 0..<rounds { try await body() }
         // Threads of Swift's pool and of Dispatch come and go; a leak would be one or more in each round.
-        let after = await settled(threads: before.threads + 6, descriptors: before.descriptors + 2)
-        let words = "before \(before), after \(after)"
-        say(words)
-        let isFlat =
-            after.threads <= before.threads + 6 && after.descriptors <= before.descriptors + 2
-            && after.kilobytes <= before.kilobytes + kilobytes
-        return (isFlat, words)
+        let allowed = Allowance(descriptors: 2, threads: 6, bytes: kilobytes * 1024)
+        let growth = try await Growth.measured(warmUp: 40, rounds: rounds, allowed, body)
+        say(growth.words)
+        demand(growth.isFlat, "something stays behind")
     }
 }
 

@@ -34,8 +34,8 @@ final class RawClient {
     func send(_ bytes: [UInt8]) -> Bool {
         var sent = 0
         while sent < bytes.count {
-            let count = bytes[sent...].withUnsafeBytes {
-                Glibc.send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
+            let count = bytes[sent...].withUnsafeBytes { bytes in
+                again { Glibc.send(descriptor, bytes.baseAddress, bytes.count, Int32(MSG_NOSIGNAL)) }
             }
             guard count > 0 else { return false }
             sent += count
@@ -43,10 +43,18 @@ final class RawClient {
         return true
     }
 
+    /// A call with a deadline is not taken up again by itself when the process was stopped meanwhile.
+    private func again(_ call: () -> Int) -> Int {
+        while true {
+            let count = call()
+            if count >= 0 || errno != EINTR { return count }
+        }
+    }
+
     /// Reads more; false at the end of the connection or after the deadline.
     private func fill() -> Bool {
         var buffer = [UInt8](repeating: 0, count: 65536)
-        let count = recv(descriptor, &buffer, buffer.count, 0)
+        let count = again { recv(descriptor, &buffer, buffer.count, 0) }
         guard count > 0 else { return false }
         received += buffer[..<count]
         return true
@@ -56,7 +64,7 @@ final class RawClient {
     func isClosedByServer() -> Bool {
         var buffer = [UInt8](repeating: 0, count: 65536)
         while true {
-            let count = recv(descriptor, &buffer, buffer.count, 0)
+            let count = again { recv(descriptor, &buffer, buffer.count, 0) }
             if count == 0 { return true }
             if count < 0 { return errno == ECONNRESET || errno == EPIPE }
         }

@@ -21,12 +21,12 @@ private let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
             let result = try stage.run([command] + arguments)
             #expect(result.status == 0, "\(command) \(file): \(result.output)\(result.error)")
         }
-        let (result, starved) = try stage.measure(
+        let (result, starved, stalls) = try stage.measure(
             ["run"] + arguments + ["--seconds", "6", "--report", "report.json"])
         try #require(result.status == 0, "\(file): \(result.output)\(result.error)")
         let report = try JSONDecoder().decode(
             Report.self, from: Data(contentsOf: URL(fileURLWithPath: stage.server.folder.file("report.json"))))
-        report.judge(file, said: result.output + result.error, starvedFor: starved)
+        report.judge(file, said: result.output + result.error, starvedFor: starved, stalls: stalls)
     }
 }
 
@@ -95,12 +95,14 @@ private final class Stage {
     }
 
     /// Runs to the end, and tells for how many seconds all that takes part in it was kept from the processor.
-    func measure(_ arguments: [String]) throws -> (RunningProgram.Result, starved: Double) {
+    func measure(
+        _ arguments: [String]
+    ) throws -> (RunningProgram.Result, starved: Double, stalls: [Starvation.Stretch]) {
         let tool = try CommandLineTool(arguments, folder: server.folder, environment: environment)
         let programs = [tool, server.tool, companion].compactMap { $0?.process.processIdentifier }
         let starvation = Starvation(of: programs + [sound.answer.process])
         let result = try tool.finish(seconds: 60)
-        return (result, starvation.end())
+        return (result, starvation.end(), starvation.stretches)
     }
 }
 
@@ -143,6 +145,8 @@ private struct Report: Decodable {
     /// Milliseconds that no plan can tell apart on a machine that does other things too.
     private static let floor = 15.0
 
+    /// Seconds that somebody has to be held up for everything's being later by as much.
+    private static let stall = 0.05
     /// Sound that goes missing in one piece: 20 ms are the longest that come at a time.
     private static let pieceOfSound = 0.02
     /// Pictures that may be under way, each at its own place, when a look is taken: in queues, and in an encoder.
@@ -151,8 +155,10 @@ private struct Report: Decodable {
     /// What can be counted is equal; latency is within half of what was planned.
     ///
     /// Nothing is thrown away but for want of a processor: not more than programs were kept from it, which is next to
-    /// nothing on a machine that does nothing else.
-    func judge(_ file: String, said: String, starvedFor starved: Double) {
+    /// nothing on a machine that does nothing else. What a mixer makes of several streams lacks what each of them lost;
+    /// what a stall held up is late by as much.
+    func judge(_ file: String, said: String, starvedFor starved: Double, stalls: [Starvation.Stretch]) {
+        let longestStall = stalls.map(\.lost).filter { $0 >= Self.stall }.max() ?? 0
         #expect(!outputs.isEmpty, "\(file)")
         for count in counts { #expect(count.measured == count.planned, "\(file): \(count.what)\n\(said)") }
         for output in outputs {
@@ -165,13 +171,16 @@ private struct Report: Decodable {
                     // What was dropped had come. A screen leaves out what it was not let draw, and does not count it.
                     let span = Double(input.frames) / measured
                     let given = Double(input.frames + input.dropped) / span
-                    #expect(given <= 1.15 * rate && given >= 0.85 * rate - rate * starved / span, "\(given): \(place)")
+                    #expect(
+                        measured <= 1.15 * rate && given >= 0.85 * rate - rate * starved / span, "\(given): \(place)")
                 } else {
                     #expect(input.planned.framesPerSecond == nil, "\(place)")
                 }
                 let piece = input.isSound ? Self.pieceOfSound : 1 / (input.measured.framesPerSecond ?? 10)
+                // Of pictures that several were made into, it is not known where they set out.
+                let streams = input.captured == nil && !input.isSound ? 2.0 : 1.0
                 #expect(
-                    Double(input.dropped) * piece <= starved,
+                    Double(input.dropped) * piece <= streams * starved,
                     "\(input.dropped) were dropped, kept from the processor for \(starved) s: \(place)")
                 if let captured = input.captured {
                     #expect(
@@ -183,7 +192,8 @@ private struct Report: Decodable {
                     continue
                 }
                 #expect(
-                    abs(measured - input.plannedLatencyMs) <= max(Self.floor, 0.5 * input.plannedLatencyMs), "\(place)")
+                    abs(measured - input.plannedLatencyMs) <= max(Self.floor, 0.5 * input.plannedLatencyMs)
+                        + longestStall * 1000, "\(place)")
             }
         }
     }

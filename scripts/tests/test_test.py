@@ -26,6 +26,11 @@ class Closing(unittest.TestCase):
         lines = GOOD + BAD + ["✘ Test run with 2 tests in 1 suite failed after 0.2 seconds with 1 issue."]
         self.assertEqual(self.tally(1, lines), (1, 0, ["T: two()"]))
 
+    def test_what_was_wrong_is_kept_with_what_was_said_of_it(self):
+        tally = closing.Tally()
+        tally.tests("T", 1, GOOD + BAD[:2] + ["↳ 3 of 4 came", "◇ Test case passing"] + BAD[2:], closing.SWIFT)
+        self.assertEqual(tally.issues, {"two()": ["at a.swift:5:22 (3 of 4 came)"]})
+
     def test_arguments_of_one_test_count_once(self):
         lines = [
             '◇ Test "of three" started.', '◇ Test case passing 1 argument n → 1 to "of three" started.',

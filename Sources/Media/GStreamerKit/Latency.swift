@@ -4,16 +4,17 @@ internal import CGStreamer
 /// What an element is told about delays by those around it.
 extension Pad {
     /// Answers whoever asks through this input how late media comes, instead of what stands before it.
-    package func answerLatencyQueries(seconds: Double) {
+    package func answerLatencyQueries(seconds: Double, isLive: Bool = false) {
+        let answer = StatedLatency(nanoseconds: UInt(seconds * 1e9), isLive: isLive)
         gst_pad_add_probe(
             pointer, GST_PAD_PROBE_TYPE_QUERY_UPSTREAM,
             { _, info, data in
-                guard let info, let seconds = Box<Double>.value(at: data) else { return GST_PAD_PROBE_OK }
+                guard let info, let answer = Box<StatedLatency>.value(at: data) else { return GST_PAD_PROBE_OK }
                 let query = info.pointee.data.assumingMemoryBound(to: GstQuery.self)
                 guard query.pointee.type == GST_QUERY_LATENCY else { return GST_PAD_PROBE_OK }
-                gst_query_set_latency(query, 0, UInt(seconds * 1e9), UInt.max)
+                gst_query_set_latency(query, answer.isLive ? 1 : 0, answer.nanoseconds, UInt.max)
                 return GST_PAD_PROBE_HANDLED
-            }, Box(seconds).retained, releaseBox)
+            }, Box(answer).retained, releaseBox)
     }
 
     /// Answers whoever asks through this output how late media comes: what stands before `input`, and so much more.
@@ -39,6 +40,11 @@ extension Pad {
     package func sendLatency(seconds: Double) {
         gst_pad_send_event(pointer, gst_event_new_latency(UInt(seconds * 1e9)))
     }
+}
+
+private struct StatedLatency: Sendable {
+    let nanoseconds: UInt
+    let isLive: Bool
 }
 
 private struct LatencyAnswer: Sendable {

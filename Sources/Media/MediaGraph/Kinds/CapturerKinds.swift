@@ -98,7 +98,7 @@ extension NodeKind {
                 "tcp loses nothing; udp is not held up by what is lost"),
             SettingContract(
                 "latency", .integer(0...5000), default: 100, unit: "ms",
-                "Longest wait for a packet that is late; below 100 the pictures' times waver over tcp"),
+                "How late media may come: over udp the longest wait for a packet, over tcp what a window allows for"),
         ])
 
     public static let testPattern = NodeKind(

@@ -7,6 +7,9 @@ final class RTSPNode: NodeType, RunningNode {
     private static let silenceLimit = 5.0
     /// From a frame's arrival until it leaves the depayloader, measured over loopback.
     private static let depayloading = 0.015
+    /// Milliseconds by which media may be late over TCP before the jitter buffer takes the delay for a new beginning, each
+    /// stream for itself, and picture and sound are apart until the camera's next reports. TCP never makes it wait.
+    private static let longestStall = 2000
     /// Microseconds after which rtspsrc gives up waiting.
     private static let giveUp = 5_000_000
 
@@ -33,11 +36,14 @@ final class RTSPNode: NodeType, RunningNode {
         let camera = try request.environment.networkCamera(address)
         var plan = NodePlan(request.node)
         // User and password are handed over when the element is made: a plan may be printed.
+        let transport = request.text("transport")
+        let latency = request.integer("latency") ?? 100
         plan.add(
             "rtspsrc", as: "source",
             [
-                "location": .text(address.url), "protocols": .text(request.text("transport")),
-                "latency": .integer(request.integer("latency") ?? 100), "tcp-timeout": .integer(giveUp),
+                "location": .text(address.url), "protocols": .text(transport),
+                "latency": .integer(transport == "tcp" ? max(longestStall, latency) : latency),
+                "tcp-timeout": .integer(giveUp),
                 "timeout": .integer(giveUp),
             ])
         for port in ["video", "audio"] where request.usedOutputs.contains(port) {
@@ -48,7 +54,7 @@ final class RTSPNode: NodeType, RunningNode {
                 "the \(stream.payloadFormat) stream of \(address) is not asked for: nothing takes it")
         }
         plan.notes.append(
-            "\(address) is read over \(request.text("transport")); keyframes come when the camera sends them, it takes no "
+            "\(address) is read over \(transport); keyframes come when the camera sends them, it takes no "
                 + "requests")
         plan.latency = depayloading
         return plan
@@ -96,6 +102,9 @@ final class RTSPNode: NodeType, RunningNode {
         let ports = ["video", "audio"].filter { instance.has($0) }
         source.onStreamOffered { ports.contains($0) }
         let inputs = Dictionary(uniqueKeysWithValues: ports.map { ($0, instance.element($0).sink) })
+        // What the jitter buffer would say is the longest stall.
+        let latency = Double(instance.setting("latency")?.integer ?? 100) / 1000
+        for input in inputs.values { input.answerLatencyQueries(seconds: latency, isLive: true) }
         source.onPadAdded { pad in
             guard let media = pad.caps?.structures.first?.text("media"), let input = inputs[media], !input.isLinked
             else { return }

@@ -210,14 +210,12 @@ private final class PipelineSink: CaptureSink {
     }
 
     private func took(_ isTaken: Bool) -> Bool {
-        state.withLock { $0.hasGiven = true }
-        if isTaken {
-            let isFirst = state.withLock { state in
-                defer { state.isFirst = false }
-                return state.isFirst
-            }
-            if isFirst { reporter.isReady(name) }
+        let isFirst = state.withLock { state in
+            state.hasGiven = true
+            defer { if isTaken { state.isFirst = false } }
+            return isTaken && state.isFirst
         }
+        if isFirst { reporter.isReady(name) }
         return isTaken
     }
 

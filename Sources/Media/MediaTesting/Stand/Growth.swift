@@ -1,0 +1,124 @@
+import Glibc
+import MediaGraph
+
+/// By how much more a process may hold after some rounds than before.
+struct Allowance {
+    var descriptors: Int
+    var threads: Int
+    var bytes: Int
+}
+
+/// What so many rounds of something left behind in this process.
+struct Growth {
+    let rounds: Int
+    let before: Holdings
+    let after: Holdings
+    let allowed: Allowance
+
+    /// Allocators and pools of threads take some rounds to settle. What grew once and stays may be a pool's, after a moment
+    /// in which the machine stood still: a leak grows again.
+    static func measured(
+        warmUp: Int, rounds: Int, _ allowed: Allowance, _ body: () async throws -> Void
+    ) async throws -> Growth {
+        for _ in 0..<warmUp { try await body() }
+        let growth = try await once(rounds, allowed, body)
+        return growth.isFlat ? growth : try await once(rounds, allowed, body)
+    }
+
+    private static func once(
+        _ rounds: Int, _ allowed: Allowance, _ body: () async throws -> Void
+    ) async throws -> Growth {
+        let before = Holdings.now
+        for _ in 0..<rounds { try await body() }
+        let after = await Holdings.settled(before, allowed)
+        return Growth(rounds: rounds, before: before, after: after, allowed: allowed)
+    }
+
+    private var bytes: Int { after.bytes - before.bytes }
+    private var isMemoryJudged: Bool { !Sanitizers.keepMemory }
+    private var hasMoreThreads: Bool { after.threads.count > before.threads.count + allowed.threads }
+
+    var isFlat: Bool {
+        after.descriptors <= before.descriptors + allowed.descriptors && !hasMoreThreads
+            && (bytes <= allowed.bytes || !isMemoryJudged)
+    }
+
+    var words: String {
+        "in \(rounds) rounds descriptors went from \(before.descriptors) to \(after.descriptors), threads from "
+            + "\(before.threads.count) to \(after.threads.count)\(newThreads), resident memory by \(bytes / 1024) KiB"
+            + (isMemoryJudged ? "" : ", which is not judged: the sanitizer keeps what is freed")
+    }
+
+    /// Which ones, where they are too many.
+    private var newThreads: String {
+        guard hasMoreThreads else { return "" }
+        var counts: [String: Int] = [:]
+        for name in after.threads { counts[name, default: 0] += 1 }
+        for name in before.threads { counts[name, default: 0] -= 1 }
+        let new = counts.filter { $0.value > 0 }.sorted { ($1.value, $0.key) < ($0.value, $1.key) }
+        return " (new: " + new.map { "\($0.value) \"\($0.key)\"" }.joined(separator: ", ") + ")"
+    }
+}
+
+/// What this process was built with.
+enum Sanitizers {
+    /// The address sanitizer holds freed memory back, 256 MB of it, to see who still uses it; the thread sanitizer keeps a
+    /// shadow of all that was ever touched.
+    static let keepMemory = dlsym(nil, "__asan_init") != nil || dlsym(nil, "__tsan_init") != nil
+}
+
+/// What this process holds.
+struct Holdings {
+    let descriptors: Int
+    /// Their names.
+    let threads: [String]
+    let bytes: Int
+
+    static var now: Holdings {
+        Holdings(descriptors: count("/proc/self/fd"), threads: threadNames, bytes: residentBytes)
+    }
+
+    /// What is held once it is as it was before: threads of pools go a moment later, and those of Dispatch when there has
+    /// been nothing to do for five seconds. Looking often is something to do.
+    static func settled(_ before: Holdings, _ allowed: Allowance) async -> Holdings {
+        let isFlat = await waits(2) {
+            let now = Holdings.now
+            return now.threads.count <= before.threads.count + allowed.threads
+                && now.descriptors <= before.descriptors + allowed.descriptors
+        }
+        if !isFlat { try? await Task.sleep(for: .seconds(6)) }
+        return now
+    }
+
+    private static func count(_ folder: String) -> Int {
+        guard let directory = opendir(folder) else { return 0 }
+        defer { closedir(directory) }
+        var entries = 0
+        while readdir(directory) != nil { entries += 1 }
+        return entries - 2
+    }
+
+    private static var threadNames: [String] {
+        var found = glob_t()
+        defer { globfree(&found) }
+        guard glob("/proc/self/task/*/comm", 0, nil, &found) == 0 else { return [] }
+        return (0..<Int(found.gl_pathc)).compactMap { index in
+            let path = found.gl_pathv[index].map { String(cString: $0) } ?? ""
+            return read(path)?.split(separator: "\n").first.map(String.init)
+        }
+    }
+
+    private static var residentBytes: Int {
+        let fields = (read("/proc/self/statm") ?? "").split(separator: " ")
+        return fields.count > 1 ? (Int(fields[1]) ?? 0) * Int(getpagesize()) : 0
+    }
+
+    /// The beginning of a file: what the kernel says of a process fits in a line.
+    private static func read(_ path: String) -> String? {
+        guard let file = fopen(path, "r") else { return nil }
+        defer { fclose(file) }
+        var line = [UInt8](repeating: 0, count: 128)
+        let length = fread(&line, 1, line.count, file)
+        return String(decoding: line.prefix(length), as: UTF8.self)
+    }
+}
