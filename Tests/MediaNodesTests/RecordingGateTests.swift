@@ -13,9 +13,10 @@ private let millisecond: UInt64 = 1_000_000
         let delta = gate.picture(at: 5 * second, isKeyframe: false, room: .enough)
         #expect(!delta.takes && delta.asksForKeyframe)
         let key = gate.picture(at: 5 * second + 33 * millisecond, isKeyframe: true, room: .enough)
-        #expect(key.takes && key.begins == 5 * second + 33 * millisecond)
+        #expect(key.takes && key.begins && gate.origin == 5 * second + 33 * millisecond)
         #expect(!gate.soundLeaves(at: 5 * second).takes)
-        #expect(gate.soundLeaves(at: 5 * second + 40 * millisecond).takes)
+        let first = gate.soundLeaves(at: 5 * second + 40 * millisecond)
+        #expect(first.takes && first.begins == gate.origin, "the sound keeps its distance to the picture")
         let next = gate.picture(at: 5 * second + 66 * millisecond, isKeyframe: false, room: .enough)
         #expect(next == RecordingGate.Decision(takes: true))
     }
@@ -35,7 +36,7 @@ private let millisecond: UInt64 = 1_000_000
         #expect(!gate.picture(at: 0, isKeyframe: true, room: .enough).takes)
         _ = gate.sound(at: 50 * millisecond)
         #expect(gate.picture(at: 66 * millisecond, isKeyframe: false, room: .enough).asksForKeyframe)
-        #expect(gate.picture(at: 100 * millisecond, isKeyframe: true, room: .enough).begins == 100 * millisecond)
+        #expect(gate.picture(at: 100 * millisecond, isKeyframe: true, room: .enough).begins)
         #expect(!gate.soundLeaves(at: 70 * millisecond).takes)
         let first = gate.soundLeaves(at: 92 * millisecond)
         #expect(first.takes && first.begins == 92 * millisecond)
@@ -97,8 +98,8 @@ private let millisecond: UInt64 = 1_000_000
     @Test("Sound alone begins with its first packet")
     func soundAlone() {
         var gate = RecordingGate(hasVideo: false, hasAudio: true, keepsOffsets: false)
-        #expect(gate.sound(at: 7 * second).begins == 7 * second)
+        #expect(gate.sound(at: 7 * second).begins && gate.origin == 7 * second)
         #expect(gate.sound(at: 7 * second + 20 * millisecond) == RecordingGate.Decision(takes: true))
-        #expect(gate.soundLeaves(at: 7 * second).takes)
+        #expect(gate.soundLeaves(at: 7 * second).begins == 7 * second)
     }
 }

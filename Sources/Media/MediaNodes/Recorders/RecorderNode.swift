@@ -21,6 +21,7 @@ final class RecorderNode: NodeType, RunningNode {
         var gate: RecordingGate
         var counts = MediaStatistics.Recorder()
         var hold: Probe?
+        var isVideoShifted = false
         /// The sound that is leaving its queue now comes before the recording's beginning.
         var isTooEarly = false
         /// Nothing more is taken: the node is stopping, or has failed.
@@ -133,6 +134,10 @@ final class RecorderNode: NodeType, RunningNode {
         if let video {
             video.sink.onBuffer { [weak self] buffer in self?.picture(buffer) ?? .drop }
             video.sink.onEndOfStream { [weak self] in self?.ended { $0.videoEnded() } }
+            video.source.onBuffer { [weak self] _ in
+                self?.pictureLeaves()
+                return .pass
+            }
         }
         if let audio {
             audio.sink.onBuffer { [weak self] buffer in self?.sound(buffer) ?? .drop }
@@ -140,14 +145,14 @@ final class RecorderNode: NodeType, RunningNode {
             if video != nil {
                 let hold = audio.source.block()
                 state.withLock { $0.hold = hold }
-                audio.source.onBuffer { [weak self] buffer in
-                    self?.soundLeaves(buffer)
-                    return .pass
-                }
-                // Not at the queue's output, where what goes missing counts as what the queue dropped.
-                audio.source.peer?.onBuffer { [weak self] _ in
-                    self?.state.withLock { $0.isTooEarly } == false ? .pass : .drop
-                }
+            }
+            audio.source.onBuffer { [weak self] buffer in
+                self?.soundLeaves(buffer)
+                return .pass
+            }
+            // Not at the queue's output, where what goes missing counts as what the queue dropped.
+            audio.source.peer?.onBuffer { [weak self] _ in
+                self?.state.withLock { $0.isTooEarly } == false ? .pass : .drop
             }
         }
         sink?.sink.onEndOfStream { [isComplete] in isComplete.signal() }
@@ -187,6 +192,16 @@ final class RecorderNode: NodeType, RunningNode {
         return decision.takes ? .pass : .drop
     }
 
+    // Each output is shifted by its own thread: one that is just telling where its stream begins would go on unshifted.
+
+    private func pictureLeaves() {
+        let origin = state.withLock { state -> UInt64? in
+            defer { state.isVideoShifted = true }
+            return state.isVideoShifted ? nil : state.gate.origin
+        }
+        if let origin { video?.source.shift(by: -Int(clamping: origin)) }
+    }
+
     private func soundLeaves(_ buffer: borrowing PassingBuffer) {
         // The pad itself does not see what it is shifted by.
         let time = buffer.runningTime
@@ -199,9 +214,7 @@ final class RecorderNode: NodeType, RunningNode {
     }
 
     private func act(on decision: RecordingGate.Decision, otherSide: Element?) {
-        if let origin = decision.begins {
-            video?.source.shift(by: -Int(clamping: origin))
-            audio?.source.shift(by: -Int(clamping: origin))
+        if decision.begins {
             release()
             reporter.firstFrame(name)
         }

@@ -11,8 +11,8 @@ struct RecordingGate: Sendable {
     struct Decision: Equatable, Sendable {
         /// Whether it is recorded.
         var takes = false
-        /// The recording begins: this time becomes zero.
-        var begins: UInt64?
+        /// The recording begins: the time that comes becomes zero.
+        var begins = false
         /// The encoder is to be asked for a keyframe.
         var asksForKeyframe = false
         /// The other side has been silent for too long and is to be ended.
@@ -105,7 +105,7 @@ struct RecordingGate: Sendable {
             origin = time
             lastKeyframe = time
             decision.takes = true
-            decision.begins = time
+            decision.begins = true
         } else {
             decision.asksForKeyframe = asks(at: time)
         }
@@ -128,20 +128,21 @@ struct RecordingGate: Sendable {
                 origin != nil && gives(up: \.video, at: time, since: audio.first ?? time)
         } else if origin == nil {
             origin = time
-            decision.begins = time
+            decision.begins = true
         }
         return decision
     }
 
-    /// Sound leaves its queue: whether it belongs to the recording, and the time that becomes its zero where that is
-    /// not the pictures'.
+    /// Sound leaves its queue: whether it belongs to the recording, and with the first that does the time that becomes its
+    /// zero.
     mutating func soundLeaves(at time: UInt64) -> (takes: Bool, begins: UInt64?) {
         guard let origin else { return (false, nil) }
-        if keepsOffsets || !video.isUsed || firstSound != nil { return (time >= firstSound ?? origin, nil) }
+        if let firstSound { return (time >= firstSound, nil) }
+        let isPlaced = keepsOffsets || !video.isUsed
         // What the container forgets is kept small: the packet that begins nearest to the first picture is the first.
-        guard time + Self.halfPacket >= origin else { return (false, nil) }
+        guard time + (isPlaced ? 0 : Self.halfPacket) >= origin else { return (false, nil) }
         firstSound = time
-        return (true, time)
+        return (true, isPlaced ? origin : time)
     }
 
     /// Whether the other side has been waited for long enough; it is then taken to have none.
