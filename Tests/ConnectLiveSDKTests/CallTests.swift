@@ -113,7 +113,7 @@ extension SDKTests {
                     watcher.sights.last?.rtpTimestamp == (try sent(video, on: stage)).last
                 }
                 let received = try #require(await viewer.room.statistics().received.first { $0.isVideo })
-                _ = starvation.end()
+                starvation.end()
                 call = RepairedCall(
                     sent: try sent(video, on: stage), sights: watcher.sights, packetsLost: received.packetsLost,
                     stalls: starvation.stretches)

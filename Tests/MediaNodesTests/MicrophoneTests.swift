@@ -101,30 +101,66 @@ extension MediaNodesTests {
             #expect(fromCount <= 0.5, "counted \(counted) s, heard after \(times) s")
         }
 
-        @Test("Sound that all comes before it can have ended is stamped earlier from then on, until stamps begin anew")
-        func soundClock() {
+        /// Pieces of 10 ms with their stamps, each of which comes so many ms before its end; and what becomes of them.
+        private struct Pieces {
             var clock = SoundClock()
             var stamp = 0
-            /// Pieces of 10 ms, each of which comes so many ms before its end.
-            func correction(_ ahead: [Int], times: Int = 1) -> Int {
-                var found = 0
-                for ahead in (0..<times).flatMap({ _ in ahead }) {
-                    found = clock.correction(
-                        forSoundAt: stamp * 1_000_000, lasting: 10_000_000, now: (stamp + 10 - ahead) * 1_000_000)
+            var times: [Int] = []
+
+            /// What is taken off the last one's stamp; nil when it is left out.
+            mutating func come(_ ahead: [Int], times count: Int = 1) -> Int? {
+                var found: Int?
+                for ahead in (0..<count).flatMap({ _ in ahead }) {
+                    let time = clock.time(
+                        ofSoundAt: stamp * 1_000_000, lasting: 10_000_000, now: (stamp + 10 - ahead) * 1_000_000)
+                    if let time { times.append(time / 1_000_000) }
+                    found = time.map { stamp - $0 / 1_000_000 }
                     stamp += 10
                 }
-                return found / 1_000_000
+                return found
             }
+
+            var rise: Bool { zip(times, times.dropFirst()).allSatisfy { $0 < $1 } }
+        }
+
+        @Test("Sound that all comes before it can have ended is stamped earlier from then on, and times never go back")
+        func soundClock() {
+            var pieces = Pieces()
             // In time or late, and a single piece that a sound system had ready.
-            #expect(correction([18, 0, -3, 5], times: 50) == 0)
+            #expect(pieces.come([18, 0, -3, 5], times: 50) == 0)
             // A few ms before they end, as monitors give them.
-            #expect(correction([8], times: 100) == 0)
+            #expect(pieces.come([8], times: 100) == 0)
             // Pieces that had waited came at once; whoever reads late sometimes does not change that.
-            #expect(correction([70, 62, 66], times: 50) == 62)
-            #expect(correction([70, 62, 20], times: 50) == 62)
+            #expect(pieces.come([70, 62, 66], times: 50) == 62)
+            #expect(pieces.come([70, 62, 20], times: 50) == 62)
             // GStreamer has set its stamps right.
-            stamp -= 60
-            #expect(correction([1]) == 0)
+            pieces.stamp -= 60
+            #expect(pieces.come([1]) == 2)
+            #expect(pieces.come([1], times: 100) == 2)
+            #expect(pieces.rise)
+        }
+
+        @Test(
+            "Sound that a stall has held up goes on without a gap where nothing is missing, and with one where some is")
+        func stalledSound() {
+            var kept = Pieces()
+            #expect(kept.come([-3], times: 100) == 0)
+            // Everything was kept, and comes at once after 300 ms: GStreamer takes it for lost and stamps it anew.
+            kept.stamp += 300
+            #expect(kept.come(Array(stride(from: -3, through: 297, by: 10))) == 300)
+            #expect(kept.come([297], times: 100) == 300)
+            #expect(kept.times == Array(stride(from: 0, to: 10 * kept.times.count, by: 10)))
+
+            var lost = Pieces()
+            #expect(lost.come([-3], times: 100) == 0)
+            lost.stamp += 300
+            #expect(lost.come([-3], times: 10) == 300)
+            #expect(lost.come([-3], times: 100) == 0)
+            #expect(lost.rise && lost.times.count == 210)
+
+            // Half a minute is not what a sound system had kept.
+            lost.stamp += 30_000
+            #expect(lost.come([-3]) == 0)
         }
 
         @Test("A microphone that is not there is named before anything runs")

@@ -1,6 +1,7 @@
 import Glibc
 import MediaGraph
 @testable import MediaNodes
+import TestFixtures
 import Testing
 
 private let rate = 30
@@ -88,6 +89,12 @@ private final class Pattern: Sendable {
 
 extension MediaNodesTests {
     @Suite struct RecordingTests {
+        /// By how many milliseconds sound may be off its picture. Where a machine stands still sound goes missing, and an
+        /// encoder follows stamps that are off by 40 ms, not by less; HLS has two in a row.
+        private static func limit(_ starvation: Starvation) -> Double {
+            starvation.stretches.contains { $0.stood >= 0.05 } ? 100 : 20
+        }
+
         @Test("Every recording holds every frame, and its sound stays with the picture")
         func whole() async throws {
             let folder = TemporaryFolder()
@@ -95,6 +102,7 @@ extension MediaNodesTests {
             var bindings = NodeBindings()
             bindings.events = { events.append($0) }
             let pattern = Pattern()
+            let starvation = Starvation()
             pattern.bind(&bindings)
             let pipeline = try MediaPipeline(everyRecording(in: folder.path, frames: 4 * rate), bindings: bindings)
             try await pipeline.start()
@@ -116,7 +124,7 @@ extension MediaNodesTests {
                 let offsets = recording.soundAfterPicture(framesPerSecond: rate).map { $0 - pattern.soundAfterPicture }
                 print(name, recording.numbers.count, "pictures of", encoded, "sound after picture in ms", offsets)
                 #expect(offsets.count >= 2, "\(name)")
-                #expect(offsets.allSatisfy { abs($0) < 20 }, "\(name): \(offsets)")
+                #expect(offsets.allSatisfy { abs($0) < Self.limit(starvation) }, "\(name): \(offsets)")
                 #expect(recording.secondsOfSound > 3.5, "\(name)")
             }
         }
@@ -126,6 +134,7 @@ extension MediaNodesTests {
             let folder = TemporaryFolder()
             var bindings = NodeBindings()
             let pattern = Pattern()
+            let starvation = Starvation()
             pattern.bind(&bindings)
             let pipeline = try MediaPipeline(everyRecording(in: folder.path, frames: 0), bindings: bindings)
             try await pipeline.start()
@@ -150,7 +159,7 @@ extension MediaNodesTests {
                     let offsets = recording.soundAfterPicture(framesPerSecond: rate).map {
                         $0 - pattern.soundAfterPicture
                     }
-                    #expect(offsets.allSatisfy { abs($0) < 20 }, "\(name): \(offsets)")
+                    #expect(offsets.allSatisfy { abs($0) < Self.limit(starvation) }, "\(name): \(offsets)")
                 }
             }
             await pipeline.stop()
@@ -277,6 +286,7 @@ extension MediaNodesTests {
             }
             var bindings = NodeBindings()
             let pattern = Pattern()
+            let starvation = Starvation()
             pattern.bind(&bindings)
             let pipeline = try MediaPipeline(graph(false), bindings: bindings)
             try await pipeline.start()
@@ -301,7 +311,7 @@ extension MediaNodesTests {
             let offsets = joined.soundAfterPicture(framesPerSecond: rate).map { $0 - pattern.soundAfterPicture }
             print(name, "joined:", joined.numbers.count, "pictures, sound after picture in ms", offsets)
             #expect(offsets.count >= 1)
-            #expect(offsets.allSatisfy { abs($0) < 20 }, "\(offsets)")
+            #expect(offsets.allSatisfy { abs($0) < Self.limit(starvation) }, "\(offsets)")
             let all = DecodedRecording("\(folder.path)/all.mkv")
             #expect(all.numbers.count == pipeline.statistics.encoders["encoder"]?.encoded)
             let isWhole = all.isContinuous(but: dropped)

@@ -116,10 +116,9 @@ final class MicrophoneNode: NodeType, RunningNode {
             if !isStampedAtItsEnd, let stamp = buffer.timestamp, let time = buffer.runningTime,
                 let duration = buffer.duration, let now = pipeline.pipeline?.runningTime
             {
-                let correction = clock.withLock {
-                    $0.correction(forSoundAt: Int(time), lasting: Int(duration), now: Int(now))
-                }
-                if correction > 0 { buffer.retime(to: stamp - min(stamp, UInt64(correction))) }
+                let right = clock.withLock { $0.time(ofSoundAt: Int(time), lasting: Int(duration), now: Int(now)) }
+                guard let right else { return .drop }
+                if right != Int(time) { buffer.retime(to: UInt64(max(0, Int(stamp) + right - Int(time)))) }
             }
             // pipewiresrc says when a piece came, not when it began.
             if isStampedAtItsEnd, let time = buffer.timestamp {

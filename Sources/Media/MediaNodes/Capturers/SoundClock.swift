@@ -1,11 +1,16 @@
-/// Sets sound that is stamped ahead of its time right.
+/// Stamps sound with the time at which it was captured, where GStreamer does not.
 ///
-/// GStreamer stamps the first sound with the moment at which it was read. What the sound system had kept till then, on a
-/// machine that was busy, then comes at once, and everything is stamped as much too late for ever; it would be out of step
-/// with pictures. But no sound comes before it has ended: where all of half a second does, its stamps are wrong.
+/// GStreamer stamps the first sound with the moment at which it was read, and after a stall it takes for lost what the
+/// sound system had kept. What was kept then comes at once, and everything is stamped as much too late for ever; it would
+/// be out of step with pictures. But no sound comes before it has ended: where all of half a second does, its stamps are
+/// wrong. Where stamps leap, sound goes on without a gap until half a second has shown whether one is missing.
+///
+/// Times never go back: sound whose time is taken already is left out.
 struct SoundClock {
-    /// Stamps that are further from where the last sound ended begin anew: GStreamer has set them right itself.
-    private static let jump = 5_000_000
+    /// Stamps that are no further from where the last sound ended go on from there.
+    private static let leap = 5_000_000
+    /// Leaps that are longer are believed at once: no sound system keeps so much.
+    private static let longestLeap = 1_000_000_000
     /// Differences that are no more are left: each change is heard by who mixes or encodes.
     private static let tolerance = 10_000_000
     /// How much sound is judged together.
@@ -13,23 +18,40 @@ struct SoundClock {
 
     /// What is taken off, in nanoseconds.
     private var lead = 0
-    private var expected: Int?
-    /// By how much the latest of this span came before its end, and how long the span is by now.
+    /// Where the last sound ended by its own stamp, and by the time that it was given.
+    private var end: (stamped: Int, given: Int)?
+    /// By how much the latest and the earliest of this span came before their end, and how long the span is by now.
     private var least = Int.max
+    private var most = Int.min
     private var judged = 0
+    /// Whether stamps have leapt in this span.
+    private var hasLeapt = false
 
-    /// What to take off a stamp; all in nanoseconds of the pipeline's time.
-    mutating func correction(forSoundAt stamp: Int, lasting duration: Int, now: Int) -> Int {
-        if let expected, abs(stamp - expected) > Self.jump {
-            (lead, least, judged) = (0, Int.max, 0)
+    /// The time of a piece of sound; nil where it is to be left out. All in nanoseconds of the pipeline's time.
+    mutating func time(ofSoundAt stamp: Int, lasting duration: Int, now: Int) -> Int? {
+        if let end, abs(stamp - end.stamped) > Self.leap {
+            let leap = stamp - end.stamped
+            lead = abs(leap) <= Self.longestLeap ? lead + leap : 0
+            beginSpan(hasLeapt: true)
         }
-        expected = stamp + duration
         least = min(least, stamp + duration - now)
+        most = max(most, stamp + duration - now)
         judged += duration
         if judged >= Self.span {
-            if least > lead + Self.tolerance { lead = least }
-            (least, judged) = (Int.max, 0)
+            if least > lead + Self.tolerance {
+                lead = max(0, least)
+            } else if hasLeapt, max(0, most) < lead - Self.tolerance {
+                lead = max(0, most)
+            }
+            beginSpan(hasLeapt: false)
         }
-        return lead
+        let time = stamp - lead
+        let isTaken = end.map { time >= $0.given - Self.leap } ?? true
+        end = (stamp + duration, isTaken ? time + duration : end?.given ?? 0)
+        return isTaken ? time : nil
+    }
+
+    private mutating func beginSpan(hasLeapt: Bool) {
+        (least, most, judged, self.hasLeapt) = (Int.max, Int.min, 0, hasLeapt)
     }
 }
