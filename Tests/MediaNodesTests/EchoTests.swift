@@ -267,10 +267,19 @@ extension MediaNodesTests {
             }
         }
 
-        @Test(
-            "What a loudspeaker plays is taken out of what a microphone hears, through a sound server and a room of 40 ms"
-        )
-        func soundServer() async throws {
+        /// What became of a conversation, in dB: of each block of the echo what is gone, of the near end alone what it is
+        /// louder, and of the near end in the mean while both speak.
+        private struct ThroughServer {
+            let gone: [Double]
+            let kept: [Double]
+            let both: Double
+
+            var isGood: Bool {
+                gone.median.map { $0 >= 20 } == true && kept.median.map { abs($0) <= 3 } == true && abs(both) <= 7
+            }
+        }
+
+        private func throughServer() async throws -> ThroughServer {
             let server = try Fixture.soundServer("--microphone")
             let environment = EnvironmentOverride(server.answer.environment.mapValues { $0 })
             defer { withExtendedLifetime(environment) {} }
@@ -330,15 +339,34 @@ extension MediaNodesTests {
             }
             let echo = blocks(3..<more + 6.6)
             let (together, alone) = (blocks(more + 8..<more + 11.6), blocks(more + 13..<more + 15.4))
-            let gone = try #require(echo.map { $0.before - $0.after }.median, "the echo is heard")
-            let kept = try #require(alone.map { $0.after - $0.before }.median, "the near end is heard")
             // What the near end alone is heard like tells how loud it is among the echo, too.
             let near = Blocks.level(conversation.near, 8..<11.6) - Blocks.level(conversation.near, 13..<15.4)
             let both = Blocks.mean(together.map(\.after)) - Blocks.mean(alone.map(\.before)) - near
-            #expect(gone >= 20, "\(gone) dB are gone, of \(echo.map { Int($0.before - $0.after) })")
+            return ThroughServer(
+                gone: echo.map { $0.before - $0.after }, kept: alone.map { $0.after - $0.before }, both: both)
+        }
+
+        @Test(
+            "What a loudspeaker plays is taken out of what a microphone hears, through a sound server and a room of 40 ms"
+        )
+        func soundServer() async throws {
+            var heard: ThroughServer
+            var rounds = 0
+            // Sound servers that stand still with the machine lose and shift what they carry: that is another room then,
+            // and says little about the canceller.
+            repeat {
+                let starvation = Starvation()
+                heard = try await throughServer()
+                starvation.end()
+                rounds += 1
+                if heard.isGood || !starvation.stretches.contains(where: { $0.stood >= 0.05 }) { break }
+            } while rounds < 3
+            let gone = try #require(heard.gone.median, "the echo is heard")
+            let kept = try #require(heard.kept.median, "the near end is heard")
+            #expect(gone >= 20, "\(gone) dB are gone, of \(heard.gone.map { Int($0) })")
             #expect(abs(kept) <= 3, "the near end is \(kept) dB from what it was")
             // Measured: 4.7 to 5.4 dB. All of the echo comes 0.1 s later than in the room alone; see the test above.
-            #expect(abs(both) <= 7, "the near end is \(both) dB from what it was while both speak")
+            #expect(abs(heard.both) <= 7, "the near end is \(heard.both) dB from what it was while both speak")
         }
 
         @Test("The delay of an echo is found in noise, and none is found where there is no echo")
