@@ -28,8 +28,8 @@ class Closing(unittest.TestCase):
 
     def test_what_was_wrong_is_kept_with_what_was_said_of_it(self):
         tally = closing.Tally()
-        tally.tests("T", 1, GOOD + BAD[:2] + ["↳ 3 of 4 came", "◇ Test case passing"] + BAD[2:], closing.SWIFT)
-        self.assertEqual(tally.issues, {"two()": ["at a.swift:5:22 (3 of 4 came)"]})
+        tally.tests("T", 1, GOOD + BAD[:2] + ["  in turn", "↳ 3 of 4 came", "◇ Test case passing"] + BAD[2:], closing.SWIFT)
+        self.assertEqual(tally.issues, {"two()": ["at a.swift:5:22 in turn (3 of 4 came)"]})
 
     def test_arguments_of_one_test_count_once(self):
         lines = [
