@@ -1,6 +1,7 @@
 import GStreamerKit
 import MediaGraph
 @testable import MediaNodes
+import TestFixtures
 import Testing
 
 /// A machine that has what a test says, and nothing else.
@@ -323,6 +324,22 @@ extension MediaNodesTests {
 
         @Test("The bitrate is kept, and follows a change while the encoder runs", arguments: ["vp9", "av1"])
         func bitrate(codec: String) async throws {
+            var (before, after, rounds) = (0, 0, 0)
+            // What a stall has left out of a film is encoded as a change of scene.
+            repeat {
+                let starvation = Starvation()
+                (before, after) = try await bitsPerSecond(codec)
+                starvation.end()
+                rounds += 1
+                if !starvation.stoodStill { break }
+            } while rounds < 3 && !(before > 300_000 && before < 800_000 && after < 220_000)
+            print(codec, "600 kbit/s:", before / 1000, "150 kbit/s:", after / 1000)
+            #expect(before > 300_000 && before < 800_000)
+            #expect(after < 220_000)
+        }
+
+        /// What comes of 600 kbit/s, and after a change of 150.
+        private func bitsPerSecond(_ codec: String) async throws -> (before: Int, after: Int) {
             let folder = TemporaryFolder()
             var encoder = encoder(codec)
             encoder.settings["bitrate"] = 600_000
@@ -347,9 +364,7 @@ extension MediaNodesTests {
             pipeline.setBitrate(.kilobitsPerSecond(150), "encoder")
             let after = await rate(5, 8)
             await pipeline.stop()
-            print(codec, "600 kbit/s:", before / 1000, "150 kbit/s:", after / 1000)
-            #expect(before > 300_000 && before < 800_000)
-            #expect(after < 220_000)
+            return (before, after)
         }
     }
 }

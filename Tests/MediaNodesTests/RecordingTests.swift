@@ -92,7 +92,7 @@ extension MediaNodesTests {
         /// By how many milliseconds sound may be off its picture. Where a machine stands still sound goes missing, and an
         /// encoder follows stamps that are off by 40 ms, not by less; HLS has two in a row.
         private static func limit(_ starvation: Starvation) -> Double {
-            starvation.stretches.contains { $0.stood >= 0.05 } ? 100 : 20
+            starvation.stoodStill ? 100 : 20
         }
 
         @Test("Every recording holds every frame, and its sound stays with the picture")
