@@ -79,6 +79,7 @@ extension MediaNodesTests {
             await eventually("a flash with its beep") { !seen.distances.isEmpty }
             for milliseconds in [300, 500, 700, 400] {
                 kill(server.processIdentifier, SIGSTOP)
+                // The length of the stall itself: nothing is waited for.
                 try await Task.sleep(for: .milliseconds(milliseconds))
                 kill(server.processIdentifier, SIGCONT)
                 let count = seen.distances.count

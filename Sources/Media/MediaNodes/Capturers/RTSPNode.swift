@@ -8,8 +8,9 @@ final class RTSPNode: NodeType, RunningNode {
     /// From a frame's arrival until it leaves the depayloader, measured over loopback.
     private static let depayloading = 0.015
     /// Milliseconds by which media may be late over TCP before the jitter buffer takes the delay for a new beginning, each
-    /// stream for itself, and picture and sound are apart until the camera's next reports. TCP never makes it wait.
-    private static let longestStall = 2000
+    /// stream for itself, and picture and sound are apart until the camera's next reports. For as long it also waits where
+    /// the camera itself has left packets out, which TCP does not bring back: no more than a stall that has to be borne.
+    private static let longestStall = 800
     /// Microseconds after which rtspsrc gives up waiting.
     private static let giveUp = 5_000_000
 
@@ -35,9 +36,9 @@ final class RTSPNode: NodeType, RunningNode {
         try request.environment.require("rtspsrc")
         let camera = try request.environment.networkCamera(address)
         var plan = NodePlan(request.node)
-        // User and password are handed over when the element is made: a plan may be printed.
         let transport = request.text("transport")
         let latency = request.integer("latency") ?? 100
+        // User and password are handed over when the element is made: a plan may be printed.
         plan.add(
             "rtspsrc", as: "source",
             [
