@@ -22,7 +22,7 @@ final class End {
             if case .localCandidate(let text) = event { self.passCandidate(text) }
             if case .gatheringDone = event { self.passEnd() }
         }
-        peer.onMedia = { [unowned self] receiver, header, packet in
+        peer.onMedia = { [unowned self] receiver, header, _, packet in
             let payload = Array(packet.bytes[header.payloadOffset..<header.payloadEnd])
             self.packets.append((receiver, header, payload))
         }

@@ -183,7 +183,7 @@ struct PeerTests {
         try #require(await call.isSecured())
         await onLoop(loop) {
             let end = call.answerer.value
-            end.peer.onMedia = { [unowned end] _, _, _ in end.peer.close() }
+            end.peer.onMedia = { [unowned end] _, _, _, _ in end.peer.close() }
         }
         await call.sendVideo(200)
         #expect(await eventually { await onLoop(loop) { call.offerer.value.isClosedByPeer } })

@@ -93,6 +93,8 @@ final class Call {
     private var incoming = PacketBuffer()
     /// Called for each media packet that an end receives.
     var onMedia: (End, ReceiverID, RTPHeader, borrowing PacketBuffer) -> Void = { _, _, _, _ in }
+    /// Where those packets stood in their streams.
+    private(set) var positions: [StreamPosition] = []
     private(set) var events: [[PeerSessionEvent]] = [[], []]
     /// Datagrams and bytes put on the path by each end.
     private(set) var sent: [Int] = [0, 0]
@@ -185,7 +187,8 @@ final class Call {
     /// Hands an end a datagram as if from its peer.
     func deliver(_ bytes: [UInt8], to end: End) {
         guard incoming.assign(bytes) else { return }
-        if case .media(let id, let header) = self[end].receive(&incoming, now: now) {
+        if case .media(let id, let header, let position) = self[end].receive(&incoming, now: now) {
+            positions.append(position)
             onMedia(end, id, header, incoming)
         }
     }

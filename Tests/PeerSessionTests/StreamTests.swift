@@ -115,6 +115,28 @@ import Testing
         #expect(call.b.statistics(of: second)?.ssrc == SSRC(51))
     }
 
+    @Test("A stream that takes another SSRC or other numbers begins a new epoch; losses and repairs do not")
+    func epochs() throws {
+        let call = Call()
+        call.secure()
+        _ = call.b.addReceiver(receiver("v0", ssrc: SSRC(5)))
+        let voice = try Voice(call, to: .b)
+        for number: UInt16 in [10, 12, 11, 500] { voice.send(rtp([1], number: number)) }
+        #expect(call.positions.map(\.epoch) == [0, 0, 0, 0])
+        // Far behind: the second packet in order shows that the stream began anew.
+        for number: UInt16 in [40000, 40001, 40002] { voice.send(rtp([1], number: number)) }
+        #expect(call.positions.suffix(2).map(\.epoch) == [1, 1])
+        // Numbers that the epoch before had, under another SSRC: neither duplicates nor late packets.
+        let before = call.positions.count
+        for number: UInt16 in [40001, 40000, 40002] {
+            voice.send(rtp([1], number: number, ssrc: 51, head: 0x90, extra: midExtension("v0")))
+        }
+        let taken = call.positions[before...]
+        #expect(taken.map(\.epoch) == [2, 2, 2])
+        #expect(taken.map { $0.number - taken[before].number } == [0, -1, 1])
+        #expect(call.b.statistics.dropped.duplicates == 0)
+    }
+
     @Test("A foreign mid binds nothing, even where the payload type would")
     func foreignMid() throws {
         let call = Call()

@@ -74,7 +74,7 @@ actor LoadClient {
                     mid: receiver.mid, clockRate: Codec.vp8.clockRate, payloadTypes: [Codec.vp8.payloadType],
                     retransmissionPayloadTypes: Self.retransmission, nack: true))
         }
-        peer.onMedia = { [weak self] receiver, header, packet in
+        peer.onMedia = { [weak self] receiver, header, _, packet in
             self?.assumeIsolated { $0.take(packet, header, from: receiver) }
         }
         try peer.setRemote(remote, dtlsRole: .client)

@@ -12,7 +12,7 @@ package final class Peer: TurnMember {
     package var onEvent: ((PeerEvent) -> Void)?
     /// Called for each media packet with the packet in the clear; the buffer is the loop's scratch and good for the
     /// call only. May send on any peer of the loop, and close this one.
-    package var onMedia: ((ReceiverID, RTPHeader, borrowing PacketBuffer) -> Void)?
+    package var onMedia: ((ReceiverID, RTPHeader, StreamPosition, borrowing PacketBuffer) -> Void)?
     /// Loss on purpose; nil for none.
     package var impairment: Impairment?
 
@@ -351,7 +351,7 @@ package final class Peer: TurnMember {
         loop.turnTime = now
         counters.lastReceived = now
         switch session.receive(&loop.scratch, now: now) {
-        case .media(let receiver, let header): onMedia?(receiver, header, loop.scratch)
+        case .media(let receiver, let header, let position): onMedia?(receiver, header, position, loop.scratch)
         case .nothing: deliverSessionEvents()
         }
         touch()

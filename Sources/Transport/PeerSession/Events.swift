@@ -5,8 +5,8 @@ public enum Received: Sendable, Equatable {
     /// Nothing for the owner: handshake, RTCP, a duplicate, or dropped and counted.
     case nothing
     /// The buffer now holds a decrypted RTP packet of this receiver; a retransmitted one has its original header again.
-    /// A payload may be empty where a peer sends padding alone.
-    case media(ReceiverID, RTPHeader)
+    /// A payload may be empty where a peer sends padding alone. The position's epoch grows when the stream begins anew.
+    case media(ReceiverID, RTPHeader, StreamPosition)
 }
 
 /// What happened in a session, apart from media packets.

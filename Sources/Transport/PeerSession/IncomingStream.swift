@@ -9,6 +9,8 @@ final class IncomingStream {
     let configuration: ReceiverConfiguration
     var ssrc: SSRC?
     var retransmissionSSRC: SSRC?
+    /// Counts how often the stream began anew.
+    private(set) var epoch = 0
     private var reception: ReceptionStatistics
     private var nacks = NackGenerator()
     private var counters = ReceiverStatistics()
@@ -40,6 +42,7 @@ final class IncomingStream {
     /// Points the stream to a new source and starts counting anew.
     func bind(_ newSSRC: SSRC) {
         ssrc = newSSRC
+        epoch += 1
         counters.lost += reception.lost
         reception = ReceptionStatistics(clockRate: configuration.clockRate)
         nacks.reset()
@@ -60,6 +63,7 @@ final class IncomingStream {
                 if isRetransmission { roundTrip.answered(tries: tries, firstAsked: firstAsked, now: now) }
             }
         case .restarted(let number):
+            epoch += 1
             count(header)
             nacks.reset()
             if configuration.nack { _ = nacks.receive(number, now: now) }

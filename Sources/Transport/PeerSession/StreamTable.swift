@@ -149,8 +149,8 @@ final class StreamTable {
             return .nothing
         }
         switch stream.receive(header, isRetransmission: isRetransmission, now: now, roundTrip: &repairRoundTrip) {
-        case .new, .restarted:
-            return .media(stream.id, header)
+        case .new(let number), .restarted(let number):
+            return .media(stream.id, header, StreamPosition(epoch: stream.epoch, number: number))
         case .duplicate:
             dropped.duplicates += 1
         case .tooOld:

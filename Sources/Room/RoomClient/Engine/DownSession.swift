@@ -38,7 +38,7 @@ final class DownSession {
         sessionID = UInt64.random(in: 1...UInt64(Int64.max))
         peer = try Peer(loop: loop, configuration: configuration)
         peer.onEvent = { [unowned self] event in handle(event) }
-        peer.onMedia = { [unowned self] id, header, packet in slotOfReceiver[id]?.receive(packet, header: header) }
+        peer.onMedia = { [unowned self] id, header, _, packet in slotOfReceiver[id]?.receive(packet, header: header) }
         do throws(TransportError) {
             try peer.start()
         } catch {

@@ -28,7 +28,7 @@ final class UpSession {
         sessionID = settings.nextSessionID()
         peer = try settings.makePeer(.controlled)
         peer.onEvent = { [unowned self] event in handle(event) }
-        peer.onMedia = { [unowned self] receiver, header, packet in
+        peer.onMedia = { [unowned self] receiver, header, _, packet in
             for entry in streams where entry.receiver == receiver { entry.stream.forward(packet, header: header) }
         }
     }
