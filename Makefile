@@ -6,7 +6,7 @@ demo_flags = $(if $(SECONDS),--seconds '$(SECONDS)') $(if $(LISTEN),--listen '$(
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup build install tarball demo test guest bench check format clean
+.PHONY: help setup build install tarball demo test soak guest bench check format clean
 
 help: ## Say what there is
 	@echo "connectlive: publish cameras and files from Linux into real-time rooms"
@@ -38,10 +38,15 @@ test: ## Set up what is missing, build, and pass every test
 	@scripts/setup test
 	@scripts/test $(if $(FILTER),'$(FILTER)')
 
+soak: ## Run what takes too long for make test: many rounds, the release build
+	@scripts/setup test
+	@scripts/soak $(STAGES)
+
 guest: ## Try cameras in an emulated machine that has some: about 8 minutes
 	@scripts/setup guest
 	@swift build --build-tests
 	@Tests/guest/test $(if $(FILTER),'$(FILTER)')
+	@$(if $(FILTER),,scripts/last-passed guest)
 
 bench: ## Set up what is missing, and measure
 	@scripts/setup bench
