@@ -70,6 +70,13 @@ class CheckImports(unittest.TestCase):
     def test_unsafe_types_stay_in_their_targets(self):
         self.assert_breach("Sources/Room/RoomServer/B.swift", "let p: UnsafePointer<Int>\n", "an Unsafe type outside")
 
+    def test_a_switch_over_the_events_of_a_peer_has_no_default(self):
+        text = ("final class A {\n    private func handle(_ event: PeerEvent) {\n        switch event {\n"
+                "        case .closed: close()\n        default: break\n        }\n    }\n}\n")
+        self.assert_breach("Sources/Room/RoomServer/B.swift", text, "B.swift:5: a switch over a peer's events")
+        other = text.replace("PeerEvent", "MouseEvent")
+        self.assertEqual(self.check(files={"Sources/Room/RoomServer/B.swift": other}), (0, ""))
+
     def test_the_transport_core_has_no_package(self):
         self.assert_breach("Sources/Transport/RTP/B.swift", "import NIOCore\n", "no package dependency")
 

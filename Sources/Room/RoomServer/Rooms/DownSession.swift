@@ -23,8 +23,8 @@ final class DownSession {
         for consumer in consumers { consumer.stream?.requestKeyframe() }
     }
 
-    /// Called for what the owner must know: the media path failed for good.
-    var onFailed: ((RoomError) -> Void)?
+    /// Called once, when the media path failed or the client closed it. The owner closes the session.
+    var onEnded: ((RoomError) -> Void)?
 
     init(
         pool: ReceiverPool, settings: SessionSettings, send: @escaping (ServerMessage) -> Void
@@ -166,9 +166,13 @@ final class DownSession {
             repeatedRequest.arm(at: EventLoop.now + Self.keyframeRepetition)
         case .keyframeRequested(let sender):
             consumers.first { $0.owns(sender) }?.stream?.requestKeyframe()
+        case .closed:
+            onEnded?(RoomError(.mediaConnectionFailed, "The client closed the session that receives media."))
         case .failed(let error):
-            onFailed?(RoomError(.mediaConnectionFailed, "The session that receives media failed: \(error.message)"))
-        default: break
+            onEnded?(RoomError(.mediaConnectionFailed, "The session that receives media failed: \(error.message)"))
+        case .connected, .disconnected, .roundTrip: break
+        // The client sends no media here.
+        case .lossBeyondRepair, .senderReport, .bye: break
         }
     }
 }

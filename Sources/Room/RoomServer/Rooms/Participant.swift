@@ -11,6 +11,8 @@ final class Participant {
     private let down: DownSession
     private var up: UpSession?
     private(set) var streams: [PublishedStream] = []
+    /// Called when one of the two sessions is over. Half a participant helps nobody, so the owner removes it.
+    var onEnded: ((RoomError) -> Void)?
 
     init(
         connection: SignallingConnection, token: String, pool: ReceiverPool, settings: SessionSettings
@@ -20,7 +22,7 @@ final class Participant {
         self.connection = connection
         self.settings = settings
         down = try DownSession(pool: pool, settings: settings) { [connection] message in connection.send(message) }
-        down.onFailed = { [connection] error in connection.send(.error(Problem(error))) }
+        down.onEnded = { [unowned self] error in onEnded?(error) }
     }
 
     var info: ParticipantInfo { ParticipantInfo(id: id, streams: streams.map(\.info)) }
@@ -73,7 +75,7 @@ final class Participant {
         let session = try UpSession(participant: id, settings: settings) { [connection] message in
             connection.send(message)
         }
-        session.onFailed = { [connection] error in connection.send(.error(Problem(error))) }
+        session.onEnded = { [unowned self] error in onEnded?(error) }
         up = session
         return session
     }

@@ -160,6 +160,7 @@ actor RoomHost: SignallingDelegate {
             .joined(Joined(version: Signalling.version, participant: participant.id, participants: others)),
             answering: id)
         participant.offer()
+        participant.onEnded = { [weak self] error in self?.assumeIsolated { $0.sessionEnded(error, of: connection) } }
         rooms[name] = room
         members[connection] = Membership(participant: participant, room: room)
         connection.didJoin()
@@ -172,6 +173,13 @@ actor RoomHost: SignallingDelegate {
         member.room.leave(member.participant)
         if member.room.isEmpty { rooms[member.room.name] = nil }
         log.info("left", metadata: metadata(member, [:]))
+    }
+
+    /// The client is told why before its connection closes; without media it would stay as a name alone.
+    private func sessionEnded(_ error: RoomError, of connection: SignallingConnection) {
+        guard members[connection] != nil else { return }
+        remove(connection)
+        connection.close(Closing(reason: .disconnected, error: error))
     }
 
     private func end(_ token: String) {

@@ -19,7 +19,8 @@ final class UpSession {
     private var taken: [OfferedStream] = []
     private var streams: [(receiver: ReceiverID, stream: PublishedStream)] = []
 
-    var onFailed: ((RoomError) -> Void)?
+    /// Called once, when the media path failed or the client closed it. The owner closes the session.
+    var onEnded: ((RoomError) -> Void)?
 
     init(participant: String, settings: SessionSettings, send: @escaping (ServerMessage) -> Void) throws(RoomError) {
         self.participant = participant
@@ -117,9 +118,18 @@ final class UpSession {
         case .senderReport(let receiver, let ntp, let rtp, let time):
             let clock = PublishedStream.Clock(ntp: ntp, rtp: rtp, time: time)
             for entry in streams where entry.receiver == receiver { entry.stream.setClock(clock) }
+        case .lossBeyondRepair(let receiver):
+            // The subscribers' requests for these packets would fail too: one keyframe mends the stream for all.
+            for entry in streams where entry.receiver == receiver && !entry.stream.consumers.isEmpty {
+                entry.stream.requestKeyframe()
+            }
+        case .closed:
+            onEnded?(RoomError(.mediaConnectionFailed, "The client closed the session that publishes."))
         case .failed(let error):
-            onFailed?(RoomError(.mediaConnectionFailed, "The session that publishes failed: \(error.message)"))
-        default: break
+            onEnded?(RoomError(.mediaConnectionFailed, "The session that publishes failed: \(error.message)"))
+        case .connected, .disconnected, .roundTrip: break
+        // A stream that the client ended may begin again with another SSRC. The server sends no media here.
+        case .bye, .keyframeRequested: break
         }
     }
 }
