@@ -6,7 +6,7 @@ demo_flags = $(if $(SECONDS),--seconds '$(SECONDS)') $(if $(LISTEN),--listen '$(
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup build install tarball demo test soak guest bench check format clean
+.PHONY: help setup build install tarball demo test soak guest fuzz bench check format clean
 
 help: ## Say what there is
 	@echo "connectlive: publish cameras and files from Linux into real-time rooms"
@@ -15,6 +15,7 @@ help: ## Say what there is
 	@echo
 	@echo "make demo takes SECONDS=15 LISTEN=0.0.0.0 CODEC=h264 FILE=clip.mp4 OUT=folder and ARGS='--any flag'."
 	@echo "make install takes PREFIX=/usr/local."
+	@echo "make fuzz takes SECONDS=60 and TARGET=name."
 	@echo "make test and make guest take FILTER='regular expression': only the Swift tests that it matches."
 
 setup: ## Install the Debian packages that are missing, naming them first
@@ -47,6 +48,10 @@ guest: ## Try cameras in an emulated machine that has some: about 8 minutes
 	@swift build --build-tests
 	@Tests/guest/test $(if $(FILTER),'$(FILTER)')
 	@$(if $(FILTER),,scripts/last-passed guest)
+
+fuzz: ## Feed hostile bytes to every parser, a minute each
+	@scripts/setup test
+	@scripts/fuzz $(if $(SECONDS),--seconds '$(SECONDS)') $(TARGET)
 
 bench: ## Set up what is missing, and measure
 	@scripts/setup bench

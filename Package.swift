@@ -18,10 +18,13 @@ let nio: [Target.Dependency] = [
 ]
 let log: Target.Dependency = .product(name: "Logging", package: "swift-log")
 
+/// Set by scripts/fuzz, which builds one statically linked program around libFuzzer.
+let isFuzzing = Context.environment["CONNECTLIVE_FUZZ"] != nil
+
 // Plugins and the program share one MediaGraph, so it is a package of its own; see Sources/Media/Package.swift. A package
 // that has another one inside cannot be fetched by its address: there MediaGraph is a target of this one, and loads no
 // plugins. (The folder is "/" while dependencies are resolved, and lies in "checkouts" once it was fetched.)
-let isFetched = Context.packageDirectory.contains("/checkouts/") || Context.packageDirectory == "/"
+let isFetched = Context.packageDirectory.contains("/checkouts/") || Context.packageDirectory == "/" || isFuzzing
 let mediaGraph: Target.Dependency = isFetched ? "MediaGraph" : .product(name: "MediaGraph", package: "Media")
 /// What capturers are tested with lies in the same library.
 let kit: [Target.Dependency] = isFetched ? ["MediaTesting"] : []
@@ -152,6 +155,13 @@ let package = Package(
         .testTarget(
             name: "GuestTests", dependencies: [mediaGraph, "MediaNodes"] + kit, path: "Tests/guest/cameras",
             swiftSettings: strict),
+        // What make fuzz feeds with hostile bytes; FuzzTests replay what it has found.
+        .target(
+            name: "FuzzTargets",
+            dependencies: ["RTP", "PeerSession", "PeerIO", "RoomProtocol", "FrameSocket", "GraphFile", mediaGraph],
+            path: "Tests/fuzz/targets", swiftSettings: strict),
+        .testTarget(
+            name: "FuzzTests", dependencies: ["FuzzTargets"], path: "Tests/FuzzTests", swiftSettings: strict),
         tests(of: "RTP"),
         tests(of: "PeerSession", with: ["RTP"]),
         tests(of: "PeerIO", with: ["RTP", "PeerSession"]),
@@ -174,4 +184,10 @@ if isFetched {
         target("MediaTesting", on: "Media", ["MediaGraph"]),
         .target(name: "CMediaStamp", path: "Sources/Media/CMediaStamp"),
     ]
+}
+
+if isFuzzing {
+    package.targets.append(
+        .executableTarget(
+            name: "fuzz", dependencies: ["FuzzTargets"], path: "Tests/fuzz/driver", swiftSettings: strict))
 }

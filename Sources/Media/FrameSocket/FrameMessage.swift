@@ -41,13 +41,23 @@ public enum StopReason: UInt32, Sendable, Hashable {
 
 /// How a feeder introduces itself.
 package struct FeedHello: Sendable, Hashable {
-    package var version = FrameMessage.version
+    package var version: UInt32
     /// The rate is the greeting's.
     package var format: FrameFormat
     package var slots: UInt32
     package var slotBytes: UInt32
     /// For people: what the feeder calls itself.
     package var name: String
+
+    package init(
+        version: UInt32 = FrameMessage.version, format: FrameFormat, slots: UInt32, slotBytes: UInt32, name: String
+    ) {
+        self.version = version
+        self.format = format
+        self.slots = slots
+        self.slotBytes = slotBytes
+        self.name = name
+    }
 }
 
 /// One picture that lies in the shared memory.

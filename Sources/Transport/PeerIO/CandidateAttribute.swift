@@ -2,7 +2,7 @@ internal import Glibc
 
 /// The parts of a candidate attribute that decide whether it may be tried (RFC 8839 section 5.1):
 /// `candidate:<foundation> <component> <transport> <priority> <address> <port> typ <type> ...`.
-struct CandidateAttribute: Equatable {
+package struct CandidateAttribute: Equatable {
     /// Longer ones are refused unread.
     static let maximumLength = 512
 
@@ -10,7 +10,7 @@ struct CandidateAttribute: Equatable {
     var address: String
     var port: UInt16
 
-    enum Refusal: Error, Equatable {
+    package enum Refusal: Error, Equatable {
         /// It does not follow the grammar.
         case malformed
         /// TCP, or the component of an RTCP port of its own: nothing we offer.
@@ -23,7 +23,7 @@ struct CandidateAttribute: Equatable {
     }
 
     /// Takes `candidate:...`, also with `a=` before it.
-    init(_ attribute: String) throws(Refusal) {
+    package init(_ attribute: String) throws(Refusal) {
         guard attribute.utf8.count <= Self.maximumLength else { throw .malformed }
         let text = attribute.hasPrefix("a=") ? String(attribute.dropFirst(2)) : attribute
         let parts = text.split(separator: " ", omittingEmptySubsequences: true)

@@ -1,0 +1,22 @@
+/// A parser that hostile bytes reach, as a function of those bytes. The run ends when it traps, hangs or breaks a promise.
+package struct FuzzTarget: Sendable {
+    package let name: String
+    /// Longest input worth trying, in bytes.
+    package let maximumLength: Int
+    package let run: @Sendable ([UInt8]) -> Void
+
+    package static let all: [FuzzTarget] = [
+        FuzzTarget(name: "rtp", maximumLength: 1500, run: fuzzRTP),
+        FuzzTarget(name: "rtcp", maximumLength: 1500, run: fuzzRTCP),
+        FuzzTarget(name: "vp8", maximumLength: 64, run: fuzzVP8),
+        FuzzTarget(name: "h264", maximumLength: 256, run: fuzzH264),
+        FuzzTarget(name: "session", maximumLength: 4096, run: fuzzSession),
+        FuzzTarget(name: "sdp", maximumLength: 8192, run: fuzzSessionDescription),
+        FuzzTarget(name: "candidate", maximumLength: 600, run: fuzzCandidate),
+        FuzzTarget(name: "signalling", maximumLength: 4096, run: fuzzSignalling),
+        FuzzTarget(name: "frame-socket", maximumLength: 4096, run: fuzzFrameSocket),
+        FuzzTarget(name: "graph-file", maximumLength: 4096, run: fuzzGraphFile),
+    ]
+
+    package static func named(_ name: String) -> FuzzTarget? { all.first { $0.name == name } }
+}

@@ -1,0 +1,45 @@
+internal import RTP
+
+func packet(_ bytes: some Collection<UInt8>) -> PacketBuffer {
+    var packet = PacketBuffer()
+    _ = packet.assign(bytes.prefix(PacketBuffer.capacity))
+    return packet
+}
+
+/// A header that parses is written back as it was, and RTX unwrapping stays within the packet.
+func fuzzRTP(_ bytes: [UInt8]) {
+    var packet = packet(bytes)
+    _ = RTPHeader(parsingProtected: packet)
+    guard let header = RTPHeader(parsing: packet) else { return }
+    precondition(header.payloadOffset <= header.payloadEnd && header.payloadEnd <= packet.count)
+    let before = Array(packet.bytes[..<packet.count])
+    header.write(into: &packet)
+    precondition(Array(packet.bytes[..<packet.count]) == before)
+    _ = Retransmission.unwrap(&packet, header: header, payloadType: 96, ssrc: SSRC(1))
+    precondition(packet.count <= before.count)
+}
+
+func fuzzRTCP(_ bytes: [UInt8]) {
+    guard let packets = RTCPPacket.parse(packet(bytes)) else { return }
+    // Each packet of a compound has a header of four bytes.
+    precondition(packets.count <= bytes.count / 4)
+}
+
+/// The bytes are a payload behind a plain header.
+private func payload(_ bytes: [UInt8]) -> PacketBuffer {
+    packet([0x80, 96, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1] + bytes)
+}
+
+func fuzzVP8(_ bytes: [UInt8]) {
+    let packet = payload(bytes)
+    guard let header = RTPHeader(parsing: packet),
+        let descriptor = VP8PayloadDescriptor(parsing: packet, header: header)
+    else { return }
+    precondition(descriptor.length <= header.payloadLength)
+}
+
+func fuzzH264(_ bytes: [UInt8]) {
+    let packet = payload(bytes)
+    guard let header = RTPHeader(parsing: packet) else { return }
+    _ = H264Payload.isKeyframeStart(packet, header: header)
+}
