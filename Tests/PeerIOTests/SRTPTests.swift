@@ -75,6 +75,17 @@ struct SRTPTests {
         #expect(apply(a.protectRTCP, to: full) == nil)
     }
 
+    @Test("no two packets are encrypted under one number of one stream", arguments: SRTPProfile.allCases)
+    func repeatedNumber(profile: SRTPProfile) throws {
+        let (a, _) = try pair(profile)
+        var other = packet(1)
+        other[50] = 0
+        #expect(apply(a.protectRTP, to: packet(1)) != nil)
+        #expect(apply(a.protectRTP, to: other) == nil)
+        #expect(apply(a.protectRTP, to: packet(1)) == nil)
+        #expect(apply(a.protectRTP, to: packet(2)) != nil)
+    }
+
     @Test("keys of the wrong length are refused")
     func keyLength() {
         #expect(throws: (any Error).self) {

@@ -1,5 +1,6 @@
 import PeerSession
 import RTP
+import Testing
 
 /// A handshake of four flights with fingerprints in it and a retransmission timer; no cryptography.
 ///
@@ -156,4 +157,27 @@ final class CipherDouble: SRTPEngine {
     }
 }
 
-typealias TestSession = PeerSession<HandshakeDouble, CipherDouble>
+/// Records an issue when a session encrypts a second packet under one index, and passes everything on to `Engine`.
+final class CheckedSRTP<Engine: SRTPEngine>: SRTPEngine {
+    let engine: Engine
+    private var ledger = EncryptionLedger()
+
+    init(keys: SRTPKeys) throws { engine = try Engine(keys: keys) }
+
+    func protectRTP(_ packet: inout PacketBuffer) -> Bool {
+        if !ledger.record(packet) {
+            let ssrc = packet.uint32(at: 8)
+            let number = packet.uint16(at: 2)
+            Issue.record("A session encrypts packet \(number) of SSRC \(ssrc) twice.")
+        }
+        return engine.protectRTP(&packet)
+    }
+
+    func protectRTCP(_ packet: inout PacketBuffer) -> Bool { engine.protectRTCP(&packet) }
+
+    func unprotectRTP(_ packet: inout PacketBuffer) -> Bool { engine.unprotectRTP(&packet) }
+
+    func unprotectRTCP(_ packet: inout PacketBuffer) -> Bool { engine.unprotectRTCP(&packet) }
+}
+
+typealias TestSession = PeerSession<HandshakeDouble, CheckedSRTP<CipherDouble>>

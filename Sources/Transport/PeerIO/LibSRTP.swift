@@ -12,6 +12,8 @@ package final class LibSRTP: SRTPEngine {
 
     private let sender: OpaquePointer
     private let receiver: OpaquePointer
+    /// Checked in debug builds, empty in release builds.
+    private var ledger = EncryptionLedger()
 
     /// libsrtp2 is set up once for the process.
     private static let isReady = setUp()
@@ -43,7 +45,9 @@ package final class LibSRTP: SRTPEngine {
 
     package func protectRTP(_ packet: inout PacketBuffer) -> Bool {
         guard packet.count + Self.trailer <= packet.bytes.count else { return false }
-        return transform(&packet) { srtp_protect(sender, $0, $1) }
+        guard transform(&packet, { srtp_protect(sender, $0, $1) }) else { return false }
+        assert(ledger.record(packet), "SRTP encrypted two packets under one index")
+        return true
     }
 
     package func protectRTCP(_ packet: inout PacketBuffer) -> Bool {
@@ -87,9 +91,9 @@ package final class LibSRTP: SRTPEngine {
         }
         policy.ssrc.type = direction
         policy.window_size = replayWindow
-        // A lost packet may be sent again as it was where the peer negotiated no retransmission stream; it is the same
-        // plaintext under the same keystream, so nothing leaks.
-        policy.allow_repeat_tx = 1
+        // libsrtp2 refuses to encrypt under an index that it has used: a second packet would reveal both (RFC 3711
+        // section 9.1).
+        policy.allow_repeat_tx = 0
         var key = key
         var context: srtp_t?
         let status = key.withUnsafeMutableBufferPointer { bytes in

@@ -1,0 +1,50 @@
+package import RTP
+
+/// Remembers which RTP packets one SRTP key has encrypted, to prove that no index is encrypted twice.
+///
+/// SRTP derives keystream and nonce from the key, the SSRC and the 48-bit packet index. Two packets under one index
+/// reveal their difference, and under GCM the key that authenticates (RFC 3711 section 9.1, RFC 7714 section 8.4).
+/// Debug builds and tests record every packet. SRTCP needs no record: the engine itself counts its indexes.
+package struct EncryptionLedger {
+    /// Indexes of one SSRC. The array is a ring with one bit for each of the newest 32768 indexes: RFC 3711
+    /// section 3.3.1 counts a number that is farther behind as one of the next cycle.
+    private struct Source {
+        private static let window = 1 << 15
+
+        private var unwrapper = SequenceUnwrapper()
+        private var used = [UInt64](repeating: 0, count: window / 64)
+
+        mutating func record(_ number: SequenceNumber) -> Bool {
+            let highest = unwrapper.highest
+            let index = unwrapper.unwrap(number)
+            if let highest, index > highest {
+                for skipped in (highest + 1)...index { mark(skipped, false) }
+            }
+            let isNew = !isMarked(index)
+            mark(index, true)
+            return isNew
+        }
+
+        private func isMarked(_ index: Int) -> Bool {
+            let position = index % Self.window
+            return used[position / 64] & (1 << UInt64(position % 64)) != 0
+        }
+
+        private mutating func mark(_ index: Int, _ isUsed: Bool) {
+            let position = index % Self.window
+            let bit: UInt64 = 1 << UInt64(position % 64)
+            if isUsed { used[position / 64] |= bit } else { used[position / 64] &= ~bit }
+        }
+    }
+
+    private var sources: [SSRC: Source] = [:]
+
+    package init() {}
+
+    /// Records the packet's SSRC and index; false when this key has encrypted that index before.
+    package mutating func record(_ packet: borrowing PacketBuffer) -> Bool {
+        guard packet.count >= RTPHeader.minimumLength else { return false }
+        let number = SequenceNumber(packet.uint16(at: 2))
+        return sources[SSRC(packet.uint32(at: 8)), default: Source()].record(number)
+    }
+}
