@@ -86,6 +86,18 @@ struct SRTPTests {
         #expect(apply(a.protectRTP, to: packet(2)) != nil)
     }
 
+    @Test("a forgotten stream leaves no context behind, so that its first packet opens again")
+    func forgetting() throws {
+        let (a, b) = try pair(.aeadAES128GCM)
+        let bytes = try #require(apply(a.protectRTP, to: packet(1)))
+        #expect(apply(b.unprotectRTP, to: bytes) != nil)
+        #expect(apply(b.unprotectRTP, to: bytes) == nil)
+        b.forget(SSRC(0x0403_0201))
+        #expect(apply(b.unprotectRTP, to: bytes) == nil, "another stream was forgotten")
+        b.forget(SSRC(0x0102_0304))
+        #expect(apply(b.unprotectRTP, to: bytes) == packet(1))
+    }
+
     @Test("keys of the wrong length are refused")
     func keyLength() {
         #expect(throws: (any Error).self) {

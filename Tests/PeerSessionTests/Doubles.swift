@@ -95,6 +95,10 @@ final class CipherDouble: SRTPEngine {
     private let remote: UInt8
     private var index: UInt32 = 0
     private var seen: Set<UInt64> = []
+    /// SSRCs received, as libsrtp2 keeps a context for each.
+    private(set) var contexts: Set<SSRC> = []
+    /// Packets that were decrypted or refused.
+    private(set) var unprotections = 0
 
     init(keys: SRTPKeys) throws {
         guard let local = keys.local.first, let remote = keys.remote.first else { throw Refused() }
@@ -120,12 +124,14 @@ final class CipherDouble: SRTPEngine {
         return true
     }
 
-    private func unprotect(_ packet: inout PacketBuffer, from start: Int) -> Bool {
+    private func unprotect(_ packet: inout PacketBuffer, from start: Int, _ ssrc: Int) -> Bool {
+        unprotections += 1
         let end = packet.count - 8
         guard end >= start else { return false }
         let tag = Self.tag(packet, remote, end)
         guard packet.uint64(at: end) == tag, seen.insert(tag).inserted else { return false }
         if seen.count > 4096 { seen = [tag] }
+        contexts.insert(SSRC(packet.uint32(at: ssrc)))
         packet.count = end
         for index in start..<end { packet.bytes[index] ^= remote }
         return true
@@ -139,7 +145,7 @@ final class CipherDouble: SRTPEngine {
 
     func unprotectRTP(_ packet: inout PacketBuffer) -> Bool {
         let start = payloadStart(packet)
-        return unprotect(&packet, from: start)
+        return unprotect(&packet, from: start, 8)
     }
 
     /// An index makes equal packets differ, as SRTCP's does.
@@ -151,10 +157,12 @@ final class CipherDouble: SRTPEngine {
     }
 
     func unprotectRTCP(_ packet: inout PacketBuffer) -> Bool {
-        guard unprotect(&packet, from: 8), packet.count >= 12 else { return false }
+        guard unprotect(&packet, from: 8, 4), packet.count >= 12 else { return false }
         packet.count -= 4
         return true
     }
+
+    func forget(_ received: SSRC) { contexts.remove(received) }
 }
 
 /// Records an issue when a session encrypts a second packet under one index, and passes everything on to `Engine`.
@@ -178,6 +186,8 @@ final class CheckedSRTP<Engine: SRTPEngine>: SRTPEngine {
     func unprotectRTP(_ packet: inout PacketBuffer) -> Bool { engine.unprotectRTP(&packet) }
 
     func unprotectRTCP(_ packet: inout PacketBuffer) -> Bool { engine.unprotectRTCP(&packet) }
+
+    func forget(_ received: SSRC) { engine.forget(received) }
 }
 
 typealias TestSession = PeerSession<HandshakeDouble, CheckedSRTP<CipherDouble>>

@@ -21,7 +21,7 @@ import Testing
         let call = Call()
         call.secure()
         #expect(call.elapsed == .milliseconds(80))
-        call.run(for: .seconds(5))
+        call.run(for: .seconds(4))
         #expect(call.events == [[.secured(.aeadAES128GCM)], [.secured(.aeadAES128GCM)]])
     }
 

@@ -99,6 +99,8 @@ final class Call {
     /// Datagrams and bytes put on the path by each end.
     private(set) var sent: [Int] = [0, 0]
     private(set) var sentBytes: [Int] = [0, 0]
+    /// How often each end's timer fired, by reason.
+    private(set) var timeouts: [[Deadline.Reason: Int]] = [[:], [:]]
 
     var a: TestSession { sessions[0] }
     var b: TestSession { sessions[1] }
@@ -172,7 +174,10 @@ final class Call {
                 Issue.record("Time stands still: \(a.nextTimeout), \(b.nextTimeout) at \(now).")
                 return
             }
-            for session in sessions where session.nextTimeout.time <= now { session.handleTimeout(now: now) }
+            for (index, session) in sessions.enumerated() where session.nextTimeout.time <= now {
+                timeouts[index][session.nextTimeout.reason, default: 0] += 1
+                session.handleTimeout(now: now)
+            }
             while agenda.next <= now {
                 switch agenda.removeFirst() {
                 case .datagram(let end, let bytes): deliver(bytes, to: end)

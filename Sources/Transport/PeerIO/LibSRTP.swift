@@ -63,6 +63,11 @@ package final class LibSRTP: SRTPEngine {
         transform(&packet) { srtp_unprotect_rtcp(receiver, $0, $1) }
     }
 
+    package func forget(_ received: SSRC) {
+        // The status of a stream that is not there changes nothing.
+        _ = srtp_remove_stream(receiver, received.rawValue.bigEndian)
+    }
+
     @inline(__always)
     private func transform(
         _ packet: inout PacketBuffer,

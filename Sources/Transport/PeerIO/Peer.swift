@@ -26,15 +26,10 @@ package final class Peer: TurnMember {
     private var isTouched = false
     private var isRemoteSet = false
     private var isConnected = false
-    private var isSilent = false
-    private var packetsSent = 0
-    /// `packetsSent` when the silence was noticed.
-    private var packetsSentBeforeSilence = 0
     private var counters: PeerStatistics
     private var description: TransportDescription
     private var sessionTimer: LoopTimer?
     private var connectTimer: LoopTimer?
-    private var silenceTimer: LoopTimer?
 
     private enum State {
         case new
@@ -54,7 +49,8 @@ package final class Peer: TurnMember {
         session = PeerSession(
             dtls: try OpenSSLDTLS(certificate: configuration.certificate),
             configuration: PeerSessionConfiguration(
-                cname: configuration.cname, seed: .random(in: UInt64.min...UInt64.max)))
+                cname: configuration.cname, seed: .random(in: UInt64.min...UInt64.max),
+                silence: configuration.silence, consent: configuration.consent))
         counters = PeerStatistics(session: session.statistics)
         description = TransportDescription(
             iceUfrag: "", icePwd: "", fingerprints: [configuration.certificate.fingerprint], setup: .actpass)
@@ -67,7 +63,6 @@ package final class Peer: TurnMember {
         description.icePwd = ice.password
         sessionTimer = loop.makeTimer { [unowned self] in self.handleTimeout() }
         connectTimer = loop.makeTimer { [unowned self] in self.giveUpConnecting() }
-        silenceTimer = loop.makeTimer { [unowned self] in self.checkSilence() }
     }
 
     deinit {
@@ -93,7 +88,7 @@ package final class Peer: TurnMember {
         onEvent = nil
         onMedia = nil
         waiting = []
-        for timer in [sessionTimer, connectTimer, silenceTimer] { timer?.disarm() }
+        for timer in [sessionTimer, connectTimer] { timer?.disarm() }
         // libnice may be the caller of whoever closes: its agent goes when it has returned.
         touch()
     }
@@ -171,7 +166,6 @@ package final class Peer: TurnMember {
         _ packet: borrowing PacketBuffer, header: RTPHeader, rewrite: Rewrite, via sender: SenderID
     ) {
         touch()
-        packetsSent &+= 1
         session.send(packet, header: header, rewrite: rewrite, via: sender, now: loop.turnTime)
     }
 
@@ -195,8 +189,8 @@ package final class Peer: TurnMember {
         return result
     }
 
-    /// When the last datagram apart from STUN came in; `.zero` before the first.
-    package var lastReceived: MonotonicTime { counters.lastReceived }
+    /// When the other end last proved to be there by an authenticated packet; `.zero` before the end of the handshake.
+    package var lastReceived: MonotonicTime { session.lastReceived }
 
     /// Counters of one stream; nil when it was removed.
     package func statistics(of sender: SenderID) -> SenderStatistics? { session.statistics(of: sender) }
@@ -253,8 +247,6 @@ package final class Peer: TurnMember {
             switch event {
             case .secured(let profile):
                 connectTimer?.disarm()
-                counters.lastReceived = loop.now
-                silenceTimer?.arm(at: counters.lastReceived + configuration.silence)
                 report(.secured(profile))
             case .failed(let reason): fail(TransportError(code: "transport.dtls", message: reason))
             case .closed: end(with: .closed)
@@ -264,6 +256,9 @@ package final class Peer: TurnMember {
                 report(.senderReport(receiver, ntp: ntp, rtp: rtp, at: time))
             case .bye(let receiver): report(.bye(receiver))
             case .roundTrip(let time): report(.roundTrip(time))
+            case .silent: report(.disconnected)
+            case .heard: report(.connected)
+            case .consentLost: fail(Self.lost(after: configuration.consent))
             }
         }
     }
@@ -280,7 +275,6 @@ package final class Peer: TurnMember {
         guard state == .new || state == .started else { return }
         state = .over
         connectTimer?.disarm()
-        silenceTimer?.disarm()
         // What DTLS has to say about it, an alert, still goes out.
         flush()
         report(event)
@@ -349,7 +343,6 @@ package final class Peer: TurnMember {
         guard isConnected || !keepEarly(datagram) else { return }
         let now = loop.now
         loop.turnTime = now
-        counters.lastReceived = now
         switch session.receive(&loop.scratch, now: now) {
         case .media(let receiver, let header, let position): onMedia?(receiver, header, position, loop.scratch)
         case .nothing: deliverSessionEvents()
@@ -386,29 +379,6 @@ package final class Peer: TurnMember {
                     + "\(reached)."))
     }
 
-    private func checkSilence() {
-        let due = counters.lastReceived + configuration.silence
-        let now = loop.now
-        if due > now {
-            if isSilent {
-                isSilent = false
-                report(.connected)
-            }
-            silenceTimer?.arm(at: due)
-        } else {
-            if !isSilent {
-                isSilent = true
-                packetsSentBeforeSilence = packetsSent
-                report(.disconnected)
-            } else if now >= counters.lastReceived + configuration.consent, packetsSent != packetsSentBeforeSilence {
-                // Who receives media reports on it every few seconds (RFC 3550 section 6.2): this one is gone. One that
-                // is sent nothing may be silent and there.
-                return fail(Self.lost(after: configuration.consent))
-            }
-            silenceTimer?.arm(at: now + Self.silenceRecheck)
-        }
-    }
-
     /// What libnice waits for the answer to a check of a pair in use.
     private static let checksFail = TimeInterval.seconds(50)
 
@@ -417,9 +387,6 @@ package final class Peer: TurnMember {
             code: "transport.connection-lost",
             message: "The connection to the peer was lost: it has not answered for \(Int(silence.seconds)) seconds.")
     }
-
-    /// How soon the end of a silence is noticed.
-    private static let silenceRecheck = TimeInterval.milliseconds(250)
 
     private static func refusal(_ reason: String) -> TransportError {
         TransportError(

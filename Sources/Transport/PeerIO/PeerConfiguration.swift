@@ -13,10 +13,10 @@ package struct PeerConfiguration: Sendable {
     package var impairment: Impairment?
     /// From `setRemote` to the end of the DTLS handshake; then the peer fails with `transport.connect-timeout`.
     package var connectTimeout = TimeInterval.seconds(15)
-    /// Silence after which `.disconnected` is reported.
+    /// Time without an authenticated packet after which `.disconnected` is reported.
     package var silence = TimeInterval.seconds(5)
-    /// Silence after which media is no longer sent to a peer: it fails with `transport.connection-lost` (RFC 7675
-    /// section 5.1). A peer to which none is sent fails after 50 s without an answer to ICE's checks.
+    /// Time for which media may go unanswered: then the peer fails with `transport.connection-lost` (RFC 7675
+    /// section 5.1). A peer that is sent none fails after 50 s without an answer to ICE's checks.
     package var consent = TimeInterval.seconds(30)
 
     package init(
@@ -37,10 +37,11 @@ package enum PeerEvent: Sendable {
     /// One more address of ours to tell the other end, `candidate:...`.
     case localCandidate(String)
     case gatheringDone
-    /// ICE has a pair of addresses; DTLS begins. Comes again when datagrams arrive after `.disconnected`.
+    /// ICE has a pair of addresses; DTLS begins. Comes again when an authenticated packet arrives after `.disconnected`.
     case connected
-    /// Nothing but STUN has come in for `PeerConfiguration.silence`. It may pass by itself. A browser that receives
-    /// nothing and sends nothing is as silent as one that is gone.
+    /// No authenticated packet has come for `PeerConfiguration.silence`. It may pass by itself. libnice does not report
+    /// the STUN checks that it answers, so a browser that receives nothing and sends nothing is as silent as one that is
+    /// gone.
     case disconnected
     /// DTLS is done with the right certificate: media flows from here on.
     case secured(SRTPProfile)
@@ -73,6 +74,4 @@ package struct PeerStatistics: Sendable {
     package var datagramsImpaired = 0
     /// Remote candidates that were not tried: malformed, TCP, mDNS, impossible, or over the limit.
     package var candidatesIgnored = 0
-    /// When the last datagram apart from STUN came in; `.zero` before the first.
-    package var lastReceived = MonotonicTime.zero
 }

@@ -19,10 +19,15 @@ public struct PeerSessionConfiguration: Sendable {
     public static let maximumCompoundLength = 1200
     /// Datagrams that may wait in `outgoing`; further ones are dropped and counted (`outgoingFull`).
     public var outgoingCapacity: Int
+    /// Time without an authenticated packet after which the peer counts as silent.
+    public var silence: TimeInterval
+    /// Time for which media may go unanswered; then the session ends (RFC 7675 section 5.1).
+    public var consent: TimeInterval
 
     public init(
         cname: String, reportSSRC: SSRC = SSRC(1), seed: UInt64, reportInterval: TimeInterval = .seconds(1),
-        maximumPacketLength: Int = 1400, outgoingCapacity: Int = 2048
+        maximumPacketLength: Int = 1400, outgoingCapacity: Int = 2048, silence: TimeInterval = .seconds(5),
+        consent: TimeInterval = .seconds(30)
     ) {
         self.cname = cname
         self.reportSSRC = reportSSRC
@@ -30,6 +35,8 @@ public struct PeerSessionConfiguration: Sendable {
         self.reportInterval = reportInterval
         self.maximumPacketLength = maximumPacketLength
         self.outgoingCapacity = outgoingCapacity
+        self.silence = silence
+        self.consent = consent
     }
 }
 

@@ -29,6 +29,12 @@ public enum PeerSessionEvent: Sendable, Equatable {
     case bye(ReceiverID)
     /// A fresh round trip time.
     case roundTrip(TimeInterval)
+    /// No authenticated packet has come for `PeerSessionConfiguration.silence`. It may pass by itself.
+    case silent
+    /// An authenticated packet came after `silent`.
+    case heard
+    /// Media went unanswered for `PeerSessionConfiguration.consent`; none is sent any longer. Nothing follows.
+    case consentLost
 }
 
 /// When a session wants `handleTimeout`, and why.
@@ -39,6 +45,7 @@ public struct Deadline: Sendable, Equatable {
         case report
         case nack
         case keyframeRequest
+        case liveness
     }
 
     public var time: MonotonicTime
@@ -114,7 +121,7 @@ public struct DroppedDatagrams: Sendable, Equatable {
     /// SRTP or SRTCP with a bad tag, or replayed.
     public var authenticationFailures = 0
     public var malformed = 0
-    /// RTP of a stream that no receiver is for.
+    /// RTP of a stream that no receiver is for; RTP and RTCP of more SSRCs than a session keeps contexts for.
     public var unknownSSRC = 0
     public var unknownPayloadType = 0
     /// RTP that came again.

@@ -16,7 +16,7 @@ public final class PeerSession<DTLS: DTLSEngine, SRTP: SRTPEngine> {
     }
 
     private let dtls: DTLS
-    private var srtp: SRTP?
+    package private(set) var srtp: SRTP?
     private let streams: StreamTable
     private var phase = Phase.idle
     private var isConnected = false
@@ -24,6 +24,7 @@ public final class PeerSession<DTLS: DTLSEngine, SRTP: SRTPEngine> {
     private var role = DTLSRole.client
     private var expected: [Fingerprint] = []
     private var nextReport = MonotonicTime.never
+    private var liveness: Liveness
     /// Where a packet is built and encrypted.
     private var scratch = PacketBuffer()
     /// Where a packet to be repeated comes from.
@@ -36,6 +37,7 @@ public final class PeerSession<DTLS: DTLSEngine, SRTP: SRTPEngine> {
     public init(dtls: DTLS, configuration: PeerSessionConfiguration) {
         self.dtls = dtls
         streams = StreamTable(configuration: configuration)
+        liveness = Liveness(silence: configuration.silence, consent: configuration.consent)
     }
 
     public var localFingerprint: Fingerprint { dtls.localFingerprint }
@@ -43,6 +45,8 @@ public final class PeerSession<DTLS: DTLSEngine, SRTP: SRTPEngine> {
     public var isSecured: Bool { phase == .secured }
     /// Whether the session failed or was closed by either end.
     public var isEnded: Bool { phase == .ended }
+    /// When the peer last proved to be there: by an SRTP or SRTCP packet, or by the end of the handshake. `.zero` before.
+    public var lastReceived: MonotonicTime { liveness.lastReceived }
 
     // MARK: The session's life
 
@@ -151,15 +155,18 @@ public final class PeerSession<DTLS: DTLSEngine, SRTP: SRTPEngine> {
             streams.dropped.malformed += 1
             return .nothing
         }
+        guard let route = streams.route(header, packet) else { return .nothing }
         guard srtp.unprotectRTP(&packet) else {
             streams.dropped.authenticationFailures += 1
             return .nothing
         }
+        if let surplus = streams.opened(header.ssrc, by: route) { srtp.forget(surplus) }
+        heard(now: now)
         guard header.resolvePadding(in: packet) else {
             streams.dropped.malformed += 1
             return .nothing
         }
-        return streams.receive(&packet, header, now: now)
+        return streams.receive(&packet, header, by: route, now: now)
     }
 
     private func receiveControl(_ packet: inout PacketBuffer, _ srtp: SRTP, now: MonotonicTime) {
@@ -167,10 +174,17 @@ public final class PeerSession<DTLS: DTLSEngine, SRTP: SRTPEngine> {
             streams.dropped.malformed += 1
             return
         }
+        let ssrc = SSRC(packet.uint32(at: 4))
+        guard streams.admits(ssrc) else {
+            streams.dropped.unknownSSRC += 1
+            return
+        }
         guard srtp.unprotectRTCP(&packet) else {
             streams.dropped.authenticationFailures += 1
             return
         }
+        if let surplus = streams.opened(ssrc) { srtp.forget(surplus) }
+        heard(now: now)
         guard let packets = RTCPPacket.parse(packet) else {
             streams.dropped.malformed += 1
             return
@@ -178,6 +192,10 @@ public final class PeerSession<DTLS: DTLSEngine, SRTP: SRTPEngine> {
         streams.receive(packets, now: now) { stream, lost in
             for number in lost { sendAgain(number, of: stream, now: now) }
         }
+    }
+
+    private func heard(now: MonotonicTime) {
+        if liveness.received(now: now) { streams.events.push(.heard) }
     }
 
     // MARK: DTLS
@@ -199,6 +217,7 @@ public final class PeerSession<DTLS: DTLSEngine, SRTP: SRTPEngine> {
             }
             phase = .secured
             nextReport = now + reportDelay / 2
+            liveness.start(now: now)
             streams.events.push(.secured(keys.profile))
         case .failed(let reason):
             fail(reason)
@@ -241,7 +260,9 @@ public final class PeerSession<DTLS: DTLSEngine, SRTP: SRTPEngine> {
             return false
         }
         if isFirst, stream.clock != nil { nextReport = now }
-        return emit(srtp)
+        guard emit(srtp) else { return false }
+        liveness.sent(now: now)
+        return true
     }
 
     /// Encrypts what lies in `scratch` and queues it.
@@ -287,9 +308,6 @@ public final class PeerSession<DTLS: DTLSEngine, SRTP: SRTPEngine> {
         sendFeedback(now: now)
     }
 
-    /// Round trip known from elsewhere (ICE), used until reports or repairs tell it.
-    public func hint(roundTrip: TimeInterval) { streams.hint(roundTrip: roundTrip) }
-
     // MARK: Time
 
     /// When `handleTimeout` wants to be called; a time in the past means at once. Changes with every call.
@@ -301,6 +319,7 @@ public final class PeerSession<DTLS: DTLSEngine, SRTP: SRTPEngine> {
             return Deadline.never.earlier(dtls.nextTimeout, .handshake)
         case .secured:
             return streams.nextFeedback.earlier(nextReport, .report).earlier(dtls.nextTimeout, .handshake)
+                .earlier(liveness.nextTimeout, .liveness)
         }
     }
 
@@ -311,13 +330,26 @@ public final class PeerSession<DTLS: DTLSEngine, SRTP: SRTPEngine> {
             dtls.handleTimeout(now: now)
             followHandshake(now: now)
         }
-        guard phase == .secured else { return }
+        guard phase == .secured, isAlive(now: now) else { return }
         if nextReport <= now {
             nextReport = now + reportDelay
             if streams.hasStreams { sendControl(streams.reports(now: now) + streams.feedback(now: now)) }
         } else {
             sendFeedback(now: now)
         }
+    }
+
+    /// Judges the peer's silence; false when the session ends by it.
+    private func isAlive(now: MonotonicTime) -> Bool {
+        switch liveness.handleTimeout(now: now) {
+        case .silent: streams.events.push(.silent)
+        case .lost:
+            streams.events.push(.consentLost)
+            end()
+            return false
+        case nil: break
+        }
+        return true
     }
 
     /// 0.5...1.5 times the interval, so that the reports of many sessions do not fall into step.

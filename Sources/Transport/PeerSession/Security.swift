@@ -71,4 +71,7 @@ public protocol SRTPEngine: AnyObject {
     /// Verifies and decrypts in place. False for a bad tag or a replay.
     func unprotectRTP(_ packet: inout PacketBuffer) -> Bool
     func unprotectRTCP(_ packet: inout PacketBuffer) -> Bool
+    /// Frees what the engine keeps for an SSRC that it has received. Never for one that it sends: a sender that starts
+    /// counting anew encrypts twice under one index.
+    func forget(_ received: SSRC)
 }

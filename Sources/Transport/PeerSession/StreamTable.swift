@@ -8,12 +8,23 @@ final class StreamTable {
         var ssrc: UInt32
         var slot: Int
         var isRetransmission: Bool
+        /// Whether a packet of it has been opened.
+        var isOpened = false
+    }
+
+    /// Which receiver a packet is for.
+    struct Route {
+        fileprivate var slot: Int
+        fileprivate var isRetransmission: Bool
+        /// Where the SSRC stands among the sources; nil for one that is bound by this packet.
+        fileprivate var source: Int?
     }
 
     let configuration: PeerSessionConfiguration
     private(set) var senders: [OutgoingStream?] = []
     private(set) var receivers: [IncomingStream?] = []
     private var sources: [Source] = []
+    private var opened = OpenedSources()
     private var generation = 0
     var random: RandomSource
     var dropped = DroppedDatagrams()
@@ -21,14 +32,13 @@ final class StreamTable {
     /// Of sender reports, else of NACKs and their answers.
     var reportedRoundTrip = RoundTripEstimate()
     private var repairRoundTrip = RepairRoundTrip()
-    private var hinted: TimeInterval?
 
     init(configuration: PeerSessionConfiguration) {
         self.configuration = configuration
         random = RandomSource(seed: configuration.seed)
     }
 
-    var roundTrip: TimeInterval? { reportedRoundTrip.smoothed ?? repairRoundTrip.estimate.smoothed ?? hinted }
+    var roundTrip: TimeInterval? { reportedRoundTrip.smoothed ?? repairRoundTrip.estimate.smoothed }
 
     /// What NACKs are repeated after; while nothing is known long enough for a region, short enough for a call.
     ///
@@ -37,13 +47,11 @@ final class StreamTable {
     var nackInterval: TimeInterval {
         guard let smoothed = reportedRoundTrip.smoothed ?? repairRoundTrip.estimate.smoothed,
             let patience = reportedRoundTrip.patience ?? repairRoundTrip.estimate.patience
-        else { return hinted ?? .milliseconds(30) }
+        else { return .milliseconds(30) }
         return min(patience, smoothed + Self.nackSlack)
     }
 
     private static let nackSlack = TimeInterval.milliseconds(20)
-
-    func hint(roundTrip: TimeInterval) { hinted = roundTrip }
 
     // MARK: Adding and finding streams
 
@@ -117,20 +125,38 @@ final class StreamTable {
 
     // MARK: Taking a packet
 
-    /// Takes a decrypted packet: finds its receiver, unwraps RTX, filters duplicates.
-    func receive(_ packet: inout PacketBuffer, _ header: RTPHeader, now: MonotonicTime) -> Received {
-        guard let index = position(of: header.ssrc) ?? bind(header, packet), let stream = receivers[sources[index].slot]
-        else {
-            dropped.unknownSSRC += 1
-            return .nothing
+    /// Finds the receiver of a packet that may still be encrypted, by what SRTP leaves in the clear. Nil, and counted,
+    /// where there is none: a stranger's packet costs no decryption and no context of the SRTP engine.
+    func route(_ header: RTPHeader, _ packet: borrowing PacketBuffer) -> Route? {
+        let found: Route?
+        if let index = position(of: header.ssrc) {
+            found = Route(slot: sources[index].slot, isRetransmission: sources[index].isRetransmission, source: index)
+        } else {
+            found = unboundRoute(header, packet)
         }
-        let isRetransmission = sources[index].isRetransmission
+        guard let route = found, let stream = receivers[route.slot], isOpened(route) || admits(header.ssrc) else {
+            dropped.unknownSSRC += 1
+            return nil
+        }
+        let isTaken =
+            route.isRetransmission
+            ? stream.original(of: header.payloadType) != nil : stream.accepts(header.payloadType)
+        guard isTaken else {
+            dropped.unknownPayloadType += 1
+            return nil
+        }
+        return route
+    }
+
+    /// Takes a decrypted packet: binds its SSRC where that is new, unwraps RTX, filters duplicates.
+    func receive(
+        _ packet: inout PacketBuffer, _ header: RTPHeader, by route: Route, now: MonotonicTime
+    ) -> Received {
+        guard let stream = receivers[route.slot] else { return .nothing }
+        if route.source == nil { bind(header.ssrc, to: stream, isRetransmission: route.isRetransmission) }
+        let isRetransmission = route.isRetransmission
         var header = header
         if isRetransmission {
-            guard let type = stream.original(of: header.payloadType) else {
-                dropped.unknownPayloadType += 1
-                return .nothing
-            }
             guard header.payloadLength > 0 else {
                 dropped.padding += 1
                 return .nothing
@@ -139,14 +165,13 @@ final class StreamTable {
                 dropped.unknownSSRC += 1
                 return .nothing
             }
-            guard let original = Retransmission.unwrap(&packet, header: header, payloadType: type, ssrc: ssrc) else {
+            guard let type = stream.original(of: header.payloadType),
+                let original = Retransmission.unwrap(&packet, header: header, payloadType: type, ssrc: ssrc)
+            else {
                 dropped.malformed += 1
                 return .nothing
             }
             header = original
-        } else if !stream.accepts(header.payloadType) {
-            dropped.unknownPayloadType += 1
-            return .nothing
         }
         switch stream.receive(header, isRetransmission: isRetransmission, now: now, roundTrip: &repairRoundTrip) {
         case .new(let number), .restarted(let number):
@@ -160,8 +185,8 @@ final class StreamTable {
     }
 
     /// Finds the receiver of an unknown SSRC by its MID extension, or by a payload type that only one receiver without
-    /// an SSRC takes (RFC 9143 section 9.2). The packet was authenticated before.
-    private func bind(_ header: RTPHeader, _ packet: borrowing PacketBuffer) -> Int? {
+    /// an SSRC takes (RFC 9143 section 9.2).
+    private func unboundRoute(_ header: RTPHeader, _ packet: borrowing PacketBuffer) -> Route? {
         var found: IncomingStream?
         var hasMid = false
         for case let stream? in receivers {
@@ -176,15 +201,14 @@ final class StreamTable {
         }
         if found == nil, !hasMid { found = onlyReceiver(of: header.payloadType) }
         guard let stream = found else { return nil }
-        if stream.original(of: header.payloadType) != nil {
-            stream.retransmissionSSRC = header.ssrc
-            claim(header.ssrc, stream.id.slot, isRetransmission: true)
-        } else {
-            guard stream.accepts(header.payloadType) else { return nil }
-            stream.bind(header.ssrc)
-            claim(header.ssrc, stream.id.slot, isRetransmission: false)
-        }
-        return position(of: header.ssrc)
+        let isRetransmission = stream.original(of: header.payloadType) != nil
+        guard isRetransmission || stream.accepts(header.payloadType) else { return nil }
+        return Route(slot: stream.id.slot, isRetransmission: isRetransmission, source: nil)
+    }
+
+    private func bind(_ ssrc: SSRC, to stream: IncomingStream, isRetransmission: Bool) {
+        if isRetransmission { stream.retransmissionSSRC = ssrc } else { stream.bind(ssrc) }
+        claim(ssrc, stream.id.slot, isRetransmission: isRetransmission)
     }
 
     private func onlyReceiver(of payloadType: UInt8) -> IncomingStream? {
@@ -199,6 +223,23 @@ final class StreamTable {
         let known = stream.accepts(payloadType) ? stream.ssrc : stream.retransmissionSSRC
         return known == nil ? stream : nil
     }
+
+    // MARK: The SRTP engine's contexts
+
+    /// Whether the engine may open a packet of this SSRC: it makes a context for each.
+    func admits(_ ssrc: SSRC) -> Bool { opened.admits(ssrc) { position(of: $0) != nil } }
+
+    private func isOpened(_ route: Route) -> Bool { route.source.map { sources[$0].isOpened } ?? false }
+
+    /// Notes that a media packet was opened. Returns the SSRC whose context has to make room.
+    func opened(_ ssrc: SSRC, by route: Route) -> SSRC? {
+        guard !isOpened(route) else { return nil }
+        if let source = route.source { sources[source].isOpened = true }
+        return opened(ssrc)
+    }
+
+    /// Notes that a packet of this SSRC was opened. Returns the SSRC whose context has to make room.
+    func opened(_ ssrc: SSRC) -> SSRC? { opened.insert(ssrc) { position(of: $0) != nil } }
 
     // MARK: Taking feedback
 

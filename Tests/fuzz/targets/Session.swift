@@ -57,4 +57,5 @@ private final class OpenSRTP: SRTPEngine {
     func unprotectRTP(_ packet: inout PacketBuffer) -> Bool { true }
     func protectRTCP(_ packet: inout PacketBuffer) -> Bool { true }
     func unprotectRTCP(_ packet: inout PacketBuffer) -> Bool { true }
+    func forget(_ received: SSRC) {}
 }

@@ -1,0 +1,95 @@
+import PeerSession
+import RTP
+import Testing
+
+@Suite struct LivenessTests {
+    /// An RTP packet and a report as anybody can send them from a forged address.
+    private let forgeries: [[UInt8]] = [
+        [0x80, 96, 0, 1, 0, 0, 0, 1, 0, 0, 0x03, 0xe8] + [UInt8](repeating: 7, count: 60),
+        [0x80, 201, 0, 7, 0, 0, 0x03, 0xe8] + [UInt8](repeating: 7, count: 60),
+        [22, 0xfe, 0xfd] + [UInt8](repeating: 0, count: 40),
+    ]
+
+    private func secured() -> Call {
+        let call = Call()
+        call.secure()
+        return call
+    }
+
+    @Test("Forged bytes from the peer's address do not hold consent: media ends 30 s after the last real packet")
+    func forgery() {
+        let call = secured()
+        let stream = Stream.video(call)
+        call.at(.seconds(2)) { call.paths[Call.End.b.rawValue].isCut = true }
+        call.every(.milliseconds(20), count: 3000) { _ in stream.send() }
+        call.every(.milliseconds(100), count: 600) { index in
+            if index > 20 { call.deliver(forgeries[index % forgeries.count], to: .a) }
+        }
+        call.run(for: .seconds(8))
+        #expect(call.events[0].contains(.silent))
+        #expect(!call.events[0].contains(.consentLost))
+        let last = call.a.lastReceived
+        #expect(last - call.start < .seconds(3))
+        call.run(until: { $0.events[0].contains(.consentLost) })
+        let unanswered = call.now - last
+        #expect((TimeInterval.seconds(30)...TimeInterval.milliseconds(30_100)).contains(unanswered))
+        let sent = call.sent[0]
+        call.run(for: .seconds(5))
+        #expect(call.sent[0] == sent)
+        #expect(call.a.isEnded && !call.events[0].contains(.heard))
+    }
+
+    @Test("A silent peer that is sent nothing is reported once, wakes nobody for it and is not given up")
+    func silentHour() {
+        let call = secured()
+        for end in 0...1 { call.paths[end].isCut = true }
+        call.run(for: .seconds(3600))
+        #expect(call.events.map { $0.count { $0 == .silent } } == [1, 1])
+        #expect(call.timeouts.map { $0[.liveness] } == [1, 1])
+        #expect(!call.a.isEnded && !call.b.isEnded)
+    }
+
+    @Test("A hundred silent peers wake the loop for their reports alone")
+    func wakeUps() {
+        let calls = (0..<100).map { _ in secured() }
+        for call in calls {
+            call.paths[0].isCut = true
+            call.paths[1].isCut = true
+            _ = Stream.audio(call)
+            call.run(for: .seconds(60))
+        }
+        let timeouts = calls.flatMap(\.timeouts)
+        #expect(timeouts.allSatisfy { $0[.liveness] == 1 })
+        let others = timeouts.map { $0.filter { $0.key != .liveness && $0.key != .report } }
+        #expect(others.allSatisfy { $0.values.reduce(0, +) <= 4 }, "the handshake's")
+    }
+
+    @Test("The first packet after a silence is reported at once")
+    func heardAgain() {
+        let call = secured()
+        call.paths[0].isCut = true
+        call.run(for: .seconds(20))
+        #expect(call.events[1].last == .silent)
+        let silence = call.events[1].count - 1
+        call.paths[0].isCut = false
+        let stream = Stream.video(call)
+        stream.send()
+        call.run(for: .milliseconds(20))
+        #expect(call.events[1].firstIndex(of: .heard) == silence + 1)
+        #expect(call.b.lastReceived == call.now)
+    }
+
+    @Test("Media sent into a long silence has the whole consent time to be answered", arguments: [true, false])
+    func lateSubscription(answers: Bool) {
+        let call = secured()
+        call.paths[1].isCut = true
+        call.run(for: .seconds(100))
+        let stream = Stream.video(call)
+        call.every(.milliseconds(100), count: 400) { _ in stream.send() }
+        call.run(for: .seconds(29))
+        #expect(!call.a.isEnded)
+        if answers { call.paths[1].isCut = false }
+        call.run(for: .seconds(2))
+        #expect(call.a.isEnded != answers)
+    }
+}

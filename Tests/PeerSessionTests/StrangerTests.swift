@@ -1,0 +1,101 @@
+import PeerSession
+import RTP
+import Testing
+
+/// SSRCs that nobody announced.
+@Suite struct StrangerTests {
+    private static let mostContexts = 64
+
+    private func rtp(_ ssrc: UInt32, number: UInt16 = 1, mid: String? = nil, type: UInt8 = 96) -> [UInt8] {
+        var bytes: [UInt8] = [mid == nil ? 0x80 : 0x90, type, UInt8(number >> 8), UInt8(number & 0xff), 0, 0, 0, 9]
+        for shift: UInt32 in [24, 16, 8, 0] { bytes.append(UInt8(truncatingIfNeeded: ssrc >> shift)) }
+        if let mid { bytes += [0xbe, 0xde, 0, 1, 0x41] + Array(mid.utf8) + [0] }
+        return bytes + [1, 2, 3, 4]
+    }
+
+    private func call() -> (call: Call, receiver: ReceiverID) {
+        let call = Call()
+        call.secure()
+        let receiver = call.b.addReceiver(
+            ReceiverConfiguration(
+                kind: .video, ssrc: SSRC(5), retransmissionSSRC: SSRC(6), mid: "v0", midExtensionID: 4,
+                clockRate: 90000, payloadTypes: [96], retransmissionPayloadTypes: [96: 97], nack: false))
+        return (call, receiver)
+    }
+
+    private func cipher(_ call: Call) throws -> CipherDouble { try #require(call.b.srtp).engine }
+
+    @Test("Packets of 100,000 strangers are dropped before they are decrypted and leave nothing behind")
+    func strangers() throws {
+        let (call, _) = call()
+        let cipher = try cipher(call)
+        let before = cipher.unprotections
+        var bytes = rtp(0) + [UInt8](repeating: 0, count: 8)
+        for ssrc: UInt32 in 100..<100_100 {
+            for index in 0..<4 { bytes[8 + index] = UInt8(truncatingIfNeeded: ssrc >> UInt32(24 - 8 * index)) }
+            call.deliver(bytes, to: .b)
+        }
+        #expect(call.b.statistics.dropped.unknownSSRC == 100_000)
+        #expect(cipher.unprotections == before)
+        #expect(cipher.contexts.isEmpty)
+    }
+
+    @Test("A mid binds a new SSRC only after its packet was authenticated")
+    func forgedMid() throws {
+        let (call, receiver) = call()
+        call.deliver(rtp(77, mid: "v0") + [UInt8](repeating: 0, count: 8), to: .b)
+        #expect(call.b.statistics.dropped.authenticationFailures == 1)
+        #expect(call.b.statistics(of: receiver)?.ssrc == SSRC(5))
+        try Voice(call, to: .b).send(rtp(77, mid: "v0"))
+        #expect(call.b.statistics(of: receiver)?.ssrc == SSRC(77))
+    }
+
+    @Test("A receiver that is bound to one SSRC after another keeps 64 contexts at most, and those in use always")
+    func rebinding() throws {
+        let (call, receiver) = call()
+        let cipher = try cipher(call)
+        let voice = try Voice(call, to: .b)
+        var delivered = 0
+        call.onMedia = { _, _, _, _ in delivered += 1 }
+        // An RTX packet of nothing: it only makes a context that stays in use.
+        voice.send(rtp(6, type: 97))
+        for ssrc: UInt32 in 1000..<1300 { voice.send(rtp(ssrc, mid: "v0")) }
+        #expect(delivered == 300)
+        #expect(cipher.contexts.count == Self.mostContexts)
+        #expect(cipher.contexts.isSuperset(of: [SSRC(6), SSRC(1299)]))
+        // As long as there is room the one before is kept: what was recorded of it stays a replay.
+        #expect(cipher.contexts.contains(SSRC(1298)))
+        #expect(call.b.statistics(of: receiver)?.ssrc == SSRC(1299))
+    }
+
+    @Test("Reports of 1000 SSRCs keep 64 contexts at most, and those of streams always")
+    func reporters() throws {
+        let (call, _) = call()
+        let cipher = try cipher(call)
+        let voice = try Voice(call, to: .b)
+        voice.send(rtp(5))
+        for ssrc: UInt32 in 1000..<2000 { voice.say([.receiverReport(SSRC(ssrc), [])]) }
+        #expect(cipher.contexts.count == Self.mostContexts)
+        #expect(cipher.contexts.contains(SSRC(5)))
+        #expect(call.b.statistics.dropped.authenticationFailures == 0)
+    }
+
+    @Test("Where all 64 contexts are in use another SSRC gets none")
+    func full() throws {
+        let (call, _) = call()
+        let cipher = try cipher(call)
+        let voice = try Voice(call, to: .b)
+        for number: UInt32 in 0..<64 {
+            _ = call.b.addReceiver(
+                ReceiverConfiguration(
+                    kind: .audio, ssrc: SSRC(200 + number), mid: "a", clockRate: 48000, payloadTypes: [111],
+                    nack: false))
+            voice.send(rtp(200 + number, type: 111))
+        }
+        #expect(cipher.contexts.count == Self.mostContexts)
+        voice.send(rtp(5))
+        voice.say([.receiverReport(SSRC(1), [])])
+        #expect(cipher.contexts.count == Self.mostContexts)
+        #expect(call.b.statistics.dropped.unknownSSRC == 2)
+    }
+}
