@@ -29,14 +29,39 @@ struct CandidateTests {
             ("candidate:1 1 tcp 1 127.0.0.1 9 typ host tcptype active", .unsupported),
             ("candidate:1 2 udp 1 127.0.0.1 9 typ host", .unsupported),
             ("candidate:1 1 udp 1 0b9f4a60-1e3d-4a5c.local 9 typ host", .hidden),
-            ("candidate:1 1 udp 1 127.0.0.1 0 typ host", .unreachable),
-            ("candidate:1 1 udp 1 0.0.0.0 9 typ host", .unreachable),
-            ("candidate:1 1 udp 1 239.1.2.3 9 typ host", .unreachable),
-            ("candidate:1 1 udp 1 255.255.255.255 9 typ host", .unreachable),
-            ("candidate:1 1 udp 1 ff02::1 9 typ host", .unreachable),
-            ("candidate:1 1 udp 1 :: 9 typ host", .unreachable),
+            ("candidate:1 1 udp 1 127.0.0.1 0 typ host", .privileged),
+            ("candidate:1 1 udp 1 0.0.0.0 5000 typ host", .unreachable),
+            ("candidate:1 1 udp 1 239.1.2.3 5000 typ host", .unreachable),
+            ("candidate:1 1 udp 1 255.255.255.255 5000 typ host", .unreachable),
+            ("candidate:1 1 udp 1 ff02::1 5000 typ host", .unreachable),
+            ("candidate:1 1 udp 1 :: 5000 typ host", .unreachable),
+            ("candidate:1 1 udp 1 ::ffff:127.0.0.1 5000 typ host", .unreachable),
+            ("candidate:1 1 udp 1 203.0.113.7 53 typ host", .privileged),
+            ("candidate:1 1 udp 1 192.168.1.1 80 typ host", .privileged),
         ])
     func bad(text: String, reason: CandidateAttribute.Refusal) {
         #expect(throws: reason) { try CandidateAttribute(text) }
+    }
+
+    @Test("ports 80 and 443 are tried at public addresses")
+    func webPorts() throws {
+        #expect(try CandidateAttribute("candidate:1 1 udp 1 203.0.113.7 443 typ relay").port == 443)
+        #expect(try CandidateAttribute("candidate:1 1 udp 1 2001:db8::1 80 typ host").port == 80)
+    }
+
+    @Test(
+        "an address is tried only from within its scope",
+        arguments: [
+            ("203.0.113.7", "10.0.0.1", true), ("203.0.113.7", "127.0.0.1", true), ("2001:db8::1", "10.0.0.1", true),
+            ("127.0.0.1", "127.0.0.1", true), ("127.8.8.8", "10.0.0.1", false), ("::1", "127.0.0.1", false),
+            ("10.1.2.3", "192.168.0.7", true), ("172.16.0.1", "10.0.0.1", true), ("172.32.0.1", "203.0.113.9", true),
+            ("100.64.0.1", "10.0.0.1", true), ("192.168.1.1", "203.0.113.9", false), ("10.1.2.3", "fd00::1", false),
+            ("fd00::2", "fd00::1", true), ("fd00::2", "2001:db8::1", false),
+            ("169.254.169.254", "10.0.0.1", false), ("169.254.169.254", "203.0.113.9", false),
+            ("169.254.1.2", "169.254.3.4", true), ("fe80::1", "2001:db8::1", false), ("224.0.0.1", "10.0.0.1", false),
+        ])
+    func scopes(remote: String, own: String, isTried: Bool) throws {
+        let scope = try #require(AddressScope(remote))
+        #expect(scope.isOpen(to: [try #require(AddressScope(own))]) == isTried)
     }
 }

@@ -1,7 +1,8 @@
-import PeerIO
 import PeerSession
 import RTP
 import Testing
+
+@testable import PeerIO
 
 @Suite(.serialized)
 struct PeerTests {
@@ -99,7 +100,7 @@ struct PeerTests {
         #expect((42100...42199).contains(try #require(port)))
     }
 
-    @Test("remote candidates are capped at 100; those that cannot be tried are counted and do no harm")
+    @Test("remote candidates are capped at 8 for one address and at 32 in all; those that cannot be tried are counted and do no harm")
     func candidateCap() async throws {
         let loop = EventLoop(name: "call")
         let call = try await Call.begin(on: loop)
@@ -109,12 +110,16 @@ struct PeerTests {
             for number in 0..<10_000 {
                 peer.addRemoteCandidate("candidate:\(number) 1 udp 1 127.0.0.1 \(20_000 + number) typ host")
             }
+            for number in 1...40 {
+                peer.addRemoteCandidate("candidate:\(number) 1 udp 1 127.0.9.\(number) 20000 typ host")
+            }
             for text in ["", "candidate:1 1 udp 1 abc.local 1 typ host", "nonsense", "a=candidate:"] {
                 peer.addRemoteCandidate(text)
             }
             return peer.statistics.candidatesIgnored
         }
-        #expect(ignored >= 9_904)
+        // The call's own candidate is one of the 32.
+        #expect(ignored == 9_993 + 16 + 4)
         await call.sendVideo(10)
         #expect(await eventually { await call.videoReceived().count == 10 })
         await call.close()
@@ -161,6 +166,40 @@ struct PeerTests {
         let call = try await Call.begin(on: loop, options)
         #expect(await eventually { await onLoop(loop) { call.offerer.value.failure != nil } })
         #expect(await onLoop(loop) { call.offerer.value.failure?.code } == "transport.connect-timeout")
+        await call.close()
+        loop.shutdown()
+    }
+
+    @Test("a peer whose checks are late connects, though ICE tried all candidates in vain before")
+    func lateChecks() async throws {
+        let loop = EventLoop(name: "call")
+        let path = Path()
+        path.isCut = true
+        var options = Call.Options()
+        options.route = { path.route($0, ofOfferer: $1) }
+        let call = try await Call.begin(on: loop, options)
+        await onLoop(loop) {
+            call.offerer.value.peer.remoteCandidatesEnded()
+            call.offerer.value.peer.handle(.failed)
+        }
+        path.isCut = false
+        #expect(await call.isSecured(within: 20))
+        #expect(await onLoop(loop) { call.offerer.value.failure == nil })
+        await call.close()
+        path.stop()
+        loop.shutdown()
+    }
+
+    @Test("a peer that ICE could not reach fails as unreachable when its time is over")
+    func unreachable() async throws {
+        let loop = EventLoop(name: "call")
+        var options = Call.Options()
+        options.route = { _, _ in "candidate:1 1 udp 1 127.0.0.1 9 typ host" }
+        options.connectTimeout = .milliseconds(300)
+        let call = try await Call.begin(on: loop, options)
+        await onLoop(loop) { call.offerer.value.peer.handle(.failed) }
+        #expect(await eventually { await onLoop(loop) { call.offerer.value.failure != nil } })
+        #expect(await onLoop(loop) { call.offerer.value.failure?.code } == "transport.unreachable")
         await call.close()
         loop.shutdown()
     }

@@ -120,6 +120,30 @@ import Testing
         #expect(!read.media[1].isRejected)
     }
 
+    @Test("Un-bundled m-lines and RTCP on a port of its own are found, with what would help")
+    func separateTransports() throws {
+        #expect(try SessionDescription(parsing: chromiumOffer).separateTransports == nil)
+        let video = "m=video 9 UDP/TLS/RTP/SAVPF 96\r\na=mid:v\r\na=rtcp-mux\r\n"
+        func problem(_ group: String, _ audio: String, _ others: String = "") throws -> String? {
+            try SessionDescription(parsing: minimal(group, "a=mid:a\r\n" + audio) + others).separateTransports
+        }
+        #expect(try problem("", "a=rtcp-mux\r\n") == nil, "one m-line has one transport")
+        #expect(try problem("", "")?.contains("'a=rtcp-mux'") == true)
+        #expect(try problem("a=group:BUNDLE a v\r\n", "a=rtcp-mux\r\n", video) == nil)
+        #expect(try problem("a=group:BUNDLE a v\r\n", "", video)?.contains("'a'") == true)
+        #expect(try problem("", "a=rtcp-mux\r\n", video)?.contains("not bundled") == true)
+        #expect(try problem("a=group:BUNDLE a\r\n", "a=rtcp-mux\r\n", video)?.contains("'v'") == true)
+        let refused = video.replacing("m=video 9", with: "m=video 0")
+        #expect(try problem("a=group:BUNDLE a\r\n", "a=rtcp-mux\r\n", refused) == nil)
+    }
+
+    @Test("Header extensions that the one-byte form cannot carry are not agreed on")
+    func extensionIDs() throws {
+        let lines = ["1", "14/recvonly", "15", "16", "255", "4096"].map { "a=extmap:\($0) urn:x\r\n" }.joined()
+        let read = try SessionDescription(parsing: minimal("", lines))
+        #expect(read.media[0].extensions.map(\.id) == [1, 14])
+    }
+
     @Test("No value can smuggle in a line")
     func injection() throws {
         var description = try SessionDescription(parsing: chromiumOffer)

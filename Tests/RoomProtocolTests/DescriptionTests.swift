@@ -49,6 +49,45 @@ import Testing
         #expect(stream.retransmissionSSRC == SSRC(6))
     }
 
+    private func publishing(_ mids: [String]) throws -> SessionDescription {
+        let offer = UpDescription.offer(
+            sessionID: 1, version: 1,
+            senders: mids.map { Sender(mid: $0, codec: .vp8, ssrc: SSRC(5), retransmissionSSRC: nil) },
+            transport: transport, cname: "me")
+        return try SessionDescription(parsing: offer.serialized())
+    }
+
+    @Test(arguments: [(MediaDirection.inactive, MediaDirection.inactive), (.recvonly, .inactive), (.sendrecv, .recvonly)])
+    func `a published m-line that is offered again is answered by what it sends`(
+        offered: MediaDirection, answered: MediaDirection
+    ) throws {
+        var offer = try publishing(["0"])
+        let stream = try UpDescription.stream("0", of: offer)
+        offer.media[0].direction = offered
+        let answer = UpDescription.answer(to: offer, taking: [stream], sessionID: 2, transport: transport)
+        #expect(answer.media[0].direction == answered)
+        #expect(!answer.media[0].isRejected)
+    }
+
+    @Test func `a published m-line that is stopped is answered as stopped`() throws {
+        var offer = try publishing(["0"])
+        let stream = try UpDescription.stream("0", of: offer)
+        offer.media[0].isRejected = true
+        let answer = UpDescription.answer(to: offer, taking: [stream], sessionID: 2, transport: transport)
+        #expect(answer.media[0].isRejected)
+    }
+
+    @Test func `an answer bundles only where the offer did`() throws {
+        var offer = try publishing(["0"])
+        let stream = try UpDescription.stream("0", of: offer)
+        func answer() -> String {
+            UpDescription.answer(to: offer, taking: [stream], sessionID: 2, transport: transport).serialized()
+        }
+        #expect(answer().contains("a=group:BUNDLE 0\r\n"))
+        offer.bundle = nil
+        #expect(!answer().contains("a=group"))
+    }
+
     @Test func `an m-line without a codec that rooms carry is refused with what would do`() throws {
         var offer = UpDescription.offer(
             sessionID: 1, version: 1,

@@ -62,23 +62,27 @@ package enum UpDescription {
             midExtensionID: media.extensionID(uri: HeaderExtension.midURI))
     }
 
-    /// An answer that takes the given streams and refuses the other m-lines.
+    /// An answer that takes the given streams and refuses the other m-lines. It bundles as far as the offer did.
     package static func answer(
         to offer: SessionDescription, taking streams: [OfferedStream], sessionID: UInt64,
         transport: TransportDescription
     ) -> SessionDescription {
-        SessionDescription(
+        var answer = SessionDescription(
             sessionID: sessionID, version: offer.version,
             media: offer.media.map { media in
-                guard let stream = streams.first(where: { $0.mid == media.mid }) else {
+                guard !media.isRejected, let stream = streams.first(where: { $0.mid == media.mid }) else {
                     return media.rejected(transport)
                 }
+                // What does not send is answered 'inactive' (RFC 8829 section 5.3.1).
+                let sends = media.direction == .sendonly || media.direction == .sendrecv
                 return MediaDescription(
-                    kind: media.kind, mid: media.mid, direction: .recvonly,
+                    kind: media.kind, mid: media.mid, direction: sends ? .recvonly : .inactive,
                     formats: formats(of: stream.negotiated),
                     extensions: media.extensions.filter { $0.uri == HeaderExtension.midURI },
                     transport: transport)
             })
+        if offer.bundle == nil { answer.bundle = [] }
+        return answer
     }
 
     private static func formats(of negotiated: NegotiatedCodec) -> [PayloadFormat] {

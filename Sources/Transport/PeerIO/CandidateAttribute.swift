@@ -1,5 +1,3 @@
-internal import Glibc
-
 /// The parts of a candidate attribute that decide whether it may be tried (RFC 8839 section 5.1):
 /// `candidate:<foundation> <component> <transport> <priority> <address> <port> typ <type> ...`.
 package struct CandidateAttribute: Equatable {
@@ -9,6 +7,7 @@ package struct CandidateAttribute: Equatable {
     var text: String
     var address: String
     var port: UInt16
+    var scope: AddressScope
 
     package enum Refusal: Error, Equatable {
         /// It does not follow the grammar.
@@ -18,8 +17,11 @@ package struct CandidateAttribute: Equatable {
         /// A multicast DNS name that hides the address (Chromium without device permission); its host reaches us by
         /// our own candidates.
         case hidden
-        /// An address that no peer can have: unspecified, multicast or broadcast, or port 0.
+        /// An address that no peer can have: unspecified, multicast or broadcast.
         case unreachable
+        /// A port below 1024, which no peer has by chance and other services have. Browsers allow 80 and 443 at public
+        /// addresses, for relays and servers behind firewalls; so does this.
+        case privileged
     }
 
     /// Takes `candidate:...`, also with `a=` before it.
@@ -35,22 +37,12 @@ package struct CandidateAttribute: Equatable {
         guard component == 1, parts[2].lowercased() == "udp" else { throw .unsupported }
         let address = String(parts[4])
         guard !address.lowercased().hasSuffix(".local") else { throw .hidden }
-        guard let isReachable = Self.isReachable(address) else { throw .malformed }
-        guard isReachable, port != 0 else { throw .unreachable }
+        guard let scope = AddressScope(address) else { throw .malformed }
+        guard scope != .nobody else { throw .unreachable }
+        guard port >= 1024 || (scope == .global && (port == 80 || port == 443)) else { throw .privileged }
         self.text = text
         self.address = address
         self.port = port
-    }
-
-    /// Whether one host can have the address; nil for what is no literal address of IPv4 or IPv6.
-    private static func isReachable(_ address: String) -> Bool? {
-        var ip4 = in_addr()
-        if inet_pton(AF_INET, address, &ip4) == 1 {
-            let first = UInt8(truncatingIfNeeded: UInt32(bigEndian: ip4.s_addr) >> 24)
-            return first != 0 && first < 224
-        }
-        var ip6 = in6_addr()
-        guard inet_pton(AF_INET6, address, &ip6) == 1 else { return nil }
-        return withUnsafeBytes(of: ip6) { bytes in bytes[0] != 0xff && bytes.contains { $0 != 0 } }
+        self.scope = scope
     }
 }

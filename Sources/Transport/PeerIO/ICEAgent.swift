@@ -33,8 +33,12 @@ enum ICEEvent {
 final class ICEAgent {
     /// RTP and RTCP share the one component (rtcp-mux).
     static let component: guint = 1
-    /// Remote candidates tried at most; a peer with more has its first ones tried.
-    static let remoteCandidateLimit = 100
+    /// Remote candidates tried at most; a peer with more has its first ones tried. A browser on a machine with several
+    /// networks has about twenty. Each candidate gets seven checks from every local address, so that a description
+    /// cannot make this end flood others (RFC 8445 section 19.5.1).
+    static let remoteCandidateLimit = 32
+    /// Remote candidates at one address tried at most: a network address translator shows each socket as another port.
+    static let remoteCandidateLimitPerAddress = 8
     /// Local addresses used at most.
     private static let localAddressLimit = 16
     /// Pause between connectivity checks in milliseconds. RFC 8445 section 14.2 asks for 50 where a network may be
@@ -56,7 +60,9 @@ final class ICEAgent {
     private let agent: OpaquePointer
     private let stream: guint
     private var handlers: [gulong] = []
-    private var remoteCandidates = 0
+    /// Remote candidates tried, by address.
+    private var remoteCandidates: [String: Int] = [:]
+    private let scopes: Set<AddressScope>
     private var isOpen = true
     private var events: (ICEEvent) -> Void
     private var datagrams: (UnsafeRawBufferPointer) -> Void
@@ -71,7 +77,7 @@ final class ICEAgent {
             let agent = nice_agent_new_full(loop.context, NICE_COMPATIBILITY_RFC5245, NICE_AGENT_OPTION_ICE_TRICKLE)
         else { throw TransportError(code: "transport.ice", message: "libnice made no ICE agent.") }
         do {
-            try Self.listen(agent, on: scope)
+            scopes = try Self.listen(agent, on: scope)
         } catch {
             g_object_unref(UnsafeMutableRawPointer(agent))
             throw error
@@ -136,14 +142,15 @@ final class ICEAgent {
     /// Tries one more address of the peer. What cannot be tried is counted and otherwise ignored, as RFC 8839
     /// section 5.1 asks.
     func addRemoteCandidate(_ attribute: String) {
-        guard isOpen, remoteCandidates < Self.remoteCandidateLimit,
-            let candidate = try? CandidateAttribute(attribute),
+        guard isOpen, remoteCandidates.values.reduce(0, +) < Self.remoteCandidateLimit,
+            let candidate = try? CandidateAttribute(attribute), candidate.scope.isOpen(to: scopes),
+            remoteCandidates[candidate.address, default: 0] < Self.remoteCandidateLimitPerAddress,
             let parsed = nice_agent_parse_remote_candidate_sdp(agent, stream, "a=" + candidate.text)
         else {
             ignoredCandidates += 1
             return
         }
-        remoteCandidates += 1
+        remoteCandidates[candidate.address, default: 0] += 1
         let list = g_slist_append(nil, parsed)
         nice_agent_set_remote_candidates(agent, stream, Self.component, list)
         g_slist_free(list)
@@ -184,13 +191,17 @@ final class ICEAgent {
 
     // MARK: - Local addresses
 
-    private static func listen(_ agent: OpaquePointer, on scope: ListeningScope) throws(TransportError) {
+    /// Returns the scopes of the addresses listened on.
+    private static func listen(
+        _ agent: OpaquePointer, on scope: ListeningScope
+    ) throws(TransportError) -> Set<AddressScope> {
         let addresses: [String] =
             switch scope {
             case .loopback: ["127.0.0.1"]
             case .any: ["127.0.0.1"] + machineAddresses()
             case .addresses(let list): list
             }
+        var scopes: Set<AddressScope> = []
         for text in addresses.prefix(localAddressLimit) {
             var address = NiceAddress()
             nice_address_init(&address)
@@ -201,7 +212,9 @@ final class ICEAgent {
                     code: "transport.no-address",
                     message: "\(text) is no address that can be listened on: give a literal IPv4 or IPv6 address.")
             }
+            if let own = AddressScope(text) { scopes.insert(own) }
         }
+        return scopes
     }
 
     /// The machine's addresses without loopback ones and without IPv6 link-local ones, which mean nothing without the

@@ -26,6 +26,8 @@ package final class Peer: TurnMember {
     private var isTouched = false
     private var isRemoteSet = false
     private var isConnected = false
+    /// libnice has tried all candidate pairs in vain. Not the end: a check of the other end may still come.
+    private var isUnreachable = false
     private var counters: PeerStatistics
     private var description: TransportDescription
     private var sessionTimer: LoopTimer?
@@ -133,7 +135,7 @@ package final class Peer: TurnMember {
         ice?.addRemoteCandidate(attribute)
     }
 
-    /// No more candidates come; ICE may report failure when all have been tried.
+    /// No more candidates come. The peer goes on waiting for the other end's checks until `connectTimeout`.
     package func remoteCandidatesEnded() {
         loop.preconditionOnLoop()
         ice?.remoteCandidatesEnded()
@@ -297,7 +299,7 @@ package final class Peer: TurnMember {
 
     // MARK: - From libnice
 
-    private func handle(_ event: ICEEvent) {
+    func handle(_ event: ICEEvent) {
         switch event {
         case .localCandidate(let text):
             description.candidates.append(text)
@@ -318,13 +320,9 @@ package final class Peer: TurnMember {
             waiting.append(.connected)
         case .failed:
             guard state == .new || state == .started else { return }
-            waiting.append(
-                .failed(
-                    isConnected
-                        ? Self.lost(after: Self.checksFail)
-                        : TransportError(
-                            code: "transport.unreachable",
-                            message: "None of the peer's addresses could be reached; a firewall may block UDP.")))
+            // Before the first pair the end is up to `connectTimeout`: checks from behind a relay or a slow network may
+            // come late, and libnice takes them up again.
+            if isConnected { waiting.append(.failed(Self.lost(after: Self.checksFail))) } else { isUnreachable = true }
         }
         touch()
     }
@@ -371,6 +369,12 @@ package final class Peer: TurnMember {
     }
 
     private func giveUpConnecting() {
+        if isUnreachable, !isConnected {
+            return fail(
+                TransportError(
+                    code: "transport.unreachable",
+                    message: "None of the peer's addresses could be reached; a firewall may block UDP."))
+        }
         let reached = isConnected ? "its addresses answer, but the DTLS handshake did not end" : "no address answered"
         fail(
             TransportError(

@@ -25,6 +25,22 @@ public struct SessionDescription: Sendable, Equatable {
     /// The transport that all bundled media shares: that of the first media description that is not rejected.
     public var transport: TransportDescription? { media.first { !$0.isRejected }?.transport }
 
+    /// Why this description cannot be carried by one transport with RTP and RTCP on one port; nil when it can.
+    ///
+    /// A single m-line needs no BUNDLE group (RFC 9143), but every m-line with RTP needs `a=rtcp-mux` (RFC 8834
+    /// section 4.5).
+    public var separateTransports: String? {
+        let used = media.filter { !$0.isRejected }
+        if used.count > 1, let bundle, let other = used.first(where: { !bundle.contains($0.mid) }) {
+            return "The m-line '\(other.mid.prefix(32))' is not in the BUNDLE group: bundle all of them."
+        }
+        if used.count > 1, bundle == nil { return "The m-lines are not bundled: add 'a=group:BUNDLE' with all of them." }
+        if let other = used.first(where: { $0.kind != .application && !$0.isMuxed }) {
+            return "The m-line '\(other.mid.prefix(32))' wants RTCP on a port of its own: add 'a=rtcp-mux'."
+        }
+        return nil
+    }
+
     public subscript(mid mid: String) -> MediaDescription? { media.first { $0.mid == mid } }
 }
 
@@ -42,6 +58,8 @@ public struct MediaDescription: Sendable, Equatable {
     /// Port 0 without `a=bundle-only`: the stream is refused or stopped.
     public var isRejected: Bool
     public var direction: MediaDirection
+    /// Whether RTCP shares RTP's port (`a=rtcp-mux`, RFC 5761). Ours does.
+    public var isMuxed = true
     public var formats: [PayloadFormat]
     public var extensions: [HeaderExtension]
     /// The SSRCs of primary streams; that of the RTX stream is not among them.
@@ -172,11 +190,14 @@ public struct PayloadFormat: Sendable, Equatable {
     }
 }
 
-/// An `extmap` line (RFC 8285 section 5).
+/// An `extmap` line (RFC 8285 section 5) whose id fits the one-byte form. Others are dropped while parsing: packets of
+/// ours have no other form, so nobody may agree on them.
 public struct HeaderExtension: Sendable, Hashable {
     public static let midURI = "urn:ietf:params:rtp-hdrext:sdes:mid"
 
-    /// 1...14 for the one-byte form, up to 255 for the two-byte form.
+    public static let ids: ClosedRange<UInt8> = 1...14
+
+    /// One of `ids`.
     public var id: UInt8
     public var uri: String
 

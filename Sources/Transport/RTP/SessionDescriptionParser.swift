@@ -194,6 +194,7 @@ private struct MediaParser {
     var applicationLine: MediaDescription.ApplicationLine?
     var port: Int
     var isBundleOnly = false
+    var isMuxed = false
     var mid: String?
     var direction: MediaDirection
     var formats: [PayloadFormat] = []
@@ -237,6 +238,8 @@ private struct MediaParser {
                 throw .malformed("an unfit mid", line)
             }
             mid = String(value)
+        case "rtcp-mux":
+            isMuxed = true
         case "bundle-only":
             isBundleOnly = true
         case "sendrecv", "sendonly", "recvonly", "inactive":
@@ -297,9 +300,11 @@ private struct MediaParser {
     private mutating func extmap(_ value: Substring, _ line: Substring) throws(TransportError) {
         let parts = value.split(separator: " ")
         // The id may carry a direction, `3/recvonly`.
-        guard parts.count >= 2, let id = UInt8(parts[0].prefix { $0 != "/" }), id != 0 else {
+        guard parts.count >= 2, let number = UInt16(parts[0].prefix { $0 != "/" }), number != 0 else {
             throw .malformed("an unfit extmap", line)
         }
+        // 15 is reserved, up to 255 takes the two-byte form, and beyond lie ids that only an offer has.
+        guard let id = UInt8(exactly: number), HeaderExtension.ids.contains(id) else { return }
         guard extensions.count < DescriptionParser.maximumPerMedia else {
             throw .tooMany("header extensions in one media description", DescriptionParser.maximumPerMedia)
         }
@@ -333,6 +338,12 @@ private struct MediaParser {
     }
 
     func description(mid: String, transport: TransportDescription) -> MediaDescription {
+        var description = description(of: mid, over: transport)
+        description.isMuxed = isMuxed
+        return description
+    }
+
+    private func description(of mid: String, over transport: TransportDescription) -> MediaDescription {
         let repeating = Set(fidGroups.map { $0.1 })
         var primary = ssrcs.filter { !repeating.contains($0) }
         for (first, _) in fidGroups where !primary.contains(first) { primary.append(first) }

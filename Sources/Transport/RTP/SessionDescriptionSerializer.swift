@@ -42,7 +42,7 @@ private struct DescriptionWriter {
         transport(description.transport)
         guard description.kind != .application else { return }
         line("a=\(description.direction.rawValue)")
-        line("a=rtcp-mux")
+        if description.isMuxed { line("a=rtcp-mux") }
         line("a=rtcp-rsize")
         for value in description.extensions { line("a=extmap:\(value.id) \(value.uri)") }
         for format in description.formats { self.format(format) }

@@ -18,7 +18,8 @@ final class DownSession {
     private let sessionID: UInt64
     private var consumers: [Consumer] = []
     private var revision = 0
-    private var isConnected = false
+    /// The client's transport, once it is connected.
+    private var remote: TransportDescription?
     private lazy var repeatedRequest = settings.loop.makeTimer { [unowned self] in
         for consumer in consumers { consumer.stream?.requestKeyframe() }
     }
@@ -60,9 +61,15 @@ final class DownSession {
         guard let transport = answer.transport else {
             throw RoomError(.answerRefused, "The answer takes none of the receivers.")
         }
-        if !isConnected {
+        guard transport.setup != .actpass else {
+            throw RoomError(
+                .answerRefused, "The answer does not decide who begins DTLS: answer 'a=setup:active' or 'passive'.")
+        }
+        if let remote {
+            try settings.requireSame(transport, as: remote, .answerRefused)
+        } else {
             try settings.connect(peer, to: transport, as: transport.setup == .passive ? .client : .server)
-            isConnected = true
+            remote = transport
         }
         for consumer in consumers where consumer.accepted == nil {
             let media = answer[mid: consumer.receiver.mid]

@@ -57,10 +57,27 @@ final class SessionSettings {
     }
 
     func parse(_ sdp: String, _ code: RoomError.Code) throws(RoomError) -> SessionDescription {
+        let description: SessionDescription
         do throws(TransportError) {
-            return try SessionDescription(parsing: sdp)
+            description = try SessionDescription(parsing: sdp)
         } catch {
             throw RoomError(code, error.message)
+        }
+        if let problem = description.separateTransports { throw RoomError(code, problem) }
+        return description
+    }
+
+    /// Refuses a later description that begins another transport (RFC 8829 section 5.7): a session has one.
+    func requireSame(
+        _ new: TransportDescription, as old: TransportDescription, _ code: RoomError.Code
+    ) throws(RoomError) {
+        guard new.iceUfrag == old.iceUfrag, new.icePwd == old.icePwd else {
+            throw RoomError(
+                code, "The description restarts ICE, which the server does not support: join the room again.")
+        }
+        guard Set(new.fingerprints) == Set(old.fingerprints) else {
+            throw RoomError(
+                code, "The description names another certificate than before: join the room again.")
         }
     }
 }

@@ -15,7 +15,8 @@ final class UpSession {
     private let participant: String
     private let send: (ServerMessage) -> Void
     private let sessionID: UInt64
-    private var isConnected = false
+    /// The client's transport, once it is connected.
+    private var remote: TransportDescription?
     private var taken: [OfferedStream] = []
     private var streams: [(receiver: ReceiverID, stream: PublishedStream)] = []
 
@@ -42,6 +43,7 @@ final class UpSession {
         guard let transport = offer.transport else {
             throw RoomError(.offerRefused, "The offer has no media.")
         }
+        if let remote { try settings.requireSame(transport, as: remote, .offerRefused) }
         var new: [(offered: OfferedStream, extraValue: String)] = []
         for stream in publish.streams {
             guard !(taken + new.map(\.offered)).contains(where: { $0.mid == stream.mid }) else {
@@ -61,10 +63,10 @@ final class UpSession {
             throw RoomError(
                 .publishRefused, "A participant publishes \(Self.maximumStreams) streams at most: publish fewer.")
         }
-        if !isConnected {
+        if remote == nil {
             try settings.start(peer)
             try settings.connect(peer, to: transport, as: transport.setup == .passive ? .client : .server)
-            isConnected = true
+            remote = transport
         }
         let published = new.map { add($0.offered, extraValue: $0.extraValue, id: numbered()) }
         var local = peer.local

@@ -1,0 +1,69 @@
+internal import Glibc
+
+/// How far an address reaches, which decides whether an end may send checks to it.
+///
+/// A description is a stranger's words. It must not turn this end against services of its own machine or network that
+/// the stranger cannot reach, such as a cloud's metadata at 169.254.169.254 (RFC 8445 section 19.5.1).
+enum AddressScope: Hashable {
+    case loopback(IPVersion)
+    /// 169.254/16 (RFC 3927), fe80::/10.
+    case linkLocal(IPVersion)
+    /// RFC 1918, 100.64/10 of carriers and overlay networks (RFC 6598), fc00::/7.
+    case local(IPVersion)
+    case global
+    /// No host can have it: unspecified, multicast, broadcast, or IPv4 inside IPv6.
+    case nobody
+
+    enum IPVersion {
+        case four
+        case six
+    }
+
+    /// Nil for what is no literal address.
+    init?(_ text: String) {
+        var four = in_addr()
+        if inet_pton(AF_INET, text, &four) == 1 {
+            self = Self.scope(ofFour: UInt32(bigEndian: four.s_addr))
+            return
+        }
+        var six = in6_addr()
+        guard inet_pton(AF_INET6, text, &six) == 1 else { return nil }
+        self = withUnsafeBytes(of: six) { Self.scope(ofSix: Array($0)) }
+    }
+
+    private static func scope(ofFour address: UInt32) -> AddressScope {
+        switch address >> 24 {
+        case 0, 224...: return .nobody
+        case 127: return .loopback(.four)
+        case 10: return .local(.four)
+        default: break
+        }
+        switch address >> 16 {
+        case 169 << 8 | 254: return .linkLocal(.four)
+        case 192 << 8 | 168, (172 << 8 | 16)...(172 << 8 | 31), (100 << 8 | 64)...(100 << 8 | 127): return .local(.four)
+        default: return .global
+        }
+    }
+
+    private static func scope(ofSix address: [UInt8]) -> AddressScope {
+        if address.dropLast().allSatisfy({ $0 == 0 }) { return address.last == 1 ? .loopback(.six) : .nobody }
+        // ::/96 and ::ffff:0:0/96 wrap IPv4.
+        if address[..<10].allSatisfy({ $0 == 0 }) { return .nobody }
+        switch address[0] {
+        case 0xff: return .nobody
+        case 0xfc, 0xfd: return .local(.six)
+        case 0xfe where address[1] & 0xc0 == 0x80: return .linkLocal(.six)
+        default: return .global
+        }
+    }
+
+    /// Whether an end with addresses of these scopes may send checks to an address of this one: to the world always, to
+    /// a place only from within.
+    func isOpen(to own: Set<AddressScope>) -> Bool {
+        switch self {
+        case .global: true
+        case .nobody: false
+        case .loopback, .linkLocal, .local: own.contains(self)
+        }
+    }
+}
