@@ -1,7 +1,9 @@
-import PeerIO
+import COpenSSL
 import PeerSession
 import RTP
 import Testing
+
+@testable import PeerIO
 
 /// Two engines and the datagrams between them, without sockets.
 final class Handshake {
@@ -12,15 +14,17 @@ final class Handshake {
     var longest = 0
     /// Loses datagram `number` (from 0, both directions) where it says so.
     var loses: (Int) -> Bool = { _ in false }
+    /// What the path makes of the datagrams that one end has sent.
+    var carries: ([[UInt8]]) -> [[UInt8]] = { $0 }
 
     init(
         client: Certificate, server: Certificate, clientExpects: [Fingerprint]? = nil,
-        serverExpects: [Fingerprint]? = nil
+        serverExpects: [Fingerprint]? = nil, mtu: Int = OpenSSLDTLS.mtu
     )
         throws
     {
-        self.client = try OpenSSLDTLS(certificate: client)
-        self.server = try OpenSSLDTLS(certificate: server)
+        self.client = try OpenSSLDTLS(certificate: client, mtu: mtu)
+        self.server = try OpenSSLDTLS(certificate: server, mtu: mtu)
         self.server.start(role: .server, expecting: serverExpects ?? [client.fingerprint], now: now)
         self.client.start(role: .client, expecting: clientExpects ?? [server.fingerprint], now: now)
     }
@@ -31,13 +35,13 @@ final class Handshake {
         for (from, to) in [(client, server), (server, client)] {
             var batch = DatagramBatch()
             from.drain(into: &batch)
-            for index in 0..<batch.count {
+            for datagram in carries((0..<batch.count).map { Array(batch[$0]) }) {
                 moved = true
-                longest = max(longest, batch[index].count)
+                longest = max(longest, datagram.count)
                 defer { datagrams += 1 }
                 guard !loses(datagrams) else { continue }
                 var packet = PacketBuffer()
-                _ = packet.assign(batch[index])
+                _ = packet.assign(datagram)
                 to.receive(packet, now: now)
             }
         }
@@ -60,7 +64,7 @@ final class Handshake {
     }
 
     var keys: (client: SRTPKeys, server: SRTPKeys)? {
-        guard case .connected(let a) = client.progress, case .connected(let b) = server.progress else { return nil }
+        guard let a = client.exportKeys(), let b = server.exportKeys() else { return nil }
         return (a, b)
     }
 }
@@ -150,6 +154,60 @@ struct DTLSTests {
         #expect(EventLoop.now - start < .seconds(1))
     }
 
+    @Test("a ClientHello in fragments is put together", arguments: [300, 1200])
+    func fragments(mtu: Int) async throws {
+        let certificate = try Certificate()
+        // As long as a browser's with its post-quantum key share: protocol names that nobody chooses.
+        let names = [UInt8]((0..<20).flatMap { _ in [70] + [UInt8](repeating: 0x78, count: 70) })
+        try #require(SSL_CTX_set_alpn_protos(certificate.context, names, UInt32(names.count)) == 0)
+        let handshake = try Handshake(client: certificate, server: try Certificate(), mtu: mtu)
+        var first: Int?
+        handshake.carries = { datagrams in
+            first = first ?? datagrams.count
+            return datagrams
+        }
+        await handshake.run()
+        #expect(try #require(first) > 1)
+        #expect(handshake.longest <= mtu)
+        #expect(handshake.keys != nil)
+    }
+
+    @Test("flights that the path duplicates and shuffles make a handshake all the same", arguments: 1...20)
+    func shuffled(seed: UInt64) async throws {
+        let handshake = try Handshake(client: try Certificate(), server: try Certificate(), mtu: 300)
+        var random = Shuffle(state: seed)
+        handshake.carries = { datagrams in
+            (datagrams + datagrams.filter { _ in Bool.random(using: &random) }).shuffled(using: &random)
+        }
+        await handshake.run()
+        let keys = try #require(handshake.keys)
+        #expect(keys.client.local == keys.server.remote)
+    }
+
+    @Test("a server with an RSA certificate is served")
+    func serverWithRSA() async throws {
+        let server = try Certificate()
+        let key = try #require(rsaKey())
+        defer { EVP_PKEY_free(key) }
+        let certificate = try #require(Certificate.makeCertificate(for: key))
+        defer { X509_free(certificate) }
+        let fingerprint = try #require(Certificate.digest(of: certificate, algorithm: "sha-256"))
+        try #require(SSL_CTX_use_certificate(server.context, certificate) == 1)
+        try #require(SSL_CTX_use_PrivateKey(server.context, key) == 1)
+        // The context holds its ECDSA key still.
+        try #require(SSL_CTX_set_cipher_list(server.context, "ECDHE-RSA-AES128-GCM-SHA256") == 1)
+        let handshake = try Handshake(client: try Certificate(), server: server, clientExpects: [fingerprint])
+        await handshake.run()
+        #expect(handshake.keys != nil)
+    }
+
+    @Test("every cipher suite is forward-secret and authenticates its data by itself")
+    func suites() {
+        for suite in Certificate.cipherSuites.split(separator: ":") {
+            #expect(suite.hasPrefix("ECDHE-") && (suite.contains("-GCM-") || suite.contains("-POLY1305")), "\(suite)")
+        }
+    }
+
     @Test("S6: undersized and damaged records do not stop a handshake")
     func noise() async throws {
         let handshake = try Handshake(client: try Certificate(), server: try Certificate())
@@ -183,5 +241,28 @@ struct DTLSTests {
             Issue.record("\(handshake.server.progress)")
             return
         }
+    }
+}
+
+private func rsaKey() -> OpaquePointer? {
+    guard let context = EVP_PKEY_CTX_new_id(EVP_PKEY_RSA, nil) else { return nil }
+    defer { EVP_PKEY_CTX_free(context) }
+    var key: OpaquePointer?
+    guard EVP_PKEY_keygen_init(context) == 1, EVP_PKEY_CTX_set_rsa_keygen_bits(context, 2048) == 1,
+        EVP_PKEY_keygen(context, &key) == 1
+    else { return nil }
+    return key
+}
+
+/// SplitMix64.
+private struct Shuffle: RandomNumberGenerator {
+    var state: UInt64
+
+    mutating func next() -> UInt64 {
+        state &+= 0x9e37_79b9_7f4a_7c15
+        var mixed = state
+        mixed = (mixed ^ (mixed >> 30)) &* 0xbf58_476d_1ce4_e5b9
+        mixed = (mixed ^ (mixed >> 27)) &* 0x94d0_49bb_1331_11eb
+        return mixed ^ (mixed >> 31)
     }
 }

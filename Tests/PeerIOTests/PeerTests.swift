@@ -100,7 +100,7 @@ struct PeerTests {
         #expect((42100...42199).contains(try #require(port)))
     }
 
-    @Test("remote candidates are capped at 8 for one address and at 32 in all; those that cannot be tried are counted and do no harm")
+    @Test("32 remote candidates are tried, 8 of them at one address; the others are counted and do no harm")
     func candidateCap() async throws {
         let loop = EventLoop(name: "call")
         let call = try await Call.begin(on: loop)

@@ -8,10 +8,9 @@ struct SRTPTests {
         let length = profile.keyLength + profile.saltLength
         let a = (0..<length).map { UInt8($0) }
         let b = (0..<length).map { UInt8(200 - $0) }
-        return (
-            try LibSRTP(keys: SRTPKeys(profile: profile, local: a, remote: b)),
-            try LibSRTP(keys: SRTPKeys(profile: profile, local: b, remote: a))
-        )
+        var keys = SRTPKeys(profile: profile, local: a, remote: b)
+        var mirrored = SRTPKeys(profile: profile, local: b, remote: a)
+        return (try LibSRTP(keys: &keys), try LibSRTP(keys: &mirrored))
     }
 
     private func packet(_ number: UInt16, payload: Int = 1000) -> [UInt8] {
@@ -98,10 +97,24 @@ struct SRTPTests {
         #expect(apply(b.unprotectRTP, to: bytes) == packet(1))
     }
 
+    @Test("the keys are overwritten where they lie once libsrtp2 has them")
+    func wipedKeys() throws {
+        var keys = SRTPKeys(
+            profile: .aeadAES128GCM, local: [UInt8](repeating: 1, count: 28), remote: [UInt8](repeating: 2, count: 28))
+        func places() -> [UnsafeRawPointer?] {
+            [keys.local.withUnsafeBytes { $0.baseAddress }, keys.remote.withUnsafeBytes { $0.baseAddress }]
+        }
+        let before = places()
+        _ = try LibSRTP(keys: &keys)
+        #expect(places() == before, "a copy was overwritten")
+        #expect(keys.local.allSatisfy { $0 == 0 } && keys.remote.allSatisfy { $0 == 0 })
+    }
+
     @Test("keys of the wrong length are refused")
     func keyLength() {
         #expect(throws: (any Error).self) {
-            try LibSRTP(keys: SRTPKeys(profile: .aeadAES128GCM, local: [1, 2, 3], remote: [4, 5, 6]))
+            var keys = SRTPKeys(profile: .aeadAES128GCM, local: [1, 2, 3], remote: [4, 5, 6])
+            _ = try LibSRTP(keys: &keys)
         }
     }
 }

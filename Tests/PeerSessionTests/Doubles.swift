@@ -68,9 +68,14 @@ final class HandshakeDouble: DTLSEngine {
     private func finish() {
         nextTimeout = .never
         guard case .handshaking = progress else { return }
+        progress = .connected(.aeadAES128GCM)
+    }
+
+    func exportKeys() -> SRTPKeys? {
+        guard case .connected(let profile) = progress else { return nil }
         let mine: [UInt8] = [role == .client ? 0x5a : 0xa5]
         let other: [UInt8] = [role == .client ? 0xa5 : 0x5a]
-        progress = .connected(SRTPKeys(profile: .aeadAES128GCM, local: mine, remote: other))
+        return SRTPKeys(profile: profile, local: mine, remote: other)
     }
 
     func handleTimeout(now: MonotonicTime) {
@@ -100,7 +105,7 @@ final class CipherDouble: SRTPEngine {
     /// Packets that were decrypted or refused.
     private(set) var unprotections = 0
 
-    init(keys: SRTPKeys) throws {
+    init(keys: inout SRTPKeys) throws {
         guard let local = keys.local.first, let remote = keys.remote.first else { throw Refused() }
         self.local = local
         self.remote = remote
@@ -170,7 +175,7 @@ final class CheckedSRTP<Engine: SRTPEngine>: SRTPEngine {
     let engine: Engine
     private var ledger = EncryptionLedger()
 
-    init(keys: SRTPKeys) throws { engine = try Engine(keys: keys) }
+    init(keys: inout SRTPKeys) throws { engine = try Engine(keys: &keys) }
 
     func protectRTP(_ packet: inout PacketBuffer) -> Bool {
         if !ledger.record(packet) {

@@ -14,7 +14,8 @@ final class Voice {
         self.call = call
         self.to = to
         let key: UInt8 = to == .b ? 0x5a : 0xa5
-        cipher = try CipherDouble(keys: SRTPKeys(profile: .aeadAES128GCM, local: [key], remote: [0]))
+        var keys = SRTPKeys(profile: .aeadAES128GCM, local: [key], remote: [0])
+        cipher = try CipherDouble(keys: &keys)
     }
 
     func say(_ packets: [RTCPPacket]) {
@@ -197,7 +198,8 @@ final class Voice {
     func malformedControl() throws {
         let call = Call()
         call.secure()
-        let cipher = try CipherDouble(keys: SRTPKeys(profile: .aeadAES128GCM, local: [0x5a], remote: [0]))
+        var keys = SRTPKeys(profile: .aeadAES128GCM, local: [0x5a], remote: [0])
+        let cipher = try CipherDouble(keys: &keys)
         var random = Seeded(10)
         for _ in 0..<20_000 {
             var packet = PacketBuffer()

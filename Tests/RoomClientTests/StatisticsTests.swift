@@ -95,11 +95,22 @@ private func numbers(_ monitor: StreamMonitor) -> RoomStatistics.Received {
     monitor.rendered(frame(rtp: 90_000, handedOver: now))
     #expect(numbers(monitor).latency == nil)
     // On the publisher's wall, 60 ms ago, its stream was at 90,000.
-    monitor.senderReport(ntp: WallClock.time(at: now + .milliseconds(-60)), rtp: RTPTimestamp(90_000))
+    monitor.senderReport(ntp: WallClock.shared.time(at: now + .milliseconds(-60)), rtp: RTPTimestamp(90_000))
     monitor.rendered(frame(rtp: 90_000 + 1800, handedOver: now))
     let latency = try #require(numbers(monitor).latency)
     #expect(latency.method == .senderReport)
     #expect(abs(latency.medianMilliseconds - 40) < 1)
+}
+
+@Test func `the wall clock of sender reports is read once, so that a step of the clock does not move them`() {
+    let now = at(5000)
+    let times = Set((0..<1000).map { _ in WallClock.shared.time(at: now) })
+    #expect(times.count == 1)
+    let clock = WallClock(wall: 1_763_697_600_000_000_000, monotonic: 5_000_000_000)
+    #expect(clock.time(at: now) == NTPTime(unixNanoseconds: 1_763_697_600_000_000_000))
+    let later = clock.time(at: now + .seconds(3600)).unixNanoseconds
+    #expect(abs(Int64(later) - 1_763_701_200_000_000_000) <= 1)
+    #expect(clock.time(at: .zero) == NTPTime(unixNanoseconds: 1_763_697_595_000_000_000))
 }
 
 @Test func `pictures go to every sink, and to none that was removed`() {

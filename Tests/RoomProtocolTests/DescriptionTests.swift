@@ -57,7 +57,9 @@ import Testing
         return try SessionDescription(parsing: offer.serialized())
     }
 
-    @Test(arguments: [(MediaDirection.inactive, MediaDirection.inactive), (.recvonly, .inactive), (.sendrecv, .recvonly)])
+    @Test(arguments: [
+        (MediaDirection.inactive, MediaDirection.inactive), (.recvonly, .inactive), (.sendrecv, .recvonly),
+    ])
     func `a published m-line that is offered again is answered by what it sends`(
         offered: MediaDirection, answered: MediaDirection
     ) throws {

@@ -15,11 +15,11 @@ package final class Certificate: @unchecked Sendable {
     /// Configuration shared by all handshakes with this certificate.
     let context: OpaquePointer
 
-    /// Forward-secret suites with AEAD. Our own key is ECDSA; a peer that answers as a server may hold an RSA key.
-    private static let cipherSuites =
+    /// Forward-secret suites with AEAD (RFC 8827 section 6.5). Our own key is ECDSA; a peer that answers as a server may
+    /// hold an RSA key.
+    static let cipherSuites =
         "ECDHE-ECDSA-AES128-GCM-SHA256:ECDHE-RSA-AES128-GCM-SHA256:ECDHE-ECDSA-CHACHA20-POLY1305:"
-        + "ECDHE-RSA-CHACHA20-POLY1305:ECDHE-ECDSA-AES256-GCM-SHA384:ECDHE-RSA-AES256-GCM-SHA384:"
-        + "ECDHE-ECDSA-AES128-SHA:ECDHE-RSA-AES128-SHA"
+        + "ECDHE-RSA-CHACHA20-POLY1305:ECDHE-ECDSA-AES256-GCM-SHA384:ECDHE-RSA-AES256-GCM-SHA384"
 
     /// Makes a key and signs a certificate for it; about a tenth of a millisecond.
     ///
@@ -82,7 +82,7 @@ package final class Certificate: @unchecked Sendable {
         return key
     }
 
-    private static func makeCertificate(for key: OpaquePointer) -> OpaquePointer? {
+    static func makeCertificate(for key: OpaquePointer) -> OpaquePointer? {
         guard let certificate = X509_new() else { return nil }
         // Valid from a day ago, for clocks that differ, to a year from now: it lives as long as the process.
         let day = 24 * 60 * 60

@@ -25,12 +25,16 @@ package final class LibSRTP: SRTPEngine {
         return answer == srtp_err_status_ok || answer == srtp_err_status_bad_param
     }
 
-    package init(keys: SRTPKeys) throws {
+    package init(keys: inout SRTPKeys) throws {
+        defer {
+            wipe(&keys.local)
+            wipe(&keys.remote)
+        }
         let length = keys.profile.keyLength + keys.profile.saltLength
         guard Self.isReady, keys.local.count == length, keys.remote.count == length,
-            let sender = Self.makeContext(keys.profile, key: keys.local, direction: ssrc_any_outbound)
+            let sender = Self.makeContext(keys.profile, key: &keys.local, direction: ssrc_any_outbound)
         else { throw Self.failure }
-        guard let receiver = Self.makeContext(keys.profile, key: keys.remote, direction: ssrc_any_inbound) else {
+        guard let receiver = Self.makeContext(keys.profile, key: &keys.remote, direction: ssrc_any_inbound) else {
             srtp_dealloc(sender)
             throw Self.failure
         }
@@ -83,7 +87,7 @@ package final class LibSRTP: SRTPEngine {
     }
 
     private static func makeContext(
-        _ profile: SRTPProfile, key: [UInt8], direction: srtp_ssrc_type_t
+        _ profile: SRTPProfile, key: inout [UInt8], direction: srtp_ssrc_type_t
     ) -> OpaquePointer? {
         var policy = srtp_policy_t()
         switch profile {
@@ -99,13 +103,11 @@ package final class LibSRTP: SRTPEngine {
         // libsrtp2 refuses to encrypt under an index that it has used: a second packet would reveal both (RFC 3711
         // section 9.1).
         policy.allow_repeat_tx = 0
-        var key = key
         var context: srtp_t?
         let status = key.withUnsafeMutableBufferPointer { bytes in
             policy.key = bytes.baseAddress
             return srtp_create(&context, &policy)
         }
-        wipe(&key)
         guard status == srtp_err_status_ok else { return nil }
         return context
     }
@@ -115,8 +117,8 @@ package final class LibSRTP: SRTPEngine {
     }
 }
 
-/// Overwrites a copy of a key that is no longer needed.
-private func wipe(_ key: inout [UInt8]) {
+/// Overwrites a key that is no longer needed. In place, where the caller holds the only reference to the array.
+func wipe(_ key: inout [UInt8]) {
     key.withUnsafeMutableBytes { bytes in
         if let base = bytes.baseAddress { explicit_bzero(base, bytes.count) }
     }

@@ -13,9 +13,11 @@ package import RTP
 /// end repeats its own, and the owner's limit on connecting ends what cannot recover.
 package final class OpenSSLDTLS: DTLSEngine {
     /// What a record may fill of a datagram: fits a path of 1280 bytes below the headers of IPv6, UDP and TURN.
-    static let mtu = 1200
-    /// First repetition of a lost flight. RFC 6347 section 4.2.4.1 says a second by default and allows less where
-    /// round trips are known to be short; a lost flight must not cost a second of black picture.
+    package static let mtu = 1200
+    /// First repetition of a lost flight, in microseconds, doubling. RFC 6347 section 4.2.4.1 and RFC 9147 section 5.8.2
+    /// advise a second, for ends that may congest a path. The whole handshake has six datagrams, so on a path of 200 ms
+    /// two needless repetitions of each flight cost some 5 kB, once. A lost flight would cost a second without video.
+    /// Chromium takes 50 ms too where it does not know the round trip; libnice does not report it.
     static let firstTimeout: UInt32 = 50_000
     /// Longest pause between repetitions, in microseconds.
     static let longestTimeout: UInt32 = 2_000_000
@@ -24,6 +26,7 @@ package final class OpenSSLDTLS: DTLSEngine {
     package private(set) var progress = DTLSProgress.handshaking
     package private(set) var nextTimeout = MonotonicTime.never
 
+    fileprivate let mtu: Int
     private let certificate: Certificate
     private let ssl: OpaquePointer
     private var role: DTLSRole?
@@ -37,11 +40,12 @@ package final class OpenSSLDTLS: DTLSEngine {
     private var outgoing = DatagramBatch()
     private var discarded = [UInt8](repeating: 0, count: PacketBuffer.capacity)
 
-    package init(certificate: Certificate) throws(TransportError) {
+    package init(certificate: Certificate, mtu: Int = OpenSSLDTLS.mtu) throws(TransportError) {
         guard let ssl = SSL_new(certificate.context), let method = DatagramBIO.method, let bio = BIO_new(method) else {
             throw TransportError(code: "transport.dtls", message: "OpenSSL has no memory for another DTLS connection.")
         }
         self.certificate = certificate
+        self.mtu = mtu
         self.ssl = ssl
         localFingerprint = certificate.fingerprint
         // The BIO and the SSL belong to this object and are freed in its deinit: they may point at it unretained.
@@ -49,7 +53,7 @@ package final class OpenSSLDTLS: DTLSEngine {
         BIO_set_data(bio, this)
         SSL_set_bio(ssl, bio, bio)
         SSL_set_ex_data(ssl, 0, this)
-        _ = ssl_set_mtu(ssl, Self.mtu)
+        _ = ssl_set_mtu(ssl, mtu)
         DTLS_set_timer_cb(ssl) { _, last in
             last == 0 ? OpenSSLDTLS.firstTimeout : min(2 * last, OpenSSLDTLS.longestTimeout)
         }
@@ -136,11 +140,11 @@ package final class OpenSSLDTLS: DTLSEngine {
             progress = .failed("The peer's certificate was not verified.")
             return
         }
-        guard let keys = exportKeys() else {
+        guard let profile = selectedProfile else {
             progress = .failed("The peer supports none of the SRTP profiles offered (RFC 5764).")
             return
         }
-        progress = .connected(keys)
+        progress = .connected(profile)
         read()
     }
 
@@ -159,21 +163,32 @@ package final class OpenSSLDTLS: DTLSEngine {
         }
     }
 
-    private func exportKeys() -> SRTPKeys? {
-        guard let selected = SSL_get_selected_srtp_profile(ssl), let role,
-            let profile = SRTPProfile(protection: selected.pointee.id)
-        else { return nil }
+    private var selectedProfile: SRTPProfile? {
+        SSL_get_selected_srtp_profile(ssl).flatMap { SRTPProfile(protection: $0.pointee.id) }
+    }
+
+    package func exportKeys() -> SRTPKeys? {
+        guard case .connected(let profile) = progress, let role else { return nil }
         let keyLength = profile.keyLength
         let saltLength = profile.saltLength
         var material = [UInt8](repeating: 0, count: 2 * (keyLength + saltLength))
+        defer { wipe(&material) }
         let label = "EXTRACTOR-dtls_srtp"
         guard
             SSL_export_keying_material(ssl, &material, material.count, label, label.utf8.count, nil, 0, 0) == 1
         else { return nil }
         // client key, server key, client salt, server salt (RFC 5764 section 4.2)
         let salts = 2 * keyLength
-        let client = Array(material[..<keyLength] + material[salts..<(salts + saltLength)])
-        let server = Array(material[keyLength..<salts] + material[(salts + saltLength)...])
+        func keys(_ key: Int, _ salt: Int) -> [UInt8] {
+            var keys: [UInt8] = []
+            // Room for all of it, so that no copy is left behind where the array grows.
+            keys.reserveCapacity(keyLength + saltLength)
+            keys += material[key..<(key + keyLength)]
+            keys += material[salt..<(salt + saltLength)]
+            return keys
+        }
+        let client = keys(0, salts)
+        let server = keys(keyLength, salts + saltLength)
         return role == .client
             ? SRTPKeys(profile: profile, local: client, remote: server)
             : SRTPKeys(profile: profile, local: server, remote: client)
@@ -267,10 +282,10 @@ private enum DatagramBIO {
             engine.writeDatagram(UnsafeRawBufferPointer(start: source, count: Int(count)))
             return count
         }
-        BIO_meth_set_ctrl(method) { _, command, _, _ in
+        BIO_meth_set_ctrl(method) { bio, command, _, _ in
             switch command {
             case BIO_CTRL_FLUSH: 1
-            case BIO_CTRL_DGRAM_QUERY_MTU, BIO_CTRL_DGRAM_GET_FALLBACK_MTU: OpenSSLDTLS.mtu
+            case BIO_CTRL_DGRAM_QUERY_MTU, BIO_CTRL_DGRAM_GET_FALLBACK_MTU: engine(of: bio)?.mtu ?? OpenSSLDTLS.mtu
             default: 0
             }
         }

@@ -207,18 +207,19 @@ public final class PeerSession<DTLS: DTLSEngine, SRTP: SRTPEngine> {
         switch dtls.progress {
         case .handshaking:
             break
-        case .connected(let keys):
+        case .connected(let profile):
             guard phase == .handshaking else { return }
+            guard var keys = dtls.exportKeys() else { return fail("DTLS yields no keys for \(profile.rawValue).") }
             do {
-                srtp = try SRTP(keys: keys)
+                srtp = try SRTP(keys: &keys)
             } catch {
-                fail("SRTP could not be set up with \(keys.profile.rawValue): \(error).")
+                fail("SRTP could not be set up with \(profile.rawValue): \(error).")
                 return
             }
             phase = .secured
             nextReport = now + reportDelay / 2
             liveness.start(now: now)
-            streams.events.push(.secured(keys.profile))
+            streams.events.push(.secured(profile))
         case .failed(let reason):
             fail(reason)
         case .closed:

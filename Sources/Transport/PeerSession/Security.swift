@@ -17,7 +17,7 @@ public enum SRTPProfile: String, Sendable, CaseIterable {
     public var saltLength: Int { self == .aeadAES128GCM ? 12 : 14 }
 }
 
-/// Master key followed by master salt of one direction.
+/// Master key followed by master salt of each direction. Whoever is given them by `inout` overwrites them.
 public struct SRTPKeys: Sendable {
     public var profile: SRTPProfile
     public var local: [UInt8]
@@ -34,7 +34,7 @@ public struct SRTPKeys: Sendable {
 public enum DTLSProgress: Sendable {
     case handshaking
     /// The handshake is complete and the peer's certificate had one of the expected fingerprints.
-    case connected(SRTPKeys)
+    case connected(SRTPProfile)
     /// The handshake cannot succeed; one sentence says why.
     case failed(String)
     /// The peer closed (close_notify).
@@ -58,13 +58,16 @@ public protocol DTLSEngine: AnyObject {
     /// Moves the datagrams to send into the batch.
     func drain(into batch: inout DatagramBatch)
     var progress: DTLSProgress { get }
+    /// Derives the keys of a connected session anew; the engine keeps no copy. Nil where there are none.
+    func exportKeys() -> SRTPKeys?
     /// Queues a close_notify.
     func close()
 }
 
 /// SRTP for one peer. PeerIO implements it with libsrtp2; tests with a double.
 public protocol SRTPEngine: AnyObject {
-    init(keys: SRTPKeys) throws
+    /// Takes the keys and overwrites them with zeros.
+    init(keys: inout SRTPKeys) throws
     /// Encrypts in place; `packet.count` grows by the trailer. False when it cannot be protected (dropped, counted).
     func protectRTP(_ packet: inout PacketBuffer) -> Bool
     func protectRTCP(_ packet: inout PacketBuffer) -> Bool

@@ -34,7 +34,9 @@ public struct SessionDescription: Sendable, Equatable {
         if used.count > 1, let bundle, let other = used.first(where: { !bundle.contains($0.mid) }) {
             return "The m-line '\(other.mid.prefix(32))' is not in the BUNDLE group: bundle all of them."
         }
-        if used.count > 1, bundle == nil { return "The m-lines are not bundled: add 'a=group:BUNDLE' with all of them." }
+        if used.count > 1, bundle == nil {
+            return "The m-lines are not bundled: add 'a=group:BUNDLE' with all of them."
+        }
         if let other = used.first(where: { $0.kind != .application && !$0.isMuxed }) {
             return "The m-line '\(other.mid.prefix(32))' wants RTCP on a port of its own: add 'a=rtcp-mux'."
         }

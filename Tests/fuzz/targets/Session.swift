@@ -43,8 +43,9 @@ private final class OpenHandshake: DTLSEngine {
     let nextTimeout = MonotonicTime.never
 
     func start(role: DTLSRole, expecting fingerprints: [Fingerprint], now: MonotonicTime) {
-        progress = .connected(SRTPKeys(profile: .aeadAES128GCM, local: [], remote: []))
+        progress = .connected(.aeadAES128GCM)
     }
+    func exportKeys() -> SRTPKeys? { SRTPKeys(profile: .aeadAES128GCM, local: [], remote: []) }
     func receive(_ datagram: borrowing PacketBuffer, now: MonotonicTime) {}
     func handleTimeout(now: MonotonicTime) {}
     func drain(into batch: inout DatagramBatch) {}
@@ -52,7 +53,7 @@ private final class OpenHandshake: DTLSEngine {
 }
 
 private final class OpenSRTP: SRTPEngine {
-    init(keys: SRTPKeys) {}
+    init(keys: inout SRTPKeys) {}
     func protectRTP(_ packet: inout PacketBuffer) -> Bool { true }
     func unprotectRTP(_ packet: inout PacketBuffer) -> Bool { true }
     func protectRTCP(_ packet: inout PacketBuffer) -> Bool { true }

@@ -157,7 +157,8 @@ final class UpSession {
         track.framesSent += 1
         let captured = MonotonicTime(nanoseconds: batch.captureTime.nanoseconds)
         peer.setClock(
-            track.senderID, ntp: WallClock.time(at: captured), rtp: RTPTimestamp(batch.rtpTimestamp), at: captured)
+            track.senderID, ntp: WallClock.shared.time(at: captured), rtp: RTPTimestamp(batch.rtpTimestamp),
+            at: captured)
         if track.isVideo {
             CaptureLedger.shared.record(
                 .init(server: server, stream: stream), rtpTimestamp: batch.rtpTimestamp, captured: batch.captureTime)

@@ -1,4 +1,3 @@
-internal import Glibc
 internal import MediaGraph
 internal import RTP
 internal import Synchronization
@@ -94,7 +93,7 @@ final class StreamMonitor: Sendable {
     private func age(of timestamp: UInt32, by clock: (ntp: NTPTime, rtp: RTPTimestamp), at time: MediaTime) -> Double {
         let ticks = Int64(RTPTimestamp(timestamp).distance(from: clock.rtp))
         let captured = clock.ntp.advanced(by: .microseconds(ticks * 1000 / 90))
-        let shown = WallClock.time(at: MonotonicTime(nanoseconds: time.nanoseconds))
+        let shown = WallClock.shared.time(at: MonotonicTime(nanoseconds: time.nanoseconds))
         return (Double(shown.unixNanoseconds) - Double(captured.unixNanoseconds)) / 1e6
     }
 
@@ -105,22 +104,5 @@ final class StreamMonitor: Sendable {
             method: state.method, samples: sorted.count, medianMilliseconds: sorted[sorted.count / 2],
             p95Milliseconds: sorted[min(sorted.count - 1, sorted.count * 95 / 100)],
             maximumMilliseconds: sorted[sorted.count - 1])
-    }
-}
-
-/// The wall clock, for RTCP's sake.
-enum WallClock {
-    /// What the wall clock shows (showed, will show) at a point of the monotonic clock.
-    static func time(at point: MonotonicTime) -> NTPTime {
-        var wall = timespec()
-        var monotonic = timespec()
-        clock_gettime(CLOCK_REALTIME, &wall)
-        clock_gettime(CLOCK_MONOTONIC, &monotonic)
-        let offset = nanoseconds(wall) - nanoseconds(monotonic)
-        return NTPTime(unixNanoseconds: UInt64(max(0, Int64(clamping: point.nanoseconds) + offset)))
-    }
-
-    private static func nanoseconds(_ time: timespec) -> Int64 {
-        Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
     }
 }
