@@ -1,8 +1,9 @@
 import Glibc
-import PeerIO
 import RTP
 import Synchronization
 import Testing
+
+@testable import PeerIO
 
 struct EventLoopTests {
     @Test("work from another thread runs on the loop in the order it was handed in")
@@ -60,6 +61,30 @@ struct EventLoopTests {
         await counter.increment()
         #expect(await counter.count == 2)
     }
+
+    @Test("a timer that is disarmed leaves the heap at once, and the others come in order")
+    func heap() {
+        let loop = EventLoop(name: "heap")
+        defer { loop.shutdown() }
+        var heap = TimerHeap()
+        let timers = (0..<500).map { _ in loop.makeTimer {} }
+        // 7 and 500 have no common divisor: every time from 0 to 499 once, mixed.
+        for (index, timer) in timers.enumerated() { heap.insert(timer, at: time(index * 7 % 500 + 1000)) }
+        for timer in timers[..<100] { heap.remove(timer) }
+        #expect(heap.count == 400)
+        for timer in timers[..<100] { heap.remove(timer) }
+        #expect(heap.count == 400)
+        // Moved forward, and armed anew.
+        heap.insert(timers[499], at: time(1))
+        heap.insert(timers[0], at: time(2))
+        var popped: [LoopTimer] = []
+        while let timer = heap.popDue(at: time(5000)) { popped.append(timer) }
+        let rest = (100..<499).sorted { $0 * 7 % 500 < $1 * 7 % 500 }
+        #expect(popped.map(ObjectIdentifier.init) == ([499, 0] + rest).map { ObjectIdentifier(timers[$0]) })
+        #expect(heap.count == 0 && heap.next == .never)
+    }
+
+    private func time(_ milliseconds: Int) -> MonotonicTime { .zero + .milliseconds(Int64(milliseconds)) }
 
     @Test("timers fire in order of their time, and not before it")
     func timers() async {

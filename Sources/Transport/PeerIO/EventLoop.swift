@@ -182,6 +182,11 @@ package final class EventLoop: SerialExecutor, @unchecked Sendable {
         timers.insert(timer, at: time)
     }
 
+    func remove(_ timer: LoopTimer) {
+        preconditionOnLoop()
+        timers.remove(timer)
+    }
+
     // MARK: - The thread
 
     private var isOnThread: Bool { UInt(pthread_self()) == threadID.load(ordering: .relaxed) }

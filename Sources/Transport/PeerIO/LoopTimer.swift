@@ -8,10 +8,12 @@ package final class LoopTimer {
 
     private unowned let loop: EventLoop
     private let action: () -> Void
-    // The heap keeps one live entry for a timer. Arming for later leaves it where it is: it is moved when it comes up,
-    // so that a deadline that is pushed back again and again costs nothing.
+    // Arming for later leaves the timer where it is in the heap: it is moved when it comes up, so that a deadline that is
+    // pushed back again and again costs nothing.
     fileprivate var queued = MonotonicTime.never
-    fileprivate var generation = 0
+    fileprivate var order: UInt64 = 0
+    /// Where it is in the heap; nil while it is not.
+    fileprivate var position: Int?
 
     init(loop: EventLoop, action: @escaping () -> Void) {
         self.loop = loop
@@ -26,8 +28,8 @@ package final class LoopTimer {
     }
 
     package func disarm() {
-        loop.preconditionOnLoop()
         deadline = .never
+        loop.remove(self)
     }
 
     func fire(now: MonotonicTime) {
@@ -40,59 +42,77 @@ package final class LoopTimer {
     }
 }
 
-/// Timers by time, earliest first; those of the same time in the order they were armed.
+/// Timers by time, earliest first; those of the same time in the order they were armed. Holds armed timers alone.
 struct TimerHeap {
-    private struct Entry {
-        var time: MonotonicTime
-        var order: UInt64
-        var generation: Int
-        var timer: LoopTimer
-
-        func isBefore(_ other: Entry) -> Bool { (time, order) < (other.time, other.order) }
-    }
-
-    private var entries: [Entry] = []
+    private var timers: [LoopTimer] = []
     private var order: UInt64 = 0
 
-    var next: MonotonicTime { entries.first?.time ?? .never }
+    var next: MonotonicTime { timers.first?.queued ?? .never }
+    var count: Int { timers.count }
 
+    /// Adds the timer, or moves it to an earlier time.
     mutating func insert(_ timer: LoopTimer, at time: MonotonicTime) {
-        timer.generation += 1
-        timer.queued = time
         order += 1
-        entries.append(Entry(time: time, order: order, generation: timer.generation, timer: timer))
-        var child = entries.count - 1
-        while child > 0 {
-            let parent = (child - 1) / 2
-            guard entries[child].isBefore(entries[parent]) else { break }
-            entries.swapAt(child, parent)
-            child = parent
+        timer.order = order
+        timer.queued = time
+        if !contains(timer) {
+            timer.position = timers.count
+            timers.append(timer)
         }
+        if let position = timer.position { rise(from: position) }
     }
 
-    /// The next timer whose entry is due, which may have been armed for later since.
+    /// Does nothing for a timer that is not there.
+    mutating func remove(_ timer: LoopTimer) {
+        guard contains(timer), let position = timer.position else { return }
+        swap(position, timers.count - 1)
+        timers.removeLast()
+        timer.position = nil
+        timer.queued = .never
+        guard position < timers.count else { return }
+        rise(from: position)
+        sink(from: position)
+    }
+
+    /// The next timer whose place is due, which may have been armed for later since.
     mutating func popDue(at now: MonotonicTime) -> LoopTimer? {
-        while let first = entries.first, first.time <= now {
-            removeFirst()
-            // An entry that a later arming replaced says nothing any more.
-            guard first.generation == first.timer.generation else { continue }
-            first.timer.queued = .never
-            return first.timer
-        }
-        return nil
+        guard let first = timers.first, first.queued <= now else { return nil }
+        remove(first)
+        return first
     }
 
-    private mutating func removeFirst() {
-        entries.swapAt(0, entries.count - 1)
-        entries.removeLast()
-        var parent = 0
+    private func contains(_ timer: LoopTimer) -> Bool {
+        guard let position = timer.position, timers.indices.contains(position) else { return false }
+        return timers[position] === timer
+    }
+
+    private func isBefore(_ a: Int, _ b: Int) -> Bool {
+        (timers[a].queued, timers[a].order) < (timers[b].queued, timers[b].order)
+    }
+
+    private mutating func swap(_ a: Int, _ b: Int) {
+        timers.swapAt(a, b)
+        timers[a].position = a
+        timers[b].position = b
+    }
+
+    private mutating func rise(from position: Int) {
+        var child = position
+        while child > 0, isBefore(child, (child - 1) / 2) {
+            swap(child, (child - 1) / 2)
+            child = (child - 1) / 2
+        }
+    }
+
+    private mutating func sink(from position: Int) {
+        var parent = position
         while true {
             var smallest = parent
-            for child in [2 * parent + 1, 2 * parent + 2] where child < entries.count {
-                if entries[child].isBefore(entries[smallest]) { smallest = child }
+            for child in [2 * parent + 1, 2 * parent + 2] where child < timers.count && isBefore(child, smallest) {
+                smallest = child
             }
             guard smallest != parent else { return }
-            entries.swapAt(parent, smallest)
+            swap(parent, smallest)
             parent = smallest
         }
     }
