@@ -69,6 +69,7 @@ extension RoomError.Code {
     public static let serverFull = Self(name: "server.full", number: 2013)
     public static let settingInvalid = Self(name: "setting.invalid", number: 2021)
     public static let media = Self(name: "media", number: 2031)
+    public static let packetTooLong = Self(name: "media.packet-too-long", number: 2032)
 
     /// The code that a name on the wire stands for; an unknown name keeps its name.
     public init(wireName: String) {
@@ -77,7 +78,7 @@ extension RoomError.Code {
         } else {
             let known: [Self] = [
                 .messageMalformed, .messageUnknown, .versionUnsupported, .outOfOrder, .listenFailed, .portInUse,
-                .serverFull, .settingInvalid, .media,
+                .serverFull, .settingInvalid, .media, .packetTooLong,
             ]
             self = known.first { $0.name == wireName } ?? Self(name: wireName, number: 2000)
         }

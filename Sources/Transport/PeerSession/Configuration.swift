@@ -15,6 +15,8 @@ public struct PeerSessionConfiguration: Sendable {
     /// Largest RTP packet sent, counted without mid, RTX's sequence number and SRTP's trailer. One's own streams keep to
     /// 1200; the default lets what others made pass as long as an Ethernet frame takes it.
     public var maximumPacketLength: Int
+    /// What `maximumPacketLength` is unless it is set.
+    public static let standardPacketLength = 1400
     /// Largest RTCP compound sent, before SRTCP's trailer.
     public static let maximumCompoundLength = 1200
     /// Datagrams that may wait in `outgoing`; further ones are dropped and counted (`outgoingFull`).
@@ -26,8 +28,8 @@ public struct PeerSessionConfiguration: Sendable {
 
     public init(
         cname: String, reportSSRC: SSRC = SSRC(1), seed: UInt64, reportInterval: TimeInterval = .seconds(1),
-        maximumPacketLength: Int = 1400, outgoingCapacity: Int = 2048, silence: TimeInterval = .seconds(5),
-        consent: TimeInterval = .seconds(30)
+        maximumPacketLength: Int = standardPacketLength, outgoingCapacity: Int = 2048,
+        silence: TimeInterval = .seconds(5), consent: TimeInterval = .seconds(30)
     ) {
         self.cname = cname
         self.reportSSRC = reportSSRC

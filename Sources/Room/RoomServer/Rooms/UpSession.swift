@@ -19,6 +19,8 @@ final class UpSession {
     private var remote: TransportDescription?
     private var taken: [OfferedStream] = []
     private var streams: [(receiver: ReceiverID, stream: PublishedStream)] = []
+    /// Of `streams`, in their order, as is `taken`.
+    private var lengths: [PacketLengthCheck] = []
 
     /// Called once, when the media path failed or the client closed it. The owner closes the session.
     var onEnded: ((RoomError) -> Void)?
@@ -32,7 +34,16 @@ final class UpSession {
         peer.onEvent = { [unowned self] event in handle(event) }
         peer.onMedia = { [unowned self] receiver, header, _, packet in
             for entry in streams where entry.receiver == receiver { entry.stream.forward(packet, header: header) }
+            checkLength(header, of: receiver)
         }
+    }
+
+    /// Tells the publisher once for each stream whose packets are too long to be sent on.
+    private func checkLength(_ header: RTPHeader, of receiver: ReceiverID) {
+        guard let index = streams.firstIndex(where: { $0.receiver == receiver }),
+            let problem = lengths[index].problem(with: header, of: taken[index].mid)
+        else { return }
+        send(.error(Problem(problem)))
     }
 
     /// Takes the new streams of an offer; `numbered` gives each its id. All of them, or none and an error.
@@ -106,6 +117,7 @@ final class UpSession {
                 id: id, media: negotiated.codec.media, codec: negotiated.codec.rawValue, extraValue: extraValue),
             codec: negotiated.codec, participant: participant, peer: peer, receiver: receiver)
         streams.append((receiver, stream))
+        lengths.append(PacketLengthCheck())
         return stream
     }
 
