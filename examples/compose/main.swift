@@ -1,4 +1,5 @@
 // Composes a pipeline in Swift, changes it while it runs, and says what it did.
+import Foundation
 import MediaGraph
 import MediaNodes
 
@@ -21,25 +22,31 @@ bindings.frameFunctions["negative"] = { frame in
     }
 }
 
-// A plan is a value: it says what will happen before anything starts.
-let plan = try Planner(NodeRegistry.builtIn, SystemEnvironment()).plan(graph)
-print("elements:", plan.elementCount, "left out:", plan.omitted.map(\.node))
+do {
+    // A plan is a value: it says what will happen before anything starts.
+    let plan = try Planner(NodeRegistry.builtIn, SystemEnvironment()).plan(graph)
+    print("elements:", plan.elementCount, "left out:", plan.omitted.map(\.node))
 
-let pipeline = try MediaPipeline(graph, bindings: bindings)
-let watch = pipeline.watch()
-try await pipeline.start()
+    let pipeline = try MediaPipeline(graph, bindings: bindings)
+    let watch = pipeline.watch()
+    try await pipeline.start()
 
-// A branch joins while it runs; the other one does not lose a frame.
-let sending = graph.adding {
-    Chain(from: "negative") {
-        Node.videoEncoder("encoder", codec: .vp8)
-        Node.rtpOutput("packets")
+    // A branch joins while it runs; the other one does not lose a frame.
+    let sending = graph.adding {
+        Chain(from: "negative") {
+            Node.videoEncoder("encoder", codec: .vp8)
+            Node.rtpOutput("packets")
+        }
     }
+    var more = NodeBindings()
+    more.rtpOutputs["packets"] = { frame in if frame.isKeyframe { print("a keyframe of", frame.bytes.count, "bytes") } }
+    print(try await pipeline.apply(sending, bindings: more))
+    try await pipeline.set("encoder", "bitrate", to: 300_000)
+    try await Task.sleep(for: .seconds(2))
+    for node in watch.sample() { print(node.node, "gave", node.framesOut, "frames") }
+    await pipeline.stop()
+} catch {
+    // An error that leaves the top level would crash the program.
+    print(error)
+    exit(1)
 }
-var more = NodeBindings()
-more.rtpOutputs["packets"] = { frame in if frame.isKeyframe { print("a keyframe of", frame.bytes.count, "bytes") } }
-print(try await pipeline.apply(sending, bindings: more))
-try await pipeline.set("encoder", "bitrate", to: 300_000)
-try await Task.sleep(for: .seconds(2))
-for node in watch.sample() { print(node.node, "gave", node.framesOut, "frames") }
-await pipeline.stop()

@@ -1,6 +1,7 @@
 // Publishes pictures that this program draws itself into a room: own-capturer [ROOM] [SECONDS]
 // Start `connectlive serve` on the same machine first.
 import ConnectLiveSDK
+import Foundation
 import MediaGraph
 import MediaNodes
 
@@ -33,9 +34,15 @@ let graph = MediaGraph {
         Node("publish", settings: ["room": .text(arguments.count > 1 ? arguments[1] : "demo")])
     }
 }
-let registry = try NodeRegistry.withRooms.adding(.capturer(Breathing.self))
-let pipeline = try MediaPipeline(graph, registry: registry)
-try await pipeline.start()
-print("Publishing; the page that the server has printed shows it.")
-try await Task.sleep(for: .seconds(arguments.count > 2 ? Double(arguments[2]) ?? 60 : 60))
-await pipeline.stop()
+do {
+    let registry = try NodeRegistry.withRooms.adding(.capturer(Breathing.self))
+    let pipeline = try MediaPipeline(graph, registry: registry)
+    try await pipeline.start()
+    print("Publishing; the page that the server has printed shows it.")
+    try await Task.sleep(for: .seconds(arguments.count > 2 ? Double(arguments[2]) ?? 60 : 60))
+    await pipeline.stop()
+} catch {
+    // An error that leaves the top level would crash the program.
+    print(error)
+    exit(1)
+}
