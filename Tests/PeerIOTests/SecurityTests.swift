@@ -75,6 +75,36 @@ struct SecurityTests {
         loop.shutdown()
     }
 
+    @Test("S3: forged packets from the peer's own address do not keep a lost peer alive")
+    func forgedConsent() async throws {
+        let loop = EventLoop(name: "call")
+        let path = Path()
+        var options = Call.Options()
+        options.route = { path.route($0, ofOfferer: $1) }
+        options.silence = .milliseconds(100)
+        options.consent = .milliseconds(300)
+        let call = try await Call.begin(on: loop, options)
+        try #require(await call.isSecured())
+        await call.sendVideo(10)
+        #expect(await eventually { await call.videoReceived().count == 10 })
+        var forged = try #require(path.captured.first)
+        forged[forged.count - 1] &+= 1
+        path.isCut = true
+        await call.sendAudio(1)
+        let isLost = await eventually(within: 5) {
+            path.inject(forged)
+            return await onLoop(loop) { call.answerer.value.failure?.code == "transport.connection-lost" }
+        }
+        #expect(isLost)
+        let failures = await onLoop(loop) {
+            call.answerer.value.peer.statistics.session.dropped.authenticationFailures
+        }
+        #expect(failures > 0)
+        await call.close()
+        path.stop()
+        loop.shutdown()
+    }
+
     @Test("S3: RTP with the right SSRC from another address is not delivered, and does not reach the session")
     func injection() async throws {
         let loop = EventLoop(name: "call")
