@@ -7,7 +7,8 @@ import Testing
     private static let corpus = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
         .appendingPathComponent("fuzz/corpus")
 
-    @Test(arguments: FuzzTarget.all.map(\.name)) func `the kept inputs of a fuzz target neither trap nor break a promise`(
+    @Test(arguments: FuzzTarget.all.map(\.name))
+    func `the kept inputs of a fuzz target neither trap nor break a promise`(
         name: String
     ) throws {
         let target = try #require(FuzzTarget.named(name))

@@ -17,7 +17,8 @@ func fuzzSession(_ bytes: [UInt8]) {
     _ = session.addReceiver(
         ReceiverConfiguration(
             kind: .audio, mid: "1", midExtensionID: 4, clockRate: 48000, payloadTypes: [111], nack: false))
-    _ = session.addSender(SenderConfiguration(kind: .video, ssrc: SSRC(9), retransmissionSSRC: SSRC(10), clockRate: 90000))
+    _ = session.addSender(
+        SenderConfiguration(kind: .video, ssrc: SSRC(9), retransmissionSSRC: SSRC(10), clockRate: 90000))
     session.start(role: .client, expecting: [], now: now)
     session.transportConnected(now: now)
     precondition(session.isSecured)
