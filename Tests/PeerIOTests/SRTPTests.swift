@@ -40,6 +40,28 @@ struct SRTPTests {
         #expect(apply(a.unprotectRTCP, to: protectedReport) == report)
     }
 
+    @Test("a receiver that misses the first ten packets reads the eleventh, wherever the publisher's numbers start")
+    func firstPacketsLost() throws {
+        var random = SystemRandomNumberGenerator()
+        for round in 0..<500 {
+            let (server, subscriber) = try pair(.aeadAES128GCM)
+            var splice = Splice(firstSequenceNumber: Splice.randomStart(using: &random))
+            splice.begin(clockRate: 48000, clock: nil)
+            // Among the first are those that wrap within the packets lost.
+            let first = round < 16 ? 65520 + round : Int.random(in: 0...65535)
+            for index in 0..<12 {
+                let arrived = Splice.Packet(
+                    position: StreamPosition(epoch: 0, number: 65536 + first + index), timestamp: RTPTimestamp(0),
+                    isNewest: true, payload: .independent)
+                let taken = splice.take(arrived, now: .zero)
+                let numbers = try #require(taken)
+                let clear = packet(numbers.sequenceNumber.rawValue, payload: 20)
+                let protected = try #require(apply(server.protectRTP, to: clear))
+                if index >= 10 { try #require(apply(subscriber.unprotectRTP, to: protected) == clear) }
+            }
+        }
+    }
+
     @Test("the library may have been set up by somebody else in the process, as GStreamer's plugin does")
     func setUpBefore() throws {
         #expect(LibSRTP.setUp())

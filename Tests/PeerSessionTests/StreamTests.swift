@@ -61,7 +61,7 @@ import Testing
             return Rewrite(
                 payloadType: 100, sequenceNumber: SequenceNumber(0x1112), timestamp: RTPTimestamp(0x2122_2324),
                 marker: true,
-                vp8: descriptor.map { VP8Rewrite($0, pictureID: 0x0777, tl0PictureIndex: 0x66) })
+                patch: descriptor.map { .vp8(VP8Rewrite($0, pictureID: 0x0777, tl0PictureIndex: 0x66)) })
         }
         let header: [UInt8] = [0x80, 0xe4, 0x11, 0x12, 0x21, 0x22, 0x23, 0x24, 1, 2, 3, 4]
         #expect(got == [header + [0x90, 0xc0, 0x87, 0x77, 0x66, 0x99]])
@@ -135,6 +135,29 @@ import Testing
         #expect(taken.map(\.epoch) == [2, 2, 2])
         #expect(taken.map { $0.number - taken[before].number } == [0, -1, 1])
         #expect(call.b.statistics.dropped.duplicates == 0)
+    }
+
+    @Test("A stream of which SRTP refuses every packet is reported once, until it is good again")
+    func refusedStream() throws {
+        let call = Call()
+        call.secure()
+        let id = call.b.addReceiver(receiver("v0", ssrc: SSRC(5)))
+        let voice = try Voice(call, to: .b)
+        func refusals() -> Int {
+            call.events[1].count { if case .refused(id, packets: _) = $0 { true } else { false } }
+        }
+        func sendBadPackets(_ count: Int) {
+            call.every(.milliseconds(20), count: count) { [self] _ in call.deliver(rtp([1], number: 9), to: .b) }
+            call.run(for: .milliseconds(20 * Int64(count)))
+        }
+        sendBadPackets(20)
+        #expect(refusals() == 0, "no more than what an attacker or a late packet may cause")
+        sendBadPackets(100)
+        #expect(refusals() == 1)
+        voice.send(rtp([1], number: 10))
+        sendBadPackets(100)
+        #expect(refusals() == 2)
+        #expect(call.b.statistics.dropped.authenticationFailures == 220)
     }
 
     @Test("A foreign mid binds nothing, even where the payload type would")

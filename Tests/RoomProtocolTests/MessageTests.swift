@@ -24,7 +24,8 @@ import Testing
         let messages: [ServerMessage] = [
             .joined(Joined(version: 1, participant: "p", participants: [ParticipantInfo(id: "q", streams: [stream])])),
             .published(Published(sdp: "v=0", streams: [.init(mid: "0", stream: 7)])),
-            .subscribed(Subscribed(stream: 7, mid: "4")), .unsubscribed(StreamReference(stream: 7)), .pong, .left,
+            .subscribed(Subscribed(stream: 7, mid: "4", firstSequenceNumber: 65535)),
+            .unsubscribed(StreamReference(stream: 7)), .pong, .left,
             .error(Problem(problem)), .offer(Description(session: .down, sdp: "v=0", revision: 1)),
             .candidate(Candidate(session: .down, candidate: "candidate:1")),
             .participantEntered(ParticipantEntered(participant: ParticipantInfo(id: "q", streams: []))),

@@ -38,8 +38,8 @@ final class MediaSession {
             switch event {
             case .secured: isSecured = true
             case .keyframeRequested: keyframeRequests += 1
-            case .localCandidate, .gatheringDone, .connected, .disconnected, .lossBeyondRepair, .senderReport, .bye,
-                .roundTrip, .closed, .failed:
+            case .localCandidate, .gatheringDone, .connected, .disconnected, .lossBeyondRepair, .mediaRefused,
+                .senderReport, .bye, .roundTrip, .closed, .failed:
                 break
             }
         }

@@ -20,6 +20,15 @@ package enum Codec: String, Sendable, CaseIterable {
     /// The payload type of its RTX (RFC 4588); audio is repaired by Opus's own in-band FEC instead.
     package var retransmissionPayloadType: UInt8? { self == .opus ? nil : payloadType + 1 }
 
+    /// What forwarding reads of its payloads.
+    package var payload: PayloadDescriptor.Codec {
+        switch self {
+        case .vp8: .vp8
+        case .h264: .h264
+        case .opus: .independent
+        }
+    }
+
     package static func of(_ media: StreamMedia) -> [Codec] { allCases.filter { $0.media == media } }
 
     package init?(payloadType: UInt8) {

@@ -168,10 +168,13 @@ package struct Published: Codable, Sendable, Equatable {
 package struct Subscribed: Codable, Sendable, Equatable {
     package var stream: Int
     package var mid: String
+    /// The RTP sequence number at which the stream begins on its receiver. Earlier packets are of the stream before.
+    package var firstSequenceNumber: UInt16?
 
-    package init(stream: Int, mid: String) {
+    package init(stream: Int, mid: String, firstSequenceNumber: UInt16? = nil) {
         self.stream = stream
         self.mid = mid
+        self.firstSequenceNumber = firstSequenceNumber
     }
 }
 
@@ -183,8 +186,14 @@ package struct ReceiverAssigned: Codable, Sendable, Equatable {
     package var stream: Int?
     package var participant: String?
     package var codec: String?
+    /// As in `Subscribed`.
+    package var firstSequenceNumber: UInt16?
 
-    package init(mid: String, media: StreamMedia, stream: Int?, participant: String?, codec: String?) {
+    package init(
+        mid: String, media: StreamMedia, stream: Int?, participant: String?, codec: String?,
+        firstSequenceNumber: UInt16? = nil
+    ) {
+        self.firstSequenceNumber = firstSequenceNumber
         self.mid = mid
         self.media = media
         self.stream = stream

@@ -177,6 +177,21 @@ package final class Peer: TurnMember {
         session.setClock(sender, ntp: ntp, rtp: rtp, at: time)
     }
 
+    /// See `PeerSession.clearClock`.
+    package func clearClock(_ sender: SenderID) { session.clearClock(sender) }
+
+    /// See `PeerSession.forget`.
+    package func forget(_ sender: SenderID) { session.forget(sender) }
+
+    /// See `PeerSession.discard`.
+    @discardableResult
+    package func discard(before number: SequenceNumber, on receiver: ReceiverID) -> Int? {
+        session.discard(before: number, on: receiver)
+    }
+
+    /// The longest payload that `send` takes.
+    package var maximumPayloadLength: Int { session.maximumPayloadLength }
+
     package func requestKeyframe(_ receiver: ReceiverID) {
         touch()
         session.requestKeyframe(receiver, now: loop.now)
@@ -254,6 +269,7 @@ package final class Peer: TurnMember {
             case .closed: end(with: .closed)
             case .keyframeRequested(let sender): report(.keyframeRequested(sender))
             case .lossBeyondRepair(let receiver): report(.lossBeyondRepair(receiver))
+            case .refused(let receiver, let packets): report(.mediaRefused(receiver, packets: packets))
             case .senderReport(let receiver, let ntp, let rtp, let time):
                 report(.senderReport(receiver, ntp: ntp, rtp: rtp, at: time))
             case .bye(let receiver): report(.bye(receiver))

@@ -49,6 +49,8 @@ package enum PeerEvent: Sendable {
     case keyframeRequested(SenderID)
     /// So much of a stream is missing that only a keyframe mends it.
     case lossBeyondRepair(ReceiverID)
+    /// SRTP refuses every packet of a stream; comes once until a packet is good again.
+    case mediaRefused(ReceiverID, packets: Int)
     /// On the sender's wall clock it was `ntp` when its stream was at `rtp`; the report came in at `at`.
     case senderReport(ReceiverID, ntp: NTPTime, rtp: RTPTimestamp, at: MonotonicTime)
     /// The other end ended one stream.

@@ -136,18 +136,18 @@ public struct Rewrite: Sendable, Equatable {
     public var sequenceNumber: SequenceNumber
     public var timestamp: RTPTimestamp
     public var marker: Bool
-    /// VP8 picture id and TL0PICIDX to write over the payload's own.
-    public var vp8: VP8Rewrite?
+    /// What changes inside the payload.
+    public var patch: PayloadPatch?
 
     public init(
         payloadType: UInt8, sequenceNumber: SequenceNumber, timestamp: RTPTimestamp, marker: Bool,
-        vp8: VP8Rewrite? = nil
+        patch: PayloadPatch? = nil
     ) {
         self.payloadType = payloadType
         self.sequenceNumber = sequenceNumber
         self.timestamp = timestamp
         self.marker = marker
-        self.vp8 = vp8
+        self.patch = patch
     }
 
     /// Everything as the packet has it.

@@ -23,6 +23,9 @@ public enum PeerSessionEvent: Sendable, Equatable {
     case keyframeRequested(SenderID)
     /// So much is missing from a stream that NACK will not mend it; `requestKeyframe` is the remedy for video.
     case lossBeyondRepair(ReceiverID)
+    /// SRTP refuses every packet of a stream, for half a second and more: the sender's numbers began anew under the same
+    /// SSRC, or far from the ones before. Comes once until a packet is good again.
+    case refused(ReceiverID, packets: Int)
     /// A sender report: on the peer's wall clock it was `ntp` when its stream was at `rtp`; it came in at `at`.
     case senderReport(ReceiverID, ntp: NTPTime, rtp: RTPTimestamp, at: MonotonicTime)
     /// The peer ended this stream. It may begin again with another SSRC.
@@ -126,7 +129,8 @@ public struct DroppedDatagrams: Sendable, Equatable {
     public var unknownPayloadType = 0
     /// RTP that came again.
     public var duplicates = 0
-    /// RTP so far behind the newest that it can no longer be told from a duplicate.
+    /// RTP so far behind the newest that it can no longer be told from a duplicate, or of what the receiver carried
+    /// before.
     public var tooOld = 0
     /// Padding on an RTX stream.
     public var padding = 0

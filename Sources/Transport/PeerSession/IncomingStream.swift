@@ -4,6 +4,9 @@ import RTP
 final class IncomingStream {
     /// Not more often than this is a keyframe asked for.
     private static let keyframeRequestInterval = TimeInterval.milliseconds(200)
+    /// A stream is refused when this many packets have come since the last good one, for this long.
+    private static let refusedPackets = 20
+    private static let refusedTime = TimeInterval.milliseconds(500)
 
     let id: ReceiverID
     let configuration: ReceiverConfiguration
@@ -11,6 +14,9 @@ final class IncomingStream {
     var retransmissionSSRC: SSRC?
     /// Counts how often the stream began anew.
     private(set) var epoch = 0
+    /// The first packet that belongs to what the receiver carries now, and the same before any packet came.
+    private var first: Int?
+    private var expectedFirst: SequenceNumber?
     private var reception: ReceptionStatistics
     private var nacks = NackGenerator()
     private var counters = ReceiverStatistics()
@@ -19,6 +25,10 @@ final class IncomingStream {
     private var originalType = [UInt8](repeating: 0xff, count: 128)
     private var keyframeRequestedAt: MonotonicTime?
     private var wantsKeyframe = false
+    /// Packets that SRTP refused since the last one that it took.
+    private(set) var refusedPackets = 0
+    private var refusedSince = MonotonicTime.zero
+    private var isRefusalKnown = false
 
     init(id: ReceiverID, configuration: ReceiverConfiguration) {
         self.id = id
@@ -43,19 +53,49 @@ final class IncomingStream {
     func bind(_ newSSRC: SSRC) {
         ssrc = newSSRC
         epoch += 1
+        first = nil
         counters.lost += reception.lost
         reception = ReceptionStatistics(clockRate: configuration.clockRate)
         nacks.reset()
+    }
+
+    /// Packets before this one belong to what the receiver carried before: they are dropped and no longer missed. Returns
+    /// the number without its wrap; nil before the first packet of the stream.
+    func discard(before number: SequenceNumber) -> Int? {
+        first = reception.extended(number)
+        expectedFirst = first == nil ? number : nil
+        if let first { nacks.forget(before: first) }
+        return first
+    }
+
+    /// Counts a packet that SRTP refused. True once for each time that the stream comes to a halt by it.
+    func isNewlyRefused(now: MonotonicTime) -> Bool {
+        if refusedPackets == 0 { refusedSince = now }
+        refusedPackets += 1
+        guard !isRefusalKnown, refusedPackets >= Self.refusedPackets, now - refusedSince >= Self.refusedTime else {
+            return false
+        }
+        isRefusalKnown = true
+        return true
     }
 
     /// Takes a packet with its original header. `roundTrip` is told when the packet answers a NACK.
     func receive(
         _ header: RTPHeader, isRetransmission: Bool, now: MonotonicTime, roundTrip: inout RepairRoundTrip
     ) -> ReceptionStatistics.Arrival {
+        if !isRetransmission {
+            refusedPackets = 0
+            isRefusalKnown = false
+        }
         let arrival = reception.receive(
             header.sequenceNumber, timestamp: header.timestamp, isRetransmission: isRetransmission, now: now)
         switch arrival {
         case .new(let number):
+            if let expectedFirst {
+                first = number + expectedFirst.distance(from: header.sequenceNumber)
+                self.expectedFirst = nil
+            }
+            if let first, number < first { return .tooOld }
             count(header)
             guard configuration.nack else { return arrival }
             if case .recovered(let tries, let firstAsked) = nacks.receive(number, now: now) {
@@ -64,6 +104,7 @@ final class IncomingStream {
             }
         case .restarted(let number):
             epoch += 1
+            first = nil
             count(header)
             nacks.reset()
             if configuration.nack { _ = nacks.receive(number, now: now) }

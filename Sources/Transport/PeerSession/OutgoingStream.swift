@@ -21,6 +21,8 @@ final class OutgoingStream {
     private var isKnownToPeer = false
     private(set) var clock: SenderClock?
     private var reports: [(compact: UInt32, at: MonotonicTime)] = []
+    /// What had been sent at the last two reports of the session.
+    private var packetsAtReports = (before: 0, last: 0)
     private var lastCommand: UInt8?
 
     init(id: SenderID, configuration: SenderConfiguration, random: inout RandomSource) {
@@ -53,9 +55,7 @@ final class OutgoingStream {
         guard assemble(fields, original: nil, packet, payload, stampMid: !isKnownToPeer, limit, in: &scratch) else {
             return false
         }
-        if let vp8 = rewrite.vp8 {
-            vp8.apply(to: &scratch, payload: (scratch.count - payload.count)..<scratch.count)
-        }
+        rewrite.patch?.apply(to: &scratch, payload: (scratch.count - payload.count)..<scratch.count)
         cache.store(scratch, sequenceNumber: rewrite.sequenceNumber)
         statistics.packets += 1
         statistics.bytes += scratch.count
@@ -134,9 +134,18 @@ final class OutgoingStream {
 
     func setClock(_ clock: SenderClock) { self.clock = clock }
 
-    /// The sender's part of the next report; nil until something was sent and the clock is known.
+    /// No sender reports until the next `setClock`.
+    func clearClock() { clock = nil }
+
+    /// Repeats nothing that was sent so far.
+    func forgetSent() { cache.removeAll() }
+
+    /// The sender's part of the next report. Nil until the clock is known, and where nothing was sent since the report
+    /// before the last (RFC 3550 section 6.4).
     func senderInformation(now: MonotonicTime) -> SenderInformation? {
-        guard hasSent, let clock else { return nil }
+        let isActive = statistics.packets > packetsAtReports.before
+        packetsAtReports = (packetsAtReports.last, statistics.packets)
+        guard isActive, let clock else { return nil }
         let current = clock.extrapolated(to: now)
         if reports.count == Self.rememberedReports { reports.removeFirst() }
         reports.append((current.ntp.compact, now))

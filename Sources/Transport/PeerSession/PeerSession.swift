@@ -157,7 +157,7 @@ public final class PeerSession<DTLS: DTLSEngine, SRTP: SRTPEngine> {
         }
         guard let route = streams.route(header, packet) else { return .nothing }
         guard srtp.unprotectRTP(&packet) else {
-            streams.dropped.authenticationFailures += 1
+            streams.refused(header, now: now)
             return .nothing
         }
         if let surplus = streams.opened(header.ssrc, by: route) { srtp.forget(surplus) }
@@ -298,6 +298,29 @@ public final class PeerSession<DTLS: DTLSEngine, SRTP: SRTPEngine> {
         let rate = stream.configuration.clockRate
         stream.setClock(SenderClock(ntp: ntp, rtp: rtp, at: at, clockRate: rate))
         if isFirst, stream.hasSent, phase == .secured { nextReport = min(nextReport, at) }
+    }
+
+    /// Sends no more reports for the sender until its next `setClock`.
+    public func clearClock(_ id: SenderID) { streams.sender(id)?.clearClock() }
+
+    /// What the sender carries from now on has nothing to do with what it carried before: packets sent so far are not
+    /// repeated, and the clock is cleared.
+    public func forget(_ id: SenderID) {
+        guard let stream = streams.sender(id) else { return }
+        stream.forgetSent()
+        stream.clearClock()
+    }
+
+    /// What the receiver carries from now on begins with this number: earlier packets are dropped and no longer asked
+    /// for. Returns the number as positions count it; nil before the first packet.
+    @discardableResult
+    public func discard(before number: SequenceNumber, on id: ReceiverID) -> Int? {
+        streams.receiver(id)?.discard(before: number)
+    }
+
+    /// The longest payload that `send` takes.
+    public var maximumPayloadLength: Int {
+        streams.configuration.maximumPacketLength - RTPHeader.minimumLength
     }
 
     /// Asks the peer for a keyframe (PLI), now or as soon as 200 ms have passed since the last request. One call makes

@@ -184,6 +184,13 @@ final class StreamTable {
         return .nothing
     }
 
+    /// Counts a packet that SRTP refused, and reports a stream of which it takes nothing any longer.
+    func refused(_ header: RTPHeader, now: MonotonicTime) {
+        dropped.authenticationFailures += 1
+        guard let stream = receiver(header.ssrc), stream.isNewlyRefused(now: now) else { return }
+        events.push(.refused(stream.id, packets: stream.refusedPackets))
+    }
+
     /// Finds the receiver of an unknown SSRC by its MID extension, or by a payload type that only one receiver without
     /// an SSRC takes (RFC 9143 section 9.2).
     private func unboundRoute(_ header: RTPHeader, _ packet: borrowing PacketBuffer) -> Route? {

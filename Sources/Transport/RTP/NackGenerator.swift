@@ -57,6 +57,12 @@ public struct NackGenerator: Sendable {
         highest = nil
     }
 
+    /// Misses nothing before this number any longer, whether it has come that far or not.
+    public mutating func forget(before number: Int) {
+        missing.removeAll { $0.number < number }
+        if let highest { self.highest = max(highest, number - 1) }
+    }
+
     /// Takes the extended sequence number of a packet that was not there before.
     public mutating func receive(_ number: Int, now: MonotonicTime) -> Arrival {
         guard let highest else {

@@ -12,14 +12,13 @@ public struct ReceptionStatistics: Sendable {
     }
 
     /// Packets behind the newest within which duplicates are known.
-    public static let window = 2048
+    public static let window = NumberWindow.length
     /// A step forward beyond this is a restart once a second packet follows in order (RFC 3550 A.1, MAX_DROPOUT).
     public static let maximumDropout = 3000
 
     public let clockRate: UInt32
     private var unwrapper = SequenceUnwrapper()
-    /// A bit for each of the last `window` numbers.
-    private var seen = [UInt64](repeating: 0, count: ReceptionStatistics.window / 64)
+    private var seen = NumberWindow()
     private var base = 0
     private var badNext: SequenceNumber?
     private var received = 0
@@ -38,6 +37,9 @@ public struct ReceptionStatistics: Sendable {
     public var hasReceived: Bool { unwrapper.highest != nil }
     /// The newest extended sequence number.
     public var highest: Int? { unwrapper.highest }
+
+    /// The place of a number on the line of extended ones; nil before the first packet.
+    public func extended(_ number: SequenceNumber) -> Int? { hasReceived ? unwrapper.extended(number) : nil }
 
     private var expected: Int { unwrapper.highest.map { $0 - base + 1 } ?? 0 }
 
@@ -73,12 +75,12 @@ public struct ReceptionStatistics: Sendable {
             return .restarted(base)
         }
         if number > highest {
-            clear((highest + 1)...number)
+            seen.remove((highest + 1)...number)
             _ = unwrapper.unwrap(sequenceNumber)
-        } else if isSeen(number) {
+        } else if seen.contains(number) {
             return .duplicate
         }
-        mark(number)
+        seen.insert(number)
         if !isRetransmission { count(timestamp, now) }
         return .new(number)
     }
@@ -86,8 +88,8 @@ public struct ReceptionStatistics: Sendable {
     private mutating func begin(_ sequenceNumber: SequenceNumber) {
         unwrapper = SequenceUnwrapper()
         base = unwrapper.unwrap(sequenceNumber)
-        for index in seen.indices { seen[index] = 0 }
-        mark(base)
+        seen.removeAll()
+        seen.insert(base)
         badNext = nil
         received = 0
         expectedBefore = 0
@@ -110,22 +112,6 @@ public struct ReceptionStatistics: Sendable {
         }
         lastArrival = now
         lastTimestamp = timestamp
-    }
-
-    private func isSeen(_ number: Int) -> Bool {
-        seen[(number / 64) & (seen.count - 1)] & (1 << UInt64(number & 63)) != 0
-    }
-
-    private mutating func mark(_ number: Int) {
-        seen[(number / 64) & (seen.count - 1)] |= 1 << UInt64(number & 63)
-    }
-
-    private mutating func clear(_ numbers: ClosedRange<Int>) {
-        guard numbers.count < Self.window else {
-            for index in seen.indices { seen[index] = 0 }
-            return
-        }
-        for number in numbers { seen[(number / 64) & (seen.count - 1)] &= ~(1 << UInt64(number & 63)) }
     }
 
     /// Notes a sender report of this stream for LSR and DLSR.

@@ -64,6 +64,11 @@ public struct RetransmissionCache: Sendable {
         return true
     }
 
+    /// Forgets every packet; the memory stays.
+    public mutating func removeAll() {
+        for index in entries.indices { entries[index].position = -1 }
+    }
+
     private func index(_ sequenceNumber: SequenceNumber) -> Int { Int(sequenceNumber.rawValue) & (packetCapacity - 1) }
 
     private func entry(_ sequenceNumber: SequenceNumber) -> Entry? {

@@ -99,9 +99,7 @@ final class Assignment {
         }
     }
 
-    func receive(_ packet: borrowing PacketBuffer) {
-        sink.receive(packet.bytes.span.extracting(0..<packet.count))
-    }
+    func receive(_ packet: Span<UInt8>) { sink.receive(packet) }
 
     func statistics(connectStarted: MonotonicTime) -> RoomStatistics.Received {
         var entry = RoomStatistics.Received(

@@ -38,7 +38,9 @@ final class DownSession {
         sessionID = UInt64.random(in: 1...UInt64(Int64.max))
         peer = try Peer(loop: loop, configuration: configuration)
         peer.onEvent = { [unowned self] event in handle(event) }
-        peer.onMedia = { [unowned self] id, header, _, packet in slotOfReceiver[id]?.receive(packet, header: header) }
+        peer.onMedia = { [unowned self] id, header, position, packet in
+            slotOfReceiver[id]?.receive(packet, header, at: position)
+        }
         do throws(TransportError) {
             try peer.start()
         } catch {
@@ -111,9 +113,12 @@ final class DownSession {
 
     // MARK: - Assignments
 
-    /// The receiver carries this stream from now on; whatever it carried before is over. False when there is no such
-    /// receiver, or it cannot carry the codec.
-    func assign(_ stream: AssignedStream, to mid: String, post: @escaping @Sendable (ReceiverNotice) -> Void) -> Bool {
+    /// The receiver carries this stream from now on, beginning at the packet `first`; whatever it carried before is
+    /// over. False when there is no such receiver, or it cannot carry the codec.
+    func assign(
+        _ stream: AssignedStream, to mid: String, from first: SequenceNumber?,
+        post: @escaping @Sendable (ReceiverNotice) -> Void
+    ) -> Bool {
         guard let slot = slots[mid], let codec = slot.codecs.first(where: { $0.codec == stream.codec }) else {
             return false
         }
@@ -121,8 +126,10 @@ final class DownSession {
         // A stream is in one receiver at a time.
         release(stream: stream.id)
         free(slot)
-        slot.assignment = Assignment(
-            stream, mid: mid, codec: codec, before: peer.statistics(of: slot.id), post: post)
+        let number = first.flatMap { peer.discard(before: $0, on: slot.id) }
+        let isWhole = slot.begin(
+            Assignment(stream, mid: mid, codec: codec, before: peer.statistics(of: slot.id), post: post), at: number)
+        if !isWhole { peer.requestKeyframe(slot.id) }
         return true
     }
 
@@ -219,7 +226,7 @@ final class DownSession {
         case .roundTrip(let time): roundTrip = time
         case .closed: onEvent?(.ended(nil))
         case .failed(let error): onEvent?(.ended(error))
-        case .connected, .disconnected, .keyframeRequested, .bye: break
+        case .connected, .disconnected, .keyframeRequested, .mediaRefused, .bye: break
         }
     }
 }
@@ -229,7 +236,9 @@ final class ReceiverSlot {
     let receiver: Receiver
     let id: ReceiverID
     let codecs: [NegotiatedCodec]
-    var assignment: Assignment?
+    private(set) var assignment: Assignment?
+    /// Media of the next stream that overtook the message which assigns it.
+    private var held = HeldPackets()
 
     init(receiver: Receiver, id: ReceiverID, codecs: [NegotiatedCodec]) {
         self.receiver = receiver
@@ -237,10 +246,22 @@ final class ReceiverSlot {
         self.codecs = codecs
     }
 
-    func receive(_ packet: borrowing PacketBuffer, header: RTPHeader) {
+    func receive(_ packet: borrowing PacketBuffer, _ header: RTPHeader, at position: StreamPosition) {
+        guard let assignment else { return held.hold(packet, header, at: position) }
         // A packet with another type belongs to the stream before or after this one.
-        guard let assignment, assignment.payloadType == header.payloadType else { return }
-        assignment.receive(packet)
+        guard assignment.payloadType == header.payloadType else { return }
+        assignment.receive(packet.bytes.span.extracting(0..<packet.count))
+    }
+
+    /// Carries the stream, which begins at `first`, from now on. False when its first packets were dropped because too
+    /// many came before the message.
+    func begin(_ assignment: Assignment, at first: Int?) -> Bool {
+        self.assignment = assignment
+        let isWhole = !held.hasOverflowed
+        for packet in held.take(from: first) where packet.payloadType == assignment.payloadType {
+            assignment.receive(packet.bytes.span)
+        }
+        return isWhole
     }
 
     func release() {

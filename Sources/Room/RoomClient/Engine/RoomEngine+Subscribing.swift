@@ -66,7 +66,7 @@ extension RoomEngine {
         let problem: RoomError
         switch result {
         case .success(.subscribed(let body)):
-            if assignVideo(id, to: body.mid) { return .success(()) }
+            if assignVideo(id, to: body.mid, from: body.firstSequenceNumber) { return .success(()) }
             problem =
                 stream(id) == nil
                 ? RoomError(.noSuchStream, "Nobody in the room publishes the video \(id) any more.")

@@ -299,7 +299,7 @@ package actor RoomEngine {
         let stream = AssignedStream(
             id: id, participant: participant, codec: .opus, key: .init(server: address, stream: id),
             destination: destination)
-        guard assign(stream, to: body.mid) else { return }
+        guard assign(stream, to: body.mid, from: body.firstSequenceNumber) else { return }
         heard[body.mid] = stream
         if state == .connected { onEvent(.audioHeard(participant: participant, stream: id)) }
     }
@@ -317,21 +317,25 @@ package actor RoomEngine {
             return
         }
         guard subscriptions[id] != nil else { return }
-        _ = assignVideo(id, to: body.mid)
+        _ = assignVideo(id, to: body.mid, from: body.firstSequenceNumber)
     }
 
-    func assignVideo(_ id: Int, to mid: String) -> Bool {
+    func assignVideo(_ id: Int, to mid: String, from first: UInt16?) -> Bool {
         guard let address, let (participant, info) = stream(id), let codec = Codec(rawValue: info.codec),
             let destination = subscriptions[id]
         else { return false }
         let stream = AssignedStream(
             id: id, participant: participant, codec: codec, key: .init(server: address, stream: id),
             destination: destination)
-        return assign(stream, to: mid)
+        return assign(stream, to: mid, from: first)
     }
 
-    func assign(_ stream: AssignedStream, to mid: String) -> Bool {
-        down?.assign(stream, to: mid) { [weak self] notice in self?.post { $0.handle(notice) } } ?? false
+    /// `first` is the number at which the stream begins on its receiver; a server before this field does not say.
+    func assign(_ stream: AssignedStream, to mid: String, from first: UInt16?) -> Bool {
+        let first = first.map { SequenceNumber($0) }
+        return down?.assign(stream, to: mid, from: first) { [weak self] notice in
+            self?.post { $0.handle(notice) }
+        } ?? false
     }
 
     func handle(_ notice: ReceiverNotice) {

@@ -8,7 +8,8 @@ final class Consumer {
     let receiver: Receiver
     private let peer: Peer
     private let sender: SenderID
-    private var rewriter = StreamRewriter()
+    private var splice: Splice
+    private var payloadType: UInt8 = 0
     /// The codecs that the client's answer takes for this m-line; nil until it has answered.
     private(set) var accepted: [NegotiatedCodec]?
     private(set) var stream: PublishedStream?
@@ -16,6 +17,8 @@ final class Consumer {
     init(_ receiver: Receiver, peer: Peer, cacheCapacity: Int) {
         self.receiver = receiver
         self.peer = peer
+        var random = SystemRandomNumberGenerator()
+        splice = Splice(firstSequenceNumber: Splice.randomStart(using: &random))
         let codecs = Codec.of(receiver.media)
         sender = peer.addSender(
             SenderConfiguration(
@@ -30,7 +33,9 @@ final class Consumer {
 
     var isFree: Bool { stream == nil }
     /// Whether a keyframe of the stream would be sent on.
-    var isAwaitingStart: Bool { rewriter.isAwaitingStart }
+    var isAwaitingStart: Bool { splice.isAwaitingStart }
+    /// The first number of a stream that is assigned now.
+    var nextSequenceNumber: SequenceNumber { splice.nextSequenceNumber }
 
     func owns(_ sender: SenderID) -> Bool { self.sender == sender }
 
@@ -57,29 +62,60 @@ final class Consumer {
         guard let stream else { return }
         stream.consumers.removeAll { $0 === self }
         self.stream = nil
-        rewriter.end()
+        splice.end()
+        // Repairs of this stream would reach the next one.
+        peer.forget(sender)
     }
 
     /// The path of a packet: everything here happens for each packet and each subscriber.
     @inline(__always)
-    func forward(_ packet: borrowing PacketBuffer, _ forwarded: ForwardedPacket, now: MonotonicTime) {
-        let wasAwaitingStart = rewriter.isAwaitingStart
-        guard let rewrite = rewriter.rewrite(forwarded, now: now) else { return }
-        peer.send(packet, header: forwarded.header, rewrite: rewrite, via: sender)
-        if wasAwaitingStart { setClock() }
+    func forward(
+        _ packet: borrowing PacketBuffer, _ header: RTPHeader, _ arrived: Splice.Packet, now: MonotonicTime
+    ) {
+        guard header.payloadLength <= peer.maximumPayloadLength else {
+            return leaveOut(packet, header, at: arrived.position)
+        }
+        let wasAwaitingStart = splice.isAwaitingStart
+        guard let numbers = splice.take(arrived, now: now) else { return }
+        send(packet, header, numbers)
+        if wasAwaitingStart { passClockOn() }
     }
 
+    /// Leaves a packet out, so that the subscriber does not miss it.
+    func leaveOut(_ packet: borrowing PacketBuffer, _ header: RTPHeader, at position: StreamPosition) {
+        guard let numbers = splice.leaveOut(position, timestamp: header.timestamp) else { return }
+        var header = header
+        header.payloadEnd = header.payloadOffset
+        send(packet, header, numbers)
+    }
+
+    private func send(_ packet: borrowing PacketBuffer, _ header: RTPHeader, _ numbers: Splice.Numbers) {
+        let rewrite = Rewrite(
+            payloadType: payloadType, sequenceNumber: numbers.sequenceNumber, timestamp: numbers.timestamp,
+            marker: header.marker, patch: numbers.patch)
+        peer.send(packet, header: header, rewrite: rewrite, via: sender)
+    }
+
+    func setClock(_ clock: SenderClock) {
+        splice.setClock(clock)
+        passClockOn()
+    }
+
+    /// The publisher's timestamps began anew.
+    func forgetClock() { peer.clearClock(sender) }
+
     /// Passes the publisher's clock on, so that the subscriber can tell capture times and keep lips in step.
-    func setClock() {
-        guard let clock = stream?.clock, let offset = rewriter.timestampOffset else { return }
-        peer.setClock(sender, ntp: clock.ntp, rtp: clock.rtp.advanced(by: offset), at: clock.time)
+    private func passClockOn() {
+        guard let clock = splice.clock else { return }
+        peer.setClock(sender, ntp: clock.ntp, rtp: clock.rtp, at: clock.at)
     }
 
     private func beginIfPossible() {
         guard peer.isSecured, let stream, let negotiated = accepted?.first(where: { $0.codec == stream.codec }) else {
             return
         }
-        rewriter.begin(stream.codec, payloadType: negotiated.payloadType)
+        payloadType = negotiated.payloadType
+        splice.begin(clockRate: stream.codec.clockRate, clock: stream.clock)
         stream.requestKeyframe()
     }
 }

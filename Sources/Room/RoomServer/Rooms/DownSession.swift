@@ -90,16 +90,15 @@ final class DownSession {
         consumers.first { $0.stream === stream }?.receiver
     }
 
-    /// Assigns a video to a free receiver, growing the pool up to its maximum. Returns the receiver's mid.
-    func subscribe(_ stream: PublishedStream) throws(RoomError) -> String {
+    /// Assigns a video to a free receiver, growing the pool up to its maximum.
+    func subscribe(_ stream: PublishedStream) throws(RoomError) -> Subscribed {
         if let consumer = consumers.first(where: { $0.stream === stream }) {
             throw RoomError(
                 .alreadySubscribed,
                 "The stream \(stream.info.id) is already subscribed, on the receiver '\(consumer.receiver.mid)'.")
         }
         if let consumer = freeConsumer(for: stream) {
-            consumer.assign(stream)
-            return consumer.receiver.mid
+            return assign(stream, to: consumer)
         }
         let videos = consumers.count { $0.receiver.media == .video }
         guard videos < pool.maximum else {
@@ -112,8 +111,14 @@ final class DownSession {
         guard let consumer = freeConsumer(for: stream) else {
             throw RoomError(.receiversExhausted, "No video receiver takes \(stream.codec.rawValue).")
         }
+        return assign(stream, to: consumer)
+    }
+
+    private func assign(_ stream: PublishedStream, to consumer: Consumer) -> Subscribed {
         consumer.assign(stream)
-        return consumer.receiver.mid
+        return Subscribed(
+            stream: stream.info.id, mid: consumer.receiver.mid,
+            firstSequenceNumber: consumer.nextSequenceNumber.rawValue)
     }
 
     /// Frees the receiver of a stream. False when it was not subscribed.
@@ -161,7 +166,8 @@ final class DownSession {
         .receiverAssigned(
             ReceiverAssigned(
                 mid: consumer.receiver.mid, media: consumer.receiver.media, stream: consumer.stream?.info.id,
-                participant: consumer.stream?.participant, codec: consumer.stream?.codec.rawValue))
+                participant: consumer.stream?.participant, codec: consumer.stream?.codec.rawValue,
+                firstSequenceNumber: consumer.stream == nil ? nil : consumer.nextSequenceNumber.rawValue))
     }
 
     private func handle(_ event: PeerEvent) {
@@ -179,7 +185,7 @@ final class DownSession {
             onEnded?(RoomError(.mediaConnectionFailed, "The session that receives media failed: \(error.message)"))
         case .connected, .disconnected, .roundTrip: break
         // The client sends no media here.
-        case .lossBeyondRepair, .senderReport, .bye: break
+        case .lossBeyondRepair, .mediaRefused, .senderReport, .bye: break
         }
     }
 }

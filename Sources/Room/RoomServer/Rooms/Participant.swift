@@ -13,6 +13,8 @@ final class Participant {
     private(set) var streams: [PublishedStream] = []
     /// Called when one of the two sessions is over. Half a participant helps nobody, so the owner removes it.
     var onEnded: ((RoomError) -> Void)?
+    /// Called when media of the participant's is no longer taken, which it is told itself.
+    var onRefused: ((RoomError) -> Void)?
 
     init(
         connection: SignallingConnection, token: String, pool: ReceiverPool, settings: SessionSettings
@@ -53,7 +55,7 @@ final class Participant {
         }
     }
 
-    func subscribe(_ stream: PublishedStream) throws(RoomError) -> String { try down.subscribe(stream) }
+    func subscribe(_ stream: PublishedStream) throws(RoomError) -> Subscribed { try down.subscribe(stream) }
 
     func unsubscribe(_ stream: PublishedStream) -> Bool { down.unsubscribe(stream) }
 
@@ -76,6 +78,10 @@ final class Participant {
             connection.send(message)
         }
         session.onEnded = { [unowned self] error in onEnded?(error) }
+        session.onRefused = { [unowned self] error in
+            connection.send(.error(Problem(error)))
+            onRefused?(error)
+        }
         up = session
         return session
     }

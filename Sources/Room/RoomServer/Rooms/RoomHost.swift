@@ -106,8 +106,8 @@ actor RoomHost: SignallingDelegate {
         case .candidate(let candidate): participant.addCandidate(candidate)
         case .subscribe(let reference):
             let stream = try member.room.video(reference.stream, for: participant)
-            let mid = try participant.subscribe(stream)
-            connection.send(.subscribed(Subscribed(stream: reference.stream, mid: mid)), answering: envelope.id)
+            let subscribed = try participant.subscribe(stream)
+            connection.send(.subscribed(subscribed), answering: envelope.id)
         case .unsubscribe(let reference):
             let stream = try member.room.video(reference.stream, for: participant)
             guard participant.unsubscribe(stream) else {
@@ -153,6 +153,10 @@ actor RoomHost: SignallingDelegate {
         } catch {
             participant.close()
             throw error
+        }
+        participant.onRefused = { [log, id = participant.id] error in
+            let metadata: Logger.Metadata = ["room": "\(name.text)", "participant": "\(id)", "error": "\(error)"]
+            log.warning("media refused", metadata: metadata)
         }
         let room = rooms[name] ?? Room(name)
         let others = room.others(participant).map(\.info)

@@ -24,6 +24,8 @@ final class UpSession {
 
     /// Called once, when the media path failed or the client closed it. The owner closes the session.
     var onEnded: ((RoomError) -> Void)?
+    /// Called when the packets of one stream are no longer taken; the session goes on.
+    var onRefused: ((RoomError) -> Void)?
 
     init(participant: String, settings: SessionSettings, send: @escaping (ServerMessage) -> Void) throws(RoomError) {
         self.participant = participant
@@ -32,8 +34,10 @@ final class UpSession {
         sessionID = settings.nextSessionID()
         peer = try settings.makePeer(.controlled)
         peer.onEvent = { [unowned self] event in handle(event) }
-        peer.onMedia = { [unowned self] receiver, header, _, packet in
-            for entry in streams where entry.receiver == receiver { entry.stream.forward(packet, header: header) }
+        peer.onMedia = { [unowned self] receiver, header, position, packet in
+            for entry in streams where entry.receiver == receiver {
+                entry.stream.forward(packet, header: header, at: position)
+            }
             checkLength(header, of: receiver)
         }
     }
@@ -130,8 +134,12 @@ final class UpSession {
                 entry.stream.requestKeyframe()
             }
         case .senderReport(let receiver, let ntp, let rtp, let time):
-            let clock = PublishedStream.Clock(ntp: ntp, rtp: rtp, time: time)
-            for entry in streams where entry.receiver == receiver { entry.stream.setClock(clock) }
+            for entry in streams where entry.receiver == receiver {
+                let rate = entry.stream.codec.clockRate
+                entry.stream.setClock(SenderClock(ntp: ntp, rtp: rtp, at: time, clockRate: rate))
+            }
+        case .mediaRefused(let receiver, let packets):
+            for entry in streams where entry.receiver == receiver { refuse(entry.stream, packets) }
         case .lossBeyondRepair(let receiver):
             // The subscribers' requests for these packets would fail too: one keyframe mends the stream for all.
             for entry in streams where entry.receiver == receiver && !entry.stream.consumers.isEmpty {
@@ -145,5 +153,15 @@ final class UpSession {
         // A stream that the client ended may begin again with another SSRC. The server sends no media here.
         case .bye, .keyframeRequested: break
         }
+    }
+
+    /// SRTP cannot tell a stream that began anew under its old SSRC from a replay; only its publisher can mend that.
+    private func refuse(_ stream: PublishedStream, _ packets: Int) {
+        stream.requestKeyframe()
+        onRefused?(
+            RoomError(
+                .streamRefused,
+                "The server refuses stream \(stream.info.id) after \(packets) packets: their sequence numbers began anew "
+                    + "under the same SSRC. Send it under another SSRC, or connect again."))
     }
 }

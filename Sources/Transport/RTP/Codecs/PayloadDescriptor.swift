@@ -1,0 +1,69 @@
+/// What forwarding reads from a payload without decoding it. The one place that knows codecs.
+public enum PayloadDescriptor: Sendable, Equatable {
+    public enum Codec: Sendable {
+        case vp8
+        case h264
+        /// Every packet can be decoded by itself, as Opus.
+        case independent
+    }
+
+    case vp8(VP8PayloadDescriptor)
+    case h264(isKeyframeStart: Bool)
+    case independent
+
+    /// Nil for a payload that is no such codec's.
+    public init?(parsing packet: borrowing PacketBuffer, header: RTPHeader, as codec: Codec) {
+        switch codec {
+        case .vp8:
+            guard let descriptor = VP8PayloadDescriptor(parsing: packet, header: header) else { return nil }
+            self = .vp8(descriptor)
+        case .h264: self = .h264(isKeyframeStart: H264Payload.isKeyframeStart(packet, header: header))
+        case .independent: self = .independent
+        }
+    }
+
+    /// Whether decoding can begin with this packet.
+    public var isStart: Bool {
+        switch self {
+        case .vp8(let descriptor): descriptor.isKeyframeStart
+        case .h264(let isKeyframeStart): isKeyframeStart
+        case .independent: true
+        }
+    }
+
+    /// The picture that the payload belongs to; zeros where the codec or the packet does not number pictures.
+    var picture: PictureNumber {
+        guard case .vp8(let descriptor) = self else { return PictureNumber() }
+        return PictureNumber(id: descriptor.pictureID ?? 0, tl0Index: descriptor.tl0PictureIndex ?? 0)
+    }
+
+    /// What gives the payload another picture number; nil where it has none.
+    func patch(_ picture: PictureNumber) -> PayloadPatch? {
+        guard case .vp8(let descriptor) = self else { return nil }
+        return .vp8(VP8Rewrite(descriptor, pictureID: picture.id & 0x7fff, tl0PictureIndex: picture.tl0Index))
+    }
+}
+
+/// Numbers of pictures inside a payload: VP8's picture id and TL0PICIDX.
+struct PictureNumber: Sendable, Equatable {
+    var id: UInt16 = 0
+    var tl0Index: UInt8 = 0
+
+    static func &+ (a: Self, b: Self) -> Self { Self(id: a.id &+ b.id, tl0Index: a.tl0Index &+ b.tl0Index) }
+    static func &- (a: Self, b: Self) -> Self { Self(id: a.id &- b.id, tl0Index: a.tl0Index &- b.tl0Index) }
+
+    /// The number of the picture that follows.
+    var next: Self { Self(id: id &+ 1, tl0Index: tl0Index &+ 1) }
+}
+
+/// A change inside a payload. Whoever sends the packet applies it and need not know the codec.
+public enum PayloadPatch: Sendable, Equatable {
+    case vp8(VP8Rewrite)
+
+    /// Changes a packet whose payload is `payload`.
+    public func apply(to packet: inout PacketBuffer, payload: Range<Int>) {
+        switch self {
+        case .vp8(let rewrite): rewrite.apply(to: &packet, payload: payload)
+        }
+    }
+}

@@ -1,0 +1,187 @@
+/// Joins the streams that one receiver gets after another, and the epochs of each, into one RTP stream without a seam.
+///
+/// Each epoch begins at a keyframe. Sequence numbers, timestamps and picture numbers continue where the epoch before
+/// ended, because decoders treat a jump as loss. Packets that are left out on purpose leave no gap. The first stream
+/// keeps its timestamps and picture numbers.
+public struct Splice: Sendable {
+    /// What forwarding reads from a packet once, whatever the number of receivers.
+    public struct Packet: Sendable {
+        public var position: StreamPosition
+        public var timestamp: RTPTimestamp
+        /// Whether no later packet of its epoch came before it.
+        public var isNewest: Bool
+        public var payload: PayloadDescriptor
+
+        public init(position: StreamPosition, timestamp: RTPTimestamp, isNewest: Bool, payload: PayloadDescriptor) {
+            self.position = position
+            self.timestamp = timestamp
+            self.isNewest = isNewest
+            self.payload = payload
+        }
+    }
+
+    /// What a packet is sent with.
+    public struct Numbers: Sendable, Equatable {
+        public var sequenceNumber: SequenceNumber
+        public var timestamp: RTPTimestamp
+        public var patch: PayloadPatch?
+    }
+
+    private enum State {
+        case idle
+        case joining
+        case flowing
+    }
+
+    /// The newest packet sent.
+    private struct Last {
+        var timestamp: RTPTimestamp
+        var picture: PictureNumber
+        var time: MonotonicTime
+    }
+
+    /// Capture times of two streams are compared only where they agree with arrival to this extent. Beyond it, the
+    /// publishers' wall clocks differ.
+    static let clockTolerance = TimeInterval.milliseconds(500)
+
+    private var state = State.idle
+    private var clockRate: UInt32 = 90000
+    /// Nil before the first packet since `begin`.
+    private var epoch: Int?
+    /// The epoch's first packet that was sent.
+    private var start = 0
+    private var compactor = SequenceCompactor(start: 0)
+    /// Added to a compacted number.
+    private var sequenceOffset = 0
+    private var timestampTicks = 0
+    private var pictureOffset = PictureNumber()
+    /// The number after the highest sent, without wrap.
+    private var next: Int
+    private var last: Last?
+    /// The source's clock in the source's timestamps.
+    private var sourceClock: SenderClock?
+    /// The newest clock known for what was sent, in the timestamps sent.
+    private var sentClock: SenderClock?
+
+    /// The first packet is sent with this number. `randomStart` gives a good one.
+    public init(firstSequenceNumber: SequenceNumber) { next = Int(firstSequenceNumber.rawValue) }
+
+    /// A number far below the wrap: a receiver that misses the first packets must not mistake the rollover counter
+    /// (RFC 3711 section 3.3.1).
+    public static func randomStart(using random: inout some RandomNumberGenerator) -> SequenceNumber {
+        SequenceNumber(UInt16.random(in: 0..<0x4000, using: &random))
+    }
+
+    /// Whether a keyframe would help.
+    public var isAwaitingStart: Bool { state == .joining }
+
+    /// The number of the next packet if the source is changed now.
+    public var nextSequenceNumber: SequenceNumber { SequenceNumber(UInt16(truncatingIfNeeded: next)) }
+
+    /// Ties the timestamps sent to the publisher's wall clock; nil until both are known.
+    public var clock: SenderClock? { state == .flowing && sourceClock != nil ? sentClock : nil }
+
+    /// Takes another source, which joins at its next keyframe. `clock` is the source's if it is known.
+    public mutating func begin(clockRate: UInt32, clock: SenderClock?) {
+        self.clockRate = max(clockRate, 1)
+        state = .joining
+        epoch = nil
+        sourceClock = clock
+    }
+
+    public mutating func end() { state = .idle }
+
+    /// Takes the clock of the current source's epoch.
+    public mutating func setClock(_ clock: SenderClock) {
+        sourceClock = clock
+        if state == .flowing { sentClock = moved(clock) }
+    }
+
+    /// The packet's new numbers; nil when it is not to be sent.
+    public mutating func take(_ packet: Packet, now: MonotonicTime) -> Numbers? {
+        if state == .idle { return nil }
+        enter(packet.position.epoch)
+        if state == .joining {
+            // The start of a keyframe that was repaired comes after its other packets, which are gone: another keyframe
+            // is better than one with a hole.
+            guard packet.isNewest, packet.payload.isStart else { return nil }
+            join(packet, now)
+        }
+        guard packet.position.number >= start, let place = compactor.place(packet.position.number) else { return nil }
+        let number = place + sequenceOffset
+        let timestamp = packet.timestamp.advanced(by: timestampTicks)
+        let picture = packet.payload.picture &+ pictureOffset
+        if number >= next {
+            next = number + 1
+            last = Last(timestamp: timestamp, picture: picture, time: now)
+        }
+        return Numbers(
+            sequenceNumber: SequenceNumber(UInt16(truncatingIfNeeded: number)), timestamp: timestamp,
+            patch: pictureOffset == PictureNumber() ? nil : packet.payload.patch(picture))
+    }
+
+    /// Leaves a packet out. Where it is too late to close the gap, returns the numbers to send it with, empty, because
+    /// receivers would ask for it in vain.
+    public mutating func leaveOut(_ position: StreamPosition, timestamp: RTPTimestamp) -> Numbers? {
+        if state == .idle { return nil }
+        enter(position.epoch)
+        guard state == .flowing, position.number >= start, let place = compactor.leaveOut(position.number) else {
+            return nil
+        }
+        return Numbers(
+            sequenceNumber: SequenceNumber(UInt16(truncatingIfNeeded: place + sequenceOffset)),
+            timestamp: timestamp.advanced(by: timestampTicks), patch: nil)
+    }
+
+    /// A new epoch has to join anew, and its timestamps have another clock.
+    private mutating func enter(_ newEpoch: Int) {
+        guard epoch != newEpoch else { return }
+        if epoch != nil {
+            state = .joining
+            sourceClock = nil
+        }
+        epoch = newEpoch
+    }
+
+    private mutating func join(_ packet: Packet, _ now: MonotonicTime) {
+        start = packet.position.number
+        compactor = SequenceCompactor(start: start)
+        sequenceOffset = next - start
+        if let last {
+            let ticks = max(1, ticks(in: elapsed(since: last, to: packet.timestamp, now)))
+            timestampTicks = last.timestamp.advanced(by: ticks).distance(from: packet.timestamp)
+            pictureOffset = last.picture.next &- packet.payload.picture
+        }
+        state = .flowing
+        if let sourceClock { sentClock = moved(sourceClock) }
+    }
+
+    /// The time from the last packet's capture to that of the packet with this timestamp, by the publishers' clocks if
+    /// they are known and agree, else by arrival.
+    private func elapsed(since last: Last, to timestamp: RTPTimestamp, _ now: MonotonicTime) -> TimeInterval {
+        let arrival = now - last.time
+        guard let sentClock, let sourceClock else { return arrival }
+        let capture = sourceClock.time(of: timestamp) - sentClock.time(of: last.timestamp)
+        let difference = capture - arrival
+        return max(difference, .zero - difference) <= Self.clockTolerance ? capture : arrival
+    }
+
+    private func ticks(in interval: TimeInterval) -> Int {
+        // Microseconds first, so that nothing overflows.
+        Int(interval.nanoseconds / 1000) * Int(clockRate / 1000) / 1000
+    }
+
+    private func moved(_ clock: SenderClock) -> SenderClock {
+        SenderClock(
+            ntp: clock.ntp, rtp: clock.rtp.advanced(by: timestampTicks), at: clock.at, clockRate: clock.clockRate)
+    }
+}
+
+extension SenderClock {
+    /// When the timestamp was, as time since 1970 on the sender's wall clock.
+    fileprivate func time(of timestamp: RTPTimestamp) -> TimeInterval {
+        let ticks = Int64(timestamp.distance(from: rtp))
+        return TimeInterval(
+            nanoseconds: Int64(ntp.unixNanoseconds) + ticks * 1_000_000_000 / Int64(max(clockRate, 1)))
+    }
+}

@@ -1,0 +1,38 @@
+/// Notes which of the newest 2048 numbers of an endless line were seen. Its owner clears the numbers that it moves on to.
+struct NumberWindow: Sendable {
+    static let length = 2048
+
+    private var words = [UInt64](repeating: 0, count: NumberWindow.length / 64)
+
+    func contains(_ number: Int) -> Bool { words[place(of: number)] & bit(of: number) != 0 }
+
+    mutating func insert(_ number: Int) { words[place(of: number)] |= bit(of: number) }
+
+    mutating func remove(_ number: Int) { words[place(of: number)] &= ~bit(of: number) }
+
+    mutating func removeAll() {
+        for index in words.indices { words[index] = 0 }
+    }
+
+    mutating func remove(_ numbers: ClosedRange<Int>) {
+        guard numbers.count < Self.length else { return removeAll() }
+        for number in numbers { remove(number) }
+    }
+
+    /// Noted numbers above `number`, up to `highest`; the two are less than the window's length apart.
+    func count(above number: Int, upTo highest: Int) -> Int {
+        var count = 0
+        var next = number + 1
+        while next <= highest {
+            let last = min(highest, next | 63)
+            let mask = (UInt64.max >> UInt64(63 - (last - next))) << UInt64(next & 63)
+            count += (words[place(of: next)] & mask).nonzeroBitCount
+            next = last + 1
+        }
+        return count
+    }
+
+    private func place(of number: Int) -> Int { (number >> 6) & (Self.length / 64 - 1) }
+
+    private func bit(of number: Int) -> UInt64 { 1 << UInt64(number & 63) }
+}

@@ -1,0 +1,162 @@
+import Testing
+
+@testable import RTP
+
+/// A packet of a made-up VP8 stream, one packet a frame.
+func vp8(
+    _ number: Int, epoch: Int = 0, timestamp: UInt32, keyframe: Bool = false, pictureID: UInt16 = 0,
+    isNewest: Bool = true
+) throws -> Splice.Packet {
+    let payload: [UInt8] = [0x90, 0x80, 0x80 | UInt8(pictureID >> 8), UInt8(pictureID & 0xff), keyframe ? 0 : 1, 0, 0]
+    var buffer = PacketBuffer()
+    let fits = buffer.assignRTP(
+        payloadType: 96, sequenceNumber: SequenceNumber(0), timestamp: RTPTimestamp(timestamp), ssrc: SSRC(1),
+        payload: payload)
+    check(fits)
+    let header = try value(RTPHeader(parsing: buffer))
+    return Splice.Packet(
+        position: StreamPosition(epoch: epoch, number: number), timestamp: header.timestamp, isNewest: isNewest,
+        payload: try value(PayloadDescriptor(parsing: buffer, header: header, as: .vp8)))
+}
+
+private func time(_ milliseconds: Int64) -> MonotonicTime { .zero + .milliseconds(milliseconds) }
+
+@Suite struct SpliceTests {
+    private func splice(first: UInt16 = 100, clock: SenderClock? = nil) -> Splice {
+        var splice = Splice(firstSequenceNumber: SequenceNumber(first))
+        splice.begin(clockRate: 90000, clock: clock)
+        return splice
+    }
+
+    private func pictureID(_ numbers: Splice.Numbers?) -> UInt16? {
+        guard case .vp8(let rewrite)? = numbers?.patch else { return nil }
+        return rewrite.pictureID
+    }
+
+    @Test("Nothing is sent before a keyframe; the first stream keeps its timestamps and gets numbers of its own")
+    func firstStream() throws {
+        var splice = splice()
+        #expect(splice.take(try vp8(65530, timestamp: 9000), now: time(0)) == nil)
+        let first = splice.take(try vp8(65531, timestamp: 12000, keyframe: true), now: time(33))
+        #expect(first?.sequenceNumber == SequenceNumber(100))
+        #expect(first?.timestamp == RTPTimestamp(12000))
+        #expect(first?.patch == nil)
+    }
+
+    @Test("A receiver's first number lies far below the wrap")
+    func randomStart() {
+        var random = Seeded(4)
+        for _ in 0..<1000 { #expect(Splice.randomStart(using: &random).rawValue < 0x4000) }
+    }
+
+    @Test("A second stream continues numbers, timestamps and picture ids of the first across their wraps")
+    func secondStream() throws {
+        var splice = splice(first: 65535)
+        _ = splice.take(try vp8(70_000, timestamp: .max - 100, keyframe: true, pictureID: 0x7fff), now: time(0))
+        splice.end()
+        #expect(splice.take(try vp8(70_001, timestamp: 5), now: time(1)) == nil)
+        #expect(splice.nextSequenceNumber == SequenceNumber(0))
+        splice.begin(clockRate: 90000, clock: nil)
+        let keyframe = try vp8(7, timestamp: 500, keyframe: true, pictureID: 3)
+        let joined = try value(splice.take(keyframe, now: time(1000)))
+        #expect(joined.sequenceNumber == SequenceNumber(0))
+        #expect(joined.timestamp == RTPTimestamp(.max - 100).advanced(by: 90_000))
+        #expect(pictureID(joined) == 0)
+        let next = try value(splice.take(try vp8(8, timestamp: 3500, pictureID: 4), now: time(1033)))
+        #expect(next.sequenceNumber == SequenceNumber(1))
+        #expect(next.timestamp.distance(from: joined.timestamp) == 3000)
+        #expect(pictureID(next) == 1)
+    }
+
+    @Test("A late packet keeps its place; one from before the start is left out, as is a repaired keyframe's start")
+    func latePackets() throws {
+        var splice = splice()
+        #expect(splice.take(try vp8(5, timestamp: 0, keyframe: true, isNewest: false), now: time(0)) == nil)
+        #expect(splice.isAwaitingStart)
+        _ = splice.take(try vp8(10, timestamp: 0, keyframe: true), now: time(0))
+        _ = splice.take(try vp8(12, timestamp: 6000), now: time(66))
+        let late = splice.take(try vp8(11, timestamp: 3000, isNewest: false), now: time(70))
+        #expect(late?.sequenceNumber == SequenceNumber(101))
+        #expect(splice.take(try vp8(9, timestamp: 0, isNewest: false), now: time(71)) == nil)
+    }
+
+    @Test("A stream that begins anew goes on at its next keyframe, whatever its numbers")
+    func newEpoch() throws {
+        for step in [1, 1000, 5000, 30000, 40000, -1, -1000, -5000, -30000, -40000] {
+            var splice = splice()
+            var number = 100_000
+            for index in 0..<100 {
+                let packet = try vp8(number, timestamp: UInt32(index) * 3000, keyframe: index == 0)
+                #expect(splice.take(packet, now: time(Int64(index) * 33)) != nil)
+                number += 1
+            }
+            number += step
+            #expect(splice.take(try vp8(number, epoch: 1, timestamp: 77), now: time(3300)) == nil)
+            #expect(splice.isAwaitingStart)
+            let packet = try vp8(number + 1, epoch: 1, timestamp: 3077, keyframe: true)
+            let joined = try value(splice.take(packet, now: time(3333)))
+            #expect(joined.sequenceNumber == SequenceNumber(200))
+            #expect(joined.timestamp == RTPTimestamp(99 * 3000 + 66 * 90))
+        }
+    }
+
+    @Test("Packets that are left out leave no gap; one that is left out late is sent empty in its place")
+    func leavingOut() throws {
+        var splice = splice()
+        func send(_ number: Int) throws -> UInt16? {
+            splice.take(try vp8(number, timestamp: 0, keyframe: number == 10), now: time(0))?.sequenceNumber.rawValue
+        }
+        func leaveOut(_ number: Int) -> UInt16? {
+            splice.leaveOut(StreamPosition(epoch: 0, number: number), timestamp: RTPTimestamp(9))?.sequenceNumber
+                .rawValue
+        }
+        #expect(leaveOut(9) == nil)
+        #expect(try send(10) == 100)
+        #expect(leaveOut(11) == nil)
+        #expect(try send(12) == 101)
+        #expect(try send(16) == 105)
+        #expect(leaveOut(14) == 103)
+        #expect(try send(13) == 102)
+        #expect(leaveOut(17) == nil)
+        #expect(leaveOut(18) == nil)
+        #expect(try send(15) == 104)
+        #expect(try send(19) == 106)
+        #expect(splice.nextSequenceNumber == SequenceNumber(107))
+    }
+
+    @Test("A switch is aligned by the publishers' clocks, not by when the first packet happened to arrive")
+    func alignment() throws {
+        func clock(_ seconds: UInt64, _ rtp: UInt32) -> SenderClock {
+            let wall = NTPTime(unixNanoseconds: (1_700_000_000 + seconds) * 1_000_000_000)
+            return SenderClock(ntp: wall, rtp: RTPTimestamp(rtp), at: time(0), clockRate: 90000)
+        }
+        // Captured 100 ms apart; the second packet is 150 ms late.
+        func ticks(_ second: SenderClock?) throws -> Int {
+            var splice = splice(clock: clock(0, 1000))
+            let before = try value(splice.take(try vp8(1, timestamp: 1000, keyframe: true), now: time(0)))
+            splice.end()
+            splice.begin(clockRate: 90000, clock: second)
+            let packet = try vp8(1, timestamp: 500_000, keyframe: true)
+            let after = try value(splice.take(packet, now: time(250)))
+            return after.timestamp.distance(from: before.timestamp)
+        }
+        #expect(try ticks(clock(0, 491_000)) == 9000)
+        #expect(try ticks(nil) == 22_500)
+        #expect(try ticks(clock(3600, 491_000)) == 22_500, "the clocks of the two publishers differ")
+    }
+
+    @Test("A stream's clock ends with the stream")
+    func clockOfTheStreamBefore() throws {
+        var splice = splice()
+        let clock = SenderClock(
+            ntp: NTPTime(rawValue: 1 << 32), rtp: RTPTimestamp(0), at: time(0), clockRate: 90000)
+        splice.setClock(clock)
+        #expect(splice.clock == nil)
+        _ = splice.take(try vp8(1, timestamp: 5, keyframe: true), now: time(0))
+        #expect(splice.clock == clock)
+        _ = splice.take(try vp8(9000, epoch: 1, timestamp: 90_000, keyframe: true), now: time(10))
+        #expect(splice.clock == nil)
+        splice.setClock(clock)
+        #expect(splice.clock?.rtp == RTPTimestamp(905).advanced(by: -90_000))
+    }
+}
