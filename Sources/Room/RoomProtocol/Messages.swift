@@ -256,7 +256,14 @@ package enum ServerMessage: Sendable, Equatable {
 }
 
 package struct Closing: Codable, Sendable, Equatable {
-    package enum Reason: String, Codable, Sendable { case disconnected, destroyed, kicked }
+    package enum Reason: String, Codable, Sendable {
+        case disconnected, destroyed, kicked
+
+        /// A reason that a later version has is an error: the code and the message explain it.
+        package init(from decoder: any Decoder) throws {
+            self = Self(rawValue: try decoder.singleValueContainer().decode(String.self)) ?? .disconnected
+        }
+    }
     package var reason: Reason
     package var code: String
     package var message: String

@@ -1,0 +1,122 @@
+import Foundation
+import Testing
+
+@testable import RoomProtocol
+
+/// The messages of version 1 as they stand on the wire. Peers that were built long ago send and read them, so a text
+/// here never changes. A new field becomes a new text beside the old one.
+@Suite struct GoldenMessageTests {
+    private static let problem = RoomError(.noSuchStream, "No.")
+    private static let stream = StreamInfo(id: 7, media: .video, codec: "VP8", extraValue: "camera")
+
+    private static let video = #"{"codec":"VP8","extraValue":"camera","id":7,"media":"video"}"#
+
+    private static let fromClient: [(text: String, message: ClientMessage)] = [
+        (
+            #"{"id":1,"receivers":{"growth":3,"initial":1,"maximum":2},"room":"kitchen","#
+                + #""token":"t","type":"join","version":1}"#,
+            .join(Join(version: 1, token: "t", room: "kitchen", receivers: .init(initial: 1, maximum: 2, growth: 3)))
+        ),
+        (
+            #"{"id":1,"room":"kitchen","token":"t","type":"join","version":1}"#,
+            .join(Join(version: 1, token: "t", room: "kitchen"))
+        ),
+        (
+            #"{"id":1,"sdp":"v=0","streams":[{"extraValue":"camera","mid":"0"},{"mid":"1"}],"type":"publish"}"#,
+            .publish(Publish(sdp: "v=0", streams: [.init(mid: "0", extraValue: "camera"), .init(mid: "1")]))
+        ),
+        (
+            #"{"id":1,"revision":2,"sdp":"v=0","session":"down","type":"answer"}"#,
+            .answer(Description(session: .down, sdp: "v=0", revision: 2))
+        ),
+        (
+            #"{"candidate":"candidate:1","id":1,"session":"up","type":"candidate"}"#,
+            .candidate(Candidate(session: .up, candidate: "candidate:1"))
+        ),
+        (#"{"id":1,"stream":3,"type":"subscribe"}"#, .subscribe(StreamReference(stream: 3))),
+        (#"{"id":1,"stream":3,"type":"unsubscribe"}"#, .unsubscribe(StreamReference(stream: 3))),
+        (#"{"id":1,"type":"ping"}"#, .ping),
+        (#"{"id":1,"type":"leave"}"#, .leave),
+    ]
+
+    private static let fromServer: [(text: String, message: ServerMessage)] = [
+        (
+            #"{"id":1,"participant":"p","participants":[{"id":"q","streams":[\#(video)]}],"#
+                + #""type":"joined","version":1}"#,
+            .joined(Joined(version: 1, participant: "p", participants: [ParticipantInfo(id: "q", streams: [stream])]))
+        ),
+        (
+            #"{"id":1,"sdp":"v=0","streams":[{"mid":"0","stream":7}],"type":"published"}"#,
+            .published(Published(sdp: "v=0", streams: [.init(mid: "0", stream: 7)]))
+        ),
+        (#"{"id":1,"mid":"4","stream":7,"type":"subscribed"}"#, .subscribed(Subscribed(stream: 7, mid: "4"))),
+        (
+            #"{"firstSequenceNumber":65535,"id":1,"mid":"4","stream":7,"type":"subscribed"}"#,
+            .subscribed(Subscribed(stream: 7, mid: "4", firstSequenceNumber: 65535))
+        ),
+        (#"{"id":1,"stream":7,"type":"unsubscribed"}"#, .unsubscribed(StreamReference(stream: 7))),
+        (#"{"id":1,"type":"pong"}"#, .pong),
+        (#"{"id":1,"type":"left"}"#, .left),
+        (#"{"code":"1328","id":1,"message":"No.","type":"error"}"#, .error(Problem(problem))),
+        (
+            #"{"id":1,"revision":1,"sdp":"v=0","session":"down","type":"offer"}"#,
+            .offer(Description(session: .down, sdp: "v=0", revision: 1))
+        ),
+        (
+            #"{"candidate":"","id":1,"session":"down","type":"candidate"}"#,
+            .candidate(Candidate(session: .down, candidate: ""))
+        ),
+        (
+            #"{"id":1,"participant":{"id":"q","streams":[]},"type":"participantEntered"}"#,
+            .participantEntered(ParticipantEntered(participant: ParticipantInfo(id: "q", streams: [])))
+        ),
+        (
+            #"{"id":1,"participant":"q","type":"participantLeft"}"#,
+            .participantLeft(ParticipantReference(participant: "q"))
+        ),
+        (
+            #"{"id":1,"participant":"q","stream":\#(video),"type":"streamPublished"}"#,
+            .streamPublished(StreamPublished(participant: "q", stream: stream))
+        ),
+        (
+            #"{"codec":"opus","id":1,"media":"audio","mid":"0","participant":"q","stream":8,"#
+                + #""type":"receiverAssigned"}"#,
+            .receiverAssigned(ReceiverAssigned(mid: "0", media: .audio, stream: 8, participant: "q", codec: "opus"))
+        ),
+        (
+            #"{"id":1,"media":"video","mid":"0","type":"receiverAssigned"}"#,
+            .receiverAssigned(ReceiverAssigned(mid: "0", media: .video, stream: nil, participant: nil, codec: nil))
+        ),
+        (
+            #"{"code":"1328","id":1,"message":"No.","reason":"kicked","type":"closed"}"#,
+            .closed(Closing(reason: .kicked, error: problem))
+        ),
+    ]
+
+    @Test func `a client's messages are written and read as in version 1`() throws {
+        for (text, message) in Self.fromClient {
+            #expect(Envelope(id: 1, message).json() == text)
+            for text in [text, later(text)] {
+                #expect(try Envelope<ClientMessage>(json: Data(text.utf8)) == Envelope(id: 1, message), "\(text)")
+            }
+        }
+    }
+
+    @Test func `a server's messages are written and read as in version 1`() throws {
+        for (text, message) in Self.fromServer {
+            #expect(Envelope(id: 1, message).json() == text)
+            for text in [text, later(text)] {
+                #expect(try Envelope<ServerMessage>(json: Data(text.utf8)) == Envelope(id: 1, message), "\(text)")
+            }
+        }
+    }
+
+    @Test func `a server that closes for a reason of a later version is understood`() throws {
+        let text = #"{"code":"1302","message":"Moved.","reason":"moved","type":"closed"}"#
+        let closing = Closing(reason: .disconnected, error: RoomError(.roomReleased, "Moved."))
+        #expect(try Envelope<ServerMessage>(json: Data(text.utf8)) == Envelope(.closed(closing)))
+    }
+
+    /// The same from a later version, which has more fields in every object.
+    private func later(_ text: String) -> String { text.replacing("{", with: #"{"novelty":[{"a":null}],"#) }
+}

@@ -1,0 +1,67 @@
+import Foundation
+import Testing
+
+@testable import RoomProtocol
+
+/// Messages that no honest client sends. Each is refused with a code, or has one meaning; none costs much.
+@Suite struct HostileMessageTests {
+    private func refusal(_ json: String) -> MessageRefused? {
+        do throws(MessageRefused) {
+            _ = try Envelope<ClientMessage>(json: Data(json.utf8))
+            return nil
+        } catch {
+            return error
+        }
+    }
+
+    @Test(arguments: ["[", #"{"a":"#])
+    func `nesting that fills a message is refused`(open: String) {
+        let room = Signalling.maximumMessageLength - 64
+        let unclosed = #"{"type":"ping","id":1,"x":"# + String(repeating: open, count: room / open.utf8.count)
+        #expect(refusal(unclosed)?.error.code == .messageMalformed)
+        let close = open == "[" ? "]" : "}"
+        let depth = room / (open.utf8.count + 1) - 1
+        let closed =
+            #"{"type":"ping","id":1,"x":"# + String(repeating: open, count: depth) + (open == "[" ? "" : "0")
+            + String(repeating: close, count: depth) + "}"
+        #expect(refusal(closed)?.error.code == .messageMalformed)
+    }
+
+    @Test func `a field that is there twice has one value, the same for type, id and body`() throws {
+        let json = #"{"type":"subscribe","type":"leave","id":1,"id":2,"stream":5,"stream":6}"#
+        #expect(
+            try Envelope<ClientMessage>(json: Data(json.utf8))
+                == Envelope(id: 1, .subscribe(StreamReference(stream: 5))))
+    }
+
+    @Test(arguments: [
+        "1e400", "-1e400", "9223372036854775808", "1.5", "true", #""1""#, String(repeating: "9", count: 100_000),
+    ])
+    func `a number that is no 64-bit integer is refused, as an id and in a body`(number: String) {
+        let stream = refusal(#"{"type":"subscribe","id":1,"stream":\#(number)}"#)
+        #expect(stream?.error.code == .messageMalformed)
+        #expect(stream?.id == 1)
+        let id = refusal(#"{"type":"subscribe","id":\#(number),"stream":1}"#)
+        #expect(id?.error.code == .messageMalformed)
+        #expect(id?.id == nil)
+    }
+
+    @Test(arguments: [Int.min, -1, 0, Int.max])
+    func `every 64-bit integer is an id and a stream`(number: Int) throws {
+        let envelope = Envelope<ClientMessage>(id: number, .unsubscribe(StreamReference(stream: number)))
+        #expect(try Envelope<ClientMessage>(json: Data(envelope.json().utf8)) == envelope)
+    }
+
+    @Test func `text that is no Unicode is refused`() {
+        #expect(refusal(#"{"type":"candidate","session":"up","candidate":"\ud800"}"#)?.error.code == .messageMalformed)
+        let bytes = Data(#"{"type":"candidate","session":"up","candidate":""#.utf8) + [0xff, 0xfe] + Data(#""}"#.utf8)
+        #expect(throws: MessageRefused.self) { try Envelope<ClientMessage>(json: bytes) }
+    }
+
+    @Test func `a refusal does not repeat more than a little of the message`() {
+        let long = String(repeating: "x", count: 100_000)
+        for json in [#"{"type":"\#(long)"}"#, #"{"type":"candidate","session":"\#(long)","candidate":""}"#] {
+            #expect(refusal(json).map { $0.error.message.utf8.count < 200 } == true)
+        }
+    }
+}
