@@ -11,7 +11,7 @@ struct SignallingSession {
         case answer(id: Int, Result<ServerMessage, RoomError>)
         /// Something that the server says by itself.
         case message(ServerMessage)
-        /// A message that this version does not understand; the connection goes on.
+        /// A message that is not well formed, or the server's word about one of ours; the connection goes on.
         case notUnderstood(RoomError)
         /// The connection is over. Every request has been answered before.
         case ended(RoomError)
@@ -60,7 +60,7 @@ struct SignallingSession {
                     + "a time.")
         }
         lastRequest += 1
-        deadlines[lastRequest] = (message.kind, now + SignallingDeadlines.answer)
+        deadlines[lastRequest] = (message.kind, now + SignallingDeadlines.patience)
         return (lastRequest, Envelope(id: lastRequest, message).json())
     }
 
@@ -86,7 +86,8 @@ struct SignallingSession {
             return [.answer(id: id, .success(envelope.message))]
         } catch {
             guard let id = error.id, deadlines.removeValue(forKey: id) != nil else {
-                return [.notUnderstood(error.error)]
+                // A later version may have news that this one has no use for.
+                return error.error.code == .messageUnknown ? [] : [.notUnderstood(error.error)]
             }
             return [.answer(id: id, .failure(error.error))]
         }
@@ -95,7 +96,7 @@ struct SignallingSession {
     private func unsolicited(_ envelope: Envelope<ServerMessage>) -> [Output] {
         switch envelope.message {
         case .error(let problem): [.notUnderstood(problem.error)]
-        // An answer that comes after its deadline has been reported as missing already.
+        // Answers to nothing that we asked.
         case .joined, .published, .subscribed, .unsubscribed, .pong, .left: []
         default: [.message(envelope.message)]
         }
@@ -111,14 +112,16 @@ struct SignallingSession {
                     "The server \(server) has not been heard for \(seconds) s: it was stopped, or the network "
                         + "between was cut; connect again when it is back."))
         }
-        var outputs: [Output] = []
-        for (id, deadline) in deadlines.sorted(by: { $0.key < $1.key }) where now >= deadline.time {
-            deadlines[id] = nil
-            let seconds = SignallingDeadlines.answer.nanoseconds / 1_000_000_000
-            let error = RoomError(
-                .connectionLost, "The server \(server) did not answer '\(deadline.kind)' within \(seconds) s.")
-            outputs.append(.answer(id: id, .failure(error)))
+        if let late = deadlines.min(by: { $0.key < $1.key }), now >= late.value.time {
+            // The server may have done what it was asked to or not: only the end makes both sides agree again.
+            let seconds = SignallingDeadlines.patience.nanoseconds / 1_000_000_000
+            return end(
+                RoomError(
+                    .connectionLost,
+                    "The server \(server) has not answered '\(late.value.kind)' for \(seconds) s. Connect again, or "
+                        + "check the server."))
         }
+        var outputs: [Output] = []
         if now >= nextPing {
             lastRequest += 1
             pings[lastRequest] = now
