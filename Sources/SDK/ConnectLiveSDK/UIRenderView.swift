@@ -23,6 +23,12 @@ open class UIRenderView {
         set { target.onFrame = newValue }
     }
 
+    /// Called once, on the same queue, when the image file cannot be written. It is not tried again.
+    public var onError: (@Sendable (ConnectLiveError) -> Void)? {
+        get { target.onError }
+        set { target.onError = newValue }
+    }
+
     /// Pictures that came too fast for `onFrame`.
     public var droppedFrames: Int { target.droppedFrames }
     /// The newest picture.
@@ -45,9 +51,25 @@ open class UIRenderView {
         }
     }
 
-    /// Writes the first picture to a PNG file.
-    public init(imagePath: String) {
+    /// Writes the first picture to a PNG file. Throws `file.unwritable` where no file can be made; what goes wrong later
+    /// comes to `onError`.
+    public init(imagePath: String) throws {
+        try Self.requireFolder(of: imagePath)
         target = RenderTarget(window: nil, imagePath: imagePath)
+    }
+
+    private static func requireFolder(of path: String) throws {
+        let folder = URL(fileURLWithPath: path).deletingLastPathComponent().path
+        var isFolder: ObjCBool = false
+        guard FileManager.default.fileExists(atPath: folder, isDirectory: &isFolder), isFolder.boolValue,
+            FileManager.default.isWritableFile(atPath: folder)
+        else {
+            let error = MediaError(
+                code: MediaError.Code.fileUnwritable,
+                message: "The image \(path) cannot be written: \(folder) is not a writable folder. Choose another path."
+            )
+            throw ConnectLiveError(RoomError(error))
+        }
     }
 }
 
@@ -58,6 +80,7 @@ final class RenderTarget: Sendable {
 
     private struct State {
         var onFrame: (@Sendable (VideoFrame) -> Void)?
+        var onError: (@Sendable (ConnectLiveError) -> Void)?
         var waiting: [VideoFrame] = []
         var isScheduled = false
         var dropped = 0
@@ -86,6 +109,11 @@ final class RenderTarget: Sendable {
     var onFrame: (@Sendable (VideoFrame) -> Void)? {
         get { state.withLock { $0.onFrame } }
         set { state.withLock { $0.onFrame = newValue } }
+    }
+
+    var onError: (@Sendable (ConnectLiveError) -> Void)? {
+        get { state.withLock { $0.onError } }
+        set { state.withLock { $0.onError = newValue } }
     }
 
     var droppedFrames: Int { state.withLock { $0.dropped } }
@@ -132,11 +160,16 @@ final class RenderTarget: Sendable {
                 return (state.waiting.removeFirst(), state.onFrame, state.imagePath)
             }
             guard let frame else { return }
-            if let path {
-                // A file that cannot be written is tried again with the next picture.
-                do { try FrameImage.writePNG(frame, to: path) } catch { state.withLock { $0.imagePath = path } }
-            }
+            if let path { write(frame, to: path) }
             handler?(frame)
+        }
+    }
+
+    private func write(_ frame: VideoFrame, to path: String) {
+        do throws(MediaError) {
+            try FrameImage.writePNG(frame, to: path)
+        } catch {
+            onError?(ConnectLiveError(RoomError(error)))
         }
     }
 }
