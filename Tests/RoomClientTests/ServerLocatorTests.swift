@@ -52,6 +52,25 @@ private func message(_ body: () throws(RoomError) -> Void) -> RoomError? {
     #expect(noSecret?.message.contains("--service-secret") == true)
 }
 
+@Test(arguments: [
+    (ServerNamer.application, "pass endpoint to ConnectLive.signIn", "pass serviceSecret to ConnectLive.signIn"),
+    (.command, "pass --server", "pass --service-secret"),
+    (.node, "set server of the node", "set service-secret of the node"),
+])
+func `an error asks for what is missing where the user can name it`(namer: ServerNamer, server: String, secret: String)
+{
+    let path = "/nonexistent/server.json"
+    let noServer = message { () throws(RoomError) in
+        _ = try ServerLocator(environment: [:], filePath: path, namer: namer).locate()
+    }
+    #expect(noServer?.message.contains("\(server), or set CONNECTLIVE_SERVER.") == true)
+    let noSecret = message { () throws(RoomError) in
+        _ = try ServerLocator(server: "ws://a:1", serviceId: "x", environment: [:], filePath: path, namer: namer)
+            .locate()
+    }
+    #expect(noSecret?.message.contains("\(secret), or set CONNECTLIVE_SERVICE_SECRET.") == true)
+}
+
 @Test func `a token needs no secret`() throws {
     let location = try ServerLocator(
         server: "ws://a:1", serviceId: "x", environment: [:], filePath: "/nonexistent/server.json"

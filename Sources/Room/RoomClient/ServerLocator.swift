@@ -1,18 +1,37 @@
 internal import Foundation
 package import RoomProtocol
 
-/// Who names a server and its key, and so is told of their lack.
+/// Where a user names the server and its key: errors that ask for one point there.
 package enum ServerNamer: Sendable {
-    /// Whoever writes a command, by its flags.
+    /// The parameters of `ConnectLive.signIn`.
+    case application
+    /// The flags of a command.
     case command
-    /// Whoever writes a graph, by the settings of a node.
+    /// The settings of a node.
     case node
 
-    /// How a server, a service id or a service secret is given, as in "give ...".
-    func means(of name: String) -> String {
+    fileprivate enum Item: String {
+        case server
+        case serviceId = "service-id"
+        case serviceSecret = "service-secret"
+
+        /// What the environment variable has in place of "ITEM" in CONNECTLIVE_ITEM.
+        var variable: String { rawValue.uppercased().replacing("-", with: "_") }
+    }
+
+    /// How to name it, as a part of a sentence.
+    fileprivate func remedy(for item: Item) -> String {
         switch self {
-        case .command: "--\(name)"
-        case .node: "the node's setting \(name)"
+        case .application:
+            let parameter =
+                switch item {
+                case .server: "endpoint"
+                case .serviceId: "serviceId"
+                case .serviceSecret: "serviceSecret"
+                }
+            return "pass \(parameter) to ConnectLive.signIn"
+        case .command: return "pass --\(item.rawValue)"
+        case .node: return "set \(item.rawValue) of the node"
         }
     }
 }
@@ -22,8 +41,6 @@ package struct ServerAddress: Sendable, Hashable, CustomStringConvertible {
     /// A name or a numeric address, without brackets.
     package let host: String
     package let port: Int
-    /// Who can name another.
-    package var namer = ServerNamer.command
 
     /// The port that `serve` listens on unless told otherwise.
     package static let defaultPort = 7880
@@ -122,15 +139,14 @@ package struct ServerLocator: Sendable {
         guard let server = given.server ?? file?.server else {
             throw RoomError(
                 .serviceMissing,
-                "No server is named: give \(namer.means(of: "server")), set CONNECTLIVE_SERVER, or start 'connectlive "
-                    + "serve', which leaves its address in \(filePath).")
+                "No server is named. Start 'connectlive serve', which leaves its address in \(filePath), "
+                    + "\(namer.remedy(for: .server)), or set CONNECTLIVE_SERVER.")
         }
-        var address = try ServerAddress(server)
-        address.namer = namer
-        guard let id = given.id ?? file?.serviceId else { throw missing("service id", "SERVICE_ID", server) }
+        let address = try ServerAddress(server)
+        guard let id = given.id ?? file?.serviceId else { throw missing("service id", .serviceId, server) }
         guard let secret = given.secret ?? file?.serviceSecret else {
             guard needsSecret else { return ServerLocation(address: address, serviceId: id) }
-            throw missing("service secret", "SERVICE_SECRET", server)
+            throw missing("service secret", .serviceSecret, server)
         }
         return ServerLocation(address: address, serviceId: id, serviceSecret: needsSecret ? secret : nil)
     }
@@ -141,11 +157,11 @@ package struct ServerLocator: Sendable {
         return nil
     }
 
-    private func missing(_ what: String, _ variable: String, _ server: String) -> RoomError {
-        let means = namer.means(of: variable.lowercased().replacing("_", with: "-"))
-        return RoomError(
+    private func missing(_ name: String, _ item: ServerNamer.Item, _ server: String) -> RoomError {
+        RoomError(
             .serviceMissing,
-            "No \(what) is known for the server \(server): give \(means), set CONNECTLIVE_\(variable), or run as "
-                + "the user who started 'connectlive serve' on this machine (it leaves its key in \(filePath)).")
+            "No \(name) is known for the server \(server). On the machine of the server, run as the user who started "
+                + "'connectlive serve', which leaves its key in \(filePath). Elsewhere \(namer.remedy(for: item)), or "
+                + "set CONNECTLIVE_\(item.variable).")
     }
 }

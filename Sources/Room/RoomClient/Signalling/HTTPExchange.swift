@@ -72,8 +72,8 @@ func unreachable(_ address: ServerAddress, _ error: any Error) -> RoomError {
     if let error = error as? RoomError { return error }
     return RoomError(
         .serverUnreachable,
-        "The server \(address) does not answer (\(explain(error))): start one with 'connectlive serve', or name "
-            + "another with \(address.namer.means(of: "server")) or CONNECTLIVE_SERVER.")
+        "The server \(address) does not answer: \(explain(error)). Start one with 'connectlive serve', or use another "
+            + "address.")
 }
 
 private func explain(_ error: any Error) -> String {
@@ -95,6 +95,26 @@ extension RTP.TimeInterval {
     var amount: TimeAmount { .nanoseconds(nanoseconds) }
 }
 
+/// Puts the parts of an answer together. They end anywhere, also within a character.
+struct AnswerAssembly {
+    private var status = 0
+    private var body = ByteBuffer()
+
+    /// The answer, once it is complete. Throws when it is longer than any that a room server gives.
+    mutating func take(_ part: HTTPClientResponsePart) throws -> HTTPExchange.Answer? {
+        switch part {
+        case .head(let head): status = Int(head.status.code)
+        case .body(var part):
+            guard body.readableBytes + part.readableBytes <= HTTPExchange.maximumAnswerLength else {
+                throw ConnectionClosedEarly()
+            }
+            body.writeBuffer(&part)
+        case .end: return HTTPExchange.Answer(status: status, body: String(buffer: body))
+        }
+        return nil
+    }
+}
+
 private final class HTTPExchangeHandler: ChannelInboundHandler {
     typealias InboundIn = HTTPClientResponsePart
     typealias OutboundOut = HTTPClientRequestPart
@@ -102,8 +122,7 @@ private final class HTTPExchangeHandler: ChannelInboundHandler {
     private let request: HTTPExchange
     private let authority: String
     private let promise: EventLoopPromise<HTTPExchange.Answer>
-    private var status = 0
-    private var body = ""
+    private var answer = AnswerAssembly()
     private var isAnswered = false
 
     init(request: HTTPExchange, authority: String, promise: EventLoopPromise<HTTPExchange.Answer>) {
@@ -128,16 +147,12 @@ private final class HTTPExchangeHandler: ChannelInboundHandler {
     }
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-        switch unwrapInboundIn(data) {
-        case .head(let head): status = Int(head.status.code)
-        case .body(let part):
-            guard body.utf8.count + part.readableBytes <= HTTPExchange.maximumAnswerLength else {
-                return fail(ConnectionClosedEarly(), context)
-            }
-            body += String(buffer: part)
-        case .end:
+        do {
+            guard let answer = try answer.take(unwrapInboundIn(data)) else { return }
             isAnswered = true
-            promise.succeed(HTTPExchange.Answer(status: status, body: body))
+            promise.succeed(answer)
+        } catch {
+            fail(error, context)
         }
     }
 

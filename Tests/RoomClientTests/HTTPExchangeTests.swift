@@ -1,0 +1,20 @@
+import NIOCore
+import NIOHTTP1
+import Testing
+
+@testable import RoomClient
+
+@Test func `an answer may be cut within a character`() throws {
+    let text = #"{"message":"가방이 – 없습니다"}"#
+    var assembly = AnswerAssembly()
+    #expect(try assembly.take(.head(HTTPResponseHead(version: .http1_1, status: .forbidden))) == nil)
+    for byte in text.utf8 { #expect(try assembly.take(.body(ByteBuffer(bytes: [byte]))) == nil) }
+    #expect(try assembly.take(.end(nil)) == HTTPExchange.Answer(status: 403, body: text))
+}
+
+@Test func `an answer that is too long for a room server is refused`() throws {
+    var assembly = AnswerAssembly()
+    let half = ByteBuffer(repeating: 32, count: HTTPExchange.maximumAnswerLength / 2)
+    for _ in 0..<2 { #expect(try assembly.take(.body(half)) == nil) }
+    #expect(throws: ConnectionClosedEarly.self) { try assembly.take(.body(ByteBuffer(bytes: [32]))) }
+}
