@@ -171,7 +171,7 @@ extension SDKTests {
         @Test func `a receiver that carried VP8 carries H264 next, and decodes it`() async throws {
             try await onStage { _ in
                 var config = silent()
-                config.videoReceiverInitialCount = 1
+                // The maximum holds although the default of the initial count is greater.
                 config.videoReceiverMaximumCount = 1
                 let viewer = Client(config: config)
                 _ = try await viewer.join("switch")

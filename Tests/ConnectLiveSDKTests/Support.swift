@@ -49,6 +49,7 @@ final class Listener: RoomDelegate, Sendable {
     private let heard = Mutex<[Heard]>([])
     private let onMainQueue = Mutex<[Bool]>([])
     private let viewsOfGone = Mutex<[String]>([])
+    private let reaction = Mutex<(@Sendable (Heard) -> Void)?>(nil)
 
     var events: [Heard] { heard.withLock { $0 } }
     var names: [String] { events.map(\.name) }
@@ -66,9 +67,13 @@ final class Listener: RoomDelegate, Sendable {
 
     init() { _ = Self.mainKey }
 
+    /// Calls the function with each event from now on, as an application's delegate would be called.
+    func react(_ reaction: @escaping @Sendable (Heard) -> Void) { self.reaction.withLock { $0 = reaction } }
+
     private func add(_ event: Heard) {
         heard.withLock { $0.append(event) }
         onMainQueue.withLock { $0.append(DispatchQueue.getSpecific(key: Self.mainKey) == true) }
+        reaction.withLock { $0 }?(event)
     }
 
     func onConnected(participantIds: [String]) { add(.connected(participantIds)) }
@@ -124,6 +129,10 @@ final class Listener: RoomDelegate, Sendable {
 
     private var videos: [RemoteVideo] {
         events.compactMap { if case .video(let video) = $0 { video } else { nil } }
+    }
+
+    func waitForLocalMedia() async throws {
+        try await wait(for: "published") { if case .localPublished = $0 { true } else { nil } }
     }
 
     func waitForDisconnected(within seconds: Double = 10) async throws -> DisconnectReason {

@@ -58,7 +58,22 @@ final class Guest: RoomDelegate, Sendable {
     func onConnected(participantIds: [String]) { onConnected() }
 
     func onDisconnected(reason: DisconnectReason) {
-        state.withLock { $0.hasEnded = true }
+        let failure: Failure? =
+            switch reason {
+            case .disconnected: nil
+            case .destroyed:
+                Failure(
+                    code: RoomError.Code.roomReleased.number,
+                    "The server ended the room. It was stopped, or its administrator closed the room.")
+            case .kicked:
+                Failure(
+                    code: RoomError.Code.roomReleased.number,
+                    "The administrator of the server removed this participant from the room.")
+            }
+        state.withLock { state in
+            state.hasEnded = true
+            state.failure = state.failure ?? failure
+        }
         release()
     }
 

@@ -1,5 +1,6 @@
 internal import ArgumentParser
 internal import ConnectLiveSDK
+internal import RoomClient
 
 /// How a command finds its server: by flag, else by environment, else by the file that `serve` leaves.
 struct ServerFlags: ParsableArguments {
@@ -14,7 +15,7 @@ struct ServerFlags: ParsableArguments {
     /// Signs in; the SDK searches for what is not given.
     func signIn() async throws {
         let (code, message) = await ConnectLive.signIn(
-            serviceId: serviceId ?? "", serviceSecret: serviceSecret ?? "", endpoint: server ?? "")
+            serviceId: serviceId ?? "", serviceSecret: serviceSecret ?? "", endpoint: server ?? "", namer: .command)
         guard code == 0 else { throw Failure(code: code, message) }
     }
 }

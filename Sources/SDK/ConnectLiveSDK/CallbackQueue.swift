@@ -1,87 +1,64 @@
 internal import Dispatch
+internal import Foundation
 internal import Synchronization
 
-/// Where callbacks and delegate events are called, in order.
+/// Where callbacks and delegate events are called, in order: the queue that the application sets, else the main queue.
 ///
-/// The application's own queue if it set one. Else the main queue, if something serves it: a main loop
-/// (`dispatchMain()`, `RunLoop.main.run()`) or Swift's async main. That is found out once, when the SDK is first used:
-/// a block is put on the main queue, and if it has not run within 100 ms the SDK keeps to a serial queue of its own.
+/// The choice never depends on how busy the process is. If the main queue runs nothing for 5 s after the first callback,
+/// one line on standard error says so, because an application without a main loop would otherwise hear nothing.
 final class CallbackQueue: Sendable {
     static let shared = CallbackQueue()
 
-    private static let patience = DispatchTimeInterval.milliseconds(100)
-    /// Events that wait for the application at most; whoever has one more must end what it tells of.
-    static let capacity = 4096
-
     private struct State {
         var chosen: DispatchQueue?
-        var decided: DispatchQueue?
-        var isProbing = false
-        /// What came before the decision, which takes 100 ms at most.
-        var waiting: [@Sendable () -> Void] = []
-        /// Callbacks that have not returned yet.
-        var pending = 0
+        var isWatched = false
+        var isServed = false
     }
 
     private let state = Mutex(State())
-    private let own = DispatchQueue(label: "connectlive.callbacks")
+    private let main: DispatchQueue
+    private let grace: DispatchTimeInterval
+    private let warn: @Sendable (String) -> Void
 
-    init() {}
+    /// - Parameters:
+    ///   - grace: how long the main queue may be busy before `warn` is called, once.
+    ///   - warn: called on a queue of the system.
+    init(
+        main: DispatchQueue = .main, grace: DispatchTimeInterval = .seconds(5),
+        warn: @escaping @Sendable (String) -> Void = { FileHandle.standardError.write(Data("\($0)\n".utf8)) }
+    ) {
+        self.main = main
+        self.grace = grace
+        self.warn = warn
+    }
 
+    /// The application's own queue.
     var chosen: DispatchQueue? {
         get { state.withLock { $0.chosen } }
-        set {
-            state.withLock { state in
-                state.chosen = newValue
-                if newValue != nil { Self.flush(&state) }
+        set { state.withLock { $0.chosen = newValue } }
+    }
+
+    /// Calls it when its turn comes.
+    func run(_ callback: @escaping @Sendable () -> Void) {
+        let (queue, mustWatch) = state.withLock { state in
+            guard let chosen = state.chosen else {
+                defer { state.isWatched = true }
+                return (main, !state.isWatched)
             }
+            return (chosen, false)
         }
+        if mustWatch { watch() }
+        queue.async(execute: callback)
     }
 
-    /// Starts finding out, so that the first callback need not wait for it.
-    func prepare() {
-        let begins = state.withLock { state in
-            guard state.decided == nil, !state.isProbing else { return false }
-            state.isProbing = true
-            return true
+    private func watch() {
+        main.async { self.state.withLock { $0.isServed = true } }
+        DispatchQueue.global().asyncAfter(deadline: .now() + grace) {
+            guard !self.state.withLock({ $0.isServed }) else { return }
+            self.warn(
+                "ConnectLiveSDK: callbacks wait, because nothing runs the main queue. Run a main loop (dispatchMain(), "
+                    + "RunLoop.main.run() or an async main), or set ConnectLive.callbackQueue.")
         }
-        guard begins else { return }
-        DispatchQueue.main.async { self.decide(.main) }
-        DispatchQueue.global().asyncAfter(deadline: .now() + Self.patience) { self.decide(self.own) }
-    }
-
-    /// Calls it when its turn comes. Without `mustRun` it is refused when `capacity` callbacks wait: false.
-    @discardableResult
-    func run(mustRun: Bool = true, _ callback: @escaping @Sendable () -> Void) -> Bool {
-        prepare()
-        return state.withLock { state in
-            guard mustRun || state.pending < Self.capacity else { return false }
-            state.pending += 1
-            let counted: @Sendable () -> Void = {
-                callback()
-                self.state.withLock { $0.pending -= 1 }
-            }
-            if let queue = state.chosen ?? state.decided {
-                queue.async(execute: counted)
-            } else {
-                state.waiting.append(counted)
-            }
-            return true
-        }
-    }
-
-    private func decide(_ queue: DispatchQueue) {
-        state.withLock { state in
-            guard state.decided == nil else { return }
-            state.decided = queue
-            Self.flush(&state)
-        }
-    }
-
-    private static func flush(_ state: inout State) {
-        guard let queue = state.chosen ?? state.decided else { return }
-        for callback in state.waiting { queue.async(execute: callback) }
-        state.waiting = []
     }
 }
 

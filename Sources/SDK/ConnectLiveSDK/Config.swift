@@ -1,13 +1,14 @@
 public import MediaGraph
 internal import RoomClient
+internal import RoomProtocol
 
 /// Settings of local media and of rooms.
 public struct Config: Sendable {
     /// What is published.
     public var mediaOptions = LocalMediaOptions()
-    /// Videos that can be received at first.
+    /// Videos that can be received at first; `videoReceiverMaximumCount` where that is less.
     public var videoReceiverInitialCount = 9
-    /// Videos that can be received at most; the server allows 20.
+    /// Videos that can be received at most; the server allows 20. One more is refused with 1322.
     public var videoReceiverMaximumCount = 20
     /// By how many receivers the pool grows when they run out.
     public var videoReceiverGrowthRate = 1
@@ -15,6 +16,13 @@ public struct Config: Sendable {
     public var playsRemoteAudio = true
 
     public init() {}
+
+    var receivers: ReceiverPool {
+        let maximum = max(0, videoReceiverMaximumCount)
+        return ReceiverPool(
+            initial: min(max(0, videoReceiverInitialCount), maximum), maximum: maximum,
+            growth: max(1, videoReceiverGrowthRate))
+    }
 }
 
 /// Where pictures come from.

@@ -3,7 +3,8 @@ internal import RoomClient
 internal import RoomProtocol
 internal import Synchronization
 
-/// One's own pictures and sound. It is created once, published, and stopped; letting it go stops it too.
+/// One's own pictures and sound. It can be published in one room after another until it is stopped; letting it go stops
+/// it too.
 public protocol LocalMedia: AnyObject, Sendable {
     var video: LocalVideo { get }
     var audio: LocalAudio { get }
@@ -137,7 +138,7 @@ final class LocalMediaSession: LocalMedia {
         }
     }
 
-    /// True for the first who asks: a local media is published once.
+    /// True if no room has it: a local media is published in one room at a time.
     func takeForPublishing() -> Bool {
         isPublished.withLock { isPublished in
             defer { isPublished = true }
@@ -145,5 +146,6 @@ final class LocalMediaSession: LocalMedia {
         }
     }
 
-    func publishingFailed() { isPublished.withLock { $0 = false } }
+    /// Another room may publish it.
+    func release() { isPublished.withLock { $0 = false } }
 }

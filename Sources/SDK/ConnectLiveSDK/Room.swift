@@ -11,11 +11,11 @@ public enum RoomStatus: Sendable, Hashable {
 
 /// Why a room connection ended.
 public enum DisconnectReason: Sendable, Hashable {
-    /// The application left, or an error ended it; `onError` came before then.
+    /// The application left, or an error ended the connection. Directly before it, `onError` reports that error.
     case disconnected
-    /// The server ended the room, or was stopped.
+    /// The server ended the room, or was stopped. `onError` is not called.
     case destroyed
-    /// The server removed this participant.
+    /// The server removed this participant. `onError` is not called.
     case kicked
 }
 
@@ -31,11 +31,14 @@ public protocol Room: AnyObject, Sendable {
     /// Joins the room of this name: 1 to 32 letters, digits and hyphens. `onConnected`, or `onError` and
     /// `onDisconnected`, tell how it went, within 10 s. A room is connected once.
     func connect(roomId: String)
-    /// Leaves; `onDisconnected` tells when it is done.
+    /// Leaves; `onDisconnected` tells when it is done. No other event comes after this call, nor does the error of a
+    /// connection that breaks meanwhile. (Called on another queue than the callback queue, it does not stop an event
+    /// that is being delivered.)
     func disconnect()
 
     /// Publishes, now or as soon as the room is connected; `onLocalMediaPublished` tells when it is done, `onError` why
-    /// not. Throws when it is clear at once: 1311 for nil, 1302 for a room that has ended.
+    /// not. Throws when it is clear at once: 1311 for nil, 1302 for a room that has ended, 1441 for media that another
+    /// room has.
     func publish(_ media: (any LocalMedia)?) throws
 
     /// Subscribes several videos; what goes wrong comes to `onError`.
@@ -63,9 +66,11 @@ public protocol RoomDelegate: AnyObject {
     /// Connected. `participantIds` are all who are in the room, one's own id first; their streams are in
     /// `Room.remoteParticipants`, and only later ones are announced by `onRemoteVideoPublished`.
     func onConnected(participantIds: [String])
-    /// The room is over. No event comes after it, but the error that answers another `connect`.
+    /// The room is over. No event comes after it, but the error that answers another `connect`. Completions of
+    /// `subscribe` and `unsubscribe` may.
     func onDisconnected(reason: DisconnectReason)
-    /// When `isCritical`, `onDisconnected` comes next. The codes are listed in docs/errors.md.
+    /// When `isCritical`, the error ended the room and `onDisconnected` comes next. The codes are listed in
+    /// docs/errors.md.
     func onError(code: Int, message: String, isCritical: Bool)
     func onParticipantEntered(remoteParticipant: RemoteParticipant)
     /// After `onRemoteVideoUnpublished` and `onRemoteAudioUnpublished` of what the participant published.

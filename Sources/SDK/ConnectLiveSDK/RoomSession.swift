@@ -15,23 +15,22 @@ final class RoomSession: Room {
         var waitingToPublish: [LocalMediaSession] = []
     }
 
-    /// Sendable by hand: it never changes, reading a weak reference is atomic, and what it refers to is only called on
-    /// the callback queue.
-    private struct DelegateReference: @unchecked Sendable {
-        weak let delegate: (any RoomDelegate)?
-    }
-
     let localParticipant = LocalParticipant()
     private let state = Mutex(State())
-    private let delegate: DelegateReference
-    private let options: RoomOptions
+    private let delegate: DelegateQueue
+    private let token: @Sendable () async throws(RoomError) -> AccessToken
     /// Set once, right after `self` exists.
     private let engineBox = Mutex<RoomEngine?>(nil)
 
-    init(options: RoomOptions, delegate: any RoomDelegate) {
-        self.options = options
-        self.delegate = DelegateReference(delegate: delegate)
-        CallbackQueue.shared.prepare()
+    /// - Parameter token: gives the token to enter the room with.
+    init(
+        options: RoomOptions, delegate: any RoomDelegate,
+        token: @escaping @Sendable () async throws(RoomError) -> AccessToken = { () async throws(RoomError) in
+            try await Authentication.shared.token()
+        }
+    ) {
+        self.delegate = DelegateQueue(delegate)
+        self.token = token
         let engine = RoomEngine(options: options) { [weak self] event in self?.handle(event) }
         engineBox.withLock { $0 = engine }
     }
@@ -69,12 +68,8 @@ final class RoomSession: Room {
             return true
         }
         guard isFirst else {
-            // The answer to a call, and told even after the end.
-            let error = RoomError(
-                .roomReleased, "This room has been connected before: create another Room to join again.")
-            return tell(isLast: true) {
-                $0.onError(code: error.code.number, message: error.sdkMessage, isCritical: false)
-            }
+            return delegate.answer(
+                RoomError(.roomReleased, "This room has been connected before. Create another Room to join again."))
         }
         let name: RoomName
         do throws(RoomError) {
@@ -82,17 +77,11 @@ final class RoomSession: Room {
         } catch {
             return end(.disconnected, error)
         }
-        Task {
-            do throws(RoomError) {
-                let token = try await ConnectLive.accessToken()
-                engine.connect(to: name, with: token)
-            } catch {
-                end(.disconnected, error)
-            }
-        }
+        engine.connect(to: name, token: token)
     }
 
     func disconnect() {
+        delegate.leave()
         let wasIdle = state.withLock { state -> Bool in
             switch state.status {
             case .disconnecting, .disconnected: return false
@@ -115,7 +104,9 @@ final class RoomSession: Room {
         }
         guard media.takeForPublishing() else {
             throw ConnectLiveError(
-                RoomError(.publishRefused, "This local media is published already: create another one."))
+                RoomError(
+                    .publishRefused,
+                    "This local media is published in a room already. Leave that room first, or create another one."))
         }
         let isConnected = state.withLock { state -> Bool? in
             switch state.status {
@@ -127,7 +118,7 @@ final class RoomSession: Room {
             }
         }
         guard let isConnected else {
-            media.publishingFailed()
+            media.release()
             throw ConnectLiveError(
                 RoomError(.roomReleased, "This room has ended: create another Room to publish in."))
         }
@@ -141,17 +132,25 @@ final class RoomSession: Room {
                 let streams = try await engine.publish(
                     media.capture, videoExtraValue: media.localVideo.extraValue,
                     audioExtraValue: media.localAudio.extraValue)
-                guard let self else { return }
-                localParticipant.published(media, as: streams)
-                state.withLock { $0.media.append(media) }
+                guard let self, keep(media, as: streams) else { return media.release() }
                 media.capture.observe(failed: { [weak self] error in self?.problem(error) }, ended: {})
                 tell { $0.onLocalMediaPublished(localMedia: media) }
             } catch {
-                media.publishingFailed()
-                // What ended the room has been told already.
+                media.release()
+                // The error that ended the room is told once.
                 guard let self, status == .connected else { return }
                 problem(error)
             }
+        }
+    }
+
+    /// False when the room has ended meanwhile.
+    private func keep(_ media: LocalMediaSession, as streams: [PublishedStream]) -> Bool {
+        localParticipant.published(media, as: streams)
+        return state.withLock { state in
+            guard state.status != .disconnected else { return false }
+            state.media.append(media)
+            return true
         }
     }
 
@@ -216,29 +215,18 @@ final class RoomSession: Room {
     // MARK: - What happens
 
     /// An application that does not return from its callbacks loses the room, not single events of it.
-    private func tell(isLast: Bool = false, _ event: @escaping @Sendable (any RoomDelegate) -> Void) {
-        // No event comes after `onDisconnected`, nor between it and the error that is its reason.
-        guard isLast || status != .disconnected else { return }
-        let reference = delegate
-        let isTaken = CallbackQueue.shared.run(mustRun: isLast) {
-            guard let delegate = reference.delegate else { return }
-            event(delegate)
-        }
-        guard !isTaken else { return }
+    private func tell(_ event: @escaping @Sendable (any RoomDelegate) -> Void) {
+        guard !delegate.tell(event) else { return }
         engine.disconnect()
         end(
             .disconnected,
             RoomError(
                 .roomReleased,
-                "The application left \(CallbackQueue.capacity) callbacks waiting, so the room was left: return from "
-                    + "callbacks soon, or set ConnectLive.callbackQueue."))
+                "The application left \(DelegateQueue.capacity) callbacks of this room waiting, so the SDK left the "
+                    + "room. Return from callbacks soon, or set ConnectLive.callbackQueue."))
     }
 
-    private func problem(_ error: RoomError, isCritical: Bool = false) {
-        tell(isLast: isCritical) {
-            $0.onError(code: error.code.number, message: error.sdkMessage, isCritical: isCritical)
-        }
-    }
+    private func problem(_ error: RoomError) { tell { $0.onError(error, isCritical: false) } }
 
     private func handle(_ event: RoomEvent) {
         switch event {
@@ -250,7 +238,8 @@ final class RoomSession: Room {
         case .audioHeard(let participant, let stream): heard(stream, of: participant)
         case .audioUnheard(let participant, let stream): unheard(stream, of: participant)
         case .problem(let error): problem(error)
-        case .ended(let reason, let error): end(.init(reason), error)
+        // Only what goes wrong is an error: that the server ends a room or removes somebody is not.
+        case .ended(let reason, let error): end(.init(reason), reason == .disconnected ? error : nil)
         }
     }
 
@@ -324,7 +313,7 @@ final class RoomSession: Room {
             guard state.status != .disconnected else { return false }
             state.status = .disconnected
             state.heard = []
-            for media in state.waitingToPublish { media.publishingFailed() }
+            for media in state.waitingToPublish + state.media { media.release() }
             state.waitingToPublish = []
             state.media = []
             return true
@@ -333,8 +322,7 @@ final class RoomSession: Room {
         for participant in remoteParticipants.values {
             for video in participant.videos.values { video.setSubscribed(false) }
         }
-        if let error { problem(error, isCritical: true) }
-        tell(isLast: true) { $0.onDisconnected(reason: reason) }
+        delegate.end(reason, error)
         letViewsGo(Array(remoteParticipants.values))
     }
 }

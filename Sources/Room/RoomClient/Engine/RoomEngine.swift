@@ -65,21 +65,31 @@ package actor RoomEngine {
     /// Joins the room; `.connected` or `.ended` tells how it went, within about 10 s. Once; nothing happens in an engine
     /// that has ended.
     package nonisolated func connect(to room: RoomName, with token: AccessToken) {
+        connect(to: room) { () async throws(RoomError) in token }
+    }
+
+    /// The same with a token that has to be obtained first; the 10 s include that.
+    package nonisolated func connect(
+        to room: RoomName, token: @escaping @Sendable () async throws(RoomError) -> AccessToken
+    ) {
         post { engine in
             guard engine.state == .idle else { return }
             engine.state = .connecting
+            engine.connectStarted = engine.loop.now
+            engine.loop.schedule(after: engine.options.connectDeadline) { [weak engine] in
+                engine?.assumeIsolated { $0.connectTimeout() }
+            }
             Task { await engine.join(room, token) }
         }
     }
 
-    func join(_ room: RoomName, _ token: AccessToken) async {
-        guard state == .connecting else { return }
-        connectStarted = loop.now
-        address = token.address
-        signalling = SignallingSession(server: token.address.description, now: loop.now)
-        timer = loop.makeTimer { [weak self] in self?.assumeIsolated { $0.signallingTimeout() } }
-        loop.schedule(after: Self.connectDeadline) { [weak self] in self?.assumeIsolated { $0.connectTimeout() } }
+    func join(_ room: RoomName, _ token: () async throws(RoomError) -> AccessToken) async {
         do throws(RoomError) {
+            let token = try await token()
+            guard state == .connecting else { return }
+            address = token.address
+            signalling = SignallingSession(server: token.address.description, now: loop.now)
+            timer = loop.makeTimer { [weak self] in self?.assumeIsolated { $0.signallingTimeout() } }
             let pipe = try await SignallingPipe.open(to: token.address) { [weak self] event in
                 self?.post { $0.handle(event) } ?? false
             }
@@ -97,22 +107,27 @@ package actor RoomEngine {
         }
     }
 
-    /// From `connect` to the secured down session.
-    private static let connectDeadline = TimeInterval.milliseconds(9500)
-
     func connectTimeout() {
         guard state == .connecting else { return }
-        end(
-            .disconnected,
-            participant.isEmpty
-                ? RoomError(
-                    .serverUnreachable,
-                    "The server \(address.map(\.description) ?? "") takes connections and does not let anybody into "
-                        + "rooms: is it a connectlive server, and is it well?")
-                : RoomError(
-                    .mediaConnectionFailed,
-                    "The server \(address.map(\.description) ?? "") let us into the room, and no media connection came "
-                        + "about in time: is UDP between here and there let through?"))
+        end(.disconnected, lateness)
+    }
+
+    /// Why the connection was not there in time.
+    private var lateness: RoomError {
+        guard let address else {
+            return RoomError(
+                .serverUnreachable, "The sign-in was not renewed in time. Check the server and the network.")
+        }
+        guard !participant.isEmpty else {
+            return RoomError(
+                .serverUnreachable,
+                "The server \(address) takes connections and does not let anybody into rooms: is it a connectlive "
+                    + "server, and is it well?")
+        }
+        return RoomError(
+            .mediaConnectionFailed,
+            "The server \(address) let us into the room, and no media connection came about in time: is UDP between "
+                + "here and there let through?")
     }
 
     func joined(_ joined: Joined) {
@@ -151,8 +166,10 @@ package actor RoomEngine {
         }
     }
 
+    /// Whatever ends a room that we are leaving does what we asked for: that is no error.
     func end(_ reason: Closing.Reason, _ error: RoomError?) {
         guard state != .ended else { return }
+        let (reason, error) = state == .leaving ? (.disconnected, nil) : (reason, error)
         state = .ended
         timer?.disarm()
         sampling?.disarm()
@@ -231,9 +248,7 @@ package actor RoomEngine {
                 waiting.removeValue(forKey: id)?(result)
             case .message(let message): handle(message)
             case .notUnderstood(let error): onEvent(.problem(error))
-            case .ended(let error):
-                // A server that closes after `leave` did what it was asked to.
-                if state == .leaving { end(.disconnected, nil) } else { end(.disconnected, error) }
+            case .ended(let error): end(.disconnected, error)
             }
         }
     }
@@ -416,7 +431,7 @@ package actor RoomEngine {
             .connectionLost,
             "The server ended the \(direction.rawValue) session: it was stopped; connect again when it is back.")
         loop.schedule(after: SignallingDeadlines.leave) { [weak self] in
-            self?.assumeIsolated { if $0.state != .leaving { $0.end(.disconnected, lost) } }
+            self?.assumeIsolated { $0.end(.disconnected, lost) }
         }
     }
 }

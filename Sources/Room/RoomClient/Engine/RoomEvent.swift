@@ -1,3 +1,4 @@
+package import RTP
 package import RoomProtocol
 
 /// What happens in a room, in order, as `RoomEngine` tells it on its loop.
@@ -15,7 +16,8 @@ package enum RoomEvent: Sendable {
     case audioUnheard(participant: String, stream: Int)
     /// Something went wrong and the room goes on.
     case problem(RoomError)
-    /// The last event. The error is nil when we left ourselves.
+    /// The last event. The error is nil when we left ourselves; else it gives the cause in words, also where the server
+    /// ended the room or removed us.
     case ended(Closing.Reason, RoomError?)
 }
 
@@ -25,6 +27,8 @@ package struct RoomOptions: Sendable {
     /// What becomes of each sound that the server gives a slot, by participant and stream; nil ignores it. Called on
     /// the loop.
     package var sound: @Sendable (_ participant: String, _ stream: Int) -> StreamDestination?
+    /// From `connect` to the secured down session.
+    package var connectDeadline = TimeInterval.milliseconds(9500)
     /// Losses made at the socket boundary, of the up and of the down session, for tests of bad networks.
     package var impairment: LinkImpairment?
 

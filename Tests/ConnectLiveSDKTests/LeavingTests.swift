@@ -1,0 +1,130 @@
+import ConnectLiveSDK
+import Dispatch
+import MediaGraph
+import RoomProtocol
+import Synchronization
+import Testing
+
+@testable import ConnectLiveSDK
+@testable import RoomClient
+
+extension SDKTests {
+    /// How a room ends, and what its delegate hears of it.
+    @Suite(.timeLimit(.minutes(1)))
+    struct Leaving {
+        @Test func `nothing follows a disconnect but onDisconnected`() async throws {
+            try await onStage { _ in
+                let client = Client()
+                client.listener.react { [room = client.room] event in
+                    if case .progress(100) = event { room.disconnect() }
+                }
+                client.room.connect(roomId: "hasty")
+                _ = try await client.listener.waitForDisconnected()
+                #expect(client.listener.names == ["progress", "progress", "progress", "disconnected"])
+            }
+        }
+
+        @Test func `leaving is no error when the server ends the connection first`() async throws {
+            try await onStage { _ in
+                let client = Client()
+                _ = try await client.join("race")
+                let token = try await Authentication.shared.token()
+                let loop = try await HeldLoop(of: client.room)
+                client.room.disconnect()
+                // The loop sends "leave" only after the server has signed out the token.
+                try await token.signOut()
+                loop.release()
+                #expect(try await client.listener.waitForDisconnected() == .disconnected)
+                #expect(!client.listener.names.contains("error"))
+            }
+        }
+
+        @Test(arguments: [(Closing.Reason.destroyed, DisconnectReason.destroyed), (.kicked, .kicked)])
+        func `a room that the server ends is not an error`(
+            sent: Closing.Reason, expected: DisconnectReason
+        ) async throws {
+            try await onStage { _ in
+                let client = Client()
+                _ = try await client.join("ended")
+                let engine = try #require(client.room as? RoomSession).engine
+                let closing = Closing(reason: sent, error: RoomError(.roomReleased, "The room is over."))
+                engine.post { $0.handle(ServerMessage.closed(closing)) }
+                #expect(try await client.listener.waitForDisconnected() == expected)
+                #expect(!client.listener.names.contains("error"))
+            }
+        }
+
+        @Test func `a room that is let go while its token is renewed is left`() async throws {
+            let (gate, opener) = AsyncStream<Void>.makeStream()
+            let listener = Listener()
+            var room: RoomSession? = RoomSession(options: RoomOptions(), delegate: listener) {
+                () async throws(RoomError) in
+                for await _ in gate {}
+                throw RoomError(.notSignedIn, "Nobody is signed in.")
+            }
+            weak let remembered = room
+            room?.connect(roomId: "forgotten")
+            room = nil
+            #expect(remembered == nil)
+            opener.finish()
+        }
+
+        @Test func `local media can be published in another room after its room has ended`() async throws {
+            try await onStage { _ in
+                let media = ConnectLive.createLocalMedia(capture: CaptureOptions(source: .testPattern(frames: 0)))
+                let first = Client()
+                _ = try await first.join("first")
+                try first.room.publish(media)
+                try await first.listener.waitForLocalMedia()
+                try await first.leave()
+                let viewer = Client()
+                _ = try await viewer.join("second")
+                let second = Client()
+                _ = try await second.join("second")
+                try second.room.publish(media)
+                let video = try await viewer.listener.waitForVideo()
+                let watcher = Watcher()
+                watcher.watch(video)
+                if case .failure(let error) = await viewer.room.subscribe(videoId: video.id) { throw error }
+                try await eventually("frames in the second room") { watcher.sights.count >= 5 }
+                try await viewer.leave()
+                try await second.leave()
+                await media.stop()
+            }
+        }
+    }
+
+    /// What a sign-out ends.
+    @Suite(.timeLimit(.minutes(1)))
+    struct SigningOut {
+        @Test func `signing out ends rooms of an earlier sign-in too`() async throws {
+            try await onStage { stage in
+                let client = Client()
+                _ = try await client.join("earlier")
+                try await stage.signIn()
+                ConnectLive.signOut()
+                #expect(try await client.listener.waitForError().code == -11005)
+                _ = try await client.listener.waitForDisconnected()
+            }
+        }
+    }
+}
+
+/// Holds the thread on which all rooms of the process live, so that a test can order what happens.
+private struct HeldLoop {
+    private let gate = DispatchSemaphore(value: 0)
+
+    /// Returns when the thread is held.
+    init(of room: any Room) async throws {
+        let engine = try #require(room as? RoomSession).engine
+        let gate = gate
+        await withCheckedContinuation { continuation in
+            engine.post { _ in
+                continuation.resume()
+                gate.wait()
+            }
+        }
+    }
+
+    func release() { gate.signal() }
+}

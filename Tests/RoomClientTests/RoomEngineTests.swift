@@ -1,0 +1,28 @@
+import RTP
+import RoomProtocol
+import Testing
+
+@testable import RoomClient
+
+@Suite(.timeLimit(.minutes(1)))
+struct RoomEngineTests {
+    @Test func `the deadline of a connection includes the wait for its token`() async throws {
+        var options = RoomOptions()
+        options.connectDeadline = .milliseconds(1)
+        let (events, teller) = AsyncStream<RoomEvent>.makeStream()
+        let (gate, opener) = AsyncStream<Void>.makeStream()
+        let address = try ServerAddress("ws://127.0.0.1:1")
+        let engine = RoomEngine(options: options) { teller.yield($0) }
+        engine.connect(to: try RoomName("room")) { () async throws(RoomError) in
+            for await _ in gate {}
+            return AccessToken(address: address, token: "late")
+        }
+        var iterator = events.makeAsyncIterator()
+        guard case .ended(.disconnected, let error) = await iterator.next() else {
+            Issue.record("the room did not end first")
+            return
+        }
+        #expect(error?.code == .serverUnreachable)
+        opener.finish()
+    }
+}
