@@ -1,6 +1,7 @@
 /// What has to be done to a running graph so that it becomes another: nodes that go, nodes that come, links that move.
 ///
-/// A node whose settings differ only where they may be changed while it runs stays. Any other difference replaces it.
+/// A node stays if its settings differ only where they may be changed while it runs, and its inputs only where the node
+/// lets them come and go. Any other difference replaces it.
 public struct GraphChange: Sendable, Hashable {
     /// A setting that is changed on a node that stays.
     public struct SettingChange: Sendable, Hashable {
@@ -14,6 +15,10 @@ public struct GraphChange: Sendable, Hashable {
     public var removed: [String]
     /// Nodes that come, those that replace others among them, each after those that feed it.
     public var added: [NodePlan]
+    /// Inputs that come to nodes that stay: of each such node the part of its plan that is new.
+    public var addedInputs: [NodePlan] = []
+    /// Inputs that go from nodes that stay.
+    public var removedInputs: [PortReference] = []
     public var removedLinks: [Link]
     public var addedLinks: [LinkPlan]
     public var settings: [SettingChange]
@@ -21,12 +26,18 @@ public struct GraphChange: Sendable, Hashable {
     public var result: GraphPlan
 
     public init(from old: GraphPlan, to new: GraphPlan) {
-        func stays(_ name: String) -> Bool {
-            guard var before = old.node(name), let after = new.node(name) else { return false }
+        var staying: Set<String> = []
+        for after in new.nodes {
+            guard var before = old.node(after.name) else { continue }
             before.node = after.node
-            return before == after
+            if before == after {
+                staying.insert(after.name)
+            } else if let change = after.inputChange(from: before) {
+                staying.insert(after.name)
+                if !change.added.isEmpty { addedInputs.append(after.part(of: change.added)) }
+                removedInputs += change.removed.sorted().map { PortReference(node: after.name, port: $0) }
+            }
         }
-        let staying = Set(new.nodes.map(\.name).filter(stays))
         removed = old.nodes.map(\.name).filter { !staying.contains($0) }
         added = new.nodes.filter { !staying.contains($0.name) }
         func stays(_ link: Link) -> Bool {
@@ -61,7 +72,8 @@ public struct GraphChange: Sendable, Hashable {
     }
 
     public var isEmpty: Bool {
-        removed.isEmpty && added.isEmpty && removedLinks.isEmpty && addedLinks.isEmpty && settings.isEmpty
+        removed.isEmpty && added.isEmpty && addedInputs.isEmpty && removedInputs.isEmpty && removedLinks.isEmpty
+            && addedLinks.isEmpty && settings.isEmpty
     }
 }
 

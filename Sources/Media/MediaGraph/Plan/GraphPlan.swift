@@ -36,12 +36,22 @@ public struct GraphPlan: Sendable, Hashable, Codable {
             plan.nodes.removeAll { names.contains($0.name) }
             plan.links.removeAll { names.contains($0.link.from.node) || names.contains($0.link.to.node) }
             plan.source = plan.source.removing(names)
+            plan.dropUnfedInputs()
             names = Set(
                 plan.nodes.filter { node in
                     node.adapts != nil && !plan.links.contains { $0.link.from.node == node.name }
                 }.map(\.name))
         }
         return plan
+    }
+
+    /// Takes away inputs that nothing feeds, from nodes whose inputs come and go. A node keeps its last ones.
+    private mutating func dropUnfedInputs() {
+        for index in nodes.indices where nodes[index].inputsComeAndGo {
+            let fed = Set(links(into: nodes[index].name).map(\.link.to.port))
+            guard !fed.isEmpty else { continue }
+            nodes[index] = nodes[index].without(Set(nodes[index].inputs.keys).subtracting(fed))
+        }
     }
 
     /// The plan with another value for a setting that may be changed while the node runs.

@@ -31,6 +31,9 @@ public struct NodePlan: Sendable, Hashable, Codable {
     public var fixedSettings: [String: SettingValue] = [:]
     /// What only one node can have at a time, such as a camera: who replaces this node gets it before it is built.
     public var resource: String?
+    /// Whether inputs may come and go while the node runs. The elements of an input are then named `INPUT-…`, and are linked
+    /// with one another only.
+    public var inputsComeAndGo = false
     /// The output that the planner put this node behind, because somebody wants its media in another format.
     public var adapts: PortReference?
 

@@ -13,6 +13,10 @@ final class GraphEdit {
     private let deadline: DispatchTime
     private let outcome: EditOutcome
     private var staged: [String: Member] = [:]
+    /// New inputs of nodes that stay.
+    private var grown: [NodePlan] = []
+    /// First frames, and nodes that have appeared, of which the edit has waited for so many.
+    private var awaited = 0
     /// Links whose new source or new target is staged, once they flow.
     private var connections: [Connection] = []
     private var takeovers: [Takeover] = []
@@ -45,6 +49,7 @@ final class GraphEdit {
         do throws(MediaError) {
             try stage()
             try waitForFirstFrames()
+            try appear()
             try outcome.commit()
             try swap()
         } catch {
@@ -70,10 +75,14 @@ final class GraphEdit {
 
     private func stage() throws(MediaError) {
         for plan in change.added { staged[plan.name] = try graph.stage(plan, in: change.result) }
+        for part in change.addedInputs {
+            grown.append(part)
+            try graph.addInputs(part, to: live(part.name))
+        }
         var feeds: [Connection] = []
         for link in change.addedLinks {
             let source = staged[link.link.from.node]
-            let target = staged[link.link.to.node]
+            let target = staged[link.link.to.node] ?? grownMember(at: link.link.to)
             switch (source, target) {
             case (let source?, let target?):
                 let connection = try graph.connect(link, from: source, to: target)
@@ -98,6 +107,12 @@ final class GraphEdit {
         return member
     }
 
+    /// The node that stays and gets this input.
+    private func grownMember(at input: PortReference) -> Member? {
+        let isNew = grown.contains { $0.name == input.node && $0.inputs[input.port] != nil }
+        return isNew ? live(input.node) : nil
+    }
+
     private func takeover(_ link: LinkPlan, from source: Member) throws(MediaError) -> Takeover {
         let waiting = try Element(
             "fakesink", name: "\(source.prefix).waiting-\(link.link.to.node)-\(link.link.to.port)",
@@ -115,6 +130,10 @@ final class GraphEdit {
     /// Lets what is staged play, ends first.
     private func play(_ feeds: [Connection]) throws(MediaError) {
         var elements: [Element] = []
+        for part in grown {
+            elements += live(part.name).instance.elements(of: part).reversed()
+            elements += connections.filter { grownMember(at: $0.plan.link.to) != nil }.compactMap(\.queue)
+        }
         for plan in change.added.reversed() {
             guard let member = staged[plan.name] else { continue }
             elements += graph.extras(of: member)
@@ -140,18 +159,32 @@ final class GraphEdit {
     // MARK: Waiting for it to deliver
 
     private func waitForFirstFrames() throws(MediaError) {
-        var count = 0
         for pad in firstFramePads() {
-            count += 1
+            awaited += 1
             let outcome = outcome
             pad.onBuffer { _ in
                 outcome.arrived()
                 return .passAndRemove
             }
         }
-        guard outcome.wait(for: count, until: deadline) else {
+        guard outcome.wait(for: awaited, until: deadline) else {
             if let failure = outcome.failure { throw failure }
             throw late("delivered nothing")
+        }
+    }
+
+    /// Everything new delivers: others outside of this process may see it.
+    private func appear() throws(MediaError) {
+        let members = change.added.compactMap { staged[$0.name] } + grown.map { live($0.name) }
+        let nodes = members.compactMap { $0.running as? any PublishingNode }
+        for node in nodes {
+            node.appear { [outcome] error in
+                if let error { outcome.fail(error.about(node.name)) } else { outcome.arrived() }
+            }
+        }
+        awaited += nodes.count
+        guard outcome.wait(for: awaited, until: deadline) else {
+            throw outcome.failure ?? nodes.lazy.compactMap(\.stalled).first ?? late("did not appear")
         }
     }
 
@@ -159,14 +192,19 @@ final class GraphEdit {
         var pads = takeovers.map(\.waiting.sink)
         for member in staged.values where !change.addedLinks.contains(where: { $0.link.from.node == member.plan.name })
         {
-            let feeding = Set(member.plan.links.map(\.from.element))
-            let ends = member.instance.allElements.filter { element in
-                !feeding.contains { member.instance.element($0) === element }
-            }.compactMap { $0.pad("sink") }
+            let ends = ends(of: member.plan, in: member)
             let entries = connections.filter { $0.plan.link.to.node == member.plan.name }.map(\.entry)
             pads += ends.isEmpty ? entries : ends
         }
+        for part in grown { pads += ends(of: part, in: live(part.name)) }
         return pads
+    }
+
+    /// Where media ends inside a node, or a part of one.
+    private func ends(of plan: NodePlan, in member: Member) -> [Pad] {
+        let feeding = Set(plan.links.map(\.from.element))
+        return plan.elements.filter { !feeding.contains($0.name) }
+            .compactMap { member.instance.element($0.name).pad("sink") }
     }
 
     private func late(_ what: String) -> MediaError {
@@ -215,12 +253,15 @@ final class GraphEdit {
         let swapped = Set(takeovers.map(\.plan.link.to))
         let cut = change.removedLinks.filter { !swapped.contains($0.to) }.compactMap { graph.connection($0) }
         let removed = Set(change.removed)
+        let leavingInputs = Set(change.removedInputs)
         // Links between nodes that go are gone with them.
         for connection in cut
         where !(removed.contains(connection.plan.link.from.node) && removed.contains(connection.plan.link.to.node)) {
             graph.detach(connection)
-            if !removed.contains(connection.plan.link.to.node) { end(connection) }
+            let target = connection.plan.link.to
+            if !removed.contains(target.node), !leavingInputs.contains(target) { end(connection) }
         }
+        for input in leavingInputs { graph.removeInputs([input.port], of: live(input.node)) }
         for connection in connections {
             let isOptional = change.result.node(connection.plan.link.to.node)?.node.isOptional == true
             if !isOptional { connection.isContained.lower() }
@@ -273,6 +314,7 @@ final class GraphEdit {
             }
         }
         graph.unstage()
+        for part in grown { graph.removeInputs(Set(part.inputs.keys), of: live(part.name)) }
     }
 }
 

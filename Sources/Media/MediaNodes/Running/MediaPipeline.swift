@@ -146,6 +146,11 @@ public final class MediaPipeline: Sendable {
         } catch {
             return done(error)
         }
+        for case let node as any PublishingNode in nodes {
+            node.appear { [reporter] error in
+                if let error { reporter.fail(error, node.name) } else { reporter.isReady(node.name) }
+            }
+        }
         opening.begin(orGivenUp: done)
         armStartTimeout()
         let isPlaying = pipeline.play()

@@ -61,29 +61,41 @@ final class BoundCode: Sendable {
 
 /// A node whose elements are made: what its type needs to bring it to life.
 package final class NodeInstance: Sendable {
-    package let plan: NodePlan
+    private struct State {
+        var plan: NodePlan
+        var elements: [String: Element] = [:]
+    }
+
     package let kind: NodeKind
     package let context: PipelineContext
-    private let elements: [String: Element]
+    /// What the names of its elements begin with.
+    private let prefix: String
+    /// Changes only where inputs come and go.
+    private let state: Mutex<State>
     /// The running nodes above this one, nearest first.
     private let above: [any RunningNode]
 
     init(
         _ plan: NodePlan, _ kind: NodeKind, _ context: PipelineContext, prefix: String, above: [any RunningNode]
     ) throws(MediaError) {
-        self.plan = plan
         self.kind = kind
         self.context = context
+        self.prefix = prefix
         self.above = above
+        state = Mutex(State(plan: plan, elements: try Self.makeElements(of: plan, prefix: prefix)))
+    }
+
+    private static func makeElements(of plan: NodePlan, prefix: String) throws(MediaError) -> [String: Element] {
         var elements: [String: Element] = [:]
         for element in plan.elements {
             elements[element.name] = try Element(
                 element.factory, name: "\(prefix).\(element.name)",
                 element.properties.mapValues(PropertyValue.init))
         }
-        self.elements = elements
+        return elements
     }
 
+    package var plan: NodePlan { state.withLock { $0.plan } }
     package var name: String { plan.name }
     package var reporter: Reporter { context.reporter }
     package var control: DispatchQueue { context.control }
@@ -91,13 +103,20 @@ package final class NodeInstance: Sendable {
 
     /// An element of the plan. Traps when the plan has none of this name.
     package func element(_ name: String) -> Element {
-        guard let element = elements[name] else { preconditionFailure("\(plan.name) has no element \(name)") }
+        guard let element = state.withLock({ $0.elements[name] }) else {
+            preconditionFailure("\(plan.name) has no element \(name)")
+        }
         return element
     }
 
-    package func has(_ name: String) -> Bool { elements[name] != nil }
+    package func has(_ name: String) -> Bool { state.withLock { $0.elements[name] != nil } }
 
-    var allElements: [Element] { plan.elements.compactMap { elements[$0.name] } }
+    var allElements: [Element] { elements(of: plan) }
+
+    /// The elements of a part of the plan.
+    func elements(of part: NodePlan) -> [Element] {
+        state.withLock { state in part.elements.compactMap { state.elements[$0.name] } }
+    }
 
     package func setting(_ name: String) -> SettingValue? { plan.node.setting(name, of: kind) }
 
@@ -110,11 +129,34 @@ package final class NodeInstance: Sendable {
     }
 
     /// Puts the elements into the pipeline and links them with one another.
-    func place() throws(MediaError) {
-        for element in allElements { pipeline.add(element) }
-        for link in plan.links {
+    func place() throws(MediaError) { try place(plan) }
+
+    private func place(_ part: NodePlan) throws(MediaError) {
+        for element in elements(of: part) { pipeline.add(element) }
+        for link in part.links {
             try link.connect(in: self)
         }
+    }
+
+    /// Makes the elements of inputs that come while the node runs, and puts them into the pipeline.
+    func add(_ part: NodePlan) throws(MediaError) {
+        let made = try Self.makeElements(of: part, prefix: prefix)
+        state.withLock { state in
+            state.elements.merge(made) { $1 }
+            state.plan = state.plan.adding(part)
+        }
+        try place(part)
+    }
+
+    /// Closes the elements of inputs that go, and takes them out. Nothing may feed them any more.
+    func remove(_ inputs: Set<String>) {
+        let gone = state.withLock { state in
+            let part = state.plan.part(of: inputs)
+            state.plan = state.plan.without(inputs)
+            return part.elements.compactMap { state.elements.removeValue(forKey: $0.name) }
+        }
+        for element in gone.reversed() { element.close() }
+        for element in gone { pipeline.remove(element) }
     }
 
     /// The pad behind a plan's pad: its only one of that direction, one that is there by name, or one that is asked for.

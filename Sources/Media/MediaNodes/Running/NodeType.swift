@@ -55,6 +55,18 @@ package protocol BranchingNode: RunningNode {
     func part(behind output: String) -> (any RunningNode)?
 }
 
+/// A running node that shows what comes to it outside of this process, such as a participant of a room. Its inputs may come
+/// and go.
+package protocol PublishingNode: RunningNode {
+    /// The elements of an input are in place: attaches what watches them. What comes is not shown before `appear`.
+    func add(_ input: String, of instance: NodeInstance)
+    /// Nothing comes to this input any more.
+    func remove(_ input: String)
+    /// Shows all inputs from now on. Called at the start, and by an edit once everything new has delivered a first frame.
+    /// `done` is called once, on any thread, when others can see the inputs, or with why they cannot.
+    func appear(_ done: @escaping @Sendable (MediaError?) -> Void)
+}
+
 extension RunningNode {
     package func prepare() throws(MediaError) {}
     package func windUp() {}

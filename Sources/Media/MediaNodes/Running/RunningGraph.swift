@@ -5,15 +5,15 @@ import Synchronization
 
 /// A node that stands in a pipeline.
 final class Member: Sendable {
-    let plan: NodePlan
     let instance: NodeInstance
     let running: (any RunningNode)?
     /// What the names of its elements begin with: the node's name, and for one that came by an edit a number, because
     /// the node that it replaces is still there.
     let prefix: String
 
-    init(_ plan: NodePlan, _ instance: NodeInstance, _ running: (any RunningNode)?, prefix: String) {
-        self.plan = plan
+    var plan: NodePlan { instance.plan }
+
+    init(_ instance: NodeInstance, _ running: (any RunningNode)?, prefix: String) {
         self.instance = instance
         self.running = running
         self.prefix = prefix
@@ -195,7 +195,7 @@ final class RunningGraph: Sendable {
             let instance = try NodeInstance(
                 plan, implementation.kind, context, prefix: prefix, above: above(plan.name, in: whole))
             try instance.place()
-            return Member(plan, instance, try implementation.activate(instance), prefix: prefix)
+            return Member(instance, try implementation.activate(instance), prefix: prefix)
         } catch {
             throw error.about(plan.name)
         }
@@ -309,6 +309,19 @@ final class RunningGraph: Sendable {
         }
         for observer in observers { observer() }
         return leaving
+    }
+
+    /// Brings inputs to a node that runs; nothing feeds them yet.
+    func addInputs(_ part: NodePlan, to member: Member) throws(MediaError) {
+        try member.instance.add(part)
+        guard let node = member.running as? any PublishingNode else { return }
+        for input in part.inputs.keys.sorted() { node.add(input, of: member.instance) }
+    }
+
+    /// Takes inputs from a node that runs; nothing may feed them any more.
+    func removeInputs(_ inputs: Set<String>, of member: Member) {
+        if let node = member.running as? any PublishingNode { for input in inputs.sorted() { node.remove(input) } }
+        member.instance.remove(inputs)
     }
 
     /// Takes out what an edit has prepared.

@@ -56,12 +56,15 @@ package final class RTPOutputNode: NodeType, RunningNode {
         return RTPOutputNode(instance, input: "in", name: instance.name, handOver: handOver)
     }
 
-    /// Hands over what comes to one input. `handOver` is called on a streaming thread.
+    /// Hands over what comes to one input. `handOver` is called on a streaming thread. `timestampOffset` is the RTP timestamp
+    /// at running time 0; a random one when it is nil.
     package init(
-        _ instance: NodeInstance, input: String, name: String, handOver: @escaping @Sendable (RTPBatch) -> Void
+        _ instance: NodeInstance, input: String, name: String, timestampOffset: UInt32? = nil,
+        handOver: @escaping @Sendable (RTPBatch) -> Void
     ) {
         self.name = name
         payloader = instance.element("\(input)-payloader")
+        if let timestampOffset { payloader.set("timestamp-offset", .integer(Int(timestampOffset))) }
         let isVideo = payloader.factory != "rtpopuspay"
         let (reporter, node) = (instance.reporter, instance.name)
         let cutter = PacketCutter(isVideo: isVideo) { batch in

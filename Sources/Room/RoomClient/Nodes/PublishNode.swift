@@ -7,16 +7,31 @@ internal import Synchronization
 /// Publishes encoded media into a room, as a participant of its own.
 ///
 /// `start()` of the pipeline returns when the streams are published. The server asks for a keyframe when somebody
-/// subscribes; the wish goes upstream to whatever encodes: an encoder, a camera, a peer.
-final class PublishNode: NodeType, RunningNode {
+/// subscribes; the request goes upstream to whatever encodes: an encoder, a camera, a peer.
+///
+/// Inputs come and go while the participant stays. The room takes no stream back, so a stream whose input has gone carries
+/// nothing until an input of the same codec comes.
+final class PublishNode: NodeType, PublishingNode {
     static let kind = NodeKind.publish
 
     /// Room in a datagram of 1280 for header extensions, RTX and SRTP.
     private static let packetLength = 1180
 
+    private struct Input {
+        let track: GraphTrack
+        let output: RTPOutputNode
+    }
+
+    private struct State {
+        var inputs: [String: Input] = [:]
+        /// Every track that is published, whether an input feeds it or not.
+        var published: [GraphTrack] = []
+        /// Nil until the room has been entered.
+        var engine: RoomEngine?
+    }
+
     let name: String
-    private let tracks: [GraphTrack]
-    private let outputs: [RTPOutputNode]
+    private let state = Mutex(State())
     private let label: String
     private let stay: RoomStay
     private let reporter: Reporter
@@ -34,6 +49,7 @@ final class PublishNode: NodeType, RunningNode {
                 node: request.name)
         }
         var plan = NodePlan(request.node)
+        plan.inputsComeAndGo = true
         for (port, format) in request.inputs {
             guard let codec = Codec(node: format.encoding) else {
                 preconditionFailure("a publish node was given \(format.encoding)")
@@ -67,19 +83,6 @@ final class PublishNode: NodeType, RunningNode {
         name = instance.name
         reporter = instance.reporter
         label = instance.setting("label")?.text ?? ""
-        var tracks: [GraphTrack] = []
-        var outputs: [RTPOutputNode] = []
-        for input in ["video", "audio"] where instance.has("\(input)-payloader") {
-            let track = GraphTrack(codec(of: instance, input))
-            let output = RTPOutputNode(instance, input: input, name: "\(instance.name).\(input)") { [track] batch in
-                track.take(batch)
-            }
-            track.set(output)
-            tracks.append(track)
-            outputs.append(output)
-        }
-        self.tracks = tracks
-        self.outputs = outputs
         let (reporter, name) = (reporter, name)
         // Watches nobody: no receivers, and what the server assigns by itself is ignored.
         var options = RoomOptions(receivers: ReceiverPool(initial: 0, maximum: 0, growth: 1))
@@ -89,29 +92,71 @@ final class PublishNode: NodeType, RunningNode {
             let why = error ?? RoomError(.roomReleased, "The room connection has ended.")
             reporter.fail(MediaError(why, node: name), name)
         }
+        for input in instance.plan.inputs.keys.sorted() { add(input, of: instance) }
     }
 
-    func prepare() {
+    func add(_ input: String, of instance: NodeInstance) {
+        let codec = codec(of: instance, input)
+        let track = state.withLock { state in
+            state.published.first { track in
+                track.codec == codec && !state.inputs.values.contains { $0.track === track }
+            } ?? GraphTrack(codec)
+        }
+        // The timestamps of a stream go on where an earlier input has left them.
+        let output = RTPOutputNode(
+            instance, input: input, name: "\(instance.name).\(input)", timestampOffset: track.timestampOffset
+        ) { [track] batch in
+            track.take(batch)
+        }
+        track.begin(output)
+        state.withLock { $0.inputs[input] = Input(track: track, output: output) }
+    }
+
+    func remove(_ input: String) { state.withLock { $0.inputs.removeValue(forKey: input) }?.track.pause() }
+
+    func appear(_ done: @escaping @Sendable (MediaError?) -> Void) {
         Task.detached { [self] in
             do throws(RoomError) {
-                let engine = try await stay.enter()
-                _ = try await engine.publish(tracks.map { Publication($0, extraValue: label) }) { [tracks] in
-                    for track in tracks { await track.firstFrame() }
-                }
-                reporter.isReady(name)
+                try await publish()
+                done(nil)
             } catch {
-                if !stay.isLeaving { reporter.fail(MediaError(error, node: name), name) }
+                if !stay.isLeaving { done(MediaError(error, node: name)) }
             }
         }
     }
 
+    private func publish() async throws(RoomError) {
+        let engine = try await enteredRoom()
+        let (new, old) = state.withLock { state in
+            let tracks = state.inputs.sorted { $0.key > $1.key }.map(\.value.track)
+            func isPublished(_ track: GraphTrack) -> Bool { state.published.contains { $0 === track } }
+            return (tracks.filter { !isPublished($0) }, tracks.filter(isPublished))
+        }
+        for track in old { track.show() }
+        for track in new { track.show() }
+        guard !new.isEmpty else { return }
+        _ = try await engine.publish(new.map { Publication($0, extraValue: label) }) {
+            for track in new { await track.firstFrame() }
+        }
+        state.withLock { $0.published += new }
+    }
+
+    private func enteredRoom() async throws(RoomError) -> RoomEngine {
+        if let engine = state.withLock({ $0.engine }) { return engine }
+        let engine = try await stay.enter()
+        state.withLock { $0.engine = engine }
+        return engine
+    }
+
+    private var inputs: [Input] { state.withLock { $0.inputs.sorted { $0.key > $1.key }.map(\.value) } }
+
     func finish() {
         stay.leave()
-        for track in tracks { track.end() }
+        for input in inputs { input.track.end() }
     }
 
     var stalled: MediaError? {
-        let late = tracks.filter { !$0.hasBegun }.map { $0.codec.media.rawValue }
+        let late = inputs.map(\.track).filter { !$0.hasBegun }.map { $0.codec.media.rawValue }
         guard !late.isEmpty else {
             return MediaError(
                 RoomError(.publishRefused, "The server did not take the streams in time: try again."), node: name)
@@ -123,7 +168,7 @@ final class PublishNode: NodeType, RunningNode {
     }
 
     func report(into statistics: inout MediaStatistics) {
-        for output in outputs { output.report(into: &statistics) }
+        for input in inputs { input.output.report(into: &statistics) }
     }
 }
 
@@ -145,11 +190,13 @@ extension Codec {
     var nodeName: String { rawValue.lowercased() }
 }
 
-/// What comes to one input, as a room takes it.
+/// A published stream: what comes to an input of its codec.
 private final class GraphTrack: OutgoingTrack {
     private struct State {
         var receiver: (@Sendable (RTPBatch) -> Void)?
         var hasBegun = false
+        /// Whether frames go on to the room.
+        var isShown = false
         /// Whoever waits for the first frame.
         var waiting: [CheckedContinuation<Void, Never>] = []
         var hasEnded = false
@@ -160,13 +207,31 @@ private final class GraphTrack: OutgoingTrack {
     }
 
     let codec: Codec
+    /// What the RTP timestamp is at running time 0; the highest number would mean a random one.
+    let timestampOffset = UInt32.random(in: 0..<UInt32.max)
     private let state = Mutex(State())
     /// Not kept: its elements hold this track.
     private let output = Mutex(Output())
 
     init(_ codec: Codec) { self.codec = codec }
 
-    func set(_ node: RTPOutputNode) { output.withLock { $0.node = node } }
+    /// An input feeds the track from now on.
+    func begin(_ node: RTPOutputNode) {
+        output.withLock { $0.node = node }
+        state.withLock { $0.hasBegun = false }
+    }
+
+    /// No input feeds the track any more.
+    func pause() { state.withLock { $0.isShown = false } }
+
+    /// What comes goes on to the room from now on, pictures from a keyframe.
+    func show() {
+        let isNews = state.withLock { state in
+            defer { state.isShown = true }
+            return !state.isShown
+        }
+        if isNews, hasBegun { requestKeyframe() }
+    }
 
     var encoderStatistics: MediaStatistics.VideoEncoder? { nil }
     var hasBegun: Bool { state.withLock { $0.hasBegun } }
@@ -176,7 +241,7 @@ private final class GraphTrack: OutgoingTrack {
         let (receiver, waiting) = state.withLock { state in
             state.hasBegun = true
             defer { state.waiting = [] }
-            return (state.receiver, state.waiting)
+            return (state.isShown ? state.receiver : nil, state.waiting)
         }
         for continuation in waiting { continuation.resume() }
         receiver?(batch)
@@ -206,7 +271,7 @@ private final class GraphTrack: OutgoingTrack {
 
     func connect(_ receiver: (@Sendable (RTPBatch) -> Void)?) { state.withLock { $0.receiver = receiver } }
 
-    func requestKeyframe() { output.withLock { $0.node }?.requestKeyframe() }
+    func requestKeyframe() { if codec.media == .video { output.withLock { $0.node }?.requestKeyframe() } }
 
     /// The encoder above may feed others too: its rate is its own setting.
     func setBitrate(_ bitrate: Bitrate) {}
