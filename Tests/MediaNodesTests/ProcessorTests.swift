@@ -93,6 +93,19 @@ extension MediaNodesTests {
             #expect(abs((slower.node("rate")?.latency ?? 0) - 1.0 / 15) < 0.001)
         }
 
+        @Test("A scale that lowers the rate is as quick as a rate, and one that keeps it takes no time")
+        func quickScale() async throws {
+            let (pictures, plan) = try await run(Node("scale", settings: ["width": 320, "fps": 15]), frames: 30)
+            #expect(plan.node("scale")?.latency == 0)
+            let wait = pictures.map { $0.handedOver.seconds(since: $0.captureTime) }.median ?? 1
+            #expect(wait < 0.02)
+            let (_, same) = try await run(Node("scale", settings: ["width": 320, "fps": 30]), frames: 5)
+            #expect(same.node("scale")?.elements.contains { $0.factory == "videorate" } == false)
+            let (_, more) = try await run(
+                Node("scale", settings: ["fps": 30]), frames: 5, framesPerSecond: 15)
+            #expect(abs((more.node("scale")?.latency ?? 0) - 1.0 / 15) < 0.001)
+        }
+
         @Test("A setting that cannot be used is refused before anything runs, in words that name the node")
         func unusableSettings() {
             let wrong: [(Node, String)] = [
@@ -105,7 +118,8 @@ extension MediaNodesTests {
             for (node, words) in wrong {
                 let graph = chain(.testPattern("pattern"), node, .frames("view"))
                 let error = #expect(throws: MediaError.self) { try Watched(graph) }
-                #expect(error?.code == MediaError.Code.settingUnusable)
+                let isPlanned = node.settings["right"] != nil
+                #expect(error?.code == (isPlanned ? MediaError.Code.settingUnusable : MediaError.Code.graphInvalid))
                 #expect(error?.message.contains(words) == true, "\(error?.message ?? "")")
                 #expect(error?.message.contains("\"\(node.name)\"") == true)
             }
@@ -127,7 +141,7 @@ extension MediaNodesTests {
             try await watched.set("rotate", "degrees", 90)
             await eventually("a picture that stands upright") { watched.pictures().last?.height == 640 }
             let error = await #expect(throws: MediaError.self) { try await watched.set("rotate", "degrees", 45) }
-            #expect(error?.code == MediaError.Code.settingUnusable)
+            #expect(error?.code == MediaError.Code.graphInvalid)
             await watched.pipeline.stop()
             #expect(watched.failure == nil)
         }

@@ -41,7 +41,73 @@ extension MediaNodesTests {
             #expect(latency >= fromPattern || encoder.dropped.contains { $0.frames > 0 })
             let preview = try #require(nodes["preview"])
             #expect(preview.framesOut + preview.dropped.map(\.frames).reduce(0, +) == pattern.framesOut)
-            #expect(nodes["sent"].map { $0.framesOut >= $0.framesIn } == true)
+            // A picture is one frame, however many packets carry it.
+            let packets = try #require(nodes["sent"])
+            #expect(packets.framesOut == packets.framesIn)
+            #expect(sent.all.reduce(0, +) > packets.framesOut)
+        }
+
+        @Test("A level meter shows in the statistics how loud its sound is")
+        func levels() async throws {
+            let pipeline = try MediaPipeline(
+                MediaGraph {
+                    Chain {
+                        Node.testPattern("pattern", width: 64, height: 64)
+                        Node.null("pictures")
+                    }
+                    Chain(from: "pattern", port: "audio") {
+                        Node.level("meter")
+                        Node.null("sound")
+                    }
+                })
+            let watch = pipeline.watch()
+            try await pipeline.start()
+            func meter() -> NodeStatistics? { watch.sample().first { $0.node == "meter" } }
+            await eventually("the tone") { meter()?.levels.first.map { $0.rootMeanSquare > -60 } == true }
+            await pipeline.stop()
+            #expect(meter()?.levels.count == 2)
+            #expect(watch.sample().filter { !$0.levels.isEmpty }.map(\.node) == ["meter"])
+        }
+
+        @Test("A queue that waits drops nothing, even where a frame waits before it")
+        func waitingQueue() async throws {
+            let gate = Gate()
+            var bindings = NodeBindings()
+            bindings.frames["slow"] = { _ in gate.wait() }
+            let pipeline = try MediaPipeline(
+                MediaGraph {
+                    Chain {
+                        Node.file("clip", path: clip)
+                        Node.frames("slow")
+                    }
+                }, bindings: bindings)
+            let watch = pipeline.watch()
+            try await pipeline.start()
+            func file() -> NodeStatistics? { watch.sample().first { $0.node == "clip" } }
+            await eventually("a full queue") { file().map { $0.queued >= 1 } == true }
+            let drops = file()?.dropped.filter { $0.rule == .wait } ?? []
+            gate.open()
+            await pipeline.stop()
+            #expect(!drops.isEmpty && drops.allSatisfy { $0.frames == 0 })
+        }
+
+        @Test("A node that comes by an edit tells for how long it has been counted")
+        func comesLater() async throws {
+            let graph = MediaGraph {
+                Chain {
+                    Node.testPattern("pattern", width: 64, height: 64)
+                    Node.null("first")
+                }
+            }
+            let pipeline = try MediaPipeline(graph)
+            let watch = pipeline.watch()
+            try await pipeline.start()
+            try await pipeline.apply(graph.adding { Chain(from: "pattern") { Node.null("second") } }, within: 8)
+            let nodes = Dictionary(uniqueKeysWithValues: watch.sample().map { ($0.node, $0) })
+            await pipeline.stop()
+            let (first, second) = (try #require(nodes["first"]), try #require(nodes["second"]))
+            #expect(second.secondsCounted < first.secondsCounted)
+            #expect(second.framesIn < first.framesIn)
         }
 
         @Test("What comes encoded is counted as it comes, and nothing decodes it")

@@ -105,7 +105,7 @@ public struct MediaStatistics: Sendable, Equatable {
     }
 
     /// How loud a channel was during the last interval, in dBFS; 0 is full scale, -120 is silence.
-    public struct ChannelLevel: Sendable, Equatable {
+    public struct ChannelLevel: Sendable, Hashable, Codable {
         public var rootMeanSquare: Double
         public var peak: Double
 

@@ -6,7 +6,8 @@ public struct NodeStatistics: Sendable, Hashable, Codable {
     public var framesIn = 0
     /// What came, by input.
     public var inputs: [String: Arrivals] = [:]
-    /// Frames that left, at all outputs together; at an end of the graph, those that were rendered, written or sent.
+    /// Frames that left, at all outputs together; at an end of the graph, those that were rendered, written or sent. The
+    /// packets of one frame count as one.
     public var framesOut = 0
     /// Bytes that left.
     public var bytesOut = 0
@@ -18,6 +19,10 @@ public struct NodeStatistics: Sendable, Hashable, Codable {
     public var secondsInNode: Double?
     /// Seconds from capture to leaving the node, the median of the last frames; at an end that is the whole way.
     public var latency: Double?
+    /// Seconds for which the node has been counted: since the watch began, or since the node came.
+    public var secondsCounted = 0.0
+    /// Of a level meter, how loud the last interval was: left before right. Empty for other nodes.
+    public var levels: [MediaStatistics.ChannelLevel] = []
     /// What leaves by the first output, or arrives at an end; nil before the first frame.
     public var format: MediaFormat?
 

@@ -231,9 +231,9 @@ final class ControlServer: Sendable {
             defer { server.watch(false) }
             do {
                 while true {
-                    try await Task.sleep(for: interval)
                     let event = ControlEvent(event: .statistics, statistics: server.pipeline.statistics)
                     try await outbound.write(ByteBuffer(string: ControlProtocol.line(event)))
+                    try await Task.sleep(for: interval)
                 }
             } catch {
                 // Nobody watches any more.

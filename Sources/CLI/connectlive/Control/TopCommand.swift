@@ -25,7 +25,7 @@ struct TopCommand: AsyncParsableCommand {
         let interruption = Interruption()
         let watching = Task { try await watch() }
         let waiting = Task {
-            await interruption.wait(seconds: length.seconds)
+            await interruption.wait(seconds: nil)
             watching.cancel()
         }
         defer { waiting.cancel() }
@@ -37,13 +37,26 @@ struct TopCommand: AsyncParsableCommand {
         }
     }
 
+    /// Seconds between two looks: a shorter time has one look at its end.
+    private var interval: Double {
+        length.seconds.map { min(every, max($0, ControlProtocol.intervals.lowerBound)) } ?? every
+    }
+
+    /// How many looks there are after the first.
+    private var looks: Int {
+        guard let seconds = length.seconds, seconds / interval < Double(Int.max / 2) else { return .max }
+        return max(1, Int(seconds / interval))
+    }
+
     private func watch() async throws {
         try await ControlClient.attached(to: pipeline) { client in
             let status = try await client.ask(.status, for: PipelineStatus.self)
-            try await client.tell(.watch(every: every))
+            // The first look comes at once: what the next ones are compared with.
+            try await client.tell(.watch(every: interval))
             let screen = Screenful(.standardOutput)
             var before: PipelineStatistics?
-            while true {
+            var left = looks
+            while left > 0 {
                 let event = try await client.nextEvent()
                 if event.event == .ended { return try Self.ended(event) }
                 guard let now = event.statistics else { continue }
@@ -52,6 +65,7 @@ struct TopCommand: AsyncParsableCommand {
                 } else if let before {
                     screen.show(TopView(status, before, now, Style(hasColours: screen.hasColours)).lines)
                 }
+                if before != nil { left -= 1 }
                 before = now
             }
         }
@@ -72,21 +86,19 @@ struct TopView {
             "\(status.file)  ·  process \(status.pid)  ·  \(status.state) for \(Figures.clock(now.seconds))"
         var table = Table(.left, .left, .right, .right, .right, .right, .right, .right, .left)
         table.add("NODE", "GIVES", "IN/S", "OUT/S", "KBIT/S", "QUEUED", "TIME", "AGE", "DROPPED")
-        let span = now.seconds - before.seconds
         var dropping: Set<Int> = []
         for (index, node) in now.nodes.enumerated() {
-            let earlier = before.node(node.node)
+            let earlier = now.earlier(node.node, in: before)
+            let span = now.span(of: node.node, since: before)
             func rate(_ count: Int, _ past: Int?, _ digits: Int = 1) -> String {
                 guard count > 0, span > 0 else { return "" }
-                // A node that was replaced counts anew.
-                let since = past.map { $0 <= count ? $0 : 0 } ?? 0
-                return Figures.number(Double(count - since) / span, digits)
+                return Figures.number(Double(count - (past ?? 0)) / span, digits)
             }
             if node.droppedFrames > earlier?.droppedFrames ?? 0 { dropping.insert(index) }
             let isRaw = node.format?.kind == .rawVideo || node.format?.kind == .rawAudio
             let bits = isRaw ? "" : rate(node.bytesOut / 125, (earlier?.bytesOut ?? 0) / 125, 0)
             table.add(
-                node.node, Self.gives(node.format), rate(node.framesIn, earlier?.framesIn),
+                node.node, Self.gives(node), rate(node.framesIn, earlier?.framesIn),
                 rate(node.framesOut, earlier?.framesOut), bits, node.queued > 0 ? "\(node.queued)" : "",
                 node.secondsInNode.map { Figures.milliseconds($0 * 1000) } ?? "",
                 node.latency.map { Figures.milliseconds($0 * 1000) } ?? "", Self.dropped(node.dropped))
@@ -99,8 +111,9 @@ struct TopView {
             }
     }
 
-    private static func gives(_ format: MediaFormat?) -> String {
-        guard let format else { return "" }
+    private static func gives(_ node: NodeStatistics) -> String {
+        guard let format = node.format else { return "" }
+        if !node.levels.isEmpty { return "\(format.encoding), \(Figures.levels(node.levels))" }
         guard let width = format.width, let height = format.height else { return format.encoding }
         return "\(format.encoding) \(width)x\(height)"
     }

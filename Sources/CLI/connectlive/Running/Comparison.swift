@@ -20,6 +20,14 @@ struct Comparison: Encodable {
         var frames: Int
         var dropped: Int
         var captured: Int?
+        /// Pictures that the planned rate makes in the time, if there is a planned rate.
+        var expected: Int?
+    }
+
+    /// How loud the sound at a level meter was at the end, in dBFS, left before right.
+    struct Meter: Encodable {
+        var name: String
+        var levels: [MediaStatistics.ChannelLevel]
     }
 
     struct Count: Encodable {
@@ -31,6 +39,7 @@ struct Comparison: Encodable {
     var seconds: Double
     var outputs: [Output]
     var counts: [Count]
+    var meters: [Meter]
 
     /// From what was counted between two looks.
     init(_ plan: GraphPlan, from before: PipelineStatistics, to now: PipelineStatistics) {
@@ -43,10 +52,11 @@ struct Comparison: Encodable {
                         port: $0.port, planned: $0.planned, measured: $0.measured,
                         kilobitsPerSecond: $0.bitsPerSecond / 1000, plannedLatencyMs: $0.plannedLatency * 1000,
                         latencyMs: $0.latency.map { $0 * 1000 }, frames: $0.frames, dropped: $0.dropped,
-                        captured: $0.captured)
+                        captured: $0.captured, expected: $0.expected)
                 },
                 dropped: output.dropped)
         }
+        meters = now.nodes.filter { !$0.levels.isEmpty }.map { Meter(name: $0.node, levels: $0.levels) }
         counts = [
             Count(what: "nodes", planned: plan.nodes.count, measured: now.nodes.count),
             Count(what: "encodes", planned: plan.encoders.count, measured: Self.changes(plan, now, to: Self.encoded)),
@@ -90,12 +100,14 @@ struct Comparison: Encodable {
                 table.add(
                     "  latency", Figures.milliseconds(input.plannedLatencyMs),
                     input.latencyMs.map(Figures.milliseconds) ?? "not measured")
-                if let captured = input.captured {
-                    table.add("  frames", "\(captured)", "\(input.frames)")
-                }
+                if let expected = input.expected { table.add("  frames", "\(expected)", "\(input.frames)") }
+                if input.dropped > 0 { table.add("  dropped", "0", "\(input.dropped)") }
             }
-            if output.dropped > 0 { table.add("  dropped", "0", "\(output.dropped)") }
+            // Of those nobody knows which input they would have come to.
+            let others = output.dropped - output.inputs.map(\.dropped).reduce(0, +)
+            if others > 0 { table.add("\(output.name), dropped before", "0", "\(others)") }
         }
+        for meter in meters { table.add("\(meter.name), level", "", Figures.levels(meter.levels)) }
         for count in counts where count.planned > 0 || count.measured > 0 {
             table.add(count.what, "\(count.planned)", "\(count.measured)")
         }

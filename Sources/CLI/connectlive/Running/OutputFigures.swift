@@ -17,6 +17,8 @@ struct OutputFigures {
         var frames: Int
         var dropped: Int
         var captured: Int?
+        /// Pictures that the planned rate makes in the time; nil where the plan knows no rate.
+        var expected: Int?
         var isEncoded: Bool { measured.kind == .encodedVideo || measured.kind == .encodedAudio }
         var isVideo: Bool { measured.kind == .rawVideo || measured.kind == .encodedVideo }
     }
@@ -24,7 +26,7 @@ struct OutputFigures {
     var name: String
     var kind: String
     var arrivals: [Arrival]
-    /// Frames that were dropped anywhere on the way here.
+    /// Frames that were dropped anywhere on the way here between the two looks.
     var dropped: Int
 
     /// Of the pictures, if there are any.
@@ -34,41 +36,43 @@ struct OutputFigures {
     static func all(
         _ plan: GraphPlan, from before: PipelineStatistics, to now: PipelineStatistics
     ) -> [OutputFigures] {
-        let span = now.seconds - before.seconds
-        return plan.ends.compactMap { name in
+        plan.ends.compactMap { name in
             guard let node = now.node(name) else { return nil }
-            let earlier = before.node(name)
-            let links = plan.links(into: name)
-            let arrivals = links.map { link -> Arrival in
-                let port = link.link.to.port
-                let count = node.inputs[port]
-                // A node that was replaced counts anew.
-                let past = earlier?.inputs[port].flatMap { $0.frames <= count?.frames ?? 0 ? $0 : nil }
-                var measured = now.format(on: link, of: plan)
-                if measured.kind == .rawVideo || measured.kind == .encodedVideo, span > 0 {
-                    measured.framesPerSecond = Double((count?.frames ?? 0) - (past?.frames ?? 0)) / span
-                }
-                let bytes = (count?.bytes ?? 0) - (past?.bytes ?? 0)
-                // What a recorder writes has no times: how old a frame is shows where it comes in.
-                let isAlone = links.count == 1 && plan.node(name)?.node.kind != NodeKind.recorder.name
-                let latencyBefore = plan.latency(of: link.link.from.node)
-                let way = plan.straightWay(to: link)
-                let isPicture = measured.kind == .rawVideo || measured.kind == .encodedVideo
-                let captured = isPicture ? way.origin.flatMap { now.framesOut(of: $0, since: before) } : nil
-                let droppedInBetween = way.nodes.map { now.dropped(in: $0, since: before) }.reduce(0, +)
-                return Arrival(
-                    port: port, planned: link.format, measured: measured,
-                    bitsPerSecond: span > 0 ? Double(bytes) * 8 / span : 0,
-                    plannedLatency: isAlone ? plan.latency(of: name) : latencyBefore,
-                    latency: (isAlone ? node.latency : count?.latency).map { max(0, $0) },
-                    frames: (count?.frames ?? 0) - (past?.frames ?? 0),
-                    dropped: droppedInBetween + now.dropped(in: name, queue: "branch-\(port)", since: before),
-                    captured: captured)
-            }
             return OutputFigures(
-                name: name, kind: node.kind, arrivals: arrivals,
-                dropped: plan.way(to: name).compactMap { now.node($0)?.droppedFrames }.reduce(0, +))
+                name: name, kind: node.kind,
+                arrivals: plan.links(into: name).map { Arrival($0, at: node, plan, from: before, to: now) },
+                dropped: plan.way(to: name).map { now.dropped(in: $0, since: before) }.reduce(0, +))
         }
+    }
+}
+
+extension OutputFigures.Arrival {
+    fileprivate init(
+        _ link: LinkPlan, at node: NodeStatistics, _ plan: GraphPlan, from before: PipelineStatistics,
+        to now: PipelineStatistics
+    ) {
+        let port = link.link.to.port
+        var format = now.format(on: link, of: plan)
+        let isPicture = format.kind == .rawVideo || format.kind == .encodedVideo
+        let count = node.inputs[port]
+        let past = now.earlier(node.node, in: before)?.inputs[port]
+        let span = now.span(of: node.node, since: before)
+        let frames = (count?.frames ?? 0) - (past?.frames ?? 0)
+        let bytes = (count?.bytes ?? 0) - (past?.bytes ?? 0)
+        if isPicture, span > 0 { format.framesPerSecond = Double(frames) / span }
+        // What a recorder writes has no times: how old a frame is shows where it comes in.
+        let isAlone = plan.links(into: node.node).count == 1 && node.kind != NodeKind.recorder.name
+        let latency = isAlone ? node.latency : count?.latency
+        let way = plan.straightWay(to: link)
+        let droppedBefore = way.nodes.map { now.dropped(in: $0, since: before) }.reduce(0, +)
+        self.init(
+            port: port, planned: link.format, measured: format,
+            bitsPerSecond: span > 0 ? Double(bytes) * 8 / span : 0,
+            plannedLatency: plan.latency(of: isAlone ? node.node : link.link.from.node),
+            latency: latency.map { max(0, $0) }, frames: frames,
+            dropped: droppedBefore + now.dropped(in: node.node, queue: "branch-\(port)", since: before),
+            captured: isPicture ? way.origin.flatMap { now.framesOut(of: $0, since: before) } : nil,
+            expected: isPicture ? link.format.framesPerSecond.map { Int(($0 * span).rounded()) } : nil)
     }
 }
 
@@ -79,16 +83,31 @@ extension NodeStatistics {
 extension PipelineStatistics {
     func node(_ name: String) -> NodeStatistics? { nodes.first { $0.node == name } }
 
+    /// What a node had counted at an earlier look; nil for a node that has come since, which counts from zero.
+    func earlier(_ name: String, in before: PipelineStatistics) -> NodeStatistics? {
+        guard let now = node(name), let past = before.node(name) else { return nil }
+        // Both looks take a moment.
+        let span = seconds - before.seconds
+        return now.secondsCounted >= past.secondsCounted + max(span / 2, span - 0.5) ? past : nil
+    }
+
+    /// Seconds between two looks for which a node was counted.
+    func span(of name: String, since before: PipelineStatistics) -> Double {
+        let whole = seconds - before.seconds
+        guard let now = node(name), earlier(name, in: before) == nil else { return whole }
+        return min(whole, now.secondsCounted)
+    }
+
     /// Frames that a node has thrown away since an earlier look, in one of its queues or all.
     func dropped(in name: String, queue: String? = nil, since before: PipelineStatistics) -> Int {
-        func count(_ statistics: PipelineStatistics) -> Int {
-            statistics.node(name)?.dropped.filter { queue == nil || $0.queue == queue }.map(\.frames).reduce(0, +) ?? 0
+        func count(_ statistics: NodeStatistics?) -> Int {
+            statistics?.dropped.filter { queue == nil || $0.queue == queue }.map(\.frames).reduce(0, +) ?? 0
         }
-        return max(0, count(self) - count(before))
+        return max(0, count(node(name)) - count(earlier(name, in: before)))
     }
 
     func framesOut(of name: String, since before: PipelineStatistics) -> Int? {
-        node(name).map { $0.framesOut - (before.node(name)?.framesOut ?? 0) }
+        node(name).map { $0.framesOut - (earlier(name, in: before)?.framesOut ?? 0) }
     }
 
     /// What travels along a link: as it was seen where it comes from, if that node has but one output that is used.

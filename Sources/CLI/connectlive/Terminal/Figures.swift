@@ -1,4 +1,5 @@
 internal import Foundation
+internal import MediaGraph
 
 /// Figures as people read them.
 enum Figures {
@@ -6,6 +7,11 @@ enum Figures {
 
     /// Milliseconds, with a digit behind the point where there is but one before it.
     static func milliseconds(_ value: Double) -> String { "\(number(value, value < 9.95 ? 1 : 0)) ms" }
+
+    /// How loud channels are, such as `-18.2, -18.4 dBFS`.
+    static func levels(_ channels: [MediaStatistics.ChannelLevel]) -> String {
+        channels.map { number($0.rootMeanSquare, 1) }.joined(separator: ", ") + " dBFS"
+    }
 
     static func bytes(_ count: Int) -> String {
         switch count {

@@ -15,13 +15,13 @@ enum ScaleNode: NodeType {
         if let width = request.integer("width") { caps += ",width=\(width)" }
         if let height = request.integer("height") { caps += ",height=\(height)" }
         if request.isGiven("width") || request.isGiven("height") { caps += ",pixel-aspect-ratio=1/1" }
-        if let fps { caps += ",framerate=\(fraction(fps))" }
+        if let fps, fps != input.framesPerSecond { caps += ",framerate=\(fraction(fps))" }
         plan.addFilter(caps, as: "format")
-        if fps == nil {
+        if fps == nil || fps == input.framesPerSecond {
             plan.link("scale", "format")
             plan.inputs["in"] = ElementPad("scale")
-        } else {
-            plan.add("videorate", as: "rate", ["skip-to-first": true])
+        } else if let fps {
+            plan.addRate(fps, from: input.framesPerSecond)
             plan.link("rate", "scale", "format")
             plan.inputs["in"] = ElementPad("rate")
         }

@@ -4,6 +4,14 @@ import Synchronization
 
 /// The probes at one node's edges and queues.
 final class NodeProbe: Sendable {
+    /// What comes to an input, by whatever link.
+    private struct Arrival: Sendable {
+        let flow: FlowCount
+        let ages: PassageTimes
+        let entry: Pad
+        let probe: Probe
+    }
+
     private struct Queue: Sendable {
         let name: String
         let rule: QueuePlan.Rule
@@ -11,105 +19,176 @@ final class NodeProbe: Sendable {
         let flow: FlowCount
         /// What waited when the counting began.
         let atStart: Int
+        let probes: [Probe]
+
+        /// What was thrown away. A queue that waits throws nothing away: what is missing there is still about to enter.
+        var dropped: Int {
+            guard rule != .wait else { return 0 }
+            let flow = flow.count
+            return max(0, flow.entered - flow.left - (element.integer("current-level-buffers") - atStart))
+        }
+    }
+
+    /// Where media leaves the node, or ends in it.
+    private struct Exit: Sendable {
+        let element: Element?
+        let pad: Pad
+        let flow: FlowCount
+        let probe: Probe
+    }
+
+    private struct State {
+        var arrivals: [String: Arrival] = [:]
+        var queues: [Queue] = []
+        var exits: [Exit] = []
+        /// What left by exits that have gone.
+        var past = FlowCount.Count()
+        var format: MediaFormat?
     }
 
     private let member: Member
-    /// By input.
-    private let entered: [String: (flow: FlowCount, times: PassageTimes)]
-    private let left = FlowCount()
+    private let start = GStreamer.now
     private let times = PassageTimes()
-    private let format = Mutex<MediaFormat?>(nil)
-    private let queues: [Queue]
-    private let outputs: [Pad]
-    private let probes: [Probe]
+    private let state = Mutex(State())
 
     init(_ member: Member, connections: [Connection], tees: [Element]) {
         self.member = member
-        var probes: [Probe] = []
-        let (left, times) = (left, times)
-        var entered: [String: (flow: FlowCount, times: PassageTimes)] = [:]
+        follow(connections, tees: tees)
+    }
+
+    /// Counts on at the links and tees that an edit has left.
+    func follow(_ connections: [Connection], tees: [Element]) {
+        state.withLock { state in
+            followArrivals(connections, &state)
+            followQueues(connections, &state)
+            followExits(connections, tees, &state)
+        }
+    }
+
+    private func followArrivals(_ connections: [Connection], _ state: inout State) {
+        let ports = Set(connections.map(\.plan.link.to.port))
+        for (port, arrival) in state.arrivals where !ports.contains(port) {
+            arrival.probe.remove()
+            state.arrivals[port] = nil
+        }
         for connection in connections {
-            let (flow, ages) = (FlowCount(), PassageTimes())
-            entered[connection.plan.link.to.port] = (flow, ages)
-            probes.append(
-                connection.entry.onBuffer { buffer in
-                    flow.add(bytes: buffer.byteCount)
-                    ages.left(nil, captured: buffer.time)
-                    times.entered(buffer.runningTime)
-                    return .pass
-                })
+            let (port, entry) = (connection.plan.link.to.port, connection.entry)
+            let before = state.arrivals[port]
+            if before?.entry === entry { continue }
+            before?.probe.remove()
+            let (flow, ages, times) = (before?.flow ?? FlowCount(), before?.ages ?? PassageTimes(), times)
+            let probe = entry.onBuffer { buffer in
+                flow.add(bytes: buffer.byteCount)
+                ages.left(nil, captured: buffer.time)
+                times.entered(buffer.runningTime)
+                return .pass
+            }
+            state.arrivals[port] = Arrival(flow: flow, ages: ages, entry: entry, probe: probe)
         }
-        self.entered = entered
-        outputs = tees.isEmpty ? Self.ends(of: member, connections) : tees.map(\.sink)
-        for pad in outputs {
-            probes.append(
-                pad.onBuffer { buffer in
-                    left.add(bytes: buffer.byteCount)
-                    times.left(buffer.runningTime, captured: buffer.time)
-                    return .pass
-                })
-        }
-        var queues: [Queue] = []
-        func watch(_ name: String, _ rule: QueuePlan.Rule, _ element: Element) {
-            let flow = FlowCount()
-            probes.append(
-                element.sink.onBuffer { _ in
-                    flow.enter()
-                    return .pass
-                })
-            probes.append(
-                element.source.onBuffer { _ in
-                    flow.add(bytes: 0)
-                    return .pass
-                })
-            queues.append(
-                Queue(
-                    name: name, rule: rule, element: element, flow: flow,
-                    atStart: element.integer("current-level-buffers")))
-        }
+    }
+
+    private func followQueues(_ connections: [Connection], _ state: inout State) {
+        var wanted: [(name: String, rule: QueuePlan.Rule, element: Element)] = []
         for connection in connections {
             guard let queue = connection.queue, let plan = connection.plan.queue else { continue }
-            watch("branch-\(connection.plan.link.to.port)", plan.limits.rule, queue)
+            wanted.append(("branch-\(connection.plan.link.to.port)", plan.limits.rule, queue))
         }
         for plan in member.plan.queues where member.instance.has(plan.element) {
             let element = member.instance.element(plan.element)
-            if element.factory == "queue" { watch(plan.element, plan.limits.rule, element) }
+            if element.factory == "queue" { wanted.append((plan.element, plan.limits.rule, element)) }
         }
-        self.queues = queues
-        self.probes = probes
+        for queue in state.queues where !wanted.contains(where: { $0.element === queue.element }) {
+            for probe in queue.probes { probe.remove() }
+        }
+        state.queues = wanted.map { queue in
+            state.queues.first { $0.element === queue.element } ?? Self.watch(queue.name, queue.rule, queue.element)
+        }
+    }
+
+    private static func watch(_ name: String, _ rule: QueuePlan.Rule, _ element: Element) -> Queue {
+        let flow = FlowCount()
+        let probes = [
+            element.sink.onBuffer { _ in
+                flow.enter()
+                return .pass
+            },
+            element.source.onBuffer { _ in
+                flow.add(bytes: 0)
+                return .pass
+            },
+        ]
+        return Queue(
+            name: name, rule: rule, element: element, flow: flow, atStart: element.integer("current-level-buffers"),
+            probes: probes)
+    }
+
+    private func followExits(_ connections: [Connection], _ tees: [Element], _ state: inout State) {
+        let elements = tees.isEmpty ? Self.lastElements(of: member).filter { $0.pad("sink") != nil } : tees
+        guard !elements.isEmpty else {
+            // The elements of this end cannot be seen.
+            if state.exits.isEmpty { state.exits = connections.map { exit(nil, $0.entry) } }
+            return
+        }
+        for exit in state.exits where !elements.contains(where: { $0 === exit.element }) {
+            exit.probe.remove()
+            state.past = state.past + exit.flow.count
+        }
+        let before = state.exits
+        state.exits = elements.compactMap { element in
+            if let exit = before.first(where: { $0.element === element }) { return exit }
+            return element.pad("sink").map { exit(element, $0) }
+        }
+    }
+
+    private func exit(_ element: Element?, _ pad: Pad) -> Exit {
+        let (flow, times) = (FlowCount(), times)
+        let isPackets = element.map { Self.takesPackets($0, of: member.plan) } ?? false
+        let probe = pad.onBuffer { buffer in
+            flow.add(bytes: buffer.byteCount, frame: isPackets ? buffer.runningTime : nil)
+            times.left(buffer.runningTime, captured: buffer.time)
+            return .pass
+        }
+        return Exit(element: element, pad: pad, flow: flow, probe: probe)
+    }
+
+    /// Whether a payloader feeds the element.
+    private static func takesPackets(_ element: Element, of plan: NodePlan) -> Bool {
+        plan.links.contains { link in
+            let factory = plan.element(link.from.element)?.factory ?? ""
+            return factory.hasPrefix("rtp") && factory.hasSuffix("pay") && element.name.hasSuffix(".\(link.to.element)")
+        }
     }
 
     func remove() {
-        for probe in probes { probe.remove() }
-    }
-
-    /// Where media ends inside a node that has no outputs: its sinks, or where it enters when they cannot be seen.
-    private static func ends(of member: Member, _ connections: [Connection]) -> [Pad] {
-        let sinks = lastElements(of: member).compactMap { $0.pad("sink") }
-        return sinks.isEmpty ? connections.map(\.entry) : sinks
+        state.withLock { state in
+            for arrival in state.arrivals.values { arrival.probe.remove() }
+            for probe in state.queues.flatMap(\.probes) { probe.remove() }
+            for exit in state.exits { exit.probe.remove() }
+        }
     }
 
     private static func lastElements(of member: Member) -> [Element] {
-        let feeding = Set(member.plan.links.map(\.from.element))
-        return member.plan.elements.filter { !feeding.contains($0.name) }.map { member.instance.element($0.name) }
+        let plan = member.plan
+        let feeding = Set(plan.links.map(\.from.element))
+        return plan.elements.filter { !feeding.contains($0.name) && member.instance.has($0.name) }
+            .map { member.instance.element($0.name) }
     }
 
     var statistics: NodeStatistics {
         var statistics = NodeStatistics(node: member.plan.name, kind: member.plan.node.kind)
-        for (input, (flow, times)) in entered {
-            let count = flow.count
+        statistics.secondsCounted = GStreamer.now.seconds(since: start)
+        let (arrivals, queues, exits, past) = state.withLock { ($0.arrivals, $0.queues, $0.exits, $0.past) }
+        for (input, arrival) in arrivals {
+            let count = arrival.flow.count
             statistics.framesIn += count.left
-            statistics.inputs[input] = .init(frames: count.left, bytes: count.bytes, latency: times.medians.age)
+            statistics.inputs[input] = .init(frames: count.left, bytes: count.bytes, latency: arrival.ages.medians.age)
         }
-        let out = left.count
+        let out = exits.reduce(past) { $0 + $1.flow.count }
         statistics.framesOut = out.left
         statistics.bytesOut = out.bytes
         for queue in queues {
-            let waiting = queue.element.integer("current-level-buffers")
-            let flow = queue.flow.count
-            statistics.queued += waiting
-            let dropped = max(0, flow.entered - flow.left - (waiting - queue.atStart))
-            statistics.dropped.append(.init(queue: queue.name, rule: queue.rule, frames: dropped))
+            statistics.queued += queue.element.integer("current-level-buffers")
+            statistics.dropped.append(.init(queue: queue.name, rule: queue.rule, frames: queue.dropped))
         }
         (statistics.secondsInNode, statistics.latency) = times.medians
         if member.plan.playsByClock, let age = statistics.latency {
@@ -117,11 +196,14 @@ final class NodeProbe: Sendable {
             let heard = Self.lastElements(of: member).compactMap(\.secondsUntilHeard).max() ?? 0
             statistics.latency = max(age, heard)
         }
+        var measured = MediaStatistics()
+        member.running?.report(into: &measured)
+        statistics.levels = measured.levels[member.plan.name] ?? []
         // A pad that has been stopped no longer knows.
-        let now = outputs.first?.settledCaps?.structures.first.flatMap(MediaFormat.init)
-        statistics.format = format.withLock { format in
-            format = now ?? format
-            return format
+        let now = exits.first?.pad.settledCaps?.structures.first.flatMap(MediaFormat.init)
+        statistics.format = state.withLock { state in
+            state.format = now ?? state.format
+            return state.format
         }
         return statistics
     }
@@ -133,20 +215,33 @@ final class FlowCount: Sendable {
         var entered = 0
         var left = 0
         var bytes = 0
-    }
 
-    private let state = Mutex(Count())
-
-    func enter() { state.withLock { $0.entered += 1 } }
-
-    func add(bytes: Int) {
-        state.withLock { count in
-            count.left += 1
-            count.bytes += bytes
+        static func + (first: Count, second: Count) -> Count {
+            Count(
+                entered: first.entered + second.entered, left: first.left + second.left,
+                bytes: first.bytes + second.bytes)
         }
     }
 
-    var count: Count { state.withLock { $0 } }
+    private struct State {
+        var count = Count()
+        var lastFrame: UInt64?
+    }
+
+    private let state = Mutex(State())
+
+    func enter() { state.withLock { $0.count.entered += 1 } }
+
+    /// `frame` is the time of the frame of which this is a part, where frames come in parts: one frame counts once.
+    func add(bytes: Int, frame: UInt64? = nil) {
+        state.withLock { state in
+            if frame == nil || frame != state.lastFrame { state.count.left += 1 }
+            state.lastFrame = frame
+            state.count.bytes += bytes
+        }
+    }
+
+    var count: Count { state.withLock { $0.count } }
 }
 
 /// How long the last frames took through a node, and how old they were when they left.

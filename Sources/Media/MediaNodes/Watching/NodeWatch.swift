@@ -39,9 +39,13 @@ public final class NodeWatch: Sendable {
                 probe.remove()
                 probes[prefix] = nil
             }
-            for member in members where probes[member.prefix] == nil {
-                probes[member.prefix] = NodeProbe(
-                    member, connections: graph.connections(into: member.plan.name), tees: graph.extras(of: member))
+            for member in members {
+                let (connections, tees) = (graph.connections(into: member.plan.name), graph.extras(of: member))
+                if let probe = probes[member.prefix] {
+                    probe.follow(connections, tees: tees)
+                } else {
+                    probes[member.prefix] = NodeProbe(member, connections: connections, tees: tees)
+                }
             }
         }
     }
