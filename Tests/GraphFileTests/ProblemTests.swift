@@ -50,6 +50,74 @@ import Testing
             ])
     }
 
+    @Test func `every setting that is written wrongly is reported at once with its line`() {
+        let text = """
+            chains:
+              - - camera
+                - {node: rotate, degrees: 45}
+                - {node: overlay, color: red, clock: true}
+                - {node: crop, shape: wide}
+                - {node: crop, name: both, shape: "16:9", left: 2}
+                - {node: snapshot, path: ""}
+              - - {node: exec, command: "ls 'x"}
+                - {node: "null"}
+            """
+        #expect(
+            problems(text, NodeKind.builtIn) == [
+                "3:31 \"rotate\": degrees is 45, not 0, 90, 180 or 270 degrees.",
+                "4:30 \"overlay\": color is \"red\"; write red, green and blue as #rrggbb, such as #ffcc00.",
+                "4:42 \"overlay\": clock is \"true\"; write the time as strftime writes it, such as %H:%M:%S.",
+                "5:27 \"crop\": shape is \"wide\"; write width to height, such as 16:9.",
+                "6:39 \"both\" has both shape and left; give one of them, or use two nodes.",
+                "7:30 \"snapshot\": path is \"\"; write the path of a file.",
+                "8:29 \"exec\": command is \"ls 'x\"; write a program and its arguments, with every quote closed.",
+            ])
+    }
+
+    @Test func `a value of the right form is taken, whatever looks special in it`() {
+        let text = """
+            chains:
+              - - {node: exec, command: 'sh -c "echo it''s a \\" $HOME" x\\ y'}
+                - {node: overlay, color: "#FFcc00", clock: "%H"}
+                - {node: crop, shape: "4:3"}
+                - {node: rotate, degrees: 270}
+                - {node: window}
+              - - {node: camera, controls: "exposure_auto=1, focus = -3,"}
+                - {node: "null"}
+              - - {node: rtsp, url: "rtsp://user:p@ss@[::1]:554/a?b"}
+                - {node: "null", name: end}
+            """
+        #expect(problems(text, NodeKind.builtIn).isEmpty)
+    }
+
+    @Test func `an input that two nodes feed is the problem, not the output that has to be linked`() {
+        let text = """
+            chains:
+              - - {node: test-pattern, name: a}
+                - {node: recorder, path: a.mkv}
+              - - {node: test-pattern, name: b}
+                - {to: recorder.video}
+            """
+        #expect(problems(text, NodeKind.builtIn) == ["5:12 recorder.video has more than one source."])
+    }
+
+    @Test func `an end that nothing feeds is a problem, though it needs none of its inputs`() {
+        let text = """
+            chains:
+              - - {node: recorder, path: a.mkv}
+            """
+        #expect(problems(text, NodeKind.builtIn) == ["2:14 Nothing feeds recorder.video or recorder.audio."])
+    }
+
+    @Test func `a sentence that ends in a question has no full stop behind it`() {
+        let text = """
+            chains:
+              - - {node: camera, format: mjpg}
+                - {node: "null"}
+            """
+        #expect(problems(text, NodeKind.builtIn).first?.hasSuffix("did you mean \"mjpeg\"?") == true)
+    }
+
     @Test func `steps in the wrong place are told`() {
         let text = """
             chains:
@@ -115,7 +183,7 @@ import Testing
     @Test func `media that cannot become one another are told at the link`() {
         #expect(
             problems("chains:\n  - - microphone\n    - window") == [
-                "3:7 microphone.audio gives rawAudio but window.in takes rawVideo."
+                "3:7 microphone.audio gives raw audio but window.in takes raw video; link a node that gives that."
             ])
     }
 

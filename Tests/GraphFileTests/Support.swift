@@ -87,8 +87,13 @@ func read(_ text: String, _ values: [String: String] = [:]) -> GraphReading {
 }
 
 /// What is wrong, each as `line:column sentence`.
-func problems(_ text: String, _ values: [String: String] = [:]) -> [String] {
-    read(text, values).problems.map { ($0.place.map { "\($0) " } ?? "") + $0.message }
+func problems(_ text: String, _ values: [String: String] = [:]) -> [String] { listed(read(text, values)) }
+
+/// The same with other kinds than those of the tests.
+func problems(_ text: String, _ kinds: [NodeKind]) -> [String] { listed(GraphReading(text: text, catalogue: kinds)) }
+
+private func listed(_ reading: GraphReading) -> [String] {
+    reading.problems.map { ($0.place.map { "\($0) " } ?? "") + $0.message }
 }
 
 /// Numbers that are the same in every run (SplitMix64).

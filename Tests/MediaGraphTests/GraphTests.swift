@@ -105,7 +105,7 @@ import Testing
         #expect(text.contains("did you mean \"test-pattern\"?"))
         #expect(text.contains("1 to 240 frames/s"))
         #expect(text.contains("vp8, h264, opus"))
-        #expect(text.contains("camera.video gives encodedVideo or rawVideo but voice.in takes rawAudio."))
+        #expect(text.contains("camera.video gives encoded video or raw video but voice.in takes raw audio;"))
     }
 
     @Test("A problem names the setting or the link that it is about, and what would be taken there")

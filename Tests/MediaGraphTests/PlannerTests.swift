@@ -157,7 +157,7 @@ private struct MadeUpNodes: PlanningCatalogue {
         }
         // The contracts alone tell.
         #expect(error?.code == MediaError.Code.graphInvalid)
-        #expect(error?.message.contains("gives rawVideo but packets.in takes rtp") == true)
+        #expect(error?.message.contains("gives raw video but packets.in takes RTP") == true)
     }
 
     @Test("An optional part that cannot run here is left out with its reason; a required one fails the plan")

@@ -94,7 +94,8 @@ import Testing
         let kinds = try run(["nodes"]).output
         let plugin = try run(["validate", "graph.yaml"], "chains: [[my-thing, 'null']]")
         #expect(
-            plugin.error.contains("There is no kind of node \"my-thing\"; a node of a plugin needs --plugin PATH."),
+            plugin.error.contains(
+                "no kind of node \"my-thing\"; a node of a plugin needs --plugin PATH, also where the graph runs."),
             "\(plugin.error)")
         for kind in ["publish", "subscribe", "rtp-output"] {
             #expect(kinds.contains(kind) && plugin.error.contains(" \(kind)"), "\(plugin.error)")

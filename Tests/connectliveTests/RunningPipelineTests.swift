@@ -228,8 +228,49 @@ extension TemporaryFolder {
             #expect(result.status == 1)
             #expect(
                 result.error.contains("/dev/video77") && result.error.contains("[camera.absent]"), "\(result.error)")
+            #expect(result.error.contains("graph.yaml:1:18: "), "\(result.error)")
             #expect(!result.output.contains("Running"))
         }
+    }
+
+    @Test func `a sound level is shown by top and stands in the report`() throws {
+        let graph = """
+            chains:
+              - - {node: test-pattern, name: source, width: 64, height: 64, fps: 10}
+                - {node: "null", name: end}
+              - - {from: source.audio}
+                - {node: level, name: meter}
+                - {node: "null", name: sound}
+            """
+        let run = try Run(graph, ["--report", "report.json"])
+        let top = try run.command("top", "--every", "0.5", "--seconds", "0.5")
+        #expect(top.output.contains(#/meter +S16LE, -\d+\.\d, -\d+\.\d dBFS/#), "\(top.output)")
+        let result = try run.end()
+        #expect(result.output.contains(#/meter, level +-\d+\.\d, -\d+\.\d dBFS/#), "\(result.output)")
+        let report = try String(contentsOfFile: run.folder.file("report.json"), encoding: .utf8)
+        #expect(report.contains("\"meters\""), "\(report)")
+    }
+
+    @Test func `an edit that cannot be done is told with the line of its node`() throws {
+        let run = try Run()
+        let socket = try run.attach()
+        func state() throws -> String? {
+            (try socket.ask(#"{"do":"status"}"#)["result"] as? [String: Any])?["state"] as? String
+        }
+        while try state() == "prepared" {}
+        try run.folder.write("chains: [[{node: camera, device: /dev/video77}, 'null']]", to: "other.yaml")
+        let result = try run.command("apply", "other.yaml")
+        #expect(
+            result.error.contains("other.yaml:1:18: ") && result.error.contains("[camera.absent]"), "\(result.error)")
+        #expect(try run.end().status == 0)
+    }
+
+    @Test func `top shows its figures at the end of a time that is shorter than its interval`() throws {
+        let run = try Run()
+        let short = try run.command("top", "--seconds", "0.4")
+        #expect(short.status == 0)
+        #expect(short.output.contains(#/encoder +vp8 320x240/#), "\(short.output)")
+        _ = try run.end()
     }
 
     @Test func `a plan is a page, or JSON`() throws {

@@ -64,7 +64,8 @@ public struct ConformanceReport: Sendable, Hashable, Codable, CustomStringConver
     /// The score in a line, then a line for each check, and for those that failed the demand and where it is explained.
     public var description: String {
         let longest = results.map(\.check.count).max() ?? 0
-        var lines = ["\(subject): \(passed) of \(applicable) checks passed"]
+        let score = applicable == 0 ? "no check applies" : "\(passed) of \(applicable) checks passed"
+        var lines = ["\(subject): \(score)"]
         for result in results {
             let mark =
                 switch result.verdict {

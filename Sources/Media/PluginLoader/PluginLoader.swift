@@ -63,21 +63,29 @@ public enum PluginLoader {
     }
 
     /// What is to be loaded of a folder of plugins: every file in it whose name ends in `.so`, by name, but for MediaGraph
-    /// itself, which lies beside a plugin that was built; the folder itself where it is a package.
+    /// itself, which lies beside a plugin that was built, and every package in it; the folder itself where it is a package.
     ///
     /// Throws `plugin.not-found` for a folder that cannot be opened.
     public static func plugins(in folder: String) throws(MediaError) -> [String] {
-        if access("\(folder)/Package.swift", F_OK) == 0 { return [folder] }
-        guard let files = libraries(in: folder) else {
+        if isPackage(folder) { return [folder] }
+        guard let files = entries(of: folder) else {
             throw fault(
                 MediaError.Code.pluginNotFound,
                 "The folder \(folder) of plugins cannot be opened: \(String(cString: strerror(errno))).")
         }
-        return files
+        return files.filter { isLibrary($0) || isPackage($0) }
     }
 
-    /// Nil where it cannot be opened, and errno says why.
-    private static func libraries(in folder: String) -> [String]? {
+    private static func isPackage(_ folder: String) -> Bool { access("\(folder)/Package.swift", F_OK) == 0 }
+
+    private static func isLibrary(_ file: String) -> Bool {
+        file.hasSuffix(".so") && !file.hasSuffix("/\(mediaLibrary)")
+    }
+
+    private static func libraries(in folder: String) -> [String]? { entries(of: folder)?.filter(isLibrary) }
+
+    /// What lies in a folder, by name. Nil where it cannot be opened, and errno says why.
+    private static func entries(of folder: String) -> [String]? {
         guard let directory = opendir(folder) else { return nil }
         defer { closedir(directory) }
         var names: [String] = []
@@ -85,7 +93,7 @@ public enum PluginLoader {
             let name = withUnsafePointer(to: &entry.pointee.d_name) {
                 $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
             }
-            if name.hasSuffix(".so"), name != mediaLibrary { names.append("\(folder)/\(name)") }
+            if name != ".", name != ".." { names.append("\(folder)/\(name)") }
         }
         return names.sorted()
     }

@@ -48,13 +48,16 @@ struct ControlEnvelope: Sendable, Equatable {
 struct ControlProblem: Error, Codable, Sendable, Equatable, CustomStringConvertible {
     var code: String
     var message: String
+    /// The node that it is about, if it is about one.
+    var node: String?
 
-    init(code: String, _ message: String) {
+    init(code: String, _ message: String, node: String? = nil) {
         self.code = code
         self.message = message
+        self.node = node
     }
 
-    init(_ error: MediaError) { self.init(code: error.code, error.message) }
+    init(_ error: MediaError) { self.init(code: error.code, error.message, node: error.node) }
 
     var description: String { "\(message) [\(code)]" }
 }

@@ -62,6 +62,21 @@ struct GraphFlags: ParsableArguments {
         return reading.document
     }
 
+    /// The plan of the document on this machine; what cannot run ends the command with its line.
+    func plan(_ document: GraphDocument, measuringCosts: Bool) throws -> GraphPlan {
+        do throws(MediaError) {
+            return try PlanCommand.plan(document.graph, measuringCosts: measuringCosts)
+        } catch {
+            throw refusal(error.code, error.message, about: error.node, in: document)
+        }
+    }
+
+    /// Why a node of the document cannot run, with the node's place in the file.
+    func refusal(_ code: String, _ message: String, about node: String?, in document: GraphDocument) -> CommandFailure {
+        let place = node.flatMap { document.places.nodes[$0] }
+        return CommandFailure(code: code, place.map { "\(shownPath):\($0): \(message)" } ?? message)
+    }
+
     /// The problems, and how many there are.
     static func tell(_ reading: GraphReading, path: String) {
         let count = reading.problems.count

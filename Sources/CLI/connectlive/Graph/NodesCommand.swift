@@ -96,21 +96,9 @@ enum NodeTable {
     }
 
     private static func media(_ port: Port) -> String {
-        let kinds = port.kinds.map(word).sorted().joined(separator: " or ")
+        let kinds = port.kinds.map(\.words).sorted().joined(separator: " or ")
         let encodings = port.encodings.isEmpty ? "" : ": \(port.encodings.joined(separator: ", "))"
         return kinds + encodings + (port.isRequired ? "" : "; may be left unconnected")
-    }
-
-    private static func word(_ kind: MediaKind) -> String {
-        switch kind {
-        case .rawVideo: "raw video"
-        case .rawAudio: "raw audio"
-        case .encodedVideo: "encoded video"
-        case .encodedAudio: "encoded audio"
-        case .rtp: "RTP"
-        case .data: "other data"
-        case .applicationFrames: "frames of the application"
-        }
     }
 
     private static func function(_ binding: CodeBinding) -> String {
@@ -129,12 +117,17 @@ enum NodeTable {
             case .flag: "true or false"
             case .integer(let range) where range.upperBound == .max:
                 range.lowerBound == .min ? "a whole number\(unit)" : "\(range.lowerBound)\(unit) or more"
+            case .integer where setting.values != nil:
+                (setting.values ?? []).map(String.init).joined(separator: ", ") + unit
             case .integer(let range): "\(range.lowerBound) to \(range.upperBound)\(unit)"
             case .number(let range) where range.upperBound > 1e30: "a number\(unit)"
             case .number(let range): "\(short(range.lowerBound)) to \(short(range.upperBound))\(unit)"
-            case .text: "text"
+            case .text: setting.form.map(\.words) ?? "text"
             case .choice(let choices): choices.joined(separator: ", ")
             }
+        if !setting.excludedSettings.isEmpty {
+            words += "; not together with \(setting.excludedSettings.joined(separator: ", "))"
+        }
         if setting.isRequired { words += "; required" }
         if let value = setting.defaultValue { words += "; default \(short(value))" }
         if setting.isChangeUnsaid {
@@ -156,20 +149,21 @@ enum NodeTable {
 
     private static func short(_ number: Double) -> String { Int(exactly: number).map { "\($0)" } ?? "\(number)" }
 
-    /// A step with the required settings, else with the first ones.
+    /// A step with the required settings, else with the first that have a value worth copying.
     private static func example(_ kind: NodeKind) -> String {
         let isElement = kind.name.hasPrefix(NodeKind.elementPrefix)
         let name = isElement ? String(kind.name.dropFirst(NodeKind.elementPrefix.count)) : kind.name
         var node = Node(kind.name, name: name)
         let required = kind.settings.filter(\.isRequired)
-        for setting in required.isEmpty ? Array(kind.settings.prefix(2)) : required {
+        let fit = kind.settings.filter { $0.example != nil || $0.defaultValue != nil }
+        for setting in required.isEmpty ? Array(fit.prefix(2)) : required {
             node.settings[setting.name] = exampleValue(setting)
         }
         return "- " + GraphDocument.step(node, of: kind)
     }
 
     private static func exampleValue(_ setting: SettingContract) -> SettingValue {
-        if let value = setting.defaultValue { return value }
+        if let value = setting.example ?? setting.defaultValue { return value }
         switch setting.domain {
         case .flag: return true
         case .integer(let range): return .integer(min(max(range.lowerBound, 1000), range.upperBound))

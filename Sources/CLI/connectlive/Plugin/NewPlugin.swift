@@ -13,7 +13,8 @@ struct NewPlugin: ParsableCommand {
         case capturer, renderer, processor
     }
 
-    @Argument(help: "The name of the plugin's module and type, such as ClockFace; the folder is made here.")
+    @Argument(
+        help: "The name of the plugin's module and folder, such as ClockFace, whose type is then ClockFaceCapturer.")
     var name: String
 
     @Option(help: "What it brings: capturer, renderer or processor.") var kind = Kind.capturer

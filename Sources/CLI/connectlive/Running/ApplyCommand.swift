@@ -21,8 +21,13 @@ struct ApplyCommand: AsyncParsableCommand {
 
     func run() async throws {
         let document = try graph.document()
-        let edit = try await ControlClient.attached(to: to) { client in
-            try await client.ask(.apply(document.graph, deadline: deadline), for: AppliedEdit.self)
+        let edit: AppliedEdit
+        do {
+            edit = try await ControlClient.attached(to: to) { client in
+                try await client.ask(.apply(document.graph, deadline: deadline), for: AppliedEdit.self)
+            }
+        } catch let problem as ControlProblem {
+            throw graph.refusal(problem.code, problem.message, about: problem.node, in: document)
         }
         if edit.changes.isEmpty { Console.say("Nothing has changed.") }
         for change in edit.changes { Console.say(change) }

@@ -20,7 +20,7 @@ struct PlanCommand: ParsableCommand {
 
     func run() throws {
         let document = try graph.document()
-        let plan = try Self.plan(document.graph, measuringCosts: true)
+        let plan = try graph.plan(document, measuringCosts: true)
         switch format {
         case .text:
             let screen = Screenful(.standardOutput)

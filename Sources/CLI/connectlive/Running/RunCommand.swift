@@ -37,7 +37,7 @@ struct RunCommand: AsyncParsableCommand {
         if let report { try OutputFile.check(report) }
         let document = try graph.document()
         let interruption = Interruption()
-        let plan = try PlanCommand.plan(document.graph, measuringCosts: false)
+        let plan = try graph.plan(document, measuringCosts: false)
         let (occurrences, occur) = AsyncStream.makeStream(of: Occurrence.self)
         let live = try LiveRun(plan, file: graph.shownPath, description: document.description) {
             occur.yield(.event($0))

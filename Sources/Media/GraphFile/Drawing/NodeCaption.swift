@@ -34,6 +34,7 @@ struct NodeCaption {
         case (.flag(let flag), _): flag ? name : "no \(name)"
         case (.integer(let bits), SettingContract.bitsPerSecond?): bitrate(bits)
         case (_, "frames/s"?) where name == "fps": "\(value.short) frames/s"
+        case (_, let unit?) where name == unit: "\(value.short) \(unit)"
         case (_, let unit?): "\(name) \(value.short) \(unit)"
         case (.text(let text), nil): text.isEmpty ? "\(name) empty" : "\(name) \(text.oneLine)"
         case (_, nil): "\(name) \(value.short)"

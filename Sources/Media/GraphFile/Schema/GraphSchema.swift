@@ -248,6 +248,9 @@ public struct GraphSchema: Sendable {
         if let value = contract.defaultValue { entries.append(("default", .value(value))) }
         switch contract.domain {
         case .flag: entries.append(Self.any([.object([("type", .text("boolean"))]), .reference("variable")]))
+        case .integer where contract.values != nil:
+            let values = (contract.values ?? []).map { OutputTree.value(.integer($0)) }
+            entries.append(Self.any([.object([("enum", .list(values))]), .reference("variable")]))
         case .integer(let range):
             let number = OutputTree.object([
                 ("type", .text("integer")), ("minimum", .value(.integer(range.lowerBound))),
@@ -262,6 +265,8 @@ public struct GraphSchema: Sendable {
                 ("maximum", .value(.number(range.upperBound))),
             ])
             entries.append(Self.any([number, .reference("variable")]))
+        case .text where contract.form != nil:
+            if let form = contract.form { entries.append(Self.any(text(form, contract))) }
         case .text: entries.append(("type", .texts(["string", "number", "boolean"])))
         case .choice(let choices):
             // A word that looks like a number is one to JSON.
@@ -270,6 +275,15 @@ public struct GraphSchema: Sendable {
             entries.append(Self.any([.object([("enum", .list(values))]), .reference("variable")]))
         }
         return .described(words, entries)
+    }
+
+    /// Text of a form. A number is text too where it is written like that.
+    private func text(_ form: SettingContract.Form, _ contract: SettingContract) -> [OutputTree] {
+        let pattern = OutputTree.object([("type", .text("string")), ("pattern", .text("^(?:\(form.pattern))$"))])
+        let takesNumbers = contract.problem(of: .text("7")) == nil
+        let number = takesNumbers ? [OutputTree.object([("type", .text("number"))])] : []
+        let initial = contract.defaultValue.map { [OutputTree.object([("const", .value($0))])] } ?? []
+        return [pattern] + number + initial + [.reference("variable")]
     }
 
     private static func any(_ forms: [OutputTree]) -> (String, OutputTree) { ("anyOf", .list(forms)) }

@@ -117,7 +117,9 @@ extension MediaGraph {
                     (node.name == node.kind
                         ? "There is no kind of node \"\(node.kind)\""
                         : "\"\(node.name)\" is of the unknown kind \"\(node.kind)\"")
-                        + hint(for: node.kind, among: names, else: "; a node of a plugin needs --plugin PATH."),
+                        + hint(
+                            for: node.kind, among: names,
+                            else: "; a node of a plugin needs --plugin PATH, also where the graph runs."),
                     accepted: names)
             ]
         }
@@ -132,10 +134,17 @@ extension MediaGraph {
                         accepted: names))
                 continue
             }
-            if let complaint = contract.complaint(about: value) {
+            if let complaint = contract.problem(of: value) {
                 problems.append(
                     GraphProblem(
-                        .badSetting, node: node.name, setting: name, "\"\(node.name)\": \(name) \(complaint)."))
+                        .badSetting, node: node.name, setting: name,
+                        "\"\(node.name)\": \(name) \(complaint)" + (complaint.hasSuffix("?") ? "" : ".")))
+            }
+            if let other = contract.excludedSettings.first(where: { node.settings[$0] != nil }) {
+                problems.append(
+                    GraphProblem(
+                        .badSetting, node: node.name, setting: name,
+                        "\"\(node.name)\" has both \(name) and \(other); give one of them, or use two nodes."))
             }
         }
         for contract in kind.settings where contract.isRequired && node.settings[contract.name] == nil {
@@ -157,7 +166,8 @@ extension MediaGraph {
                 problems.append(
                     GraphProblem(
                         .kindsDoNotMatch, node: link.to.node, link: link,
-                        "\(link.from) gives \(output.kinds.listed) but \(link.to) takes \(input.kinds.listed)."))
+                        "\(link.from) gives \(output.kinds.listed) but \(link.to) takes \(input.kinds.listed); "
+                            + remedy(for: link, input, kinds)))
             }
             if !taken.insert(link.to).inserted {
                 problems.append(
@@ -166,6 +176,13 @@ extension MediaGraph {
             }
         }
         return problems
+    }
+
+    /// What to link in place of what does not fit.
+    private func remedy(for link: Link, _ input: Port, _ kinds: any NodeCatalogue) -> String {
+        let source = node(link.from.node).flatMap { kinds.kind(named: $0.kind) }
+        let other = source?.outputs.first { $0.kinds.canBecome(input.kinds) }
+        return other.map { "link \(link.from.node).\($0.name) instead." } ?? "link a node that gives that."
     }
 
     /// Finds a port, or says why it cannot be found. Nodes of unknown kinds are reported elsewhere.
@@ -197,13 +214,20 @@ extension MediaGraph {
     }
 
     private func problemsOfUnconnectedPorts(_ kinds: any NodeCatalogue) -> [GraphProblem] {
-        nodes.flatMap { node in
+        let isMeantElsewhere = links.contains { node($0.to.node) == nil }
+        return nodes.flatMap { node in
             guard let kind = kinds.kind(named: node.kind) else { return [GraphProblem]() }
             let inputs = kind.inputs.filter { port in
                 port.isRequired && !links.contains { $0.to.node == node.name && $0.to.mayBe(port) }
             }
             let outputs = kind.outputs.filter { port in
                 port.isRequired && !links.contains { $0.from.node == node.name && $0.from.mayBe(port) }
+            }
+            // An end that nothing feeds does nothing, whatever it could do without. A link may misspell its name.
+            let isEnd = !isMeantElsewhere && !kind.inputs.isEmpty && kind.outputs.isEmpty && kind.group != .element
+            if isEnd, !kind.inputs.contains(where: \.isRequired), links(into: node.name).isEmpty {
+                let ports = kind.inputs.map { "\(node.name).\($0.name)" }.joined(separator: " or ")
+                return [GraphProblem(.unconnected, node: node.name, "Nothing feeds \(ports).")]
             }
             return inputs.map {
                 GraphProblem(.unconnected, node: node.name, "Nothing feeds \(node.name).\($0.name).")
@@ -266,52 +290,6 @@ extension MediaGraph {
     }
 }
 
-extension SettingContract {
-    /// What is wrong with a value, as the end of a sentence; nil when it fits. A whole number may be an integer.
-    func complaint(about value: SettingValue) -> String? {
-        if isSecret, value == .text(Self.hidden) {
-            return "is \(Self.hidden), which only stands for a value that was not shown; give the value itself"
-        }
-        return switch (domain, value) {
-        case (.flag, .flag), (.text, .text):
-            nil
-        case (.integer(let range), .integer(let number)):
-            range.contains(number)
-                ? nil : "is \(number), outside \(range.lowerBound) to \(range.upperBound)\(suffix)"
-        case (.number(let range), .integer(let number)):
-            complaint(about: Double(number), range)
-        case (.number(let range), .number(let number)):
-            complaint(about: number, range)
-        case (.choice(let choices), .text(let text)):
-            choices.contains(text)
-                ? nil
-                : "is \"\(text)\", not one of \(choices.joined(separator: ", "))"
-                    + (text.nearest(among: choices).map { "; did you mean \"\($0)\"?" } ?? "")
-        default:
-            "is \(isSecret ? "another value" : "\(value)") where \(domain.noun)\(suffix) is needed"
-        }
-    }
-
-    private func complaint(about number: Double, _ range: ClosedRange<Double>) -> String? {
-        range.contains(number)
-            ? nil : "is \(number.short), outside \(range.lowerBound.short) to \(range.upperBound.short)\(suffix)"
-    }
-
-    private var suffix: String { unit.map { " \($0)" } ?? "" }
-}
-
-extension SettingContract.Domain {
-    fileprivate var noun: String {
-        switch self {
-        case .flag: "true or false"
-        case .integer(let range): "a whole number from \(range.lowerBound) to \(range.upperBound)"
-        case .number(let range): "a number from \(range.lowerBound.short) to \(range.upperBound.short)"
-        case .text: "text"
-        case .choice(let choices): "one of \(choices.joined(separator: ", "))"
-        }
-    }
-}
-
 extension Node {
     /// The name, and the kind where the name does not say it.
     fileprivate var shown: String { name == kind ? "\"\(name)\"" : "\"\(name)\" (\(kind))" }
@@ -323,7 +301,7 @@ extension PortReference {
 }
 
 extension Set<MediaKind> {
-    fileprivate var listed: String { map(\.rawValue).sorted().joined(separator: " or ") }
+    fileprivate var listed: String { map(\.words).sorted().joined(separator: " or ") }
 }
 
 extension Set<String> {
@@ -333,9 +311,4 @@ extension Set<String> {
 /// The end of a sentence about a word that is none of `candidates`.
 private func hint(for word: String, among candidates: [String], else end: String = ".") -> String {
     word.nearest(among: candidates).map { "; did you mean \"\($0)\"?" } ?? end
-}
-
-extension Double {
-    /// A whole number without its ".0".
-    fileprivate var short: String { Int(exactly: self).map { "\($0)" } ?? "\(self)" }
 }

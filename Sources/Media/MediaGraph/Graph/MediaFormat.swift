@@ -66,7 +66,7 @@ extension MediaFormat: CustomStringConvertible {
         if let framesPerSecond { text += " at \(Self.short(framesPerSecond)) frames/s" }
         if let sampleRate { text += " \(Self.short(Double(sampleRate) / 1000)) kHz" }
         if let channels { text += channels == 1 ? " mono" : channels == 2 ? " stereo" : " \(channels) channels" }
-        if let bitsPerSecond { text += ", \(bitsPerSecond / 1000) kbit/s" }
+        if let bitsPerSecond { text += ", \((bitsPerSecond + 500) / 1000) kbit/s" }
         return text
     }
 

@@ -125,8 +125,8 @@ public struct MediaGraph: Sendable, Hashable, Codable {
         }
     }
 
-    /// The graph with every port that was left open filled in: an output is the first that fits what it feeds, an
-    /// input the first that fits and is free. What cannot be settled gets the name that `validate()` reports best.
+    /// The graph with every port that was left open filled in: an output is the first that fits what it feeds, one that
+    /// has to be linked before others; an input is the first that fits and is free. What cannot be settled gets the name that `validate()` reports best.
     public func settled(with catalogue: any NodeCatalogue) -> MediaGraph {
         guard links.contains(where: { $0.from.port.isEmpty || $0.to.port.isEmpty }) else { return self }
         var graph = self
@@ -137,8 +137,12 @@ public struct MediaGraph: Sendable, Hashable, Codable {
             guard let source = kind(of: link.from.node), let target = kind(of: link.to.node) else { continue }
             let given = link.from.port.isEmpty ? nil : source.output(link.from.port)?.kinds
             if link.to.port.isEmpty {
-                let port = target.freeInput(
-                    for: given ?? source.outputs.reduce(into: []) { $0.formUnion($1.kinds) }, of: link.to.node, taken)
+                let waiting = source.outputs.first { output in
+                    output.isRequired && !graph.links(outOf: link.from.node).contains { $0.from.port == output.name }
+                        && target.inputs.contains { output.kinds.canBecome($0.kinds) }
+                }
+                let all: Set<MediaKind> = source.outputs.reduce(into: []) { $0.formUnion($1.kinds) }
+                let port = target.freeInput(for: given ?? waiting?.kinds ?? all, of: link.to.node, taken)
                 graph.links[index].to.port = port
                 taken.insert(graph.links[index].to)
             }

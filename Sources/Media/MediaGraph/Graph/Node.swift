@@ -12,6 +12,19 @@ public enum MediaKind: String, Sendable, Hashable, Codable {
     case data
     /// What the application pushes in or is handed, outside the graph.
     case applicationFrames
+
+    /// The kind as messages and documents name it, such as `raw video`.
+    public var words: String {
+        switch self {
+        case .rawVideo: "raw video"
+        case .rawAudio: "raw audio"
+        case .encodedVideo: "encoded video"
+        case .encodedAudio: "encoded audio"
+        case .rtp: "RTP"
+        case .data: "other data"
+        case .applicationFrames: "frames of the application"
+        }
+    }
 }
 
 /// The value of a node's setting.

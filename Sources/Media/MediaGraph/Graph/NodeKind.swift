@@ -54,6 +54,14 @@ public struct SettingContract: Sendable, Hashable {
     /// Whether nobody says if it may be set while the graph runs: a property of an element that does not tell. It counts
     /// as changeable, because most of them take it.
     public var isChangeUnsaid = false
+    /// How text has to be written; nil for any text.
+    public internal(set) var form: Form?
+    /// The only values of a whole number, where they are few; nil for all of the domain.
+    public internal(set) var values: [Int]?
+    /// A value that is fit to be copied; nil where the default is, or any value of the domain.
+    public internal(set) var example: SettingValue?
+    /// Settings that may not be given together with this one.
+    public internal(set) var excludedSettings: [String] = []
     /// Whether nobody else is to read it: it is shown as `SettingContract.hidden`.
     public let isSecret: Bool
 

@@ -26,8 +26,13 @@ extension NodeKind {
             SettingContract("hue", .integer(cameraControl), isChangeable: true, "The camera's own hue"),
             SettingContract(
                 "controls", .text, isChangeable: true,
-                "Further controls of the camera by V4L2's names, such as exposure_auto=1,focus_absolute=30"),
+                "Further controls of the camera by V4L2's names"
+            ).written(
+                "(?:\(controlPattern)(?:,\(controlPattern))*,?)?",
+                "names and values, such as exposure_auto=1,focus_absolute=30"),
         ])
+
+    private static let controlPattern = " *[A-Za-z0-9_]+ *= *[+-]?[A-Za-z0-9]+ *"
 
     /// What a control of V4L2 may be; each camera has limits of its own within.
     private static let cameraControl = Int(Int32.min)...Int(Int32.max)
@@ -49,7 +54,7 @@ extension NodeKind {
             Port("audio", [.rawAudio], isRequired: false),
         ],
         settings: [
-            SettingContract("path", .text, isRequired: true, "The file"),
+            SettingContract("path", .text, isRequired: true, "The file").writtenAsPath(example: "clip.mp4"),
             SettingContract("loop", .flag, default: true, "Whether to start again at the end, without a gap"),
         ])
 
@@ -92,7 +97,10 @@ extension NodeKind {
             Port("audio", [.encodedAudio], encodings: ["opus", "aac", "pcmu", "pcma"], isRequired: false),
         ],
         settings: [
-            SettingContract("url", .text, isRequired: true, "Address such as rtsp://user:password@camera/stream"),
+            SettingContract("url", .text, isRequired: true, "Address of the camera's stream").written(
+                #"[Rr][Tt][Ss][Pp]://[^\s]+"#,
+                "rtsp://user:password@host:554/path; RTSP over TLS (rtsps://) is not read"
+            ).example("rtsp://camera/stream"),
             SettingContract(
                 "transport", .choice(["tcp", "udp"]), default: "tcp",
                 "tcp loses nothing; udp is not held up by what is lost"),

@@ -7,7 +7,8 @@ extension NodeKind {
     private static let videoEncoderSettings = [
         SettingContract(
             "bitrate", .integer(30_000...100_000_000), isChangeable: true, unit: "bit/s",
-            "Constant bitrate; from VideoBitrate's table when not given"),
+            "Constant bitrate; from the table of docs/bitrates.md when not given"
+        ).example(800_000),
         SettingContract(
             "keyframe-interval", .integer(1...100_000), default: 3000, unit: "frames",
             "Longest distance between keyframes when nobody asks for one"),

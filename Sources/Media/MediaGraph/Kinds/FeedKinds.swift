@@ -25,7 +25,8 @@ extension NodeKind {
     }
     private static let commandSetting = SettingContract(
         "command", .text, isRequired: true,
-        "The program and its arguments, split as a shell splits them; no shell runs")
+        "The program and its arguments, split as a shell splits them; no shell runs"
+    ).writtenAsCommand()
     private static let restartSetting = SettingContract(
         "restart", .flag, default: true,
         "Whether the program is started again when it ends; else its end is the pictures' end")

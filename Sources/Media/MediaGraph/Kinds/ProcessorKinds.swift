@@ -13,7 +13,8 @@ extension NodeKind {
     public static let scale = NodeKind(
         "scale", .processor, "Changes the size or the rate of pictures", inputs: picturesIn, outputs: picturesOut,
         settings: [
-            SettingContract("width", .integer(16...8192), unit: "pixels", "Width; as it comes when not given"),
+            SettingContract("width", .integer(16...8192), unit: "pixels", "Width; as it comes when not given")
+                .example(640),
             SettingContract("height", .integer(16...8192), unit: "pixels", "Height; as it comes when not given"),
             SettingContract("fps", .number(1...240), unit: "frames/s", "Frame rate; as it comes when not given"),
         ])
@@ -23,13 +24,15 @@ extension NodeKind {
         inputs: [Port("in", [.rawVideo])], outputs: [Port("out", [.rawVideo])],
         settings: [
             SettingContract(
-                "pixel-format", .text, default: "I420", "GStreamer's name of the format that comes out, such as NV12")
+                "pixel-format", .text, default: "I420", "GStreamer's name of the format that comes out"
+            ).written("[A-Za-z0-9_]+", "GStreamer's name of a pixel format, such as NV12")
         ])
 
     public static let rate = NodeKind(
         "rate", .processor, "Changes the rate of pictures", inputs: picturesIn, outputs: picturesOut,
         settings: [
-            SettingContract("fps", .number(1...240), isRequired: true, unit: "frames/s", "Frame rate that comes out"),
+            SettingContract("fps", .number(1...240), isRequired: true, unit: "frames/s", "Frame rate that comes out")
+                .example(15),
             SettingContract(
                 "repeat", .flag,
                 "Whether pictures are repeated where too few come, at one frame of latency; when not given, only where the "
@@ -43,7 +46,9 @@ extension NodeKind {
             SettingContract(
                 $0, .integer(0...8192), default: 0, isChangeable: true, unit: "pixels", "What is cut off at the \($0)")
         } + [
-            SettingContract("shape", .text, "Width to height, such as 16:9; the middle is kept. Instead of the edges")
+            SettingContract("shape", .text, "Width to height; the middle is kept")
+                .written(#"(?:[1-9][0-9]{0,3}|10000):(?:[1-9][0-9]{0,3}|10000)"#, "width to height, such as 16:9")
+                .excluding(["left", "right", "top", "bottom"])
         ])
 
     public static let mirror = NodeKind(
@@ -59,7 +64,8 @@ extension NodeKind {
         settings: [
             SettingContract(
                 "degrees", .integer(0...270), default: 90, isChangeable: true, unit: "degrees",
-                "0, 90, 180 or 270; width and height change places at 90 and 270")
+                "How far; width and height change places at 90 and 270"
+            ).limited(to: [0, 90, 180, 270])
         ])
 
     private static let corners = [
@@ -83,12 +89,14 @@ extension NodeKind {
                 "Size on a picture 640 pixels wide; grows with the picture"),
             SettingContract(
                 "color", .text, default: "#ffffff", isChangeable: true,
-                "Of the letters: red, green, blue in hexadecimal"),
+                "Of the letters"
+            ).written("#[0-9A-Fa-f]{6}", "red, green and blue as #rrggbb, such as #ffcc00"),
             SettingContract(
                 "shaded", .flag, default: false, isChangeable: true,
                 "Whether the picture is darkened behind the letters"),
             SettingContract(
-                "clock", .text, "The time, as strftime writes it, such as %H:%M:%S; no clock when not given"),
+                "clock", .text, "The time; no clock when not given"
+            ).written(#"(?:[\s\S]*%[\s\S]*)?"#, "the time as strftime writes it, such as %H:%M:%S"),
             SettingContract(
                 "clock-position", .choice(corners), default: "top-right", isChangeable: true, "Where the clock stands"),
             SettingContract("image", .text, "A PNG or JPEG file that is laid over the picture"),

@@ -15,7 +15,8 @@ extension NodeKind {
         settings: [
             SettingContract(
                 "path", .text, isRequired: true,
-                "The file to write, replacing what was there; for HLS the playlist, with its segments beside it"),
+                "The file to write, replacing what was there; for HLS the playlist, with its segments beside it"
+            ).writtenAsPath(example: "recording.mkv"),
             SettingContract(
                 "format", .choice(["auto", "matroska", "mp4", "webm", "hls"]), default: "auto",
                 "Container; auto goes by the file's ending: .webm, .mp4 (fragmented), .m3u8, Matroska for all others"),

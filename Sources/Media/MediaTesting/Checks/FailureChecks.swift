@@ -16,7 +16,7 @@ extension ConformanceCheck {
             guard case .failed = outcome else {
                 return .failed(
                     outcome == nil
-                        ? "nothing it gave was taken, with an error each time, and it went on, \(tries) times"
+                        ? "nothing it gave was taken, with an error each time, and it went on\(tries == 1 ? "" : ", \(tries) times")"
                         : "nothing it gave was taken, with an error, and it ended without one")
             }
             seen.append("it hands on the error of what comes behind")

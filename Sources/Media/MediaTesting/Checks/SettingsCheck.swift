@@ -17,7 +17,7 @@ extension ConformanceCheck {
                 if let fault = await examination.copes(with: [contract.name: value]) { return .failed(fault) }
             }
         }
-        return .passed("\(tried) values of \(settings.count) settings")
+        return .passed("\(tried) values of \(settings.count == 1 ? "one setting" : "\(settings.count) settings")")
     }
 }
 

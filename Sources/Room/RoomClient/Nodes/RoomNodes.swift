@@ -11,10 +11,14 @@ package enum RoomNodes {
 
 extension NodeKind {
     private static let access: [SettingContract] = [
-        SettingContract("room", .text, isRequired: true, "Room: 1 to 32 letters, digits and hyphens"),
+        SettingContract("room", .text, isRequired: true, "Name of the room")
+            .written("[A-Za-z0-9-]{1,32}", "1 to 32 letters, digits and hyphens, such as kitchen")
+            .example("kitchen"),
         SettingContract(
             "server", .text, default: "",
-            "Server as ws://HOST:PORT; else CONNECTLIVE_SERVER, else the one that 'connectlive serve' left"),
+            "Server; else CONNECTLIVE_SERVER, else the one that 'connectlive serve' left"
+        ).written(
+            #"(?:(?:[Ww][Ss]|[Hh][Tt][Tt][Pp])://)?[^\s/@?#]+/?"#, "ws://HOST:PORT; TLS (wss://) is not built"),
         SettingContract(
             "service-id", .text, default: "", "Service id; else CONNECTLIVE_SERVICE_ID, else the one that serve left"),
         SettingContract(

@@ -1,0 +1,133 @@
+extension SettingContract {
+    /// How the text of a setting has to be written.
+    public struct Form: Sendable, Hashable {
+        /// A regular expression that the whole text has to match. Swift, JSON Schema (ECMA 262) and editors all read it.
+        public let pattern: String
+        /// Such a text in words, as they stand behind "write": `red, green and blue as #rrggbb, such as #ffcc00`.
+        public let words: String
+
+        /// - Parameter pattern: traps when Swift cannot read it.
+        public init(_ pattern: String, _ words: String) {
+            self.pattern = pattern
+            self.words = words
+            precondition((try? Regex(pattern)) != nil, "\(pattern) is no regular expression")
+        }
+
+        /// Longer text is not compared: it costs too much, and says more wrongly than its form.
+        private static let longestText = 4096
+
+        func matches(_ text: String) -> Bool {
+            guard text.utf8.count <= Self.longestText, let expression = try? Regex(pattern) else { return true }
+            return (try? expression.wholeMatch(in: text)) != nil
+        }
+    }
+
+    /// The contract of a setting whose text has to match a regular expression; `words` complete "write ...".
+    public func written(_ pattern: String, _ words: String) -> SettingContract {
+        var contract = self
+        contract.form = Form(pattern, words)
+        return contract
+    }
+
+    /// The contract of a whole number that is one of few.
+    public func limited(to values: [Int]) -> SettingContract {
+        var contract = self
+        contract.values = values
+        return contract
+    }
+
+    /// The contract of a setting that may not be given together with others.
+    public func excluding(_ settings: [String]) -> SettingContract {
+        var contract = self
+        contract.excludedSettings = settings
+        return contract
+    }
+
+    /// The contract with a value for examples.
+    public func example(_ value: SettingValue) -> SettingContract {
+        var contract = self
+        contract.example = value
+        return contract
+    }
+
+    /// The path of a file.
+    func writtenAsPath(example: String) -> SettingContract {
+        written(#"[\s\S]+"#, "the path of a file").example(.text(example))
+    }
+
+    /// A program and its arguments, as a shell reads them.
+    func writtenAsCommand() -> SettingContract {
+        written(
+            #"(?:[^'"\\]|\\[\s\S]|'[^']*'|"(?:[^"\\]|\\[\s\S])*")+"#,
+            "a program and its arguments, with every quote closed"
+        ).example("python3 clock.py")
+    }
+
+    /// What is wrong with a value, as the end of a sentence without its full stop; nil when it fits. A whole number may be
+    /// an integer.
+    public func problem(of value: SettingValue) -> String? {
+        if isSecret, value == .text(Self.hidden) {
+            return "is \(Self.hidden), which only stands for a value that was not shown; give the value itself"
+        }
+        if value == defaultValue { return nil }
+        return switch (domain, value) {
+        case (.flag, .flag): nil
+        case (.text, .text(let text)): complaint(aboutText: text)
+        case (.integer(let range), .integer(let number)): complaint(about: number, range)
+        case (.number(let range), .integer(let number)): complaint(about: Double(number), range)
+        case (.number(let range), .number(let number)): complaint(about: number, range)
+        case (.choice(let choices), .text(let text)):
+            choices.contains(text)
+                ? nil
+                : "is \"\(text)\", not one of \(choices.joined(separator: ", "))"
+                    + (text.nearest(among: choices).map { "; did you mean \"\($0)\"?" } ?? "")
+        default:
+            "is \(isSecret ? "another value" : "\(value)") where \(noun)\(suffix) is needed"
+        }
+    }
+
+    private func complaint(aboutText text: String) -> String? {
+        guard let form, !form.matches(text) else { return nil }
+        // An address may hold a password.
+        let isShown = !isSecret && !text.contains("@")
+        return (isShown ? "is \"\(text)\"" : "is written otherwise") + "; write \(form.words)"
+    }
+
+    private func complaint(about number: Int, _ range: ClosedRange<Int>) -> String? {
+        guard let values else {
+            return range.contains(number)
+                ? nil : "is \(number), outside \(range.lowerBound) to \(range.upperBound)\(suffix)"
+        }
+        return values.contains(number) ? nil : "is \(number), not \(Self.alternatives(values))\(suffix)"
+    }
+
+    private func complaint(about number: Double, _ range: ClosedRange<Double>) -> String? {
+        range.contains(number)
+            ? nil : "is \(number.short), outside \(range.lowerBound.short) to \(range.upperBound.short)\(suffix)"
+    }
+
+    private var suffix: String { unit.map { " \($0)" } ?? "" }
+
+    private var noun: String {
+        switch domain {
+        case .flag: "true or false"
+        case .integer where values != nil: Self.alternatives(values ?? [])
+        case .integer(let range): "a whole number from \(range.lowerBound) to \(range.upperBound)"
+        case .number(let range): "a number from \(range.lowerBound.short) to \(range.upperBound.short)"
+        case .text: "text"
+        case .choice(let choices): "one of \(choices.joined(separator: ", "))"
+        }
+    }
+
+    /// Such as `0, 90, 180 or 270`.
+    static func alternatives(_ values: [Int]) -> String {
+        let words = values.map(String.init)
+        guard let last = words.last, words.count > 1 else { return words.first ?? "" }
+        return "\(words.dropLast().joined(separator: ", ")) or \(last)"
+    }
+}
+
+extension Double {
+    /// A whole number without its ".0".
+    fileprivate var short: String { Int(exactly: self).map { "\($0)" } ?? "\(self)" }
+}
