@@ -13,7 +13,8 @@ struct DecodedRecording: Sendable {
     private(set) var beeps: [Double] = []
     private(set) var secondsOfSound = 0.0
     private(set) var problem: String?
-    private var firstSound: Double?
+    /// At which second of the recording its sound begins.
+    private(set) var firstSound: Double?
 
     fileprivate init() {}
 

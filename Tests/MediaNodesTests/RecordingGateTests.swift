@@ -82,6 +82,18 @@ private let millisecond: UInt64 = 1_000_000
         #expect(!gate.sound(at: 12 * second).endsOtherSide)
     }
 
+    @Test("Pictures that never come are given up after 10 s, and the recording begins with its first sound")
+    func neverAnyPicture() {
+        var gate = RecordingGate(hasVideo: true, hasAudio: true, keepsOffsets: false)
+        let early = gate.sound(at: 1 * second)
+        #expect(early.takes && !early.begins)
+        #expect(!gate.sound(at: 11 * second).begins)
+        let late = gate.sound(at: 11 * second + 1)
+        #expect(late.takes && late.begins && late.endsOtherSide)
+        #expect(gate.origin == 1 * second)
+        #expect(!gate.picture(at: 12 * second, isKeyframe: true, room: .enough).takes)
+    }
+
     @Test("Each segment's keyframe is asked for with the picture before it")
     func segments() {
         var gate = RecordingGate(hasVideo: true, hasAudio: false, keepsOffsets: true, segment: 2 * second)

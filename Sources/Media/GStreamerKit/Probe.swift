@@ -129,6 +129,7 @@ private typealias EventBody = @Sendable (PadEvent) -> ProbeAnswer
 private typealias PlainBody = @Sendable () -> Void
 
 extension Pad {
+    @discardableResult
     private func attach<Body: Sendable>(
         _ types: GstPadProbeType..., to body: Body, _ callback: GstPadProbeCallback
     ) -> Probe {
@@ -173,6 +174,21 @@ extension Pad {
     @discardableResult
     package func onUpstreamEvent(_ body: @escaping @Sendable (PadEvent) -> ProbeAnswer) -> Probe {
         attach(GST_PAD_PROBE_TYPE_EVENT_UPSTREAM, to: body as EventBody, eventSeen)
+    }
+
+    /// Refuses every query that would wait in line behind buffers, such as an encoder's query for an allocator.
+    ///
+    /// A queue lets the thread that asks such a query wait until everything before it has left. Where the output of the
+    /// queue is blocked, that thread would be blocked too.
+    package func refuseSerializedQueries() {
+        attach(GST_PAD_PROBE_TYPE_QUERY_DOWNSTREAM, to: {} as PlainBody) { _, info, _ in
+            guard let query = info?.pointee.data?.assumingMemoryBound(to: GstQuery.self) else {
+                return GST_PAD_PROBE_OK
+            }
+            let isSerialized =
+                gst_query_type_get_flags(query.pointee.type).rawValue & GST_QUERY_TYPE_SERIALIZED.rawValue != 0
+            return isSerialized ? GST_PAD_PROBE_DROP : GST_PAD_PROBE_OK
+        }
     }
 
     /// Calls `body` once, on the streaming thread, when the end of the stream arrives at this pad, or at once when it

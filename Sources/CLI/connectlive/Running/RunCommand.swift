@@ -62,6 +62,14 @@ struct RunCommand: AsyncParsableCommand {
         await server.stop(failure.map { ControlProblem($0) })
         if let first, !quiet { try conclude(live, first, last) }
         if let failure { throw failure }
+        try Self.report(live.pipeline.shortfalls)
+    }
+
+    /// Fails where the run did not do all that its graph asked for.
+    private static func report(_ shortfalls: [MediaError]) throws {
+        guard let last = shortfalls.last else { return }
+        for other in shortfalls.dropLast() { Console.error("\(other)") }
+        throw last
     }
 
     /// What was planned beside what was measured.

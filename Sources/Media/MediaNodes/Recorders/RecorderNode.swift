@@ -24,8 +24,12 @@ final class RecorderNode: NodeType, RunningNode {
         var isVideoShifted = false
         /// The sound that is leaving its queue now comes before the recording's beginning.
         var isTooEarly = false
+        /// An error has ended the recording, and is reported.
+        var hasFailed = false
         /// Nothing more is taken: the node is stopping, or has failed.
         var isClosed = false
+        /// Streams whose loss has been reported.
+        var lost: Set<RecordedStream> = []
     }
 
     let name: String
@@ -33,7 +37,9 @@ final class RecorderNode: NodeType, RunningNode {
     private let path: String
     private let video: Element?
     private let audio: Element?
+    private let parsers: [RecordedStream: Element]
     private let sink: Element?
+    private let isOptional: Bool
     private let reporter: Reporter
     private let state: Mutex<State>
     private let isComplete = DispatchSemaphore(value: 0)
@@ -44,7 +50,12 @@ final class RecorderNode: NodeType, RunningNode {
         container = RecordingContainer(format: instance.setting("format")?.text ?? "", path: path)
         video = instance.has("video-queue") ? instance.element("video-queue") : nil
         audio = instance.has("audio-queue") ? instance.element("audio-queue") : nil
+        parsers = RecordedStream.allCases.reduce(into: [:]) { parsers, stream in
+            let name = "\(stream.rawValue)-parser"
+            if instance.has(name) { parsers[stream] = instance.element(name) }
+        }
         sink = instance.has("sink") ? instance.element("sink") : nil
+        isOptional = instance.plan.node.isOptional
         reporter = instance.reporter
         let segment = instance.setting("segment")?.integer ?? 4
         state = Mutex(
@@ -130,6 +141,11 @@ final class RecorderNode: NodeType, RunningNode {
     }
 
     private func watch() {
+        for queue in [video, audio] {
+            // Whoever feeds a recording is never held up by it, and does not end with one of its streams.
+            queue?.sink.refuseSerializedQueries()
+            queue?.sink.containEnd()
+        }
         // The probes belong to elements that this node holds: they may not hold the node.
         if let video {
             video.sink.onBuffer { [weak self] buffer in self?.picture(buffer) ?? .drop }
@@ -173,7 +189,7 @@ final class RecorderNode: NodeType, RunningNode {
             state.counts.droppedFrames = state.gate.droppedPictures
             return decision
         }
-        act(on: decision, otherSide: audio)
+        act(on: decision, at: time, otherSide: .audio)
         // Not of the queue's own output: GStreamer 1.22 takes a shifted pad's "at once" for a time that has passed.
         if decision.asksForKeyframe { video.sink.peer?.requestKeyframe() }
         return decision.takes ? .pass : .drop
@@ -188,7 +204,7 @@ final class RecorderNode: NodeType, RunningNode {
             if decision.takes { state.counts.bytes += bytes }
             return decision
         }
-        act(on: decision, otherSide: video)
+        act(on: decision, at: time, otherSide: .video)
         return decision.takes ? .pass : .drop
     }
 
@@ -213,15 +229,29 @@ final class RecorderNode: NodeType, RunningNode {
         if let begins { audio?.source.shift(by: -Int(clamping: begins)) }
     }
 
-    private func act(on decision: RecordingGate.Decision, otherSide: Element?) {
+    private func act(on decision: RecordingGate.Decision, at time: UInt64, otherSide: RecordedStream) {
         if decision.begins {
             release()
             reporter.firstFrame(name)
         }
         if decision.endsOtherSide {
             release()
-            otherSide?.sink.sendEndOfStream()
+            end(otherSide)
+            report([otherSide], at: time)
         }
+    }
+
+    /// Ends a stream past its queue: an input that has had its end refuses what comes later, and a tee would stop with it.
+    /// A parser takes an end without any frame for an error, so a stream that has none ends behind the parser.
+    private func end(_ stream: RecordedStream) {
+        let queue = stream == .video ? video : audio
+        let last = hasEntered(stream) ? queue : parsers[stream] ?? queue
+        last?.source.peer?.sendEndOfStream()
+    }
+
+    /// Whether anything of a stream has entered its queue.
+    private func hasEntered(_ stream: RecordedStream) -> Bool {
+        state.withLock { stream == .video ? $0.counts.frames > 0 : $0.gate.hasSound }
     }
 
     private func ended(_ note: (inout RecordingGate) -> Void) {
@@ -260,10 +290,12 @@ final class RecorderNode: NodeType, RunningNode {
             return (!state.isClosed, state.gate.origin != nil)
         }
         guard isRunning else { return }
-        video?.sink.sendEndOfStream()
-        audio?.sink.sendEndOfStream()
         release()
         guard hasBegun else { return }
+        for stream in RecordedStream.allCases {
+            let queue = stream == .video ? video : audio
+            if hasEntered(stream) { queue?.sink.sendEndOfStream() } else { end(stream) }
+        }
         guard container == .hls else {
             _ = isComplete.wait(timeout: .now() + .nanoseconds(Int(Self.finishLimit)))
             return
@@ -279,11 +311,41 @@ final class RecorderNode: NodeType, RunningNode {
         statistics.recorders[name] = state.withLock { $0.counts }
     }
 
+    // MARK: What is missing
+
+    func reportShortfall() {
+        let missing = state.withLock { state in
+            state.hasFailed
+                ? []
+                : RecordedStream.allCases.filter { stream in
+                    switch stream {
+                    case .video: video != nil && state.counts.frames == 0
+                    case .audio: audio != nil && state.gate.firstSound == nil
+                    }
+                }
+        }
+        report(missing, at: nil)
+    }
+
+    /// Reports streams that the recording lacks, or that end at this running time; each once.
+    private func report(_ streams: [RecordedStream], at time: UInt64?) {
+        let (news, start) = state.withLock { state -> ([RecordedStream], UInt64?) in
+            let news = streams.filter { state.lost.insert($0).inserted }
+            let hasBegun = streams == [.video] ? state.counts.frames > 0 : state.gate.firstSound != nil
+            return (news, hasBegun ? state.gate.origin : nil)
+        }
+        guard !news.isEmpty else { return }
+        let isAll = news.count == (video == nil ? 0 : 1) + (audio == nil ? 0 : 1)
+        let end = start.flatMap { start in time.map { Double($0 - min($0, start + RecordingGate.limit)) / 1e9 } }
+        let error = RecordedStream.shortfall(isAll ? nil : news.first, of: path, node: name, end: end)
+        if isOptional { reporter.warn(name, "\(error)") } else { reporter.fallShort(error, name) }
+    }
+
     // MARK: Errors
 
     func explain(_ failure: PipelineFailure, missing: String?) -> MediaError? {
         // Before anything else hears of it: what comes now is dropped, so that whoever feeds this node goes on.
-        state.withLock { $0.isClosed = true }
+        state.withLock { ($0.isClosed, $0.hasFailed) = (true, true) }
         release()
         switch failure.kind {
         case .noSpace: return Self.full(path)

@@ -71,7 +71,9 @@ enum RecordingContainer: String, CaseIterable, Sendable {
         case .matroska: ("matroskamux", ["writing-app": "connectlive"])
         case .webm: ("webmmux", ["writing-app": "connectlive"])
         case .mp4: ("mp4mux", ["fragment-duration": .integer(Self.fragmentMilliseconds)])
-        case .hls: ("hlssink2", [:])
+        // It changes its own state when its first picture comes. Without this the whole pipeline would do that with it,
+        // and a source that an edit starts would wait for it.
+        case .hls: ("hlssink2", ["async-handling": true])
         }
     }
 

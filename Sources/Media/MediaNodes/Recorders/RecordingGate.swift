@@ -5,7 +5,8 @@ import MediaGraph
 ///
 /// A recording begins at a keyframe, which gets the time zero, with the sound from there on. An MP4 forgets by how much
 /// one side began after the other; there the keyframe is one that comes after the first sound. A container waits for the
-/// side that lags behind: one that never comes, or stops coming, would stop the recording, and is ended instead.
+/// side that lags behind: one that never comes, or stops coming, would stop the recording, and is ended instead. The
+/// sound waits for the first picture; where none comes, the recording begins without pictures.
 struct RecordingGate: Sendable {
     /// What to do with a piece of encoded media that comes.
     struct Decision: Equatable, Sendable {
@@ -28,9 +29,9 @@ struct RecordingGate: Sendable {
     }
 
     /// How long the recording waits for a side that has not begun.
-    static let patienceAtStart: UInt64 = 3_000_000_000
+    static let limitAtStart: UInt64 = 3_000_000_000
     /// How long it waits for a side that has stopped.
-    static let patience: UInt64 = 10_000_000_000
+    static let limit: UInt64 = 10_000_000_000
     /// After how long a keyframe that did not come is asked for again.
     private static let askAgain: UInt64 = 500_000_000
     /// The longest distance between keyframes, so that one can seek in the recording.
@@ -55,7 +56,8 @@ struct RecordingGate: Sendable {
     /// After how long another keyframe is wanted.
     private let distance: UInt64
     private var lastKeyframe: UInt64 = 0
-    private var firstSound: UInt64?
+    /// The time of the first sound that left its queue as a part of the recording.
+    private(set) var firstSound: UInt64?
     private var lastAsked: UInt64?
     private var isOverflowing = false
     /// The time that became zero.
@@ -76,6 +78,7 @@ struct RecordingGate: Sendable {
 
     /// An encoded picture comes.
     mutating func picture(at time: UInt64, isKeyframe: Bool, room: Room) -> Decision {
+        guard video.isUsed else { return Decision() }
         let step = video.last.map { time > $0 ? time - $0 : 0 } ?? 0
         video.came(time)
         var decision = Decision(endsOtherSide: gives(up: \.audio, at: time, since: video.first ?? time))
@@ -124,8 +127,14 @@ struct RecordingGate: Sendable {
         guard audio.isUsed else { return Decision() }
         var decision = Decision(takes: true)
         if video.isUsed {
-            decision.endsOtherSide =
-                origin != nil && gives(up: \.video, at: time, since: audio.first ?? time)
+            if origin == nil, let first = audio.first, time > first + Self.limit {
+                video.isUsed = false
+                origin = first
+                decision.begins = true
+                decision.endsOtherSide = true
+            } else {
+                decision.endsOtherSide = origin != nil && gives(up: \.video, at: time, since: audio.first ?? time)
+            }
         } else if origin == nil {
             origin = time
             decision.begins = true
@@ -149,10 +158,13 @@ struct RecordingGate: Sendable {
     private mutating func gives(up side: WritableKeyPath<RecordingGate, Side>, at time: UInt64, since: UInt64) -> Bool {
         guard self[keyPath: side].isUsed else { return false }
         let isOver =
-            self[keyPath: side].last.map { time > $0 + Self.patience } ?? (time > since + Self.patienceAtStart)
+            self[keyPath: side].last.map { time > $0 + Self.limit } ?? (time > since + Self.limitAtStart)
         if isOver { self[keyPath: side].isUsed = false }
         return isOver
     }
+
+    /// Whether any sound has come.
+    var hasSound: Bool { audio.first != nil }
 
     /// A side has come to its end.
     mutating func videoEnded() { video.isUsed = false }

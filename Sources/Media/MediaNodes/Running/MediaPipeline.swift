@@ -217,6 +217,7 @@ public final class MediaPipeline: Sendable {
                     if wasRunning, !hasHalted.exchange(true) {
                         let nodes = self.nodes
                         nodes.finish()
+                        for node in nodes { node.reportShortfall() }
                         self.graph.closeAll()
                         for node in nodes { node.stopped() }
                     }
@@ -270,6 +271,7 @@ public final class MediaPipeline: Sendable {
 
     private static func halt(_ pipeline: Pipeline, _ nodes: [any RunningNode]) {
         nodes.finish()
+        for node in nodes { node.reportShortfall() }
         pipeline.stop()
         for node in nodes { node.stopped() }
     }
@@ -306,6 +308,10 @@ public final class MediaPipeline: Sendable {
         for node in nodes { node.report(into: &statistics) }
         return statistics
     }
+
+    /// What the graph asked for and did not get, although it went on: a recording without its audio, for example. Each
+    /// was a warning when it was found; the list is complete after `stop()`.
+    public var shortfalls: [MediaError] { reporter.shortfalls }
 
     // MARK: Changes while it runs
 

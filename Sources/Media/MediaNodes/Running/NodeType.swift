@@ -32,6 +32,9 @@ package protocol RunningNode: Sendable {
     func windUp()
     /// The node is about to stop: what is under way should come to an end. May block for a moment.
     func finish()
+    /// A node that belonged to the running graph has finished: reports to the reporter what it was asked for and did not
+    /// do. Not called for a node of an edit that failed.
+    func reportShortfall()
     /// All streaming threads of the node have left.
     func stopped()
     func report(into statistics: inout MediaStatistics)
@@ -71,6 +74,7 @@ extension RunningNode {
     package func prepare() throws(MediaError) {}
     package func windUp() {}
     package func finish() {}
+    package func reportShortfall() {}
     package func stopped() {}
     package func report(into statistics: inout MediaStatistics) {}
     package func explain(_ failure: PipelineFailure, missing: String?) -> MediaError? { nil }

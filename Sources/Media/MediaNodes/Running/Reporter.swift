@@ -12,6 +12,7 @@ package final class Reporter: Sendable {
         var seen: Set<String> = []
         var failure: MediaError?
         var hasEnded = false
+        var shortfalls: [MediaError] = []
         var isClosed = false
         var onSettled: (@Sendable (MediaError?) -> Void)?
         /// Takes failures that are not the whole graph's; true when it has.
@@ -74,6 +75,18 @@ package final class Reporter: Sendable {
         for node in nodes { isReady(node) }
         if isOpen { events?(.partFailed(error, nodes: nodes)) }
     }
+
+    /// A node has not done, or will not do, all that the graph asks of it, and the rest goes on.
+    func fallShort(_ error: MediaError, _ node: String) {
+        let error = error.about(node)
+        let isOpen = state.withLock { state in
+            if !state.isClosed { state.shortfalls.append(error) }
+            return !state.isClosed
+        }
+        if isOpen { events?(.warning(node: node, message: "\(error)")) }
+    }
+
+    var shortfalls: [MediaError] { state.withLock { $0.shortfalls } }
 
     func warn(_ node: String?, _ message: String) {
         if isOpen { events?(.warning(node: node, message: message)) }

@@ -332,7 +332,7 @@ final class RunningGraph: Sendable {
             state.staged.removeAll()
             return staged
         }
-        remove(staged)
+        remove(staged, isPartOfGraph: false)
     }
 
     /// Lets a member give up its devices, where it stands.
@@ -368,9 +368,12 @@ final class RunningGraph: Sendable {
     /// How long is waited for what is under way.
     private static let patience = DispatchTimeInterval.seconds(1)
 
-    /// Ends members that nothing feeds any more, and takes their elements out.
-    func remove(_ members: [Member]) {
-        members.compactMap(\.running).finish()
+    /// Ends members that nothing feeds any more, and takes their elements out. `isPartOfGraph` is false for those that an
+    /// edit has built in vain.
+    func remove(_ members: [Member], isPartOfGraph: Bool = true) {
+        let nodes = members.compactMap(\.running)
+        nodes.finish()
+        if isPartOfGraph { for node in nodes { node.reportShortfall() } }
         // Those that wait at the end first: nobody then waits for them.
         for member in members.reversed() { close(member) }
         for member in members {

@@ -1,0 +1,25 @@
+import MediaGraph
+
+/// One of the two streams that a recording may have.
+enum RecordedStream: String, CaseIterable, Sendable {
+    case video
+    case audio
+
+    /// What a recording lacks: a stream, or everything where `stream` is nil. `end` is the second of the recording at
+    /// which the stream ends, where it has begun.
+    static func shortfall(_ stream: Self?, of path: String, node: String, end: Double?) -> MediaError {
+        let message =
+            if let stream, let end {
+                "The \(stream) of the recording \(path) ends after \(tenths(end)) s: \"\(node)\" received none for "
+                    + "\(RecordingGate.limit / 1_000_000_000) s. Check the nodes that feed its \(stream) port."
+            } else if let stream {
+                "The recording \(path) has no \(stream): \"\(node)\" received none in time. Check the nodes that feed "
+                    + "its \(stream) port."
+            } else {
+                "The recording \(path) is empty: \"\(node)\" received nothing to begin with. Check the nodes that feed it."
+            }
+        return MediaError(code: MediaError.Code.recordingIncomplete, message: message)
+    }
+
+    private static func tenths(_ seconds: Double) -> Double { (seconds * 10).rounded() / 10 }
+}

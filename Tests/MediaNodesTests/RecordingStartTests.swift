@@ -1,0 +1,91 @@
+import MediaGraph
+@testable import MediaNodes
+import TestFixtures
+import Testing
+
+private let rate = 30
+
+/// A test pattern of its own for each recording, so that no two of them share an encoder.
+private func recordings(_ names: [String], in folder: String) -> MediaGraph {
+    MediaGraph {
+        for name in names {
+            Node.testPattern("pattern-\(name)", width: 160, height: 120, framesPerSecond: Double(rate))
+            Node.recorder(name, path: "\(folder)/\(name)")
+            Chain(from: "pattern-\(name)", port: "video") { Join(name, port: "video") }
+            if name.hasPrefix("shared") {
+                Chain(from: "pattern-\(name)", port: "audio") {
+                    Node.opusEncoder("opus")
+                    Tee { Join(name, port: "audio") }
+                    Node.sound("ear")
+                }
+            } else {
+                Chain(from: "pattern-\(name)", port: "audio") { Join(name, port: "audio") }
+            }
+        }
+    }
+}
+
+extension MediaNodesTests {
+    /// Recordings that have their encoders to themselves.
+    @Suite struct RecordingStartTests {
+        @Test("A recording has both streams from its beginning, in every container, and holds up nobody beside it")
+        func bothStreams() async throws {
+            let folder = TemporaryFolder()
+            let seen = Seen()
+            let starvation = Starvation()
+            let started = ["a.mp4", "a.mkv", "a.webm", "a.m3u8", "shared.mp4"]
+            let joining = ["b.mp4", "b.mkv", "b.webm", "b.m3u8"]
+            let graph = recordings(started, in: folder.path)
+            let pipeline = try MediaPipeline(graph, bindings: seen.bindings(of: graph))
+            try await pipeline.start()
+            await eventually("sound beside the recording") { seen.sound.count > 0 }
+            func lasts(_ seconds: Double, _ names: [String]) async {
+                await eventually("\(seconds) s of \(names)") {
+                    let recorders = pipeline.statistics.recorders
+                    return names.allSatisfy { (recorders[$0]?.frames ?? 0) >= Int(seconds * Double(rate)) }
+                }
+            }
+            await lasts(0.3, started)
+            try await pipeline.apply(recordings(started + joining, in: folder.path), within: 5)
+            await lasts(1.2, started + joining)
+            await pipeline.stop()
+            for name in started + joining {
+                let recording = DecodedRecording("\(folder.path)/\(name)")
+                #expect(recording.problem == nil, "\(name)")
+                let pictures = Double(recording.numbers.count) / Double(rate)
+                #expect(pictures >= 1.1, "\(name)")
+                let slack = starvation.stoodStill ? 0.5 : 0.15
+                #expect(abs(recording.secondsOfSound - pictures) < slack, "\(name): \(recording.secondsOfSound) s of sound")
+                let begin = try #require(recording.firstSound, "\(name)")
+                #expect(abs(begin - (recording.times.first ?? 9)) < 1.5 / Double(rate), "\(name)")
+            }
+            #expect(pipeline.shortfalls.isEmpty)
+        }
+
+        @Test("A recording that lacks a stream, or is empty, is reported when it ends")
+        func lacksStream() async throws {
+            let folder = TemporaryFolder()
+            let graph = MediaGraph {
+                Node.testPattern("pattern", width: 160, height: 120)
+                Node.rtpInput("silent", codec: .opus)
+                Node.recorder("mute", path: "\(folder.path)/mute.mkv")
+                Node.recorder("empty", path: "\(folder.path)/empty.mkv")
+                Node.recorder("spare", path: "\(folder.path)/spare.mkv").optional
+                Chain(from: "pattern", port: "video") { Join("mute", port: "video") }
+                Chain(from: "silent") { Join("mute", port: "audio") }
+                Chain(from: "silent") { Join("empty", port: "audio") }
+                Chain(from: "silent") { Join("spare", port: "audio") }
+            }
+            let seen = Seen()
+            let pipeline = try MediaPipeline(graph, bindings: seen.bindings(of: graph))
+            try await pipeline.start()
+            await eventually("pictures") { (pipeline.statistics.recorders["mute"]?.frames ?? 0) >= 5 }
+            await pipeline.stop()
+            let shortfalls = pipeline.shortfalls
+            #expect(shortfalls.map(\.code) == Array(repeating: MediaError.Code.recordingIncomplete, count: 2))
+            #expect(shortfalls.contains { $0.node == "mute" && $0.message.contains("has no audio") })
+            #expect(shortfalls.contains { $0.node == "empty" && $0.message.contains("is empty") })
+            #expect(seen.warnings(MediaError.Code.recordingIncomplete).count == 3, "the optional one is a warning only")
+        }
+    }
+}
