@@ -36,6 +36,7 @@ extension MediaError {
         public static let fileUnreadable = "file.unreadable"
         public static let fileFull = "file.full"
         public static let fileUnwritable = "file.unwritable"
+        public static let fileConflict = "file.conflict"
         public static let recordingIncomplete = "recording.incomplete"
         public static let cameraAbsent = "camera.absent"
         public static let cameraBusy = "camera.busy"

@@ -13,6 +13,7 @@ public struct GraphProblem: Sendable, Hashable, CustomStringConvertible {
         case inputTaken
         case unconnected
         case cycle
+        case fileConflict
         case unboundCode
         case unusedCode
     }
@@ -99,6 +100,11 @@ extension MediaGraph {
         problems += problemsOfLinks(kinds)
         problems += problemsOfUnconnectedPorts(kinds)
         problems += problemsOfCycles()
+        problems += fileConflicts(kinds) { FileConflict.normalized($0) }.map { conflict in
+            GraphProblem(
+                .fileConflict, node: conflict.second, setting: conflict.setting, conflict.message,
+                nodes: [conflict.first, conflict.second])
+        }
         if let bound { problems += problemsOfBindings(kinds, bound) }
         return problems
     }

@@ -62,6 +62,8 @@ public struct SettingContract: Sendable, Hashable {
     public internal(set) var example: SettingValue?
     /// Settings that may not be given together with this one.
     public internal(set) var excludedSettings: [String] = []
+    /// What the node does with the file that the setting names; nil where the setting names none.
+    public var file: FileUse?
     /// Whether nobody else is to read it: it is shown as `SettingContract.hidden`.
     public let isSecret: Bool
 
@@ -77,6 +79,22 @@ public struct SettingContract: Sendable, Hashable {
         self.isRequired = isRequired
         self.unit = unit
         self.summary = summary
+    }
+}
+
+/// What a node does with a file.
+@frozen
+public enum FileUse: String, Sendable, Hashable {
+    case reads
+    case writes
+}
+
+extension SettingContract {
+    /// The same setting, which names a file that the node uses like this.
+    public func naming(_ use: FileUse) -> SettingContract {
+        var contract = self
+        contract.file = use
+        return contract
     }
 }
 

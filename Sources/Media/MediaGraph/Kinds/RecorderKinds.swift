@@ -16,7 +16,7 @@ extension NodeKind {
             SettingContract(
                 "path", .text, isRequired: true,
                 "The file to write, replacing what was there; for HLS the playlist, with its segments beside it"
-            ).writtenAsPath(example: "recording.mkv"),
+            ).writtenAsPath(example: "recording.mkv").naming(.writes),
             SettingContract(
                 "format", .choice(["auto", "matroska", "mp4", "webm", "hls"]), default: "auto",
                 "Container; auto goes by the file's ending: .webm, .mp4 (fragmented), .m3u8, Matroska for all others"),

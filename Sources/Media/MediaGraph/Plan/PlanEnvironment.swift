@@ -14,6 +14,9 @@ public protocol PlanEnvironment: Sendable {
     func file(_ path: String) throws(MediaError) -> MediaFileInfo
     /// Why nothing can be written to a path, without trying; nil when it looks as if it could.
     func obstacle(toWriting path: String) -> String?
+    /// The same text for two paths that lead to one file, whether it exists or not; nil for a path that several nodes may
+    /// write to, such as a device.
+    func fileIdentity(_ path: String) -> String?
     /// The element that shows pictures on the display that there is; nil where there is none.
     func windowSink() -> String?
     /// The element that plays on the first sound system that answers; nil where none does.
@@ -44,6 +47,8 @@ extension PlanEnvironment {
     public func checkMicrophone(_ device: String?, of system: SoundSystem) throws(MediaError) {}
 
     public func program(_ name: String) -> String? { name }
+
+    public func fileIdentity(_ path: String) -> String? { FileConflict.normalized(path) }
 
     public func cameraChoice(_ device: String) throws(MediaError) -> CameraChoice {
         CameraChoice(try camera(device))

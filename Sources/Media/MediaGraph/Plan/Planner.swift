@@ -42,6 +42,10 @@ public struct Planner: Sendable {
             do throws(MediaError) {
                 var planning = Planning(
                     graph: runnable, catalogue: catalogue, environment: environment, running: running)
+                if let conflict = runnable.fileConflicts(catalogue, identity: environment.fileIdentity).first {
+                    throw MediaError(
+                        code: MediaError.Code.fileConflict, message: conflict.message, node: conflict.second)
+                }
                 for node in runnable.inOrder { try planning.add(node) }
                 var plan = planning.finish()
                 plan.source = graph

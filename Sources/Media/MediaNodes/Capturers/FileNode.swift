@@ -8,10 +8,13 @@ final class FileNode: NodeType, RunningNode {
     let name: String
     private let path: String
     private let timeline: FileTimeline
+    /// Held for as long as the node lives: nothing begins to write the file meanwhile.
+    private let claim: FileClaim?
 
     private init(_ name: String, path: String, timeline: FileTimeline) {
         self.name = name
         self.path = path
+        claim = FileClaim.reading(path)
         self.timeline = timeline
     }
 

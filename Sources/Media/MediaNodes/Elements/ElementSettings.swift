@@ -4,7 +4,12 @@ import MediaGraph
 /// How the properties of an element become the settings of a node.
 enum ElementSettings {
     static func contracts(of element: ElementDescription, _ shape: ElementShape) -> [SettingContract] {
-        var contracts = element.properties.map { contract($0, named: $0.name) }
+        let use = fileUse(of: element)
+        var contracts = element.properties.map { property in
+            var contract = Self.contract(property, named: property.name)
+            if property.name == "location" { contract.file = use }
+            return contract
+        }
         for input in shape.inputs where !input.template.properties.isEmpty {
             let ports =
                 input.port.isRepeated
@@ -14,6 +19,15 @@ enum ElementSettings {
             }
         }
         return contracts
+    }
+
+    /// What an element does with the file that its property `location` names.
+    private static func fileUse(of element: ElementDescription) -> FileUse? {
+        switch element.entry.classification {
+        case "Sink/File": .writes
+        case "Source/File": .reads
+        default: nil
+        }
     }
 
     /// The contract of one property under a name of its own; nil when the element has none of this name.

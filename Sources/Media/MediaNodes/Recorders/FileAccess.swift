@@ -27,6 +27,35 @@ enum FileAccess {
         return access(folder, W_OK | X_OK) == 0 ? nil : String(cString: strerror(errno))
     }
 
+    /// Device and inode of a regular file; of a file that is yet to be made, those of its folder and its name. Nil for
+    /// devices, pipes and sockets, and where nothing can be known.
+    static func identity(_ path: String) -> String? {
+        var path = path
+        // As many symbolic links as Linux follows, to files that do not exist yet.
+        for _ in 0..<40 {
+            var status = stat()
+            if stat(path, &status) == 0 {
+                return status.st_mode & S_IFMT == S_IFREG ? "\(status.st_dev):\(status.st_ino)" : nil
+            }
+            let slash = path.lastIndex(of: "/")
+            let folder = slash.map { $0 == path.startIndex ? "/" : String(path[..<$0]) } ?? "."
+            if let target = symbolicLink(path) {
+                path = target.hasPrefix("/") ? target : folder + "/" + target
+                continue
+            }
+            guard stat(folder, &status) == 0 else { return nil }
+            let name = slash.map { path[path.index(after: $0)...] } ?? path[...]
+            return "\(status.st_dev):\(status.st_ino)/\(name)"
+        }
+        return nil
+    }
+
+    private static func symbolicLink(_ path: String) -> String? {
+        var target = [CChar](repeating: 0, count: Int(PATH_MAX))
+        let count = readlink(path, &target, target.count)
+        return count > 0 ? String(decoding: target.prefix(count).map(UInt8.init(bitPattern:)), as: UTF8.self) : nil
+    }
+
     /// Whether the last line of a short text file is `line`.
     static func ends(_ path: String, with line: String) -> Bool {
         guard let file = fopen(path, "r") else { return false }

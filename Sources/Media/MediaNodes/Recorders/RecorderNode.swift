@@ -30,6 +30,7 @@ final class RecorderNode: NodeType, RunningNode {
         var isClosed = false
         /// Streams whose loss has been reported.
         var lost: Set<RecordedStream> = []
+        var claim: FileClaim?
     }
 
     let name: String
@@ -277,7 +278,9 @@ final class RecorderNode: NodeType, RunningNode {
 
     func prepare() throws(MediaError) {
         switch FileAccess.obstacle(path) {
-        case nil: return
+        case nil:
+            let claim = try FileClaim.writing(path, by: name)
+            state.withLock { $0.claim = claim }
         case .full: throw Self.full(path)
         case .other(let reason): throw Self.unwritable(path, reason)
         }
@@ -305,6 +308,10 @@ final class RecorderNode: NodeType, RunningNode {
         while !FileAccess.ends(path, with: RecordingContainer.endOfPlaylist), GStreamer.now.nanoseconds < deadline {
             usleep(5_000)
         }
+    }
+
+    func stopped() {
+        state.withLock { $0.claim = nil }
     }
 
     func report(into statistics: inout MediaStatistics) {

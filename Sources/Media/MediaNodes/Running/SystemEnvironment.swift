@@ -29,6 +29,8 @@ public struct SystemEnvironment: PlanEnvironment {
 
     public func obstacle(toWriting path: String) -> String? { FileAccess.expectedObstacle(path) }
 
+    public func fileIdentity(_ path: String) -> String? { FileAccess.identity(path) }
+
     public func windowSink() -> String? {
         guard let sink = DisplaySystem.openWindowSink() else { return nil }
         defer { sink.close() }

@@ -1,0 +1,50 @@
+/// Two nodes of which one writes the file that the other reads or writes.
+struct FileConflict {
+    let first: String
+    let second: String
+    /// The setting of the second node that names the file.
+    let setting: String
+    /// One sentence about the conflict, one about the remedy.
+    let message: String
+
+    /// A path without the parts that change nothing: `./`, `/./` and doubled slashes. A path through `..` stays as it is,
+    /// because a symbolic link may stand before it.
+    static func normalized(_ path: String) -> String {
+        let parts = path.split(separator: "/").filter { $0 != "." }
+        return (path.hasPrefix("/") ? "/" : "") + parts.joined(separator: "/")
+    }
+}
+
+extension MediaGraph {
+    /// Every conflict over a file. `identity` answers the same text for two paths that lead to one file, and nil for a
+    /// path that several nodes may share.
+    func fileConflicts(_ kinds: any NodeCatalogue, identity: (String) -> String?) -> [FileConflict] {
+        var users: [String: [(node: String, use: FileUse)]] = [:]
+        var conflicts: [FileConflict] = []
+        for node in nodes {
+            for contract in kinds.kind(named: node.kind)?.settings ?? [] {
+                guard let use = contract.file, let path = node.settings[contract.name]?.text, !path.isEmpty,
+                    let file = identity(path)
+                else { continue }
+                let others = users[file, default: []]
+                users[file, default: []].append((node.name, use))
+                guard let other = others.first(where: { $0.use == .writes || use == .writes }) else { continue }
+                conflicts.append(
+                    FileConflict(
+                        first: other.node, second: node.name, setting: contract.name,
+                        message: Self.sentences(other, (node.name, use), path)))
+            }
+        }
+        return conflicts
+    }
+
+    private static func sentences(
+        _ first: (node: String, use: FileUse), _ second: (node: String, use: FileUse), _ path: String
+    ) -> String {
+        if first.use == .writes, second.use == .writes {
+            return "\"\(first.node)\" and \"\(second.node)\" both write \(path). Give each of them a file of its own."
+        }
+        let (writer, reader) = first.use == .writes ? (first.node, second.node) : (second.node, first.node)
+        return "\"\(writer)\" writes \(path), which \"\(reader)\" reads. Give \"\(writer)\" another file."
+    }
+}

@@ -1,0 +1,78 @@
+import Foundation
+import MediaGraph
+import MediaNodes
+import Testing
+
+extension MediaNodesTests {
+    @Suite struct FileConflictTests {
+        private func recording(_ paths: String...) -> MediaGraph {
+            MediaGraph {
+                Node.testPattern("pattern", width: 160, height: 120, framesPerSecond: 30)
+                for (index, path) in paths.enumerated() {
+                    Node.recorder("recorder\(index)", path: path)
+                    Chain(from: "pattern", port: "video") { Join("recorder\(index)", port: "video") }
+                }
+            }
+        }
+
+        @Test("Two recordings to one file are refused, whatever links lead to it")
+        func twoWriters() async throws {
+            let folder = TemporaryFolder()
+            let path = folder.path + "/a.mkv"
+            let later = await failure(of: recording(path, folder.path + "/./a.mkv"))
+            #expect(later?.code == MediaError.Code.graphInvalid)
+            #expect(later?.message.contains("both write") == true)
+            symlink("a.mkv", folder.path + "/dangling.mkv")
+            let dangling = await failure(of: recording(path, folder.path + "/dangling.mkv"))
+            #expect(dangling?.code == MediaError.Code.fileConflict, "of a file that is yet to be made")
+            writeFile([1, 2, 3], to: path)
+            link(path, folder.path + "/hard.mkv")
+            let hard = await failure(of: recording(path, folder.path + "/hard.mkv"))
+            #expect(hard?.code == MediaError.Code.fileConflict)
+            #expect(fileSize(path) == 3, "nothing was written")
+        }
+
+        @Test("A recording over the file that feeds it is refused, and the file stays whole")
+        func ownSource() async throws {
+            let folder = TemporaryFolder()
+            let path = folder.path + "/clip.mp4"
+            try FileManager.default.copyItem(atPath: clip, toPath: path)
+            symlink(path, folder.path + "/again.mp4")
+            let size = fileSize(path)
+            let graph = MediaGraph {
+                Chain {
+                    Node.file(path: path)
+                    Node.recorder("copy", path: folder.path + "/again.mp4")
+                }
+            }
+            let error = await failure(of: graph)
+            #expect(error?.code == MediaError.Code.fileConflict)
+            #expect(error?.node == "copy")
+            #expect(fileSize(path) == size)
+        }
+
+        @Test("A recording under way keeps its file to itself, in its graph and against others")
+        func underWay() async throws {
+            let folder = TemporaryFolder()
+            let path = folder.path + "/a.mkv"
+            let pipeline = try MediaPipeline(recording(path))
+            try await pipeline.start()
+            func frames() -> Int { pipeline.statistics.recorders["recorder0"]?.frames ?? 0 }
+            await eventually("pictures") { frames() >= 5 }
+            link(path, folder.path + "/hard.mkv")
+            await #expect {
+                try await pipeline.apply(recording(path, folder.path + "/hard.mkv"))
+            } throws: { error in
+                (error as? MediaError)?.code == MediaError.Code.fileConflict
+            }
+            let other = await failure(of: recording(path))
+            #expect(other?.code == MediaError.Code.fileConflict)
+            let before = frames()
+            await eventually("more pictures") { frames() >= before + 5 }
+            await pipeline.stop()
+            #expect(DecodedRecording(path).numbers.count == frames())
+            // Its end sets the file free.
+            #expect(await failure(of: recording(path)) == nil)
+        }
+    }
+}
