@@ -166,6 +166,11 @@ extension MediaNodesTests {
                 "no JPEG at all", "process.bad-output", "mjpeg",
                 "while True: sys.stdout.buffer.write(bytes(65536)); time.sleep(0.01)"
             ),
+            ("text", "process.bad-output", "mjpeg", "print('total 0')"),
+            (
+                "B-frames", "process.bad-output", "h264",
+                "sys.stdout.buffer.write(b'\\0\\0\\0\\1\\x01\\xa0\\x04\\x04' * 9); sys.stdout.flush(); time.sleep(100)"
+            ),
             (
                 "a JPEG without an end", "process.bad-output", "mjpeg",
                 "sys.stdout.buffer.write(b'\\xff\\xd8\\xff\\xda\\0\\2' + bytes(1 << 25)); time.sleep(100)"

@@ -55,7 +55,8 @@ extension MediaNodesTests {
                 let pictures = Double(recording.numbers.count) / Double(rate)
                 #expect(pictures >= 1.1, "\(name)")
                 let slack = starvation.stoodStill ? 0.5 : 0.15
-                #expect(abs(recording.secondsOfSound - pictures) < slack, "\(name): \(recording.secondsOfSound) s of sound")
+                #expect(
+                    abs(recording.secondsOfSound - pictures) < slack, "\(name): \(recording.secondsOfSound) s of sound")
                 let begin = try #require(recording.firstSound, "\(name)")
                 #expect(abs(begin - (recording.times.first ?? 9)) < 1.5 / Double(rate), "\(name)")
             }

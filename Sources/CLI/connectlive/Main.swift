@@ -12,6 +12,8 @@ enum Main {
         } catch {
             exit(reporting: error)
         }
+        // What nodes of plugins print appears line by line, also in a file or a journal.
+        StandardOutput.bufferLines()
         do {
             try KnownNodes.loadPlugins()
             if var asynchronous = command as? any AsyncParsableCommand {

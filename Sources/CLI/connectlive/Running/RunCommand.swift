@@ -4,7 +4,6 @@ internal import GraphFile
 internal import MediaGraph
 internal import MediaNodes
 internal import RoomClient
-internal import Synchronization
 
 struct RunCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -18,6 +17,9 @@ struct RunCommand: AsyncParsableCommand {
     @Option(help: "Write what was planned and measured to this JSON file at the end.") var report: String?
 
     @Flag(help: "Count nothing and show no status.") var quiet = false
+
+    @Flag(help: "Show every warning of GStreamer's log at once. Without it, they are shown only when something fails.")
+    var verbose = false
 
     func validate() throws {
         if quiet, report != nil { throw ValidationError("--report needs what --quiet does not count.") }
@@ -49,8 +51,9 @@ struct RunCommand: AsyncParsableCommand {
             if let path = node.resource { Console.line("\(node.name) waits for a program that feeds it, at \(path)") }
         }
         if !quiet { live.setWatched(true) }
-        let log = RepeatedLines()
-        GStreamerLog.listen { line in if log.isNew(line) { occur.yield(.logged(line)) } }
+        let log = LogMemory()
+        let isVerbose = verbose
+        GStreamerLog.listen { line in if log.isNew(line), isVerbose { occur.yield(.logged(line)) } }
         defer { GStreamerLog.listen(nil) }
         let (first, failure) = await follow(live, occurrences, occur, interruption)
         let last = live.statistics
@@ -61,8 +64,12 @@ struct RunCommand: AsyncParsableCommand {
         }
         await server.stop(failure.map { ControlProblem($0) })
         if let first, !quiet { try conclude(live, first, last) }
+        let shortfalls = live.pipeline.shortfalls
+        if let error = failure ?? shortfalls.first, !verbose {
+            for line in log.lines(about: error.node) { Console.line(Self.words(of: line)) }
+        }
         if let failure { throw failure }
-        try Self.report(live.pipeline.shortfalls)
+        try Self.report(shortfalls)
     }
 
     /// Fails where the run did not do all that its graph asked for.
@@ -113,12 +120,14 @@ struct RunCommand: AsyncParsableCommand {
             case .event(.failed(let error)), .couldNotStart(let error): return (display.first, error)
             case .event(let event):
                 if let words = Self.words(of: event) { display.say(words) }
-            case .logged(let line):
-                let severity = line.isError ? "error" : "warning"
-                display.say("\(line.node ?? "GStreamer") (\(line.source), \(severity)): \(line.message)")
+            case .logged(let line): display.say(Self.words(of: line))
             }
         }
         return (display.first, nil)
+    }
+
+    private static func words(of line: GStreamerLog.Line) -> String {
+        "\(line.node ?? "GStreamer") (\(line.source), \(line.isError ? "error" : "warning")): \(line.message)"
     }
 
     /// What goes on all the same, and somebody should know.
@@ -153,16 +162,6 @@ struct RunCommand: AsyncParsableCommand {
                 "The report \(path) cannot be written: \(error.localizedDescription) Name a file in a folder that you may "
                     + "write to.")
         }
-    }
-}
-
-/// Lets each line of GStreamer's log through once: a camera that drops frames says so for each of them.
-private final class RepeatedLines: Sendable {
-    private static let capacity = 200
-    private let seen = Mutex<Set<GStreamerLog.Line>>([])
-
-    func isNew(_ line: GStreamerLog.Line) -> Bool {
-        seen.withLock { $0.count < Self.capacity && $0.insert(line).inserted }
     }
 }
 

@@ -112,6 +112,9 @@ private final class PipelineSink: CaptureSink {
         var isFirst = true
         /// Whether anything was given, be it dropped.
         var hasGiven = false
+        var times = CapturedTimes()
+        /// What the capturer states now.
+        var stated: MediaFormat
     }
 
     let queue: PushQueue
@@ -119,13 +122,14 @@ private final class PipelineSink: CaptureSink {
     private let reporter: Reporter
     /// What the graph was planned with.
     private let planned: MediaFormat
-    private let state = Mutex(State())
+    private let state: Mutex<State>
     private let keyframe: Flag
 
     init(_ instance: NodeInstance, _ format: MediaFormat) {
         name = instance.name
         reporter = instance.reporter
         planned = format
+        state = Mutex(State(stated: format))
         let keyframe = Flag()
         self.keyframe = keyframe
         queue = PushQueue(instance, isEncoded: format.kind == .encodedVideo) { keyframe.raise() }
@@ -141,7 +145,7 @@ private final class PipelineSink: CaptureSink {
     func takePicture(
         _ format: PictureFormat, at time: MediaTime, _ draw: (inout MutableVideoFrame) throws -> Void
     ) throws -> Bool {
-        try check(time)
+        let time = try settled(time)
         guard let pool = pool(for: format) else { throw wrong(format.media) }
         let isTaken = try queue.push(at: time) { source, timestamp in
             try source.push(from: pool, timestamp: timestamp, at: time, draw)
@@ -152,7 +156,7 @@ private final class PipelineSink: CaptureSink {
     func takeSound(
         moments: Int, at time: MediaTime, _ fill: (inout MutableSpan<Int16>) throws -> Void
     ) throws -> Bool {
-        try check(time)
+        let time = try settled(time)
         return took(
             try queue.push(at: time) { source, timestamp in
                 try source.push(samples: moments * 2, timestamp: timestamp, fill)
@@ -160,8 +164,15 @@ private final class PipelineSink: CaptureSink {
     }
 
     func takeEncoded(_ bytes: RawSpan, at time: MediaTime, isKeyframe: Bool) throws -> Bool {
-        try check(time)
-        return took(queue.push(encoded: bytes, at: time, isKeyframe: isKeyframe))
+        let stated = state.withLock { $0.stated }
+        if let fault = EncodedHeader.fault(of: bytes, as: stated, isKeyframe: isKeyframe) {
+            throw MediaError(
+                code: MediaError.Code.nodeFormat,
+                message: "\"\(name)\" states \(stated) and sends a picture that is something else: \(fault). Correct "
+                    + "its format(), or what it sends.",
+                node: name)
+        }
+        return took(queue.push(encoded: bytes, at: try settled(time), isKeyframe: isKeyframe))
     }
 
     /// Size and rate may change. Pixel format and codec may not: the plan has put between nodes what makes of the one
@@ -175,6 +186,7 @@ private final class PipelineSink: CaptureSink {
             throw clash(format, "what comes behind does not take that; put a scale or rate node there")
         }
         queue.change(to: format.pushedCaps)
+        state.withLock { $0.stated = format }
     }
 
     private func clash(_ format: MediaFormat, _ why: String) -> MediaError {
@@ -183,7 +195,23 @@ private final class PipelineSink: CaptureSink {
             message: "\"\(name)\" cannot change to \(format) while it runs: \(why).", node: name)
     }
 
-    /// Throws `node.time` for a time that is not of the clock of capture times.
+    /// The capture time to use: one that goes back is replaced by the time of arrival, which is reported once. Throws
+    /// `node.time` for a time that is not of the clock of capture times.
+    private func settled(_ stated: MediaTime) throws(MediaError) -> MediaTime {
+        try check(stated)
+        let (time, isNews) = state.withLock { $0.times.settle(stated, now: now) }
+        if isNews {
+            let milliseconds = max(0, Int(time.milliseconds(since: stated)))
+            let error = MediaError(
+                code: MediaError.Code.nodeTime,
+                message: "\"\(name)\" sends a capture time that is not later than the one before, and lies "
+                    + "\(milliseconds) ms back. Such times are replaced by the time of arrival. Send times that go forward.",
+                node: name)
+            reporter.warn(name, error.description)
+        }
+        return time
+    }
+
     private func check(_ time: MediaTime) throws(MediaError) {
         guard PushQueue.isAhead(time) else { return }
         throw MediaError(

@@ -200,15 +200,19 @@ final class ExecNode: NodeType, RunningNode {
                 try state.splitter.append(bytes) { pictures.append($0) }
             }
         } catch {
-            let refusal = FrameSocketError(
-                code: "process.bad-output",
-                "The program \(program.command.first ?? "") does not write what it should: \(error.reason), and "
-                    + "\(output.picture.wanted) is wanted.")
-            reporter.warn(name, refusal.description)
-            state.withLock { ($0.isRefused, $0.refusal) = (true, refusal) }
+            refuse(error)
             program.replace()
         }
         for picture in pictures { push(picture) }
+    }
+
+    private func refuse(_ fault: StreamSplitter.Fault) {
+        let refusal = FrameSocketError(
+            code: "process.bad-output",
+            "The program \(program.command.first ?? "") does not write \(output.picture.wanted) as stated: "
+                + "\(fault.reason).")
+        reporter.warn(name, refusal.description)
+        state.withLock { ($0.isRefused, $0.refusal) = (true, refusal) }
     }
 
     private func push(_ picture: [UInt8]) {
@@ -226,6 +230,7 @@ final class ExecNode: NodeType, RunningNode {
             if !state.isRefused, isGood { state.splitter.finish { rest.append($0) } }
             return state.close()
         }
+        if let lack = state.withLock({ $0.isRefused ? nil : $0.splitter.lack }) { refuse(lack) }
         readiness?.cancel()
         for picture in rest { push(picture) }
         if isLast, isGood { output.endOfStream() }

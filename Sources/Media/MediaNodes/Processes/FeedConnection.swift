@@ -229,10 +229,9 @@ final class FeedConnection: Sendable {
             // What a decoder reads more than once must not change meanwhile.
             let bytes = memory.copy(range)
             release(picture.pool, picture.slot)
-            if let problem = EncodedPicture.problem(bytes, picture.format) {
+            if let fault = picture.format.fault(of: bytes) {
                 throw FrameSocketError(
-                    code: "feed.format",
-                    "The feeder does not give what it said: \(problem), and \(picture.format) is wanted.")
+                    code: "feed.format", "The feeder does not send \(picture.format) as stated: \(fault).")
             }
             isTaken = output.push(bytes, at: picture.captureTime)
         }

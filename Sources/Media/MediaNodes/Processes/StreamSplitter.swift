@@ -17,6 +17,8 @@ struct StreamSplitter: Sendable {
     private let stated: FrameFormat
     private var cutter: Cutter
     private var waiting: [UInt8] = []
+    private var bytes = 0
+    private var pictures = 0
 
     init(_ stated: FrameFormat) {
         self.stated = stated
@@ -36,6 +38,7 @@ struct StreamSplitter: Sendable {
 
     /// Calls `body` with each picture that has become whole.
     mutating func append(_ bytes: [UInt8], _ body: ([UInt8]) -> Void) throws(Fault) {
+        self.bytes += bytes.count
         waiting += bytes
         while let end = try nextEnd() {
             let picture = Array(waiting[..<end])
@@ -50,14 +53,21 @@ struct StreamSplitter: Sendable {
 
     /// Nothing more comes: what is left may be a whole picture of H.264, whose end nothing else tells.
     mutating func finish(_ body: ([UInt8]) -> Void) {
-        if case .annexB(let splitter) = cutter, splitter.hasPicture { body(waiting) }
+        if case .annexB(let splitter) = cutter, splitter.hasPicture {
+            pictures += 1
+            body(waiting)
+        }
         waiting = []
     }
 
-    private func emit(_ picture: [UInt8], _ body: ([UInt8]) -> Void) throws(Fault) {
-        if !stated.encoding.isRaw, let problem = EncodedPicture.problem(picture, stated) {
-            throw Fault(reason: problem)
-        }
+    /// What is wrong where bytes came and no picture was among them; nil where a picture came, or nothing at all.
+    var lack: Fault? {
+        bytes > 0 && pictures == 0 ? Fault(reason: "\(bytes) bytes came without a whole picture") : nil
+    }
+
+    private mutating func emit(_ picture: [UInt8], _ body: ([UInt8]) -> Void) throws(Fault) {
+        if let fault = stated.fault(of: picture) { throw Fault(reason: "a picture is wrong: \(fault)") }
+        pictures += 1
         body(picture)
     }
 
@@ -136,28 +146,6 @@ struct JPEGSplitter: Sendable {
             guard position + 2 + length < bytes.count else { return nil }
             position += 2 + length
             isInScan = marker == 0xda
-        }
-        return nil
-    }
-
-    /// The size that a JPEG states before its first scan.
-    static func size(_ bytes: [UInt8]) -> (width: Int, height: Int)? {
-        var position = 2
-        while position + 8 < bytes.count, bytes[position] == 0xff {
-            let marker = bytes[position + 1]
-            if marker == 0xff {
-                position += 1
-                continue
-            }
-            // A frame's header; of the numbers in this range three are other things.
-            if (0xc0...0xcf).contains(marker), ![0xc4, 0xc8, 0xcc].contains(marker) {
-                return (
-                    Int(bytes[position + 7]) << 8 | Int(bytes[position + 8]),
-                    Int(bytes[position + 5]) << 8 | Int(bytes[position + 6])
-                )
-            }
-            if marker == 0xda || marker == 0xd9 { return nil }
-            position += 2 + (Int(bytes[position + 2]) << 8 | Int(bytes[position + 3]))
         }
         return nil
     }
