@@ -54,7 +54,8 @@ extension NodeKind {
             Port("audio", [.rawAudio], isRequired: false),
         ],
         settings: [
-            SettingContract("path", .text, isRequired: true, "The file").writtenAsPath(example: "clip.mp4").naming(.reads),
+            SettingContract("path", .text, isRequired: true, "The file").writtenAsPath(example: "clip.mp4").naming(
+                .reads),
             SettingContract("loop", .flag, default: true, "Whether to start again at the end, without a gap"),
         ])
 

@@ -16,7 +16,8 @@ extension NodeKind {
         "snapshot", .renderer, "Writes one picture to a PNG file",
         inputs: [Port("in", [.rawVideo], encodings: ["I420"])],
         settings: [
-            SettingContract("path", .text, isRequired: true, "The file to write").writtenAsPath(example: "picture.png").naming(.writes),
+            SettingContract("path", .text, isRequired: true, "The file to write").writtenAsPath(example: "picture.png")
+                .naming(.writes),
             SettingContract("frame", .integer(1...1_000_000), default: 1, "Which picture, counted from 1"),
         ])
 
