@@ -130,6 +130,10 @@ let package = Package(
         .executableTarget(
             name: "compose", dependencies: [mediaGraph, "MediaNodes"], path: "examples/compose",
             swiftSettings: strict),
+        // The example of a first program, which is a package too
+        .executableTarget(
+            name: "hello", dependencies: ["ConnectLiveSDK", mediaGraph], path: "examples/hello/Sources/hello",
+            swiftSettings: strict),
         // The example of docs/writing-a-capturer.md
         .executableTarget(
             name: "own-capturer", dependencies: ["ConnectLiveSDK", mediaGraph, "MediaNodes"],

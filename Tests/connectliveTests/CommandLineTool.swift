@@ -1,13 +1,13 @@
 import Foundation
+import TestFixtures
 import Testing
 
 /// The `connectlive` that was built with these tests, run as a user runs it.
 final class CommandLineTool: RunningProgram {
-    /// Where the tool of this build is: beside the test bundle.
+    /// The path of this build's tool.
     static var path: String {
         get throws {
-            let bundle = URL(fileURLWithPath: CommandLine.arguments[0]).deletingLastPathComponent()
-            let path = bundle.appendingPathComponent("connectlive").path
+            let path = BuiltPackage.program("connectlive").path
             try #require(FileManager.default.isExecutableFile(atPath: path), "no connectlive at \(path)")
             return path
         }

@@ -1,13 +1,12 @@
 import Foundation
+import TestFixtures
 import Testing
 
 /// The example of a pipeline in Swift, run as it stands.
 @Suite struct ComposeExampleTests {
     @Test func `the example composes a pipeline, adds a branch to it and counts what every node gave`() throws {
         let folder = try TemporaryFolder()
-        let program = try RunningProgram(
-            CommandLineTool.path.replacingOccurrences(of: "/connectlive", with: "/compose", options: .backwards), [],
-            folder: folder)
+        let program = try RunningProgram(BuiltPackage.program("compose").path, [], folder: folder)
         let result = try program.finish(seconds: 30)
         #expect(result.status == 0)
         #expect(result.output.contains("adds encoder, packets"))

@@ -60,6 +60,12 @@ class Closing(unittest.TestCase):
         lines = GOOD + ['➜ Test old() skipped: "why"', "✔ Test run with 2 tests in 1 suite passed after 0.1 seconds."]
         self.assertEqual(self.tally(0, lines), (1, 1, []))
 
+    def test_the_slowest_tests_come_first_whether_they_passed_or_not(self):
+        tally = closing.Tally()
+        lines = ['✔ Test "of three" with 3 test cases passed after 2.500 seconds.', *GOOD, *BAD]
+        tally.tests("T", 1, lines, closing.SWIFT)
+        self.assertEqual(tally.slowest(2), [(2.5, "T", '"of three"'), (0.1, "T", "two()")])
+
     def test_colours_hide_nothing(self):
         lines = [closing.COLOURS.sub("", f"\x1b[92m{line[0]}\x1b[0m{line[1:]}") for line in GOOD]
         self.assertEqual(lines, GOOD)
