@@ -75,9 +75,11 @@ import Testing
             @c(connectlive_plugin_Shades)
             public func plugin() -> Int32 { Plugin.provides(.capturer(GreyShades.self)) }
             """, to: "Sources/Shades/Shades.swift")
-        try BuiltPackage.build(folder.url)
+        let bench = try Workbench()
+        try bench.put(folder.url)
+        try bench.build()
 
-        let nodes = try PluginLoader.load(folder.url.path)
+        let nodes = try PluginLoader.load(bench.package.path)
         #expect(nodes.map(\.kind.name) == ["grey-shades"])
         let registry = try NodeRegistry.builtIn.adding(nodes)
         let seen = Numbers()
@@ -97,11 +99,10 @@ import Testing
         #expect(numbers.count == seen.all.count)
         #expect(numbers == numbers.sorted())
 
-        #expect(try refusal(of: folder.url.path).code == "plugin.loaded")
+        #expect(try refusal(of: bench.package.path).code == "plugin.loaded")
 
         // Cut short at any length, the same file is refused in words, and nothing of it is mapped.
-        let whole = try Data(
-            contentsOf: folder.url.appendingPathComponent(".build/debug/libShades.so"))
+        let whole = try Data(contentsOf: bench.package.appendingPathComponent(".build/debug/libShades.so"))
         for length in [0, 3, 40, 64, 500, whole.count / 2, whole.count - 1] {
             let cut = folder.url.appendingPathComponent("cut-\(length).so")
             try whole.prefix(length).write(to: cut)

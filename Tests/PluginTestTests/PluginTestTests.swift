@@ -17,8 +17,7 @@ import Testing
     ) throws -> Answer {
         let process = Process()
         process.environment = ProcessInfo.processInfo.environment.merging(environment) { $1 }
-        process.executableURL = URL(fileURLWithPath: CommandLine.arguments[0]).deletingLastPathComponent()
-            .appendingPathComponent("connectlive")
+        process.executableURL = BuiltPackage.program("connectlive")
         process.arguments = arguments + checks.flatMap { ["--check", $0] }
         process.standardInput = FileHandle.nullDevice
         let output = Pipe()
@@ -40,9 +39,10 @@ import Testing
     }
 
     @Test func `the sanitizers find in a package what cannot be seen from outside`() throws {
-        let package = BuiltPackage.project.appendingPathComponent("Tests/broken-plugin").path
+        let bench = try Workbench("Tests/broken-plugin")
         let answer = try connectlive(
-            "plugin", "test", package, "--check", "address-sanitizer", "--check", "thread-sanitizer", "--format", "json"
+            "plugin", "test", bench.package.path, "--check", "address-sanitizer", "--check", "thread-sanitizer",
+            "--format", "json"
         )
         #expect(answer.status == 1, "\(answer.error)")
         let report = try #require(try reports(answer).first)
@@ -52,9 +52,10 @@ import Testing
     }
 
     @Test func `a package that ships is clean under both sanitizers`() throws {
-        let package = BuiltPackage.project.appendingPathComponent("examples/clock-face").path
+        let bench = try Workbench("examples/clock-face")
         let answer = try connectlive(
-            "plugin", "test", package, "--check", "address-sanitizer", "--check", "thread-sanitizer", "--format", "json"
+            "plugin", "test", bench.package.path, "--check", "address-sanitizer", "--check", "thread-sanitizer",
+            "--format", "json"
         )
         #expect(answer.status == 0, "\(answer.error)")
         let report = try #require(try reports(answer).first)
@@ -62,10 +63,11 @@ import Testing
     }
 
     @Test func `a capturer that traps or hangs has failed that check, and the others are made`() throws {
-        let package = BuiltPackage.project.appendingPathComponent("Tests/broken-plugin")
-        try BuiltPackage.build(package)
+        let bench = try Workbench("Tests/broken-plugin")
+        try bench.build()
         let answer = try connectlive(
-            "plugin", "test", package.path, "--patience", "20", "--format", "json", "--set", "hanging.is-asked=false",
+            "plugin", "test", bench.package.path, "--patience", "5", "--format", "json", "--set",
+            "hanging.is-asked=false",
             checks: ["formats", "failure-while-starting", "format-change", "settings", "errors"])
         #expect(answer.status == 1, "\(answer.error)")
         let reports = try reports(answer)
@@ -83,7 +85,7 @@ import Testing
         #expect(trapping["errors"]?.words.contains("[trapping.title]") == true, "\(trapping)")
         let hanging = reports[1]
         #expect(hanging.failures == ["settings"] && hanging.results.count == 5, "\(hanging)")
-        #expect(hanging["settings"]?.words == "it did not answer for 20 s with is-asked true", "\(hanging)")
+        #expect(hanging["settings"]?.words == "it did not answer for 5 s with is-asked true", "\(hanging)")
 
     }
 
@@ -96,9 +98,9 @@ import Testing
     func `settings that do not fit, or lack, are refused before anything is examined`(
         set: String, words: String
     ) throws {
-        let package = BuiltPackage.project.appendingPathComponent("Tests/broken-plugin")
-        try BuiltPackage.build(package)
-        let answer = try connectlive("plugin", "test", package.path, "--set", set, checks: ["formats"])
+        let bench = try Workbench("Tests/broken-plugin")
+        try bench.build()
+        let answer = try connectlive("plugin", "test", bench.package.path, "--set", set, checks: ["formats"])
         #expect(answer.status == 1 && answer.error.contains(words), "\(answer.error)")
         #expect(!answer.error.contains(": formats "), "\(answer.error)")
     }
@@ -124,12 +126,12 @@ import Testing
     }
 
     @Test func `a capturer that is made of elements is examined in a pipeline, with what it is given`() throws {
-        let package = BuiltPackage.project.appendingPathComponent("examples/desktop-region")
-        try BuiltPackage.build(package)
+        let bench = try Workbench("examples/desktop-region")
+        try bench.build()
         let fixture = try Fixture.display()
         let answer = try connectlive(
-            "plugin", "test", package.path, "--set", "desktop-region.display=\(fixture.answer.display)",
-            "--reopenings", "100", "--format", "json", checks: Conformance.checks.map(\.name))
+            "plugin", "test", bench.package.path, "--set", "desktop-region.display=\(fixture.answer.display)",
+            "--reopenings", "20", "--format", "json", checks: Conformance.checks.map(\.name))
         let report = try #require(try reports(answer).first, "\(answer.error)")
         #expect(answer.status == 0 && report.isPassed, "\(report)")
         // Where the machine is too busy to tell how times run, that check says so.

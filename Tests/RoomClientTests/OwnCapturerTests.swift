@@ -102,10 +102,10 @@ struct OwnCapturerTests {
     }
 
     @Test func `a capturer of a shared library is published and rendered with its numbers intact`() async throws {
-        let package = BuiltPackage.project.appendingPathComponent("examples/clock-face")
-        try BuiltPackage.build(package)
+        let bench = try Workbench("examples/clock-face")
+        try bench.build()
         try await isPublished(
             [Node("clock-face", settings: ["height": 240])],
-            RoomNodes.registry.adding(try PluginLoader.load(package.path)))
+            RoomNodes.registry.adding(try PluginLoader.load(bench.package.path)))
     }
 }

@@ -6,7 +6,7 @@ import PackageDescription
 let package = Package(
     name: "BrokenPlugin",
     products: [.library(name: "BrokenPlugin", type: .dynamic, targets: ["BrokenPlugin"])],
-    dependencies: [.package(path: "../../Sources/Media")],
+    dependencies: [.package(name: "Media", path: "../../Sources/Media")],
     targets: [
         .target(name: "BrokenPlugin", dependencies: [.product(name: "MediaGraph", package: "Media")]),
         .testTarget(

@@ -4,16 +4,13 @@ import Testing
 
 /// The example packages, and the commands that plugins appear in.
 @Suite(.serialized, .timeLimit(.minutes(10))) struct PluginCommandTests {
-    private static func package(_ name: String) -> URL {
-        BuiltPackage.project.appendingPathComponent("examples/\(name)")
-    }
-
     @Test(arguments: [("clock-face", "clock-face"), ("desktop-region", "desktop-region"), ("qr-code", "qr-code")])
     func `an example package passes its own tests, and its node is listed, explained, planned and drawn`(
         folder: String, node: String
     ) throws {
-        let package = Self.package(folder)
-        try BuiltPackage.build(package, ["--build-tests"])
+        let bench = try Workbench("examples/\(folder)")
+        let package = bench.package
+        try bench.build(["--build-tests"])
         let tested = try BuiltPackage.run("swift", ["test", "--skip-build"], in: package)
         #expect(tested.contains(" passed after"))
         let place = try TemporaryFolder()
@@ -55,8 +52,9 @@ import Testing
     }
 
     @Test func `a folder of plugins may be a package or what it builds, and one that is not there is told`() throws {
-        let package = Self.package("clock-face")
-        try BuiltPackage.build(package)
+        let bench = try Workbench("examples/clock-face")
+        let package = bench.package
+        try bench.build()
         let place = try TemporaryFolder()
         func nodes(_ path: String) throws -> RunningProgram.Result {
             let result = try CommandLineTool.run(
@@ -86,15 +84,13 @@ import Testing
     @Test func `a new plugin of each kind builds, passes its tests and runs by the commands it names`() throws {
         let place = try TemporaryFolder()
         let programs = URL(fileURLWithPath: try CommandLineTool.path).deletingLastPathComponent().path
-        let package = URL(fileURLWithPath: place.file("ColdFront"))
-        // What was built is handed on: the plugin kit is the same for all three.
-        let built = URL(fileURLWithPath: place.file("built"))
+        let written = URL(fileURLWithPath: place.file("ColdFront"))
+        let bench = try Workbench()
         for kind in ["capturer", "renderer", "processor"] {
-            let written = try CommandLineTool.run(["plugin", "new", "ColdFront", "--kind", kind], folder: place)
-            try #require(written.status == 0, "\(written.error)")
-            let build = package.appendingPathComponent(".build")
-            if kind != "capturer" { try FileManager.default.moveItem(at: built, to: build) }
-            let commands = written.output.split(separator: "\n").dropFirst().map { $0.drop(while: { $0 == " " }) }
+            let made = try CommandLineTool.run(["plugin", "new", "ColdFront", "--kind", kind], folder: place)
+            try #require(made.status == 0, "\(made.error)")
+            try bench.put(written)
+            let commands = made.output.split(separator: "\n").dropFirst().map { $0.drop(while: { $0 == " " }) }
             if kind == "capturer" {
                 let page = try commandsOnThePage().map {
                     $0.replacing("ClockFace", with: "ColdFront").replacing("clock-face", with: "cold-front")
@@ -104,12 +100,11 @@ import Testing
             // It would run until somebody ends it.
             let script = "PATH=\(programs):$PATH\n\(commands.joined(separator: "\n")) --seconds 2"
             let said = try BuiltPackage.run(
-                "bash", ["-e", "-c", script], in: URL(fileURLWithPath: place.file("")))
+                "bash", ["-e", "-c", script], in: bench.package.deletingLastPathComponent())
             #expect(said.contains(" passed after") && said.contains("cold-front"), "\(said)")
             let again = try CommandLineTool.run(["plugin", "new", "ColdFront"], folder: place)
             #expect(again.status == 1)
-            try FileManager.default.moveItem(at: build, to: built)
-            try FileManager.default.removeItem(at: package)
+            try FileManager.default.removeItem(at: written)
         }
         let misnamed = try CommandLineTool.run(["plugin", "new", "cold front"], folder: place)
         #expect(misnamed.status == 2)
@@ -134,8 +129,7 @@ import Testing
     @Test func `the program of the page about capturers publishes what it draws`() throws {
         let server = try TestServer()
         let program = try RunningProgram(
-            CommandLineTool.path.replacingOccurrences(of: "/connectlive", with: "/own-capturer", options: .backwards),
-            ["kitchen", "8"], folder: server.folder)
+            BuiltPackage.program("own-capturer").path, ["kitchen", "8"], folder: server.folder)
         let viewer = try CommandLineTool.run(
             ["view", "--room", "kitchen", "--seconds", "4", "--report", "r.json"], folder: server.folder, seconds: 40)
         #expect(viewer.status == 0, "\(viewer.error)")
