@@ -12,13 +12,15 @@ private enum Built {
     /// What the process says as the last of its lines begins with this.
     static let mark = "REPORT "
 
+    /// `reopenings` is for make soak; make test makes 40 at the most, which show a descriptor or thread of each round.
     /// `unasked` are checks that are left out; why stands where they are.
     static func judge(
         _ stand: PipelineStand, _ rehearsal: Rehearsal = Rehearsal(), reopenings: Int = 500, unasked: Set<String> = []
     ) async throws {
         let checks = Set(Conformance.checks.map(\.name)).subtracting(unasked)
         let report = await Conformance.test(
-            stand, rehearsal, Conformance.Options(reopenings: reopenings, checks: checks))
+            stand, rehearsal,
+            Conformance.Options(reopenings: Soak.rounds(min(reopenings, 40), soak: reopenings), checks: checks))
         Repeated.say(mark + String(decoding: try JSONEncoder().encode(report), as: UTF8.self))
     }
 

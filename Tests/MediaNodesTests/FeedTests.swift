@@ -330,9 +330,10 @@ extension MediaNodesTests {
             await pipeline.stop()
         }
 
-        @Test("Two hundred feeders leave no thread, no descriptor and no memory behind")
+        @Test("Feeders that come and go leave no thread, no descriptor and no memory behind")
         func manyFeeders() async {
             let result = await #expect(processExitsWith: .success, observing: [\.standardErrorContent]) {
+                Repeated.trace()
                 let folder = TemporaryFolder()
                 let pipeline = try MediaPipeline(
                     MediaGraph {
@@ -349,7 +350,7 @@ extension MediaNodesTests {
                 try await pipeline.start()
                 let control = try #require(pipeline.frameFeed("feed"))
                 // One pool kept in each round would be 8 MB.
-                try await Repeated.judge(rounds: 200, kilobytes: 40_000) {
+                try await Repeated.judge(soak: 200, kilobytes: 40_000) {
                     let deadline = ContinuousClock.now + .seconds(10)
                     let before = control.state.taken
                     while true {

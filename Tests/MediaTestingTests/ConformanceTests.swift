@@ -31,9 +31,11 @@ import Testing
         #expect(Set(BrokenCapturers.all.map(\.check)) == Set(Conformance.checks.map(\.name)))
     }
 
-    @Test("A capturer that does everything right passes every check, 500 reopenings among them")
+    @Test("A capturer that does everything right passes every check")
     func model() async {
-        let report = await Conformance.test(Model.self)
+        // make soak opens it as often as the kit does by itself.
+        let reopenings = ProcessInfo.processInfo.environment["CONNECTLIVE_SOAK"] == nil ? 60 : 500
+        let report = await Conformance.test(Model.self, nil, Conformance.Options(reopenings: reopenings))
         #expect(report.isPassed, "\(report)")
         #expect(report.applicable == Conformance.checks.count, "\(report)")
     }

@@ -12,7 +12,7 @@ SOAK = re.compile("Soak/")
 # These start first, so that no lane works alone at the end.
 LONGEST = [
     "MediaNodesTests/BuiltInConformanceTests", "PluginTestTests", "connectliveTests/PluginCommandTests",
-    "MediaTestingTests", "MediaNodesTests/RepeatTests", "MediaNodesTests/SoakTests",
+    "MediaTestingTests", "MediaNodesTests/RepeatTests", "MediaNodesTests/LongRunTests",
     "connectliveTests/ShippedPipelinesTests", "PluginLoaderTests", "RoomClientTests/OwnCapturerTests",
     "connectliveTests/NetworkNamespaceTests", "connectliveTests/RunTests", "connectliveTests/PipelinesPageTests",
     "MediaNodesTests/ProcessTests", "MediaNodesTests/FeedTests", "MediaNodesTests/ExecTests",

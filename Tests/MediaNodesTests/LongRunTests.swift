@@ -119,8 +119,8 @@ private struct RandomBranches {
 }
 
 extension MediaNodesTests {
-    @Suite struct SoakTests {
-        @Test("A thousand starts and stops leave no thread, no descriptor and no memory behind")
+    @Suite struct LongRunTests {
+        @Test("Starts and stops leave no thread, no descriptor and no memory behind")
         func starts() async {
             // One raw frame of 160x120 kept in each round would be 28 MB, a kilobyte of anything 1 MB.
             let result = await #expect(processExitsWith: .success, observing: [\.standardErrorContent]) {
@@ -133,8 +133,8 @@ extension MediaNodesTests {
                         Node.null("end")
                     }
                 }
-                try await Repeated.judge(rounds: 1000, kilobytes: 16_000) {
-                    let pipeline = try MediaPipeline(graph)
+                try await Repeated.judge(soak: 1000, kilobytes: 16_000) {
+                    let pipeline = try Repeated.seen(MediaPipeline(graph))
                     try await pipeline.start()
                     await pipeline.stop()
                 }
@@ -142,9 +142,10 @@ extension MediaNodesTests {
             Repeated.show(result)
         }
 
-        @Test("A thousand edits of a running graph leave no thread, no descriptor and no memory behind")
+        @Test("Edits of a running graph leave no thread, no descriptor and no memory behind")
         func edits() async {
             let result = await #expect(processExitsWith: .success, observing: [\.standardErrorContent]) {
+                Repeated.trace()
                 let plain = MediaGraph {
                     Chain {
                         Node.testPattern("pattern", width: 160, height: 120, framesPerSecond: 120)
@@ -161,7 +162,7 @@ extension MediaNodesTests {
                 let pipeline = try MediaPipeline(plain)
                 try await pipeline.start()
                 let isEncoding = Flag()
-                try await Repeated.judge(rounds: 1000, kilobytes: 16_000) {
+                try await Repeated.judge(soak: 1000, kilobytes: 16_000) {
                     try await pipeline.apply(isEncoding.exchange(!isEncoding.value) ? plain : encoding, within: 10)
                 }
                 await pipeline.stop()

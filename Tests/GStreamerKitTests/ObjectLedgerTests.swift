@@ -1,0 +1,24 @@
+import GStreamerKit
+import Testing
+
+@Suite struct ObjectLedgerTests {
+    @Test func `an object that is kept is counted by its type until it is freed`() async {
+        await #expect(processExitsWith: .success) {
+            ObjectLedger.trace()
+            let ledger = try #require(ObjectLedger())
+            var kept: [Element] = []
+            for _ in 0..<3 { kept.append(try Element("identity")) }
+            #expect(ledger.living["GstIdentity"] == 3)
+            kept.removeFirst()
+            #expect(ledger.living["GstIdentity"] == 2)
+            kept.removeAll()
+            #expect(ledger.living["GstIdentity"] == 0)
+        }
+    }
+
+    @Test func `a process that is not traced has no ledger`() async {
+        await #expect(processExitsWith: .success) {
+            #expect(ObjectLedger() == nil)
+        }
+    }
+}
