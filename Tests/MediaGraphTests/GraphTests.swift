@@ -179,12 +179,12 @@ import Testing
             .videoEncoder(codec: .vp8), .videoEncoder(codec: .h264, bitrate: .kilobitsPerSecond(300)),
             .opusEncoder(), .rtpOutput("o", ssrc: .max, mtu: 1200), .rtpInput("v", codec: VideoCodec.vp8),
             .rtpInput("a", codec: AudioCodec.opus), .videoDecoder(), .audioDecoder(), .frames("f"), .sound("s"),
-            .snapshot(path: "x"), .window(), .speaker(), .null(), .convert(),
+            .snapshot(path: "image.png"), .window(), .speaker(), .null(), .convert(),
             .rate(framesPerSecond: 10), .crop(left: 2), .mirror(), .rotate(), .overlay(text: "x"), .mixer(),
             .frameFunction("blend"), .volume(), .level(), .audioMixer(), .echoCancel(),
             .bypass(width: 64, height: 64, codec: .h264), .screen(), .rtsp(url: "rtsp://camera/"),
             .feed(), .process(command: "x"), .exec(command: "x"),
-            .vp9Encoder(), .av1Encoder(), .aacEncoder(), .terminal(), .recorder(path: "x"),
+            .vp9Encoder(), .av1Encoder(), .aacEncoder(), .terminal(), .recorder(path: "recording.mkv"),
         ]
         #expect(Set(nodes.map(\.kind)) == Set(NodeKind.builtIn.map(\.name)))
         let problems = MediaGraph(nodes: nodes).validate().filter { $0.kind != .unconnected }

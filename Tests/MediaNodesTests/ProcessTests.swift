@@ -208,7 +208,7 @@ extension MediaNodesTests {
         @Test("A command that is none, or names no program, is refused in the plan")
         func commands() async {
             #expect(await failure(of: fed(clock(["command": "no-such-program -x"])))?.code == "process.not-found")
-            #expect(await failure(of: fed(clock(["command": "python3 'x"])))?.code == "graph.setting-unusable")
+            #expect(await failure(of: fed(clock(["command": "python3 'x"])))?.code == "graph.invalid")
             #expect(await failure(of: fed(clock(["command": " "])))?.code == "graph.setting-unusable")
         }
 

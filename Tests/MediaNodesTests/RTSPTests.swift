@@ -109,9 +109,9 @@ extension MediaNodesTests {
             let url = server.answer.url
             let place = url.dropFirst("rtsp://".count)
             func code(_ url: String) -> String? { (#expect(throws: MediaError.self) { try plan(url) })?.code }
-            #expect(code("http://camera/") == "rtsp.bad-address")
+            #expect(code("http://camera/") == "graph.invalid")
             let encrypted = #expect(throws: MediaError.self) { try plan("rtsps://guard:geheim@camera/") }
-            #expect(encrypted?.code == "rtsp.bad-address" && encrypted?.message.contains("(rtsps)") == true)
+            #expect(encrypted?.code == "graph.invalid" && encrypted?.message.contains("(rtsps") == true)
             #expect(encrypted?.message.contains("geheim") == false)
             #expect(code("rtsp://no-such-host.invalid/") == "rtsp.unreachable")
             #expect(code("\(url)/h264-aac") == "rtsp.unauthorized")

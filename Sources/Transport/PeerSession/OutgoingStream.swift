@@ -140,12 +140,13 @@ final class OutgoingStream {
     /// Repeats nothing that was sent so far.
     func forgetSent() { cache.removeAll() }
 
-    /// The sender's part of the next report. Nil until the clock is known, and where nothing was sent since the report
+    /// The sender's part of the next report. Nil until the clock is known, and if the stream sent nothing since the report
     /// before the last (RFC 3550 section 6.4).
     func senderInformation(now: MonotonicTime) -> SenderInformation? {
+        guard let clock else { return nil }
         let isActive = statistics.packets > packetsAtReports.before
         packetsAtReports = (packetsAtReports.last, statistics.packets)
-        guard isActive, let clock else { return nil }
+        guard isActive else { return nil }
         let current = clock.extrapolated(to: now)
         if reports.count == Self.rememberedReports { reports.removeFirst() }
         reports.append((current.ntp.compact, now))
