@@ -8,13 +8,13 @@ final class FileNode: NodeType, RunningNode {
     let name: String
     private let path: String
     private let timeline: FileTimeline
-    /// Held for as long as the node lives: nothing begins to write the file meanwhile.
-    private let claim: FileClaim?
+    /// Held until the node has stopped: no other node begins to write the file meanwhile.
+    private let claim: Mutex<FileClaim?>
 
     private init(_ name: String, path: String, timeline: FileTimeline) {
         self.name = name
         self.path = path
-        claim = FileClaim.reading(path)
+        claim = Mutex(FileClaim.reading(path))
         self.timeline = timeline
     }
 
@@ -102,6 +102,8 @@ final class FileNode: NodeType, RunningNode {
         reporter.await(name)
         return FileNode(name, path: path, timeline: timeline)
     }
+
+    func stopped() { claim.withLock { $0 = nil } }
 
     func explain(_ failure: PipelineFailure, missing: String?) -> MediaError? {
         switch failure.kind {
