@@ -19,4 +19,21 @@ import Testing
         #expect(queue.integer("leaky") == 2)
         #expect(!queue.has("bitrate"))
     }
+
+    @Test("A property or a value that the installed element does not have is an error")
+    func unknownProperties() throws {
+        func refusal(_ body: () throws -> Void) -> MediaError? { #expect(throws: MediaError.self, performing: body) }
+        let property = refusal { _ = try Element("queue", ["leeky": "downstream"]) }
+        #expect(property?.code == "element.property")
+        #expect(property?.message.contains("queue has no property leeky; did you mean leaky? GStreamer 1.") == true)
+        let value = refusal { _ = try Element("queue", ["leaky": "sideways"]) }
+        #expect(value?.code == "element.property")
+        #expect(value?.message.contains("queue.leaky cannot be sideways") == true)
+        let pad = try #require(try Element("compositor").requestPad("sink_%u"))
+        try pad.set("sizing-policy", "keep-aspect-ratio")
+        #expect(refusal { try pad.set("sizing-policy", "squeeze") }?.code == "element.property")
+        #expect(refusal { try pad.set("depth", 1) }?.code == "element.property")
+        // Numbers beyond the range still become the nearest inside.
+        #expect(try Element("videobalance", ["saturation": 5]).value("saturation") == .number(2))
+    }
 }

@@ -116,6 +116,14 @@ extension MediaNodesTests {
             #expect(plan.passedOver.contains { $0.hasPrefix("H264: nothing here reads it") })
         }
 
+        @Test("A camera's pictures are mirrored only where that is asked for")
+        func mirror() throws {
+            let formats = [format("YUY2", 640, 480, [30])]
+            #expect(try !planned([:], formats).elements.contains { $0.factory == "videoflip" })
+            #expect(try planned(["mirror": true], formats).elements.contains { $0.factory == "videoflip" })
+            #expect(Node.camera().settings["mirror"] ?? false == false)
+        }
+
         @Test("H.264 of the camera leaves the node encoded; where it has none, the error says what there is")
         func planOfEncoded() throws {
             let formats = [format("YUY2", 640, 480, [30]), format("H264", 1280, 720, [30])]

@@ -280,7 +280,7 @@ extension MediaNodesTests {
             await eventually("20 frames") { frames.count >= 20 }
             for wanted in 2...4 {
                 let before = frames.count
-                pipeline.requestKeyframe("encoder")
+                try pipeline.requestKeyframe("encoder")
                 let after = frames.count
                 await eventually("keyframe \(wanted)") { frames.all.dropFirst(before).contains(true) }
                 let keyframe = try #require(frames.all.dropFirst(before).firstIndex(of: true))
@@ -361,7 +361,7 @@ extension MediaNodesTests {
                 return statistics().rate(since: first, at: 25)
             }
             let before = await rate(1, 4)
-            pipeline.setBitrate(.kilobitsPerSecond(150), "encoder")
+            try await pipeline.setBitrate(.kilobitsPerSecond(150), "encoder")
             let after = await rate(5, 8)
             await pipeline.stop()
             return (before, after)

@@ -220,6 +220,64 @@ extension MediaNodesTests {
             await pipeline.stop()
         }
 
+        @Test("A bitrate has one path: setBitrate and set change what runs and its plan alike")
+        func bitrate() async throws {
+            var bindings = NodeBindings()
+            bindings.rtpOutputs["sent"] = { _ in }
+            bindings.rtpOutputs["heard"] = { _ in }
+            let graph = MediaGraph {
+                Chain {
+                    Node.testPattern("pattern", width: 320, height: 240)
+                    Node.videoEncoder("encoder", codec: .vp8, bitrate: .kilobitsPerSecond(800))
+                    Node.rtpOutput("sent")
+                }
+                Chain(from: "pattern", port: "audio") {
+                    Node.opusEncoder("voice")
+                    Node.rtpOutput("heard")
+                }
+            }
+            let pipeline = try MediaPipeline(graph, bindings: bindings)
+            try await pipeline.start()
+            try await pipeline.setBitrate(.kilobitsPerSecond(500), "encoder")
+            try await pipeline.set("voice", "bitrate", to: 32_000)
+            let plan = pipeline.plan
+            #expect(plan.source.node("encoder")?.settings["bitrate"] == 500_000)
+            #expect(plan.node("encoder")?.formats["out"]?.bitsPerSecond == 500_000)
+            #expect(plan.links(into: "sent").first?.format.bitsPerSecond == 500_000)
+            #expect(plan.node("voice")?.element("encoder")?.properties["bitrate"] == 32_000)
+            #expect(plan.links(into: "heard").first?.format.bitsPerSecond == 32_000)
+            // The graph that is there already changes nothing; the one that was started sets the bitrates back.
+            #expect(try await pipeline.apply(plan.source).isEmpty)
+            #expect(try await pipeline.apply(graph).description == "sets encoder.bitrate, voice.bitrate")
+            #expect(pipeline.statistics.encoders["encoder"]?.targetBitsPerSecond == 800_000)
+            #expect(pipeline.plan.links(into: "sent").first?.format.bitsPerSecond == 800_000)
+            await pipeline.stop()
+        }
+
+        @Test("Bitrates and keyframes of a node that is no encoder, or is not there, are refused")
+        func unknownEncoder() async throws {
+            let pipeline = try MediaPipeline(
+                MediaGraph {
+                    Chain {
+                        Node.testPattern("pattern", width: 320, height: 240)
+                        Node.videoEncoder("encoder")
+                        Node.null("end")
+                    }
+                })
+            func refusal(_ body: () async throws -> Void) async -> String? {
+                let error = await #expect(throws: MediaError.self, performing: body)
+                return error?.code == "graph.invalid" ? error?.message : error?.code
+            }
+            for name in ["encodr", "pattern"] {
+                let bitrate = await refusal { try await pipeline.setBitrate(.kilobitsPerSecond(100), name) }
+                let keyframe = await refusal { try pipeline.requestKeyframe(name) }
+                let hint = name == "encodr" ? "did you mean \"encoder\"?" : "pattern"
+                #expect(bitrate?.contains(hint) == true && keyframe?.contains(hint) == true)
+            }
+            try pipeline.requestKeyframe("encoder")
+            await pipeline.stop()
+        }
+
         @Test("An optional part that fails is taken out, and the rest loses no frame")
         func optionalPart() async throws {
             let (first, events) = (Viewer(), Collected<MediaEvent>())

@@ -77,7 +77,7 @@ extension MediaNodesTests {
                     input.push(packet, ends: [packet.count])
                 }
             }
-            loopback.whenKeyframeNeeded { [weak loopback] in loopback?.publisher.requestKeyframe("encoder") }
+            loopback.whenKeyframeNeeded { [weak loopback] in try? loopback?.publisher.requestKeyframe("encoder") }
             try await loopback.start()
             await eventually("the end") { loopback.hasEnded }
             // Nothing more comes when the jitter buffer has given up what was lost last.
@@ -114,7 +114,7 @@ extension MediaNodesTests {
             try await loopback.start()
             await eventually("three requests") { asked.count >= 3 }
             #expect(loopback.rendered.count == 0)
-            loopback.publisher.requestKeyframe("encoder")
+            try loopback.publisher.requestKeyframe("encoder")
             await eventually("a picture") { loopback.rendered.count > 5 }
             let requests = asked.count
             await eventually("more pictures") { loopback.rendered.count > 20 }

@@ -57,7 +57,7 @@ extension MediaNodesTests {
                 }, bindings: bindings)
             try await pipeline.start()
             await eventually("40 frames") { batches.count >= 40 }
-            pipeline.setBitrate(.kilobitsPerSecond(100), "encoder")
+            try await pipeline.setBitrate(.kilobitsPerSecond(100), "encoder")
             #expect(pipeline.statistics.encoders["encoder"]?.targetBitsPerSecond == 100_000)
             await eventually("100 frames") { batches.count >= 100 }
             await pipeline.stop()

@@ -116,7 +116,7 @@ extension MediaNodesTests {
             let pipeline = try MediaPipeline(graph, bindings: bindings)
             try await pipeline.start()
             await eventually("10 batches") { batches.count >= 10 }
-            pipeline.requestKeyframe("encoder")
+            try pipeline.requestKeyframe("encoder")
             gate.open()
             await eventually("the end") { events.all.contains { if case .ended = $0 { true } else { false } } }
             await pipeline.stop()

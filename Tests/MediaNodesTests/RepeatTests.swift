@@ -83,7 +83,7 @@ enum Repeated {
                 Chain(from: "pattern", port: "audio") { Join("hls", port: "audio") }
             })
         try await seen(pipeline).start()
-        pipeline.requestKeyframe("encoder")
+        try pipeline.requestKeyframe("encoder")
         let deadline = ContinuousClock.now + .seconds(10)
         func frames() -> Int { pipeline.statistics.recorders.values.map(\.frames).min() ?? 0 }
         while frames() < 10, ContinuousClock.now < deadline {

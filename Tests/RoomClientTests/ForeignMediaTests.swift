@@ -24,7 +24,6 @@ private final class FakeTrack: OutgoingTrack {
 
     func connect(_ receiver: (@Sendable (RTPBatch) -> Void)?) { state.withLock { $0.receiver = receiver } }
     func requestKeyframe() { state.withLock { $0.keyframesAsked += 1 } }
-    func setBitrate(_ bitrate: Bitrate) {}
 
     /// A frame of one packet.
     func send(payload: [UInt8], isKeyframe: Bool) {

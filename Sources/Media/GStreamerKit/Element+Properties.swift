@@ -8,13 +8,12 @@ extension Element {
         specification(of: property) != nil
     }
 
-    /// Sets a property that the program itself names. A name that the element does not have, or a value that does not
-    /// fit, is a bug and traps; a number outside the property's range becomes the nearest inside.
-    package func set(_ property: String, _ value: PropertyValue) {
-        guard let specification = specification(of: property) else {
-            preconditionFailure("\(factory) has no property \(property)")
-        }
-        if let reason = holder.store(value, in: specification, isStrict: false) { preconditionFailure(reason) }
+    /// Sets a property that the program itself names; a number outside the property's range becomes the nearest inside.
+    ///
+    /// Throws `element.property` when the installed element does not have the property or the value: releases of
+    /// GStreamer differ.
+    package func set(_ property: String, _ value: PropertyValue) throws(MediaError) {
+        try holder.set(property, value)
     }
 
     /// Sets a property that somebody else names: nil when that worked, else why it did not, in words; nothing has
@@ -93,12 +92,30 @@ struct PropertyHolder {
         UnsafeMutableRawPointer(object).load(as: UnsafeMutablePointer<GObjectClass>.self)
     }
 
+    /// Throws `element.property` when the object does not have the property or the value.
+    func set(_ property: String, _ value: PropertyValue) throws(MediaError) {
+        let specification = g_object_class_find_property(classPointer, property)
+        let reason = specification.map { store(value, in: $0, isStrict: false) } ?? unknown(property)
+        if let reason { throw refusal(reason) }
+    }
+
+    private func unknown(_ property: String) -> String {
+        let hint = property.nearest(among: propertyNames(of: classPointer)).map { "; did you mean \($0)?" } ?? ""
+        return "\(name) has no property \(property)\(hint)"
+    }
+
+    private func refusal(_ reason: String) -> MediaError {
+        MediaError(
+            code: MediaError.Code.elementProperty,
+            message: "The GStreamer element \(name) does not fit this program: "
+                + "\(reason.hasSuffix("?") ? reason : reason + ".") GStreamer \(GStreamer.version) is installed; "
+                + "install the release that this program is built for, 1.22 or later.")
+    }
+
     /// `state` is that of the element, where the object is one.
     func trySet(_ property: String, _ value: PropertyValue, in state: ElementState?) -> String? {
         guard let specification = g_object_class_find_property(classPointer, property) else {
-            let names = propertyNames(of: classPointer)
-            let hint = property.nearest(among: names).map { "; did you mean \($0)?" } ?? ""
-            return "\(name) has no property \(property)\(hint)"
+            return unknown(property)
         }
         let flags = PropertyFlags.of(specification)
         guard flags & PropertyFlags.writable != 0 else { return "\(name).\(property) can only be read" }

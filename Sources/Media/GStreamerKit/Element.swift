@@ -10,7 +10,8 @@ package final class Element: @unchecked Sendable {
     /// The factory that it came from, such as `vp8enc`.
     package let factory: String
 
-    /// Makes an element. Throws `element.missing`, naming the Debian package, when the factory is not installed.
+    /// Makes an element. Throws `element.missing`, naming the Debian package, when the factory is not installed, and
+    /// `element.property` when the installed element does not have one of the properties or values.
     package init(_ factory: String, name: String? = nil, _ properties: [String: PropertyValue] = [:]) throws(MediaError)
     {
         GStreamer.load()
@@ -22,7 +23,7 @@ package final class Element: @unchecked Sendable {
         gst_object_ref_sink(made)
         pointer = made
         self.factory = factory
-        for (name, value) in properties { set(name, value) }
+        for (name, value) in properties { try set(name, value) }
     }
 
     /// A capsfilter that lets only `caps` pass.

@@ -1,5 +1,6 @@
 internal import CGLib
 internal import CGStreamer
+package import MediaGraph
 
 /// What travels along a pad beside buffers; the rest is not looked at.
 package enum PadEvent: Sendable {
@@ -46,20 +47,18 @@ package final class Pad: @unchecked Sendable {
     /// Names of the pad, its element and the bins around that, innermost first.
     package var path: [String] { objectPath(asObject) }
 
-    package func set(_ property: String, _ value: Int) {
-        var holder = GValue()
-        // GObject converts to what the property is.
-        g_value_init(&holder, FundamentalType.int)
-        defer { g_value_unset(&holder) }
-        g_value_set_int(&holder, Int32(clamping: value))
-        g_object_set_property(
-            UnsafeMutableRawPointer(pointer).assumingMemoryBound(to: GObject.self), property, &holder)
+    /// Sets a property that the program itself names; see `Element.set`.
+    package func set(_ property: String, _ value: PropertyValue) throws(MediaError) {
+        try properties.set(property, value)
     }
 
     /// Sets a property that somebody else names; see `Element.trySet`.
     package func trySet(_ property: String, _ value: PropertyValue) -> String? {
-        let object = UnsafeMutableRawPointer(pointer).assumingMemoryBound(to: GObject.self)
-        return PropertyHolder(object, name: fullName).trySet(property, value, in: nil)
+        properties.trySet(property, value, in: nil)
+    }
+
+    private var properties: PropertyHolder {
+        PropertyHolder(UnsafeMutableRawPointer(pointer).assumingMemoryBound(to: GObject.self), name: fullName)
     }
 
     /// Nanoseconds that are added to the running time of everything that passes from now on.

@@ -21,8 +21,7 @@ package struct PushSource: Sendable {
 
     /// `caps` are fixed, or nil when the format is said before the first push.
     package init(caps: Caps?) throws(MediaError) {
-        element = try Element("appsrc")
-        for (name, value) in Self.properties { element.set(name, PropertyValue(value)) }
+        element = try Element("appsrc", Self.properties.mapValues(PropertyValue.init))
         if let caps { gst_app_src_set_caps(source, caps.pointer) }
     }
 

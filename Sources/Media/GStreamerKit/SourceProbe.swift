@@ -26,8 +26,7 @@ package enum SourceProbe {
     package static func ask(
         _ factory: String, _ properties: [String: SettingValue], media: String, converter: String, seconds: Double
     ) throws(MediaError) -> Answer {
-        let source = try Element(factory)
-        for (name, value) in properties { source.set(name, PropertyValue(value)) }
+        let source = try Element(factory, properties.mapValues(PropertyValue.init))
         let filter = try Element("capsfilter", ["caps": .text(media)])
         let converter = try Element(converter)
         let sink = try Element("fakesink", ["sync": false, "async": false])

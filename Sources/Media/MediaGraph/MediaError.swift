@@ -31,6 +31,7 @@ extension MediaError {
         public static let editFailed = "graph.edit-failed"
         public static let elementMissing = "element.missing"
         public static let elementFailed = "element.failed"
+        public static let elementProperty = "element.property"
         public static let fileNotFound = "file.not-found"
         public static let fileNoVideo = "file.no-video"
         public static let fileUnreadable = "file.unreadable"

@@ -15,7 +15,7 @@ extension NodeKind {
             SettingContract("width", .integer(16...8192), default: 640, unit: "pixels", "Width of the picture"),
             SettingContract("height", .integer(16...8192), default: 480, unit: "pixels", "Height of the picture"),
             SettingContract("fps", .number(1...240), default: 20, unit: "frames/s", "Frame rate"),
-            SettingContract("mirror", .flag, default: true, "Whether left and right of raw pictures are swapped"),
+            SettingContract("mirror", .flag, default: false, "Whether left and right of raw pictures are swapped"),
             SettingContract(
                 "format", .choice(["auto", "raw", "mjpeg", "h264"]), default: "auto",
                 "mjpeg and h264 give what the camera encodes itself, untouched; raw reads no JPEG; auto reads what loses least"
@@ -129,7 +129,7 @@ extension Node {
     /// A camera; `device` is a path such as `/dev/video0`, or `auto` for the first.
     public static func camera(
         _ name: String = "camera", device: String = "auto", width: Int = 640, height: Int = 480,
-        framesPerSecond: Double = 20, mirror: Bool = true
+        framesPerSecond: Double = 20, mirror: Bool = false
     ) -> Node {
         Node(
             "camera", name: name,

@@ -28,8 +28,7 @@ public struct GraphChange: Sendable, Hashable {
     public init(from old: GraphPlan, to new: GraphPlan) {
         var staying: Set<String> = []
         for after in new.nodes {
-            guard var before = old.node(after.name) else { continue }
-            before.node = after.node
+            guard let before = old.node(after.name)?.following(after.node) else { continue }
             if before == after {
                 staying.insert(after.name)
             } else if let change = after.inputChange(from: before) {

@@ -57,7 +57,15 @@ public struct GraphPlan: Sendable, Hashable, Codable {
     /// The plan with another value for a setting that may be changed while the node runs.
     public func setting(_ node: String, _ setting: String, to value: SettingValue) -> GraphPlan {
         var plan = self
-        for index in nodes.indices where nodes[index].name == node { plan.nodes[index].node.settings[setting] = value }
+        for index in nodes.indices where nodes[index].name == node {
+            var changed = nodes[index].node
+            changed.settings[setting] = value
+            plan.nodes[index] = nodes[index].following(changed)
+        }
+        for index in links.indices where links[index].link.from.node == node {
+            let output = links[index].link.from.port
+            if let format = plan.node(node)?.formats[output] { plan.links[index].format = format }
+        }
         plan.source = source.setting(node, setting, to: value)
         return plan
     }

@@ -72,6 +72,21 @@ public struct NodePlan: Sendable, Hashable, Codable {
         links.append(ElementLink(from: from, to: to))
     }
 
+    /// The plan of the same elements with the node's settings of now, of which only changeable ones may differ: what the
+    /// elements are set to and the bitrate that comes out follow them.
+    func following(_ node: Node) -> NodePlan {
+        var plan = self
+        plan.node = node
+        for (setting, value) in node.settings where fixedSettings[setting] == nil && self.node.settings[setting] != value {
+            for index in elements.indices where elements[index].properties[setting] != nil {
+                plan.elements[index].properties[setting] = value
+            }
+            guard setting == "bitrate", let bitrate = value.integer else { continue }
+            for (port, format) in formats where format.bitsPerSecond != nil { plan.formats[port]?.bitsPerSecond = bitrate }
+        }
+        return plan
+    }
+
     public func element(_ name: String) -> ElementPlan? {
         elements.first { $0.name == name }
     }

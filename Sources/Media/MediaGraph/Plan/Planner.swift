@@ -156,7 +156,7 @@ private struct Planning {
 
     /// The plan that the node runs by already, if it would be planned alike.
     private func runningPlan(_ request: NodeRequest) -> NodePlan? {
-        guard let running, var plan = running.node(request.name), plan.node.kind == request.node.kind else {
+        guard let running, let plan = running.node(request.name), plan.node.kind == request.node.kind else {
             return nil
         }
         let inputs = running.links(into: request.name).map { "\($0.link.to.port) \($0.format.withoutBitrate)" }
@@ -164,8 +164,7 @@ private struct Planning {
             request.usedOutputs.isSubset(of: plan.outputs.keys),
             inputs.sorted() == request.inputs.map({ "\($0.port) \($0.format.withoutBitrate)" }).sorted()
         else { return nil }
-        plan.node = request.node
-        return plan
+        return plan.following(request.node)
     }
 
     private func format(of output: PortReference) -> MediaFormat {

@@ -125,7 +125,7 @@ final class CameraNode: NodeType, RunningNode {
         }
         if let there = DeviceProbe.controls(of: device) { try controls.check(there, of: device) }
         // Every control that is given keeps its value; the device is told of these alone.
-        if let structure = controls.structure { source.set("extra-controls", PropertyValue(structure)) }
+        if let structure = controls.structure { try source.set("extra-controls", PropertyValue(structure)) }
         return true
     }
 

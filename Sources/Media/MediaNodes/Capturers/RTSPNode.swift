@@ -92,8 +92,8 @@ final class RTSPNode: NodeType, RunningNode {
     static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {
         guard let address = RTSPAddress(instance.setting("url")?.text ?? "") else { return nil }
         let source = instance.element("source")
-        if let user = address.user { source.set("user-id", .text(user)) }
-        if let password = address.password { source.set("user-pw", .text(password)) }
+        if let user = address.user { try source.set("user-id", .text(user)) }
+        if let password = address.password { try source.set("user-pw", .text(password)) }
         let reporter = instance.reporter
         let name = instance.name
         let watchdog = Watchdog(limit: silenceLimit, control: instance.control, pipeline: instance.pipeline) {

@@ -49,11 +49,7 @@ final class OpusEncoderNode: NodeType, RunningNode {
 
     func set(_ setting: String, to value: SettingValue) throws(MediaError) -> Bool {
         guard setting == "bitrate", let bitrate = value.integer else { return false }
-        setBitrate(Bitrate(bitsPerSecond: bitrate))
+        try element.set("bitrate", .integer(bitrate))
         return true
-    }
-
-    func setBitrate(_ bitrate: Bitrate) {
-        element.set("bitrate", .integer(min(max(bitrate.bitsPerSecond, 6_000), 510_000)))
     }
 }

@@ -19,7 +19,8 @@ final class VideoEncoderNode: RunningNode {
     private let element: Element
     private let choice: VideoEncoderElement
     private let keyframeInterval: Int
-    private let chosenBitrate: Bitrate?
+    /// What the application asked for; nil while the table of bitrates decides.
+    private let chosenBitrate: Mutex<Bitrate?>
     private let ledger: FrameLedger
     /// When the encoder was last started anew to give a keyframe.
     private let restarted = Mutex<MediaTime?>(nil)
@@ -35,7 +36,7 @@ final class VideoEncoderNode: RunningNode {
         self.element = element
         self.choice = choice
         keyframeInterval = instance.setting("keyframe-interval")?.integer ?? Self.usualInterval
-        chosenBitrate = instance.setting("bitrate")?.integer.map(Bitrate.init(bitsPerSecond:))
+        chosenBitrate = Mutex(instance.setting("bitrate")?.integer.map(Bitrate.init(bitsPerSecond:)))
         ledger = FrameLedger()
     }
 
@@ -114,7 +115,9 @@ final class VideoEncoderNode: RunningNode {
 
     // MARK: Running
 
-    static func activate(_ instance: NodeInstance, codec: EncodedVideo) -> VideoEncoderNode {
+    static func activate(
+        _ instance: NodeInstance, codec: EncodedVideo
+    ) throws(MediaError) -> VideoEncoderNode {
         let running = VideoEncoderNode(instance, codec: codec)
         let wish = VideoEncoderElement.Wish(
             keyframeInterval: running.keyframeInterval, bitrate: instance.plan.formats["out"]?.bitsPerSecond)
@@ -123,14 +126,16 @@ final class VideoEncoderNode: RunningNode {
                 _ = running.element.trySet(name, PropertyValue(value))
             }
         }
-        if let bitrate = running.chosenBitrate { running.setBitrate(bitrate) }
+        if let bitrate = running.chosenBitrate.withLock({ $0 }) { try running.setBitrate(bitrate) }
         running.watch()
         return running
     }
 
     func set(_ setting: String, to value: SettingValue) throws(MediaError) -> Bool {
         guard setting == "bitrate", let bitrate = value.integer else { return false }
-        setBitrate(Bitrate(bitsPerSecond: bitrate))
+        let chosen = Bitrate(bitsPerSecond: bitrate)
+        chosenBitrate.withLock { $0 = chosen }
+        try setBitrate(chosen)
         return true
     }
 
@@ -173,16 +178,16 @@ final class VideoEncoderNode: RunningNode {
         // said it already where it knew the size.
         let threads = Self.threads(forPixels: width * height)
         if !choice.isHardware, element.has("threads"), element.integer("threads") != threads {
-            element.set("threads", .integer(threads))
+            _ = element.trySet("threads", .integer(threads))
         }
-        guard chosenBitrate == nil else { return }
+        guard chosenBitrate.withLock({ $0 == nil }) else { return }
         let rate = format.fractions("framerate").first ?? 0
-        setBitrate(codec.defaultBitrate(width: width, height: height, framesPerSecond: rate > 0 ? rate : 30))
+        try? setBitrate(codec.defaultBitrate(width: width, height: height, framesPerSecond: rate > 0 ? rate : 30))
     }
 
-    func setBitrate(_ bitrate: Bitrate) {
+    private func setBitrate(_ bitrate: Bitrate) throws(MediaError) {
         let (property, value) = choice.rateProperty(bitrate.bitsPerSecond, keyframeInterval: keyframeInterval)
-        _ = element.trySet(property, PropertyValue(value))
+        try element.set(property, PropertyValue(value))
         ledger.set(bitrate: bitrate)
     }
 
@@ -239,7 +244,7 @@ extension EncodedVideo {
         NodeImplementation(
             kind: kind,
             plan: { (request) throws(MediaError) in try VideoEncoderNode.plan(request, codec: self) },
-            activate: { (instance) throws(MediaError) in VideoEncoderNode.activate(instance, codec: self) })
+            activate: { (instance) throws(MediaError) in try VideoEncoderNode.activate(instance, codec: self) })
     }
 
     private var kind: NodeKind {

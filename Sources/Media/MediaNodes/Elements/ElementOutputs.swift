@@ -122,7 +122,7 @@ private final class ElementTimeline: Sendable {
         feeder.onBuffer { [self, weak pace, weak feeder] buffer in
             guard let pace, let feeder else { return .passAndRemove }
             if feeder.latency?.isLive == true {
-                pace.set("sync", false)
+                _ = pace.trySet("sync", false)
                 return .passAndRemove
             }
             let begins = Int64(buffer.runningTime ?? 0)

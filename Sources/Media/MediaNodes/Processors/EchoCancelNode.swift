@@ -94,7 +94,7 @@ package final class EchoCancelNode: NodeType, RunningNode {
         output.answerLatencyQueries(asking: instance.element("microphone").sink, adding: instance.plan.latency)
         guard instance.has("probe") else { return nil }
         let node = EchoCancelNode(instance)
-        node.nameProbe(instance)
+        try node.nameProbe(instance)
         // The probe would wait for the sound for as long as it has been under way already, and so miss all of it where
         // a jitter buffer stands before it.
         node.probe.sink.answerLatencyQueries(seconds: 0)
@@ -123,15 +123,15 @@ package final class EchoCancelNode: NodeType, RunningNode {
 
     /// The canceller finds its probe by a name that is one for the whole process, so two pipelines with nodes of one name
     /// would take one another's. Only an element without a parent takes another name.
-    private func nameProbe(_ instance: NodeInstance) {
+    private func nameProbe(_ instance: NodeInstance) throws(MediaError) {
         let serial = Self.serial.wrappingAdd(1, ordering: .relaxed).newValue
         let branch = probe.sink.peer
         instance.pipeline.remove(probe)
-        probe.set("name", .text("\(probe.name)-\(serial)"))
+        try probe.set("name", .text("\(probe.name)-\(serial)"))
         instance.pipeline.add(probe)
         _ = branch?.link(probe.sink)
         _ = probe.source.link(instance.element("end").sink)
-        instance.element("canceller").set("probe", .text(probe.name))
+        try instance.element("canceller").set("probe", .text(probe.name))
     }
 
     package func prepare() throws(MediaError) {

@@ -87,7 +87,7 @@ private final class FlipNode: RunningNode {
                 code: MediaError.Code.settingUnusable,
                 message: "\"\(name)\" cannot turn by \(value) degrees; give 0, 90, 180 or 270.")
         }
-        flip.set("video-direction", .text(direction))
+        try flip.set("video-direction", .text(direction))
         return true
     }
 }

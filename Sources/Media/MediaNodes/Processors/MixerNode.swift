@@ -56,10 +56,10 @@ package final class MixerNode: NodeType, RunningNode {
 
     package static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {
         let node = MixerNode(instance)
-        node.arrange()
+        try node.arrange()
         // Between two pictures, on the thread that mixes them: no picture shows half of a new arrangement.
         instance.element("mix").source.onBuffer { [weak node] _ in
-            if let node, node.isStale.exchange(false) { node.arrange() }
+            if let node, node.isStale.exchange(false) { try? node.arrange() }
             return .pass
         }
         for number in node.pads.keys {
@@ -114,18 +114,17 @@ package final class MixerNode: NodeType, RunningNode {
         isStale.raise()
     }
 
-    private func arrange() {
-        state.withLock { state in
+    private func arrange() throws(MediaError) {
+        try state.withLock { (state) throws(MediaError) in
             let places = MixerLayout.places(of: Array(state.inputs), shapes: state.shapes, state.settings)
             for (number, place) in places {
                 guard let pad = pads[number] else { continue }
-                pad.set("xpos", place.x)
-                pad.set("ypos", place.y)
-                pad.set("width", place.width)
-                pad.set("height", place.height)
-                pad.set("zorder", place.depth)
-                // 1 is keep-aspect-ratio: nobody is squeezed.
-                pad.set("sizing-policy", 1)
+                try pad.set("xpos", .integer(place.x))
+                try pad.set("ypos", .integer(place.y))
+                try pad.set("width", .integer(place.width))
+                try pad.set("height", .integer(place.height))
+                try pad.set("zorder", .integer(place.depth))
+                try pad.set("sizing-policy", "keep-aspect-ratio")
             }
         }
     }

@@ -72,7 +72,9 @@ package final class OverlayNode: NodeType, RunningNode {
                     "\"\(name)\" shows no \(properties.first?.element ?? setting), so its \(setting) cannot be changed; "
                     + "start it with one.")
         }
-        for property in present { instance.element(property.element).set(property.name, PropertyValue(property.value)) }
+        for property in present {
+            try instance.element(property.element).set(property.name, PropertyValue(property.value))
+        }
         return true
     }
 

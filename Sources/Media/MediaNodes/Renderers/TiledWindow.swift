@@ -163,7 +163,7 @@ public final class TiledWindow: Sendable {
         guard (try? source.element.link(queue)) != nil, (try? queue.link(scale)) != nil,
             (try? scale.link(filter)) != nil, filter.source.link(pad)
         else { preconditionFailure("elements that take any picture do not fit together") }
-        pad.set("zorder", 1)
+        _ = pad.trySet("zorder", 1)
         state.withLock { state in
             state.tiles[id] = Tile(source: source, queue: queue, scale: scale, filter: filter, pad: pad)
             state.order.append(id)
@@ -194,11 +194,11 @@ public final class TiledWindow: Sendable {
     private func arrange() {
         let tiles = state.withLock { state in state.order.compactMap { state.tiles[$0] } }
         for (tile, place) in zip(tiles, TileLayout.places(tiles.count, width: width, height: height)) {
-            tile.filter.set(
+            _ = tile.filter.trySet(
                 "caps",
                 .text("video/x-raw,width=\(place.width),height=\(place.height),pixel-aspect-ratio=1/1"))
-            tile.pad.set("xpos", place.x)
-            tile.pad.set("ypos", place.y)
+            _ = tile.pad.trySet("xpos", .integer(place.x))
+            _ = tile.pad.trySet("ypos", .integer(place.y))
         }
     }
 }

@@ -276,15 +276,13 @@ public final class MediaPipeline: Sendable {
         for node in nodes { node.stopped() }
     }
 
-    /// Asks a video encoder for a keyframe. Does nothing when there is no encoder of this name.
-    public func requestKeyframe(_ node: String) {
-        find(VideoEncoderNode.self, node)?.requestKeyframe()
-    }
-
-    /// Changes the bitrate of a video or Opus encoder. Does nothing when there is no encoder of this name.
-    public func setBitrate(_ bitrate: Bitrate, _ node: String) {
-        find(VideoEncoderNode.self, node)?.setBitrate(bitrate)
-        find(OpusEncoderNode.self, node)?.setBitrate(bitrate)
+    /// Asks a video encoder for a keyframe. Throws `graph.invalid` when no video encoder has this name.
+    public func requestKeyframe(_ node: String) throws(MediaError) {
+        if let encoder = find(VideoEncoderNode.self, node) { return encoder.requestKeyframe() }
+        guard plan.node(node) == nil else {
+            throw Self.invalid("\"\(node)\" is not a video encoder; only video encoders make keyframes.", node)
+        }
+        throw unknown(node)
     }
 
     /// Where to push RTP packets of a node; nil when there is no RTP input of this name.
@@ -340,6 +338,11 @@ public final class MediaPipeline: Sendable {
         }
     }
 
+    /// Changes the bitrate of an encoder: `set` with the setting `bitrate`, and throws what that throws.
+    public func setBitrate(_ bitrate: Bitrate, _ node: String) async throws(MediaError) {
+        try await set(node, "bitrate", to: .integer(bitrate.bitsPerSecond))
+    }
+
     /// Changes one setting of a node, if its contract says that it may be changed while it runs.
     ///
     /// Throws `graph.invalid` for a node, a setting or a value that is none, `graph.setting-fixed` for one that needs
@@ -347,8 +350,7 @@ public final class MediaPipeline: Sendable {
     public func set(_ node: String, _ setting: String, to value: SettingValue) async throws(MediaError) {
         let plan = self.plan
         guard let there = plan.node(node), let kind = registry.kind(named: there.node.kind) else {
-            let hint = node.nearest(among: plan.nodes.map(\.node.name)).map { "; did you mean \"\($0)\"?" }
-            throw Self.invalid("There is no node \"\(node)\"\(hint ?? " in the graph that runs.")", node)
+            throw unknown(node)
         }
         let problems = MediaGraph(nodes: [Node(there.node.kind, name: node, settings: [setting: value])])
             .validate(with: registry).filter { $0.setting == setting }
@@ -364,6 +366,11 @@ public final class MediaPipeline: Sendable {
                     + "Apply a graph with the new value to have the node replaced.", node: node)
         }
         try await editor.edit(seconds: 2) { running throws(MediaError) in running.setting(node, setting, to: value) }
+    }
+
+    private func unknown(_ node: String) -> MediaError {
+        let hint = node.nearest(among: plan.nodes.map(\.node.name)).map { "; did you mean \"\($0)\"?" }
+        return Self.invalid("There is no node \"\(node)\"\(hint ?? " in the graph that runs.")", node)
     }
 
     private static func invalid(_ message: String, _ node: String) -> MediaError {

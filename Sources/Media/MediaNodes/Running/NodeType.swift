@@ -62,7 +62,7 @@ package protocol BranchingNode: RunningNode {
 /// and go.
 package protocol PublishingNode: RunningNode {
     /// The elements of an input are in place: attaches what watches them. What comes is not shown before `appear`.
-    func add(_ input: String, of instance: NodeInstance)
+    func add(_ input: String, of instance: NodeInstance) throws(MediaError)
     /// Nothing comes to this input any more.
     func remove(_ input: String)
     /// Shows all inputs from now on. Called at the start, and by an edit once everything new has delivered a first frame.

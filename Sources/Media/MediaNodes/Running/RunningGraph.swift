@@ -315,7 +315,7 @@ final class RunningGraph: Sendable {
     func addInputs(_ part: NodePlan, to member: Member) throws(MediaError) {
         try member.instance.add(part)
         guard let node = member.running as? any PublishingNode else { return }
-        for input in part.inputs.keys.sorted() { node.add(input, of: member.instance) }
+        for input in part.inputs.keys.sorted() { try node.add(input, of: member.instance) }
     }
 
     /// Takes inputs from a node that runs; nothing may feed them any more.

@@ -53,7 +53,7 @@ package final class RTPOutputNode: NodeType, RunningNode {
         guard let handOver = instance.context.bindings.rtpOutputs[instance.name] else {
             preconditionFailure("a graph that was validated has an unbound \(instance.name)")
         }
-        return RTPOutputNode(instance, input: "in", name: instance.name, handOver: handOver)
+        return try RTPOutputNode(instance, input: "in", name: instance.name, handOver: handOver)
     }
 
     /// Hands over what comes to one input. `handOver` is called on a streaming thread. `timestampOffset` is the RTP timestamp
@@ -61,10 +61,10 @@ package final class RTPOutputNode: NodeType, RunningNode {
     package init(
         _ instance: NodeInstance, input: String, name: String, timestampOffset: UInt32? = nil,
         handOver: @escaping @Sendable (RTPBatch) -> Void
-    ) {
+    ) throws(MediaError) {
         self.name = name
         payloader = instance.element("\(input)-payloader")
-        if let timestampOffset { payloader.set("timestamp-offset", .integer(Int(timestampOffset))) }
+        if let timestampOffset { try payloader.set("timestamp-offset", .integer(Int(timestampOffset))) }
         let isVideo = payloader.factory != "rtpopuspay"
         let (reporter, node) = (instance.reporter, instance.name)
         let cutter = PacketCutter(isVideo: isVideo) { batch in

@@ -235,11 +235,7 @@ package final class LocalCapture: Sendable {
         }
     }
 
-    fileprivate func requestKeyframe() { pipeline?.requestKeyframe(Self.encoder) }
-
-    fileprivate func setBitrate(_ bitrate: Bitrate, _ media: StreamMedia) {
-        pipeline?.setBitrate(bitrate, media == .video ? Self.encoder : Self.soundEncoder)
-    }
+    fileprivate func requestKeyframe() { try? pipeline?.requestKeyframe(Self.encoder) }
 
     /// Tells of a failure (a camera that was pulled out) and of the source's end, also when it happened before.
     package func observe(
@@ -361,8 +357,6 @@ private final class CapturedTrack: OutgoingTrack {
     func connect(_ receiver: (@Sendable (RTPBatch) -> Void)?) { capture.connect(codec.media, receiver) }
 
     func requestKeyframe() { if codec.media == .video { capture.requestKeyframe() } }
-
-    func setBitrate(_ bitrate: Bitrate) { capture.setBitrate(bitrate, codec.media) }
 }
 
 extension RoomError {

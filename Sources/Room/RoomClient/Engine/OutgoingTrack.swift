@@ -14,8 +14,6 @@ package protocol OutgoingTrack: AnyObject, Sendable {
     func connect(_ receiver: (@Sendable (RTPBatch) -> Void)?)
     /// Nothing where a decoder can start anywhere.
     func requestKeyframe()
-    /// Nothing where the rate cannot be set.
-    func setBitrate(_ bitrate: Bitrate)
 }
 
 /// A track as it is published.

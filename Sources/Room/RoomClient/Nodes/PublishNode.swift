@@ -76,10 +76,10 @@ final class PublishNode: NodeType, PublishingNode {
             throw MediaError(error, node: instance.name)
         }
         if !instance.mayStayEmpty { instance.reporter.await(instance.name) }
-        return PublishNode(instance, access)
+        return try PublishNode(instance, access)
     }
 
-    private init(_ instance: NodeInstance, _ access: RoomAccess) {
+    private init(_ instance: NodeInstance, _ access: RoomAccess) throws(MediaError) {
         name = instance.name
         reporter = instance.reporter
         label = instance.setting("label")?.text ?? ""
@@ -92,10 +92,10 @@ final class PublishNode: NodeType, PublishingNode {
             let why = error ?? RoomError(.roomReleased, "The room connection has ended.")
             reporter.fail(MediaError(why, node: name), name)
         }
-        for input in instance.plan.inputs.keys.sorted() { add(input, of: instance) }
+        for input in instance.plan.inputs.keys.sorted() { try add(input, of: instance) }
     }
 
-    func add(_ input: String, of instance: NodeInstance) {
+    func add(_ input: String, of instance: NodeInstance) throws(MediaError) {
         let codec = codec(of: instance, input)
         let track = state.withLock { state in
             state.published.first { track in
@@ -103,7 +103,7 @@ final class PublishNode: NodeType, PublishingNode {
             } ?? GraphTrack(codec)
         }
         // The timestamps of a stream go on where an earlier input has left them.
-        let output = RTPOutputNode(
+        let output = try RTPOutputNode(
             instance, input: input, name: "\(instance.name).\(input)", timestampOffset: track.timestampOffset
         ) { [track] batch in
             track.take(batch)
@@ -272,7 +272,4 @@ private final class GraphTrack: OutgoingTrack {
     func connect(_ receiver: (@Sendable (RTPBatch) -> Void)?) { state.withLock { $0.receiver = receiver } }
 
     func requestKeyframe() { if codec.media == .video { output.withLock { $0.node }?.requestKeyframe() } }
-
-    /// The encoder above may feed others too: its rate is its own setting.
-    func setBitrate(_ bitrate: Bitrate) {}
 }
