@@ -16,6 +16,22 @@ import Testing
         #expect(XDisplay.screen(of: display) == nil)
     }
 
+    @Test("Xlib is as it was until the first element of X is made")
+    func untouched() async {
+        await #expect(processExitsWith: .success) {
+            let pipeline = Pipeline { _ in }
+            let elements = [try Element("videotestsrc", ["num-buffers": 2]), try Element("fakesink")]
+            for element in elements { pipeline.add(element) }
+            try elements[0].link(elements[1])
+            #expect(pipeline.play())
+            pipeline.stop()
+            #expect(GStreamer.has("ximagesink"))
+            #expect(!XConnections.isSurviving)
+            _ = try Element("ximagesink")
+            #expect(XConnections.isSurviving)
+        }
+    }
+
     @Test("A window that is not there is an answer, not the end of the process")
     func absentWindow() throws {
         let fixture = try Fixture.display("--empty")

@@ -15,12 +15,11 @@ package final class Element: @unchecked Sendable {
     package init(_ factory: String, name: String? = nil, _ properties: [String: PropertyValue] = [:]) throws(MediaError)
     {
         GStreamer.load()
-        // An area that is not on the screen is an error of X, which ends the process unless it is caught.
-        if factory.hasPrefix("ximage") || factory.hasPrefix("xvimage") { XErrors.survive() }
         guard let made = gst_element_factory_make(factory, name) else {
             throw MediaError(code: MediaError.Code.elementMissing, message: ElementFactory.reasonForLack(of: factory))
         }
         gst_object_ref_sink(made)
+        XElements.prepare(for: made)
         pointer = made
         self.factory = factory
         for (name, value) in properties { try set(name, value) }

@@ -9,8 +9,6 @@ package enum GStreamer {
         LeftoverDescriptors.avoid()
         // A process that embeds us keeps its own locale and arguments: nothing is handed over.
         gst_init(nil, nil)
-        // Any element may open a display.
-        XConnections.survive()
         return true
     }()
 
@@ -66,13 +64,14 @@ final class Box<Value> {
     var retained: UnsafeMutableRawPointer {
         // C holds the closure for as long as the probe, signal or handler lives; its destroy notification gives the
         // reference back.
-        Unmanaged.passRetained(self as AnyObject).toOpaque()
+        Unmanaged.passRetained(self).toOpaque()
     }
 
     static func value(at pointer: UnsafeMutableRawPointer?) -> Value? {
-        // The pointer came from `retained` of the same type and is still retained by C.
+        // The pointer came from `retained` of the same type and is still retained by C. A cast at run time would cost more
+        // than many a probe does.
         guard let pointer else { return nil }
-        return (Unmanaged<AnyObject>.fromOpaque(pointer).takeUnretainedValue() as? Box<Value>)?.value
+        return Unmanaged<Box<Value>>.fromOpaque(pointer).takeUnretainedValue().value
     }
 }
 

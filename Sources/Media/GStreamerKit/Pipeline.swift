@@ -51,6 +51,7 @@ package final class Pipeline: @unchecked Sendable {
             preconditionFailure("GStreamer cannot make a pipeline")
         }
         gst_object_ref_sink(made)
+        XElements.prepareChildren(of: made)
         pointer = made
         self.bus = bus
         let clock = gst_system_clock_obtain()

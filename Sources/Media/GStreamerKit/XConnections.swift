@@ -3,7 +3,8 @@ import Synchronization
 
 /// Connections to X servers that break, because the server has ended or its machine cannot be reached.
 ///
-/// Xlib ends the process then. All connections that are opened after `survive`, whoever opens them, only fail: an element
+/// Xlib ends the process then. Nothing changes that before `survive`, which the first element of X calls (`XElements`).
+/// All connections that are opened after it, whoever opens them, only fail: an element
 /// that has one goes on without knowing, capturing the last picture and showing nothing. Whoever has the element must
 /// watch.
 package enum XConnections {
@@ -46,10 +47,13 @@ package enum XConnections {
         return true
     }()
 
-    /// Must come before anything opens a display.
+    /// Must come before anything opens a display. Changes Xlib for the whole process, once.
     package static func survive() {
         precondition(isInstalled)
     }
+
+    /// Whether Xlib has been changed in this process.
+    package static var isSurviving: Bool { x_connections_are_wrapped() }
 
     /// Calls `body` when a connection to a display breaks that is opened after this call: once for each, on whatever
     /// thread noticed, inside Xlib. It may neither wait nor ask a display there.

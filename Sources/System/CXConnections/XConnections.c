@@ -60,6 +60,10 @@ void x_connections_survive(XConnectionLost lost) {
     _XInitDisplayLock_fn = make_lock_of_survivor;
 }
 
+bool x_connections_are_wrapped(void) {
+    return &_XInitDisplayLock_fn != NULL && _XInitDisplayLock_fn == make_lock_of_survivor;
+}
+
 unsigned long x_connections_opened(void) {
     return atomic_load(&opened);
 }

@@ -1,0 +1,37 @@
+internal import CGLib
+internal import CGStreamer
+
+/// The elements that open a connection to an X server.
+///
+/// Xlib belongs to the whole process, which may have an X connection of its own or none at all. So it is touched when the
+/// first of these elements is made, and never on a machine that uses none.
+enum XElements {
+    /// Names of their plugins. Elements of OpenGL and VA-API take an X display where there is one.
+    private static let plugins: Set = [
+        "aasink", "cacasink", "gtk", "gtk4", "opengl", "qml6", "qmlgl", "sdl", "vaapi", "ximagesink", "ximagesrc",
+        "xvimagesink",
+    ]
+
+    /// To be called for every element before it leaves the state NULL, in which no element opens a display.
+    static func prepare(for element: UnsafeMutablePointer<GstElement>) {
+        guard let factory = gst_element_get_factory(element),
+            let plugin = gst_plugin_feature_get_plugin_name(factory),
+            plugins.contains(String(cString: plugin))
+        else { return }
+        XConnections.survive()
+        XErrors.survive()
+    }
+
+    /// The same for elements that others make inside a bin, such as the decoders of a decodebin, from now on.
+    static func prepareChildren(of bin: UnsafeMutablePointer<GstElement>) {
+        let added:
+            @convention(c) (
+                UnsafeMutablePointer<GstElement>?, UnsafeMutablePointer<GstElement>?,
+                UnsafeMutablePointer<GstElement>?, UnsafeMutableRawPointer?
+            ) -> Void = { _, _, child, _ in
+                if let child { XElements.prepare(for: child) }
+            }
+        g_signal_connect_data(
+            bin, "deep-element-added", unsafeBitCast(added, to: GCallback.self), nil, nil, GConnectFlags(rawValue: 0))
+    }
+}
