@@ -2,53 +2,101 @@ internal import CGLib
 internal import CGStreamer
 import Synchronization
 
-/// What a contained input did before, and whether its errors stop there.
-private final class Containment: Sendable {
-    let original: GstPadChainFunction
-    /// Whether the pad also takes buffers after its end, and drops them.
-    let containsEnd = Flag()
-    let isContained: Mutex<@Sendable () -> Bool>
+/// The effect of an error behind a pad.
+package enum ErrorContainment: Sendable {
+    /// The error goes upstream, and stops the elements that feed the pad.
+    case none
+    /// The error ends at the pad, and is posted on the bus as an error of the pad's element.
+    case reported
+    /// The error ends at the pad, and is not posted.
+    case silent
+}
 
-    init(original: GstPadChainFunction, isContained: @escaping @Sendable () -> Bool) {
-        self.original = original
-        self.isContained = Mutex(isContained)
+/// The original functions of a contained input, and the rules for its errors and its end.
+private final class Containment: Sendable {
+    struct Functions: Sendable {
+        let chain: GstPadChainFunction
+        let chainList: GstPadChainListFunction?
+    }
+
+    let functions: Functions
+    let answer = Mutex<@Sendable () -> ErrorContainment>({ .none })
+    /// Whether the pad also accepts buffers after its end, and drops them.
+    let containsEnd = Flag()
+    private let hasReported = Flag()
+
+    init(_ functions: Functions) {
+        self.functions = functions
+    }
+
+    /// The result to return upstream: `GST_FLOW_OK` for a contained one. Reports the first contained error of a pad.
+    func contain(_ result: GstFlowReturn, at pad: UnsafeMutablePointer<GstPad>) -> GstFlowReturn {
+        if result == GST_FLOW_EOS, containsEnd.value { return GST_FLOW_OK }
+        guard result.rawValue <= GST_FLOW_NOT_NEGOTIATED.rawValue else { return result }
+        switch answer.withLock({ $0 })() {
+        case .none: return result
+        case .silent: return GST_FLOW_OK
+        case .reported:
+            if !hasReported.exchange(true) { report(result, at: pad) }
+            return GST_FLOW_OK
+        }
+    }
+
+    /// Posts the message that a source or queue posts when an error ends its stream.
+    private func report(_ result: GstFlowReturn, at pad: UnsafeMutablePointer<GstPad>) {
+        guard let element = gst_pad_get_parent_element(pad) else { return }
+        defer { gst_object_unref(element) }
+        let reason = String(cString: gst_flow_get_name(result))
+        gst_element_message_full(
+            element, GST_MESSAGE_ERROR, gst_stream_error_quark(), Int32(GST_STREAM_ERROR_FAILED.rawValue),
+            g_strdup("Internal data stream error."), g_strdup("streaming stopped, reason \(reason)"), #fileID,
+            #function, Int32(#line))
     }
 }
 
+/// The key under which a pad stores its containment.
+private let containmentKey = "connectlive-containment"
+
 extension Pad {
-    /// Lets an error behind this input end there: while `isContained` answers true, whoever pushes into the pad is told
-    /// that all is well, so that a tee goes on feeding its other branches. Where nothing is on its way through the pad;
-    /// what was said before for the same pad no longer holds.
+    /// Ends errors behind this input there, as `answer` decides: the pad returns success upstream, so that a tee continues
+    /// to feed its other branches. This holds for buffers and for lists of buffers.
     ///
-    /// The function that takes buffers is wrapped, not a probe: a probe sees a buffer before it is taken and never what
-    /// came of it. Lists of buffers are taken buffer by buffer by pads that have no function for lists of their own.
-    package func containErrors(while isContained: @escaping @Sendable () -> Bool) {
-        containment?.isContained.withLock { $0 = isContained }
+    /// Call it while nothing flows through the pad; a later call replaces `answer`. The pad's functions are wrapped,
+    /// because a probe sees a buffer before the pad accepts it, never the result. GStreamer's `errorignore` is no
+    /// replacement: it reports nothing, and costs an element in every branch.
+    package func containErrors(_ answer: @escaping @Sendable () -> ErrorContainment) {
+        containment?.answer.withLock { $0 = answer }
     }
 
-    /// Drops buffers that come after the element has ended its stream, instead of answering that the stream has ended:
-    /// a tee takes that answer for the end of all its branches.
+    /// Drops buffers that arrive after the element has ended its stream. Otherwise the pad answers that the stream has
+    /// ended, and a tee takes that answer for the end of all its branches.
     package func containEnd() {
         containment?.containsEnd.raise()
     }
 
-    /// The wrapper of the pad's chain function, made when it is first wanted; nil for a pad without such a function.
+    /// The wrapper of the pad's functions, created on first use; nil for a pad without a chain function.
     private var containment: Containment? {
-        guard let original = pointer.pointee.chainfunc else { return nil }
-        if unsafeBitCast(original, to: Int.self) == unsafeBitCast(containedChain, to: Int.self) {
-            return Box<Containment>.value(at: pointer.pointee.chaindata)
-        }
-        let containment = Containment(original: original, isContained: { false })
+        let object = UnsafeMutableRawPointer(pointer).assumingMemoryBound(to: GObject.self)
+        if let existing = Box<Containment>.value(at: g_object_get_data(object, containmentKey)) { return existing }
+        guard let chain = pointer.pointee.chainfunc else { return nil }
+        let containment = Containment(.init(chain: chain, chainList: pointer.pointee.chainlistfunc))
+        g_object_set_data_full(object, containmentKey, Box(containment).retained, releaseBox)
         gst_pad_set_chain_function_full(pointer, containedChain, Box(containment).retained, releaseBox)
+        if containment.functions.chainList != nil {
+            gst_pad_set_chain_list_function_full(pointer, containedChainList, Box(containment).retained, releaseBox)
+        }
         return containment
     }
 }
 
-/// Hands a buffer on and keeps an error of what follows to itself.
 private let containedChain: GstPadChainFunction = { pad, parent, buffer in
     guard let pad, let containment = Box<Containment>.value(at: pad.pointee.chaindata) else { return GST_FLOW_ERROR }
-    let result = containment.original(pad, parent, buffer)
-    if result == GST_FLOW_EOS, containment.containsEnd.value { return GST_FLOW_OK }
-    guard result.rawValue <= GST_FLOW_NOT_NEGOTIATED.rawValue else { return result }
-    return containment.isContained.withLock { $0 }() ? GST_FLOW_OK : result
+    return containment.contain(containment.functions.chain(pad, parent, buffer), at: pad)
+}
+
+private let containedChainList: GstPadChainListFunction = { pad, parent, list in
+    guard let pad, let containment = Box<Containment>.value(at: pad.pointee.chainlistdata),
+        let chainList = containment.functions.chainList
+    else { return GST_FLOW_ERROR }
+    return containment.contain(chainList(pad, parent, list), at: pad)
 }

@@ -33,6 +33,8 @@ final class Connection: Sendable {
     let requested: (element: Element, pad: Pad)?
     /// Whether an error behind the entry ends there.
     let isContained: Flag
+    /// Whether the link is being cut: an error behind the entry ends there and is nobody's failure.
+    let isLeaving = Flag()
 
     init(
         _ plan: LinkPlan, tee: Element, branch: Pad, queue: Element?, entry: Pad,
@@ -241,12 +243,14 @@ final class RunningGraph: Sendable {
         // What is optional keeps its errors from the rest, wherever it hangs on what is not.
         let isOptional = target.plan.node.isOptional && !source.plan.node.isOptional
         let contained = Flag(isContained || isOptional)
-        entry.containErrors { contained.value }
         guard let branch = branch ?? tee.requestPad("src_%u") else { preconditionFailure("a tee gives every pad") }
         let isRequested = input.pad?.contains("%") == true
-        return Connection(
+        let connection = Connection(
             plan, tee: tee, branch: branch, queue: queue, entry: entry,
             requested: isRequested ? (target.instance.element(input.element), pad) : nil, isContained: contained)
+        let leaving = connection.isLeaving
+        entry.containErrors { leaving.value ? .silent : contained.value ? .reported : .none }
+        return connection
     }
 
     /// Makes what was connected flow. Throws where the formats turn out not to fit.
@@ -342,9 +346,12 @@ final class RunningGraph: Sendable {
         for element in member.instance.allElements.reversed() { element.close() }
     }
 
-    /// Cuts a link: what comes next goes nowhere. Waits until nothing is on its way through it.
+    /// Cuts a link: what comes next goes nowhere. Waits until nothing is on its way through it, for 2 s at most.
+    ///
+    /// Where a push does not come back in that time, the tee lets go of its pad all the same. The push keeps the pad
+    /// until it returns, and the tee has marked it as gone by then.
     func detach(_ connection: Connection) {
-        connection.isContained.raise()
+        connection.isLeaving.raise()
         let branch = connection.branch
         let entry = connection.entry
         let isCut = DispatchSemaphore(value: 0)

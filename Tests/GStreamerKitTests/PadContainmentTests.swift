@@ -1,0 +1,57 @@
+import GStreamerKit
+import Testing
+
+@Suite struct PadContainmentTests {
+    /// What a branch gives whose sibling fails without a word, and the errors that the bus was told.
+    private func run(_ answer: ErrorContainment) throws -> (passed: Int, errors: [PipelineFailure]) {
+        let errors = Record<PipelineFailure>()
+        let over = Moment()
+        let pipeline = Pipeline { message in
+            switch message {
+            case .error(let failure):
+                errors.add(failure)
+                if failure.path.first == "pattern" { over.happened() }
+            case .endOfStream: over.happened()
+            default: break
+            }
+        }
+        let source = try Element("videotestsrc", name: "pattern", ["num-buffers": 20])
+        let tee = try Element("tee")
+        // Nothing follows it, which it turns into an error.
+        let failing = try Element(
+            "errorignore", name: "failing", ["ignore-notlinked": true, "convert-to": "error"])
+        let end = try Element("fakesink", ["sync": false])
+        for element in [source, tee, failing, end] { pipeline.add(element) }
+        try source.link(tee)
+        for element in [failing, end] {
+            let branch = try #require(tee.requestPad("src_%u"))
+            #expect(branch.link(element.sink))
+        }
+        failing.sink.containErrors { answer }
+        let passed = Record<Void>()
+        end.sink.onBuffer { _ in
+            passed.add(())
+            return .pass
+        }
+        #expect(pipeline.play())
+        #expect(over.wait())
+        pipeline.stop()
+        return (passed.entries.count, errors.entries)
+    }
+
+    @Test("An error that is contained stops no other branch, and is reported once by the element that it ended at")
+    func reported() throws {
+        let (passed, errors) = try run(.reported)
+        #expect(passed == 20)
+        #expect(errors.map { $0.path.first } == ["failing"])
+        #expect(errors.first?.detail.contains("reason error") == true)
+    }
+
+    @Test("An error may be contained silently, and goes upstream where it is not contained")
+    func others() throws {
+        let silent = try run(.silent)
+        #expect(silent.passed == 20 && silent.errors.isEmpty)
+        let open = try run(.none)
+        #expect(open.passed < 20 && open.errors.map { $0.path.first } == ["pattern"])
+    }
+}
