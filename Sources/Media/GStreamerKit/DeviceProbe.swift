@@ -115,7 +115,8 @@ package enum DeviceProbe {
         }
     }
 
-    /// Whether another program reads a camera now: it can be opened by many, and read by one.
+    /// Whether another program reads a camera now: it can be opened by many, and read by one. Asks for a buffer, so that a
+    /// program that wants to begin reading in that moment is refused.
     package static func isTaken(_ path: String) -> Bool {
         if isOpenHere(path) { return false }
         let descriptor = open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC)

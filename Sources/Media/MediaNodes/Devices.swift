@@ -47,14 +47,17 @@ public enum Devices {
         try choose(device).camera
     }
 
-    static func choose(_ device: String) throws(MediaError) -> CameraChoice {
-        if device == "auto" { return try chooseFirstFree() }
+    /// With `mayReserve`, a camera that another program reads is passed over or refused; to find that out reserves it for
+    /// a moment, in which no other program can begin to read it.
+    static func choose(_ device: String, mayReserve: Bool = true) throws(MediaError) -> CameraChoice {
+        func isTaken(_ path: String) -> Bool { mayReserve && DeviceProbe.isTaken(path) }
+        if device == "auto" { return try chooseFirstFree(isTaken) }
         let paths = CameraPlaces.system.paths(of: device)
         guard !paths.isEmpty else { throw absent(device, others: cameras().map(\.path)) }
         // A camera has several devices, of which one gives pictures.
         for path in paths {
             if let found = camera(at: path) {
-                if DeviceProbe.isTaken(path) { throw cannotOpen(path, "another program reads it") }
+                if isTaken(path) { throw cannotOpen(path, "another program reads it") }
                 return CameraChoice(found)
             }
         }
@@ -66,7 +69,7 @@ public enum Devices {
             message: "\(device) is not a camera: it captures no video; choose one that is listed.")
     }
 
-    private static func chooseFirstFree() throws(MediaError) -> CameraChoice {
+    private static func chooseFirstFree(_ isTaken: (String) -> Bool) throws(MediaError) -> CameraChoice {
         var passedOver: [String] = []
         var closed: MediaError?
         for path in DeviceProbe.videoDevicePaths() {
@@ -74,7 +77,7 @@ public enum Devices {
                 passedOver.append("\(path) cannot be opened (\(reason))")
                 closed = closed ?? cannotOpen(path, reason)
             } else if let found = camera(at: path) {
-                guard DeviceProbe.isTaken(path) else { return CameraChoice(found, passedOver: passedOver) }
+                guard isTaken(path) else { return CameraChoice(found, passedOver: passedOver) }
                 passedOver.append("\(path) (\(found.name)) is read by another program")
                 closed = closed ?? cannotOpen(path, "another program reads it")
             }

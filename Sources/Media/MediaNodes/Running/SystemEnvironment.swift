@@ -6,8 +6,9 @@ public import MediaGraph
 public struct SystemEnvironment: PlanEnvironment {
     private let doesMeasure: Bool
 
-    /// With `measuringCosts`, codecs are tried out for a plan's expected latency, which takes half a second for each, and
-    /// files are decoded for a moment; what only wants to run need not know: it finds out.
+    /// With `measuringCosts`, for a plan that is only shown: codecs run for a plan's expected latency, which takes half a
+    /// second for each, files are decoded for a moment, and no camera is asked whether another program reads it, because
+    /// asking keeps other programs from it for that moment. A plan that is to run leaves the first two to the run.
     public init(measuringCosts: Bool = false) {
         doesMeasure = measuringCosts
     }
@@ -21,7 +22,9 @@ public struct SystemEnvironment: PlanEnvironment {
 
     public func package(ofElement factory: String) -> String { GStreamer.debianPackage(of: factory) }
 
-    public func camera(_ device: String) throws(MediaError) -> CameraDevice { try Devices.camera(device) }
+    public func camera(_ device: String) throws(MediaError) -> CameraDevice {
+        try cameraChoice(device).camera
+    }
 
     public func file(_ path: String) throws(MediaError) -> MediaFileInfo {
         try MediaFile.contents(of: path, trustingHeads: !doesMeasure)
@@ -66,7 +69,9 @@ public struct SystemEnvironment: PlanEnvironment {
 
     public func program(_ name: String) -> String? { ProgramSearch.find(name) }
 
-    public func cameraChoice(_ device: String) throws(MediaError) -> CameraChoice { try Devices.choose(device) }
+    public func cameraChoice(_ device: String) throws(MediaError) -> CameraChoice {
+        try Devices.choose(device, mayReserve: !doesMeasure)
+    }
 
     public func cameraControls(_ path: String) -> [CameraControl]? { DeviceProbe.controls(of: path) }
 

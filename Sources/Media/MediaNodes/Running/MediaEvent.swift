@@ -1,5 +1,6 @@
+public import MediaGraph
+
 /// What a running pipeline reports. Events are rare: a few for each node, never one for each frame.
-@frozen
 public enum MediaEvent: Sendable {
     /// Every source has come to its end and all of it has been rendered or handed over.
     case ended
