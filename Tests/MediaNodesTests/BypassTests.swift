@@ -25,7 +25,7 @@ extension MediaNodesTests {
         @Test("Raw pictures come out with the time of their capture")
         func raw() async throws {
             let seen = Seen()
-            let pipeline = try MediaPipeline(
+            let pipeline = try await MediaPipeline(
                 watching(.bypass(width: 64, height: 64)), seen: seen)
             try await pipeline.start()
             let input = try #require(pipeline.frameInput("bypass"))
@@ -45,7 +45,7 @@ extension MediaNodesTests {
 
         @Test("A picture that does not fit the node is refused, and counted")
         func misfit() async throws {
-            let pipeline = try MediaPipeline(watching(.bypass(width: 128, height: 64)), seen: Seen())
+            let pipeline = try await MediaPipeline(watching(.bypass(width: 128, height: 64)), seen: Seen())
             let input = try #require(pipeline.frameInput("bypass"))
             #expect(!push(40, into: input, at: .now), "it does not run yet")
             try await pipeline.start()
@@ -59,7 +59,7 @@ extension MediaNodesTests {
 
         @Test("A picture that was captured in the future is refused, and counted")
         func future() async throws {
-            let pipeline = try MediaPipeline(watching(.bypass(width: 64, height: 64)), seen: Seen())
+            let pipeline = try await MediaPipeline(watching(.bypass(width: 64, height: 64)), seen: Seen())
             let input = try #require(pipeline.frameInput("bypass"))
             try await pipeline.start()
             for nanoseconds in [MediaTime.now.nanoseconds + 5_000_000_000, UInt64(Int.max) + 1, .max] {
@@ -79,7 +79,7 @@ extension MediaNodesTests {
                 pictures.append(Seen.Picture(frame))
                 gate.wait()
             }
-            let pipeline = try MediaPipeline(graph, bindings: bindings)
+            let pipeline = try await MediaPipeline(graph, bindings: bindings)
             try await pipeline.start()
             let input = try #require(pipeline.frameInput("bypass"))
             let start = MediaTime.now.nanoseconds
@@ -102,7 +102,7 @@ extension MediaNodesTests {
             let pictures = try await EncodedPictures.make("vp8", count: 6)
             try #require(pictures.count == 6)
             let seen = Seen()
-            let pipeline = try MediaPipeline(
+            let pipeline = try await MediaPipeline(
                 watching(.bypass(width: 320, height: 240, codec: .vp8)), seen: seen)
             #expect(pipeline.plan.nodes.contains { $0.node.kind == "video-decoder" })
             try await pipeline.start()
@@ -129,7 +129,7 @@ extension MediaNodesTests {
                 pictures.append(Seen.Picture(frame))
                 gate.wait()
             }
-            let pipeline = try MediaPipeline(graph, bindings: bindings)
+            let pipeline = try await MediaPipeline(graph, bindings: bindings)
             try await pipeline.start()
             let input = try #require(pipeline.frameInput("bypass"))
             var taken = 0

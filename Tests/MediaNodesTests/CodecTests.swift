@@ -199,7 +199,7 @@ extension MediaNodesTests {
             let seen = Collected<UInt32?>()
             var bindings = NodeBindings()
             bindings.frames["seen"] = { seen.append($0.barCode) }
-            let pipeline = try MediaPipeline(
+            let pipeline = try await MediaPipeline(
                 MediaGraph {
                     Chain {
                         Node.testPattern("pattern", width: 320, height: 240)
@@ -225,7 +225,7 @@ extension MediaNodesTests {
             bindings.frames["seen"] = { seen.append($0.width) }
             let source = Node(
                 "encoded-source", name: "source", settings: ["encoder": .text(element), "encoding": .text(encoding)])
-            let pipeline = try MediaPipeline(
+            let pipeline = try await MediaPipeline(
                 MediaGraph {
                     source
                     Chain(from: "source", port: "video") { Node.frames("seen") }
@@ -245,7 +245,7 @@ extension MediaNodesTests {
             bindings.audio["heard"] = { heard.append($0.level) }
             let source = Node(
                 "encoded-source", name: "source", settings: ["encoder": .text(element), "encoding": .text(encoding)])
-            let pipeline = try MediaPipeline(
+            let pipeline = try await MediaPipeline(
                 MediaGraph {
                     source
                     Chain(from: "source", port: "audio") { Node.sound("heard") }
@@ -259,7 +259,7 @@ extension MediaNodesTests {
         func keyframes(codec: String) async throws {
             let folder = TemporaryFolder()
             let path = "\(folder.path)/a.mkv"
-            let pipeline = try MediaPipeline(
+            let pipeline = try await MediaPipeline(
                 MediaGraph {
                     Chain {
                         Node.testPattern("pattern", width: 320, height: 240)
@@ -300,7 +300,7 @@ extension MediaNodesTests {
             let folder = TemporaryFolder()
             var encoder = encoder("av1")
             encoder.settings["bitrate"] = 300_000
-            let pipeline = try MediaPipeline(
+            let pipeline = try await MediaPipeline(
                 MediaGraph {
                     Chain {
                         Node.file("clip", path: clip)
@@ -343,7 +343,7 @@ extension MediaNodesTests {
             let folder = TemporaryFolder()
             var encoder = encoder(codec)
             encoder.settings["bitrate"] = 600_000
-            let pipeline = try MediaPipeline(
+            let pipeline = try await MediaPipeline(
                 MediaGraph {
                     Chain {
                         Node.file("clip", path: clip)

@@ -172,7 +172,7 @@ extension MediaNodesTests {
                 gives: .rawVideo(width: 320, height: 180, framesPerSecond: 30))
             let seen = Seen()
             let graph = chain(Node("mixed"), .frames("view"))
-            let pipeline = try MediaPipeline(
+            let pipeline = try await MediaPipeline(
                 graph, bindings: seen.bindings(of: graph), registry: try NodeRegistry.builtIn.adding(.elements(node)))
             try await pipeline.start()
             await eventually("pictures") { seen.pictures.count > 3 }
@@ -180,14 +180,14 @@ extension MediaNodesTests {
         }
 
         @Test("A setting of a node around elements that its element cannot read is refused in words")
-        func exposed() throws {
+        func exposed() async throws {
             let node = ElementsNode(
                 "filtered", "A pattern of a format",
                 elements: [ElementsNode.Element("videotestsrc"), ElementsNode.Element("capsfilter")],
                 exposing: ["format": "capsfilter.caps"], gives: .rawVideo())
             let registry = try NodeRegistry.builtIn.adding(.elements(node))
-            let error = #expect(throws: MediaError.self) {
-                _ = try MediaPipeline(
+            let error = await #expect(throws: MediaError.self) {
+                _ = try await MediaPipeline(
                     chain(Node("filtered", settings: ["format": "no, format=="]), .null("end")), registry: registry)
             }
             #expect(error?.code == "graph.invalid")
@@ -196,7 +196,7 @@ extension MediaNodesTests {
 
         // MARK: Formats
 
-        private func changing(_ way: String, _ nodes: [Node], _ seen: Seen) throws -> MediaPipeline {
+        private func changing(_ way: String, _ nodes: [Node], _ seen: Seen) async throws -> MediaPipeline {
             let graph = MediaGraph {
                 Chain {
                     Changing.node(["way": .text(way)])
@@ -204,14 +204,14 @@ extension MediaNodesTests {
                     Node.frames("view")
                 }
             }
-            return try MediaPipeline(graph, bindings: seen.bindings(of: graph), registry: registry)
+            return try await MediaPipeline(graph, bindings: seen.bindings(of: graph), registry: registry)
         }
 
         @Test("A capturer may change the size of its pictures, also in front of an encoder")
         func size() async throws {
             let before = refusals.count
             let seen = Seen()
-            let pipeline = try changing("size", [.videoEncoder("vp8", codec: .vp8)], seen)
+            let pipeline = try await changing("size", [.videoEncoder("vp8", codec: .vp8)], seen)
             try await pipeline.start()
             await eventually("the new size") { seen.pictures.all.last?.width == 640 }
             await pipeline.stop()
@@ -226,7 +226,7 @@ extension MediaNodesTests {
         func refused(_ way: String, _ nodes: [Node]) async throws {
             let before = refusals.count
             let seen = Seen()
-            let pipeline = try changing(way, nodes, seen)
+            let pipeline = try await changing(way, nodes, seen)
             try await pipeline.start()
             await eventually("pictures after the change") { (seen.pictures.all.last?.barCode ?? 0) > 20 }
             await pipeline.stop()
@@ -245,7 +245,7 @@ extension MediaNodesTests {
             let seen = Seen()
             let graph = chain(
                 Stamped.node(["clock": .text(clock)]), .recorder("recorder", path: "\(folder.path)/a.mkv"))
-            let pipeline = try MediaPipeline(graph, bindings: seen.bindings(of: graph), registry: registry)
+            let pipeline = try await MediaPipeline(graph, bindings: seen.bindings(of: graph), registry: registry)
             let error = await #expect(throws: MediaError.self) { try await pipeline.start() }
             #expect(error?.code == "node.time", "\(error?.description ?? "nothing")")
             #expect(error?.node == "stamped")
@@ -256,7 +256,7 @@ extension MediaNodesTests {
         @Test("A pipeline that is never started lets its nodes go, and runs nothing of them")
         func neverStarted() async throws {
             let graph = chain(Held.node(), HeldEnd.node())
-            for _ in 0..<20 { _ = try MediaPipeline(graph, registry: registry) }
+            for _ in 0..<20 { _ = try await MediaPipeline(graph, registry: registry) }
             await eventually("all are gone") { alive.load(ordering: .relaxed) == 0 }
             #expect(renderings.load(ordering: .relaxed) == 0)
         }
@@ -265,7 +265,7 @@ extension MediaNodesTests {
         func givenUp() async throws {
             for _ in 0..<3 {
                 let folder = TemporaryFolder()
-                let pipeline = try MediaPipeline(
+                let pipeline = try await MediaPipeline(
                     MediaGraph {
                         Chain {
                             Held.node()

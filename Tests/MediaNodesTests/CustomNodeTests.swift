@@ -135,8 +135,8 @@ extension MediaNodesTests {
                 .processor(Brighter.self), .renderer(Collecting.self), .elements(Self.caption))
         }
 
-        private func run(_ graph: MediaGraph, _ seen: Seen) throws -> MediaPipeline {
-            try MediaPipeline(graph, bindings: seen.bindings(of: graph), registry: registry)
+        private func run(_ graph: MediaGraph, _ seen: Seen) async throws -> MediaPipeline {
+            try await MediaPipeline(graph, bindings: seen.bindings(of: graph), registry: registry)
         }
 
         @Test("A kind's name, settings, defaults, ranges and ports are read off the type")
@@ -158,7 +158,7 @@ extension MediaNodesTests {
         @Test("Pictures that a capturer draws come out in order, paced by its rate, on the clock of everything else")
         func capturer() async throws {
             let seen = Seen()
-            let pipeline = try run(chain(Numbered.node(["frames": 45]), .frames("view")), seen)
+            let pipeline = try await run(chain(Numbered.node(["frames": 45]), .frames("view")), seen)
             let before = MediaTime.now
             try await pipeline.start()
             await eventually("the end") { pipeline.state == .ended }
@@ -176,7 +176,7 @@ extension MediaNodesTests {
         @Test("What a capturer gives in another pixel format is converted where somebody needs that")
         func packed() async throws {
             let seen = Seen()
-            let pipeline = try run(chain(Packed.node(), .frames("view")), seen)
+            let pipeline = try await run(chain(Packed.node(), .frames("view")), seen)
             #expect(pipeline.plan.nodes.contains { $0.node.kind == "convert" })
             try await pipeline.start()
             await eventually("pictures") { seen.pictures.count > 5 }
@@ -188,7 +188,7 @@ extension MediaNodesTests {
         @Test("Sound that a capturer writes comes out without gaps")
         func sound() async throws {
             let seen = Seen()
-            let pipeline = try run(chain(Beeps.node(), .sound("ear")), seen)
+            let pipeline = try await run(chain(Beeps.node(), .sound("ear")), seen)
             try await pipeline.start()
             await eventually("sound") { seen.sound.count > 50 }
             await pipeline.stop()
@@ -203,7 +203,7 @@ extension MediaNodesTests {
         @Test("A changeable setting reaches the capturer and the processor that run")
         func settings() async throws {
             let seen = Seen()
-            let pipeline = try run(chain(Numbered.node(), Brighter.node(), .frames("view")), seen)
+            let pipeline = try await run(chain(Numbered.node(), Brighter.node(), .frames("view")), seen)
             try await pipeline.start()
             await eventually("pictures") { seen.pictures.all.last.map { abs($0.brightness - 140) < 15 } ?? false }
             try await pipeline.set("numbered", "shade", to: 30)
@@ -218,7 +218,7 @@ extension MediaNodesTests {
         @Test("A renderer gets pictures in order, and a stop ends it")
         func renderer() async throws {
             let seen = Seen()
-            let pipeline = try run(chain(Numbered.node(), Collecting.node()), seen)
+            let pipeline = try await run(chain(Numbered.node(), Collecting.node()), seen)
             try await pipeline.start()
             await eventually("pictures") { rendered.count > 20 }
             await pipeline.stop()
@@ -233,7 +233,7 @@ extension MediaNodesTests {
             #expect(kind.settings.map(\.name) == ["foreground", "text"])
             #expect(kind.setting("text")?.defaultValue == "hello")
             let seen = Seen()
-            let pipeline = try run(
+            let pipeline = try await run(
                 chain(Node("captioned-pattern", settings: ["text": "welcome"]), .frames("view")), seen)
             try await pipeline.start()
             await eventually("pictures") { seen.pictures.count > 5 }
@@ -251,7 +251,7 @@ extension MediaNodesTests {
             let seen = Seen()
             var error: MediaError?
             do {
-                let pipeline = try run(chain(Faulty.node(["way": .text(way)]), .frames("view")), seen)
+                let pipeline = try await run(chain(Faulty.node(["way": .text(way)]), .frames("view")), seen)
                 try await pipeline.start()
                 await eventually("the failure") { !seen.failures.isEmpty }
                 error = seen.failures.first
@@ -266,7 +266,7 @@ extension MediaNodesTests {
         @Test("A capturer that does not heed its cancellation is left behind, and that is said")
         func deaf() async throws {
             let seen = Seen()
-            let pipeline = try run(chain(Faulty.node(["way": "deaf"]), .frames("view")), seen)
+            let pipeline = try await run(chain(Faulty.node(["way": "deaf"]), .frames("view")), seen)
             try await pipeline.start()
             let began = ContinuousClock.now
             await pipeline.stop()
@@ -276,9 +276,9 @@ extension MediaNodesTests {
         }
 
         @Test("A setting that is missing, and a name that is taken, are refused in words")
-        func refusals() {
-            let missing = #expect(throws: MediaError.self) {
-                _ = try MediaPipeline(chain(Faulty.node(), .null("end")), registry: registry)
+        func refusals() async {
+            let missing = await #expect(throws: MediaError.self) {
+                _ = try await MediaPipeline(chain(Faulty.node(), .null("end")), registry: registry)
             }
             #expect(missing?.message.contains("way") == true)
             let taken = #expect(throws: MediaError.self) { _ = try registry.adding(.capturer(Numbered.self)) }

@@ -193,7 +193,7 @@ extension MediaNodesTests {
                     Link(from: .init(node: "echo", port: "played-out"), to: .init(node: "null", port: "in")),
                     Link(from: .init(node: "echo", port: "out"), to: .init(node: "ear", port: "in")),
                 ])
-            let watched = try Watched(graph, registry: NodeRegistry.builtIn.adding([HalvesNode.self]))
+            let watched = try await Watched(graph, registry: NodeRegistry.builtIn.adding([HalvesNode.self]))
             try await watched.pipeline.start()
             await eventually(within: 30, "the conversation to end") { watched.hasEnded }
             await watched.pipeline.stop()
@@ -242,7 +242,7 @@ extension MediaNodesTests {
                     Node.sound("ear")
                 }
             }
-            let watched = try Watched(graph)
+            let watched = try await Watched(graph)
             let plan = watched.pipeline.plan.node("clean")
             #expect(plan?.notes.contains { $0.contains("no echo") } == true)
             #expect(plan?.element("probe") == nil)
@@ -319,8 +319,8 @@ extension MediaNodesTests {
                 Chain(from: "talk", port: "right") { Node.null() }
             }
             let registry = NodeRegistry.builtIn.adding([HalvesNode.self])
-            let surroundings = try Watched(room, registry: registry)
-            let watched = try Watched(caller, registry: registry)
+            let surroundings = try await Watched(room, registry: registry)
+            let watched = try await Watched(caller, registry: registry)
             try await surroundings.pipeline.start()
             try await watched.pipeline.start()
             let start = MediaTime(nanoseconds: UInt64(DispatchTime.now().uptimeNanoseconds))

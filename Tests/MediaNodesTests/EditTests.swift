@@ -57,7 +57,7 @@ extension MediaNodesTests {
         @Test("A branch that is added and removed delivers meanwhile, and the other branch loses no frame")
         func addAndRemove() async throws {
             let (first, second, events) = (Viewer(), Viewer(), Collected<MediaEvent>())
-            let pipeline = try MediaPipeline(
+            let pipeline = try await MediaPipeline(
                 Self.watching, bindings: Self.bindings(["first": first], events))
             let watch = pipeline.watch()
             try await pipeline.start()
@@ -89,7 +89,7 @@ extension MediaNodesTests {
         @Test("A source is replaced under a consumer that stays, and another branch of the old one is not asked")
         func replaceSource() async throws {
             let (first, events) = (Viewer(), Collected<MediaEvent>())
-            let pipeline = try MediaPipeline(Self.watching, bindings: Self.bindings(["first": first], events))
+            let pipeline = try await MediaPipeline(Self.watching, bindings: Self.bindings(["first": first], events))
             try await pipeline.start()
             await eventually("the first frames") { first.numbers.count > 10 }
             let other = MediaGraph {
@@ -123,7 +123,7 @@ extension MediaNodesTests {
                     Node.rtpOutput("sent")
                 }
             }
-            let pipeline = try MediaPipeline(graph, bindings: bindings)
+            let pipeline = try await MediaPipeline(graph, bindings: bindings)
             let watch = pipeline.watch()
             try await pipeline.start()
             await eventually("the first frames") { first.numbers.count > 20 }
@@ -142,7 +142,7 @@ extension MediaNodesTests {
         @Test("What delivers nothing in time is taken back, the error says so, and everything is as before")
         func deadline() async throws {
             let (first, second, events) = (Viewer(), Viewer(), Collected<MediaEvent>())
-            let pipeline = try MediaPipeline(
+            let pipeline = try await MediaPipeline(
                 Self.watching, bindings: Self.bindings(["first": first], events))
             try await pipeline.start()
             await eventually("the first frames") { first.numbers.count > 10 }
@@ -172,7 +172,7 @@ extension MediaNodesTests {
         @Test("A new branch that fails is taken back with its own error, and the others lose no frame")
         func failing() async throws {
             let (first, events) = (Viewer(), Collected<MediaEvent>())
-            let pipeline = try MediaPipeline(
+            let pipeline = try await MediaPipeline(
                 Self.watching, bindings: Self.bindings(["first": first], events))
             try await pipeline.start()
             await eventually("the first frames") { first.numbers.count > 10 }
@@ -203,7 +203,7 @@ extension MediaNodesTests {
                     Node.rtpOutput("sent")
                 }
             }
-            let pipeline = try MediaPipeline(graph, bindings: bindings)
+            let pipeline = try await MediaPipeline(graph, bindings: bindings)
             try await pipeline.start()
             try await pipeline.set("encoder", "bitrate", to: 123_000)
             #expect(pipeline.statistics.encoders["encoder"]?.targetBitsPerSecond == 123_000)
@@ -236,7 +236,7 @@ extension MediaNodesTests {
                     Node.rtpOutput("heard")
                 }
             }
-            let pipeline = try MediaPipeline(graph, bindings: bindings)
+            let pipeline = try await MediaPipeline(graph, bindings: bindings)
             try await pipeline.start()
             try await pipeline.setBitrate(.kilobitsPerSecond(500), "encoder")
             try await pipeline.set("voice", "bitrate", to: 32_000)
@@ -256,7 +256,7 @@ extension MediaNodesTests {
 
         @Test("Bitrates and keyframes of a node that is no encoder, or is not there, are refused")
         func unknownEncoder() async throws {
-            let pipeline = try MediaPipeline(
+            let pipeline = try await MediaPipeline(
                 MediaGraph {
                     Chain {
                         Node.testPattern("pattern", width: 320, height: 240)
@@ -264,13 +264,19 @@ extension MediaNodesTests {
                         Node.null("end")
                     }
                 })
-            func refusal(_ body: () async throws -> Void) async -> String? {
-                let error = await #expect(throws: MediaError.self, performing: body)
-                return error?.code == "graph.invalid" ? error?.message : error?.code
+            func refusal(_ body: () async throws(MediaError) -> Void) async -> String? {
+                do throws(MediaError) {
+                    try await body()
+                    return nil
+                } catch {
+                    return error.code == "graph.invalid" ? error.message : error.code
+                }
             }
             for name in ["encodr", "pattern"] {
-                let bitrate = await refusal { try await pipeline.setBitrate(.kilobitsPerSecond(100), name) }
-                let keyframe = await refusal { try pipeline.requestKeyframe(name) }
+                let bitrate = await refusal { () throws(MediaError) in
+                    try await pipeline.setBitrate(.kilobitsPerSecond(100), name)
+                }
+                let keyframe = await refusal { () throws(MediaError) in try pipeline.requestKeyframe(name) }
                 let hint = name == "encodr" ? "did you mean \"encoder\"?" : "pattern"
                 #expect(bitrate?.contains(hint) == true && keyframe?.contains(hint) == true)
             }
@@ -282,7 +288,7 @@ extension MediaNodesTests {
         func optionalPart() async throws {
             let (first, events) = (Viewer(), Collected<MediaEvent>())
             let folder = TemporaryFolder()
-            let pipeline = try MediaPipeline(
+            let pipeline = try await MediaPipeline(
                 MediaGraph {
                     Chain {
                         Node.testPattern("pattern", width: 320, height: 240, framesPerSecond: 60)
@@ -311,6 +317,36 @@ extension MediaNodesTests {
             await pipeline.stop()
         }
 
+        @Test("An error behind an optional branch that takes lists of buffers stops no other branch")
+        func optionalBranchOfLists() async throws {
+            let events = Collected<MediaEvent>()
+            let pipeline = try await MediaPipeline(
+                MediaGraph {
+                    Chain {
+                        Node.testPattern("pattern", width: 640, height: 480, framesPerSecond: 60)
+                        Node.videoEncoder("encoder", codec: .vp8)
+                        // Gives the packets of a picture as one list.
+                        Node("element:rtpvp8pay", name: "packets", settings: ["mtu": 300])
+                        Tee("disk", isOptional: true) {
+                            Node(
+                                "element:filesink", name: "disk",
+                                settings: ["location": "/dev/full", "buffer-mode": "unbuffered"])
+                        }
+                        Node("element:fakesink", name: "rest")
+                    }
+                }, bindings: Self.bindings([:], events))
+            let watch = pipeline.watch()
+            func passed() -> Int { watch.sample().first { $0.node == "rest" }?.framesIn ?? 0 }
+            try await pipeline.start()
+            await eventually("the part is taken out") {
+                events.all.contains { if case .partFailed(_, ["disk"]) = $0 { true } else { false } }
+            }
+            let before = passed()
+            await eventually("the rest goes on") { passed() > before + 30 }
+            #expect(pipeline.state == .running)
+            await pipeline.stop()
+        }
+
         /// Something that a bound function holds.
         private final class Held: Sendable {}
 
@@ -330,7 +366,7 @@ extension MediaNodesTests {
             bindings.events = { events.append($0) }
             let plan = try Planner(NodeRegistry.builtIn, SystemEnvironment()).plan(
                 Self.watching, bound: BoundNames(frames: ["first"]))
-            let pipeline = try MediaPipeline(plan, bindings: bindings)
+            let pipeline = try await MediaPipeline(plan, bindings: bindings)
             try await pipeline.start()
             let second = Self.watching.adding { Chain(from: "pattern") { Node.frames("second") } }
             let third = Self.watching.adding { Chain(from: "pattern") { Node.frames("third") } }
@@ -362,7 +398,7 @@ extension MediaNodesTests {
         @Test("A paused pipeline gives nothing, and time stands still for it")
         func pause() async throws {
             let (first, events) = (Viewer(), Collected<MediaEvent>())
-            let pipeline = try MediaPipeline(Self.watching, bindings: Self.bindings(["first": first], events))
+            let pipeline = try await MediaPipeline(Self.watching, bindings: Self.bindings(["first": first], events))
             #expect(pipeline.state == .prepared)
             try await pipeline.start()
             await eventually("the first frames") { first.numbers.count > 10 }

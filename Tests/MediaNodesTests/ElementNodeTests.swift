@@ -24,7 +24,7 @@ extension MediaNodesTests {
             let frames = Collected<VideoFrame>()
             var bindings = NodeBindings()
             bindings.frames[output] = { frames.append($0) }
-            let pipeline = try MediaPipeline(graph, bindings: bindings)
+            let pipeline = try await MediaPipeline(graph, bindings: bindings)
             try await pipeline.start()
             await eventually("\(count) pictures come") { frames.count >= count }
             await pipeline.stop()
@@ -169,7 +169,7 @@ extension MediaNodesTests {
             let chunks = Collected<AudioChunk>()
             var bindings = NodeBindings()
             bindings.audio["out"] = { chunks.append($0) }
-            let pipeline = try MediaPipeline(graph, bindings: bindings)
+            let pipeline = try await MediaPipeline(graph, bindings: bindings)
             try await pipeline.start()
             await eventually("sound comes") { chunks.count >= 50 }
             await pipeline.stop()
@@ -212,7 +212,7 @@ extension MediaNodesTests {
             let frames = Collected<VideoFrame>()
             var bindings = NodeBindings()
             bindings.frames["out"] = { frames.append($0) }
-            let pipeline = try MediaPipeline(
+            let pipeline = try await MediaPipeline(
                 pattern(
                     .element("videobalance", ["saturation": 0]), .element("compositor", name: "mixer", ["in1.alpha": 1])
                 ),
@@ -248,7 +248,7 @@ extension MediaNodesTests {
             var bindings = NodeBindings()
             bindings.frames["out"] = { frames.append($0) }
             bindings.audio["sound"] = { chunks.append($0) }
-            let pipeline = try MediaPipeline(graph, bindings: bindings)
+            let pipeline = try await MediaPipeline(graph, bindings: bindings)
             try await pipeline.start()
             await eventually("a second of pictures") { frames.count >= 26 && chunks.count > 20 }
             await pipeline.stop()
@@ -295,7 +295,7 @@ extension MediaNodesTests {
                     }
                 }
                 try await Repeated.judge(soak: 200, kilobytes: 16_000) {
-                    let pipeline = try Repeated.seen(MediaPipeline(graph))
+                    let pipeline = try await Repeated.seen(MediaPipeline(graph))
                     try await pipeline.start()
                     await pipeline.stop()
                 }
@@ -319,7 +319,7 @@ extension MediaNodesTests {
             }
             var bindings = NodeBindings()
             bindings.frames["out"] = { frames.append($0) }
-            let pipeline = try MediaPipeline(graph, bindings: bindings)
+            let pipeline = try await MediaPipeline(graph, bindings: bindings)
             try await pipeline.start()
             await eventually("a second of pictures") { frames.count >= 30 }
             await pipeline.stop()

@@ -31,7 +31,7 @@ private struct AtOnce: Capturer {
         }
         let registry = try NodeRegistry.builtIn.adding(.capturer(AtOnce.self))
         for graph in [alone, beside] {
-            let pipeline = try MediaPipeline(graph, registry: registry)
+            let pipeline = try await MediaPipeline(graph, registry: registry)
             let error = await #expect(throws: MediaError.self) { try await pipeline.start() }
             #expect(error?.code == "node.ended")
             let message = error?.message ?? ""

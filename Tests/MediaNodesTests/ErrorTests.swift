@@ -6,7 +6,7 @@ extension MediaNodesTests {
     @Suite struct ErrorTests {
         private func failure(of graph: MediaGraph) async -> MediaError? {
             do throws(MediaError) {
-                let pipeline = try MediaPipeline(graph)
+                let pipeline = try await MediaPipeline(graph)
                 try await pipeline.start()
                 await pipeline.stop()
                 return nil
@@ -123,7 +123,7 @@ extension MediaNodesTests {
 
         @Test("A pipeline runs once")
         func once() async throws {
-            let pipeline = try MediaPipeline(
+            let pipeline = try await MediaPipeline(
                 MediaGraph {
                     Chain {
                         Node.testPattern()
@@ -148,7 +148,7 @@ extension MediaNodesTests {
                     Node.snapshot(path: "/nowhere/frame.png")
                 }
             }
-            let pipeline = try MediaPipeline(graph, bindings: bindings)
+            let pipeline = try await MediaPipeline(graph, bindings: bindings)
             try await pipeline.start()
             await eventually("a failure") {
                 events.all.contains {

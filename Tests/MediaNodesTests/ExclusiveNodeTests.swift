@@ -61,7 +61,7 @@ extension MediaNodesTests {
             var bindings = NodeBindings()
             bindings.frames["view"] = { widths.append($0.width) }
             bindings.events = { events.append($0) }
-            let pipeline = try MediaPipeline(
+            let pipeline = try await MediaPipeline(
                 graph([:]), bindings: bindings, registry: .builtIn.adding([LensNode.self]))
             try await pipeline.start()
             await eventually("frames") { widths.count > 5 }

@@ -29,7 +29,7 @@ extension MediaNodesTests {
             ])
         func formats(format: String, encoder: String) async throws {
             let seen = Seen()
-            let pipeline = try MediaPipeline(fed(exec(pattern(encoder), ["format": .text(format)])), seen: seen)
+            let pipeline = try await MediaPipeline(fed(exec(pattern(encoder), ["format": .text(format)])), seen: seen)
             try await pipeline.start()
             await eventually(within: 30, "pictures: \(seen.story)") { seen.pictures.count >= 30 }
             await pipeline.stop()
@@ -53,7 +53,7 @@ extension MediaNodesTests {
                 default: nil
                 }
             let sink = Node.element("filesink", ["location": .text(folder.path + "/pictures")])
-            let recording = try MediaPipeline(
+            let recording = try await MediaPipeline(
                 MediaGraph {
                     Chain {
                         Node.testPattern(width: 320, height: 240, frames: count)
@@ -78,7 +78,7 @@ extension MediaNodesTests {
             writeFile(Array(program.utf8), to: folder.path + "/write.py")
             let seen = Seen()
             let node = exec("python3 '\(folder.path)/write.py'", ["format": .text(format), "restart": false])
-            let pipeline = try MediaPipeline(fed(node), seen: seen)
+            let pipeline = try await MediaPipeline(fed(node), seen: seen)
             try await pipeline.start()
             await eventually(within: 30, "the end: \(seen.story)") { pipeline.state == .ended }
             await pipeline.stop()
@@ -89,7 +89,7 @@ extension MediaNodesTests {
         func again() async throws {
             let seen = Seen()
             let command = "python3 -c \"import sys; sys.stdout.buffer.write(bytes([150]) * (320 * 240 * 3 // 2))\""
-            let pipeline = try MediaPipeline(fed(exec(command)), seen: seen)
+            let pipeline = try await MediaPipeline(fed(exec(command)), seen: seen)
             try await pipeline.start()
             await eventually(within: 30, "three runs: \(seen.story)") { seen.pictures.count >= 3 }
             #expect(seen.warnings("process.ended").count >= 2)
@@ -111,7 +111,7 @@ extension MediaNodesTests {
             writeFile(Array(program.utf8), to: folder.path + "/write.py")
             let seen = Seen()
             let node = exec("python3 '\(folder.path)/write.py'", ["fps": 10, "restart": false])
-            let pipeline = try MediaPipeline(fed(node), seen: seen)
+            let pipeline = try await MediaPipeline(fed(node), seen: seen)
             try await pipeline.start()
             await eventually(within: 30, "the end: \(seen.story)") { pipeline.state == .ended }
             await pipeline.stop()
@@ -154,7 +154,7 @@ extension MediaNodesTests {
                 }
             }
             let seen = Seen()
-            let pipeline = try MediaPipeline(graph, seen: seen)
+            let pipeline = try await MediaPipeline(graph, seen: seen)
             try await pipeline.start()
             await eventually(within: 20, "pictures") { seen.pictures.count >= 3 }
             await pipeline.stop()

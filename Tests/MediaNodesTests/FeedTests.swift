@@ -18,7 +18,7 @@ extension MediaNodesTests {
 
         private func running() async throws -> (TemporaryFolder, Seen, MediaPipeline) {
             let (folder, seen) = (TemporaryFolder(), Seen())
-            let pipeline = try MediaPipeline(fed(feed(folder)), seen: seen)
+            let pipeline = try await MediaPipeline(fed(feed(folder)), seen: seen)
             try await pipeline.start()
             return (folder, seen, pipeline)
         }
@@ -105,7 +105,7 @@ extension MediaNodesTests {
         @Test("A graph that is stopped says so to its feeder")
         func stopped() async throws {
             let folder = TemporaryFolder()
-            let pipeline = try MediaPipeline(fed(feed(folder)), seen: Seen())
+            let pipeline = try await MediaPipeline(fed(feed(folder)), seen: Seen())
             try await pipeline.start()
             let feed = try connect(folder)
             #expect(try send(100, feed))
@@ -125,7 +125,7 @@ extension MediaNodesTests {
                 pictures.append(Seen.Picture(frame))
                 gate.wait()
             }
-            let pipeline = try MediaPipeline(graph, bindings: bindings)
+            let pipeline = try await MediaPipeline(graph, bindings: bindings)
             try await pipeline.start()
             let feed = try connect(folder)
             #expect(try send(20, feed))
@@ -204,7 +204,7 @@ extension MediaNodesTests {
                 """
             let command = Feeder.write(program, hello: "0", into: folder)
             let seen = Seen()
-            let pipeline = try MediaPipeline(
+            let pipeline = try await MediaPipeline(
                 fed(Node("process", settings: ["command": .text(command), "width": 64, "height": 48, "fps": 240])),
                 seen: seen)
             try await pipeline.start()
@@ -242,7 +242,7 @@ extension MediaNodesTests {
             let seen = Seen()
             let node = Node(
                 "process", name: "fed", settings: ["command": .text(command), "width": 64, "height": 48, "fps": 240])
-            let pipeline = try MediaPipeline(fed(node), seen: seen)
+            let pipeline = try await MediaPipeline(fed(node), seen: seen)
             try await pipeline.start()
             await eventually(within: 20, "that it is full: \(seen.story)") { access(folder.path + "/full", F_OK) == 0 }
             let control = try #require(pipeline.frameFeed("fed"))
@@ -304,7 +304,7 @@ extension MediaNodesTests {
             let pictures = try await EncodedPictures.make(format, count: 8)
             let seen = Seen()
             let node = feed(folder, ["format": .text(format), "width": 320, "height": 240])
-            let pipeline = try MediaPipeline(fed(node), seen: seen)
+            let pipeline = try await MediaPipeline(fed(node), seen: seen)
             try await pipeline.start()
             let feed = try connect(folder)
             func put(_ bytes: [UInt8]) throws -> Bool {
@@ -335,7 +335,7 @@ extension MediaNodesTests {
             let result = await #expect(processExitsWith: .success, observing: [\.standardErrorContent]) {
                 Repeated.trace()
                 let folder = TemporaryFolder()
-                let pipeline = try MediaPipeline(
+                let pipeline = try await MediaPipeline(
                     MediaGraph {
                         Chain {
                             Node(
@@ -381,7 +381,7 @@ enum EncodedPictures {
     static func make(_ format: String, count: Int) async throws -> [[UInt8]] {
         // Bare elements: the encoder node has a queue, which drops pictures where the machine is busy.
         let folder = TemporaryFolder()
-        let pipeline = try MediaPipeline(
+        let pipeline = try await MediaPipeline(
             MediaGraph {
                 Chain {
                     Node.testPattern(width: 320, height: 240, frames: count)

@@ -88,7 +88,7 @@ func expectHarmless(_ node: Node, toldAs code: String, within seconds: Double) a
         }
     }
     let seen = Seen()
-    let pipeline = try MediaPipeline(graph, seen: seen)
+    let pipeline = try await MediaPipeline(graph, seen: seen)
     let starting = Task { try await pipeline.start() }
     await eventually(within: seconds, "\(code): \(seen.story)") { !seen.warnings(code).isEmpty }
     let before = seen.pictures.count

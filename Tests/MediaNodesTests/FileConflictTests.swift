@@ -55,7 +55,7 @@ extension MediaNodesTests {
         func underWay() async throws {
             let folder = TemporaryFolder()
             let path = folder.path + "/a.mkv"
-            let pipeline = try MediaPipeline(recording(path))
+            let pipeline = try await MediaPipeline(recording(path))
             try await pipeline.start()
             func frames() -> Int { pipeline.statistics.recorders["recorder0"]?.frames ?? 0 }
             await eventually("pictures") { frames() >= 5 }

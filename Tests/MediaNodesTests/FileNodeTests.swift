@@ -31,7 +31,7 @@ extension MediaNodesTests {
             let path = folder.path + "/sound.wav"
             writeFile(wav(tenths: 10), to: path)
             let seen = Seen()
-            let pipeline = try MediaPipeline(hearing(path, loop: false), seen: seen)
+            let pipeline = try await MediaPipeline(hearing(path, loop: false), seen: seen)
             let start = ContinuousClock.now
             try await pipeline.start()
             await eventually("the end") { seen.events.all.contains { if case .ended = $0 { true } else { false } } }
@@ -47,7 +47,7 @@ extension MediaNodesTests {
             let path = folder.path + "/sound.wav"
             writeFile(wav(tenths: 2), to: path)
             let seen = Seen()
-            let pipeline = try MediaPipeline(hearing(path, loop: true), seen: seen)
+            let pipeline = try await MediaPipeline(hearing(path, loop: true), seen: seen)
             try await pipeline.start()
             await eventually("five rounds") { seen.sound.all.map(\.seconds).reduce(0, +) > 1 }
             await pipeline.stop()
@@ -61,7 +61,7 @@ extension MediaNodesTests {
         @Test("Of a file with both, what nobody takes is not decoded")
         func oneOfBoth() async throws {
             let seen = Seen()
-            let pipeline = try MediaPipeline(hearing(clip, loop: true), seen: seen)
+            let pipeline = try await MediaPipeline(hearing(clip, loop: true), seen: seen)
             #expect(pipeline.plan.nodes[0].elements.contains { $0.properties["caps"] == "audio/x-raw(ANY)" })
             try await pipeline.start()
             await eventually("sound") { seen.sound.count > 20 }
@@ -99,7 +99,7 @@ extension MediaNodesTests {
                         from: PortReference(node: "test-pattern", port: "audio"),
                         to: PortReference(node: "ear", port: "in")),
                 ])
-            let pipeline = try MediaPipeline(graph, seen: seen)
+            let pipeline = try await MediaPipeline(graph, seen: seen)
             try await pipeline.start()
             await eventually("two flashes with their beeps") { seen.distances.count >= 2 }
             await pipeline.stop()

@@ -48,7 +48,7 @@ extension MediaNodesTests {
         func soleReader() async throws {
             let graph = chain(
                 .testPattern("pattern", width: 1280, height: 720, frames: 30), .frameFunction("blend"), .frames("view"))
-            let watched = try Watched(graph) { $0.frameFunctions["blend"] = Self.renumber }
+            let watched = try await Watched(graph) { $0.frameFunctions["blend"] = Self.renumber }
             #expect(watched.pipeline.plan.node("blend")?.copiesPerFrame == 0)
             try await watched.pipeline.start()
             await eventually("the pattern to end") { watched.hasEnded }
@@ -69,7 +69,7 @@ extension MediaNodesTests {
                     Node.frames("view")
                 }
             }
-            let watched = try Watched(graph) { $0.frameFunctions["blend"] = Self.renumber }
+            let watched = try await Watched(graph) { $0.frameFunctions["blend"] = Self.renumber }
             let plan = watched.pipeline.plan.node("blend")
             #expect(plan?.copiesPerFrame == 1)
             #expect(plan?.notes.contains { $0.contains("copied once") } == true)
@@ -91,7 +91,7 @@ extension MediaNodesTests {
             Turnstile.opening.withLock { $0 = { isOver.value || aheadOf.withLock { $0 }() >= 5 } }
             let graph = chain(
                 .file("clip", path: clip), Node("turnstile"), .frameFunction("blend"), .frames("view"))
-            let watched = try Watched(graph, registry: .builtIn.adding([Turnstile.self])) { bindings in
+            let watched = try await Watched(graph, registry: .builtIn.adding([Turnstile.self])) { bindings in
                 bindings.frameFunctions["blend"] = { frame in
                     let (width, height) = (frame.width, frame.height)
                     frame.withPlane(.luma) { luma, stride in
@@ -115,7 +115,7 @@ extension MediaNodesTests {
         func planes() async throws {
             let sizes = Mutex<[Int]>([])
             let graph = chain(.testPattern("pattern", frames: 3), .frameFunction("grey"), .frames("view"))
-            let watched = try Watched(graph) { bindings in
+            let watched = try await Watched(graph) { bindings in
                 bindings.frameFunctions["grey"] = { frame in
                     for plane in [VideoPlane.chromaBlue, .chromaRed] {
                         frame.withPlane(plane) { bytes, stride in
@@ -139,9 +139,9 @@ extension MediaNodesTests {
         }
 
         @Test("A graph with a frame function that nothing is bound to is refused, naming it")
-        func unbound() {
+        func unbound() async {
             let graph = chain(.testPattern("pattern"), .frameFunction("blend"), .frames("view"))
-            let error = #expect(throws: MediaError.self) { try Watched(graph) }
+            let error = await #expect(throws: MediaError.self) { try await Watched(graph) }
             #expect(error?.code == MediaError.Code.graphInvalid)
             #expect(error?.message.contains("blend") == true)
         }

@@ -62,7 +62,7 @@ extension MediaNodesTests {
             bindings.events = { event in
                 if case .failed(let error) = event { failures.append(error) }
             }
-            let pipeline = try MediaPipeline(reading.document.graph, bindings: bindings)
+            let pipeline = try await MediaPipeline(reading.document.graph, bindings: bindings)
             let watch = pipeline.watch()
             try await pipeline.start()
             await eventually("every node of \(block.title) is passed") {

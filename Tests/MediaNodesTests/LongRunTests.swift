@@ -134,7 +134,7 @@ extension MediaNodesTests {
                     }
                 }
                 try await Repeated.judge(soak: 1000, kilobytes: 16_000) {
-                    let pipeline = try Repeated.seen(MediaPipeline(graph))
+                    let pipeline = try await Repeated.seen(MediaPipeline(graph))
                     try await pipeline.start()
                     await pipeline.stop()
                 }
@@ -159,7 +159,7 @@ extension MediaNodesTests {
                         Node.null("end")
                     }
                 }
-                let pipeline = try MediaPipeline(plain)
+                let pipeline = try await MediaPipeline(plain)
                 try await pipeline.start()
                 let isEncoding = Flag()
                 try await Repeated.judge(soak: 1000, kilobytes: 16_000) {
@@ -179,7 +179,7 @@ extension MediaNodesTests {
             bindings.frames["decoded"] = { if let number = $0.barCode { decoded.append(number) } }
             let failures = Collected<String>()
             bindings.events = { if case .failed(let error) = $0 { failures.append(error.message) } }
-            let pipeline = try MediaPipeline(RandomBranches.staying, bindings: bindings)
+            let pipeline = try await MediaPipeline(RandomBranches.staying, bindings: bindings)
             let watch = pipeline.watch()
             try await pipeline.start()
             await eventually("the first frames") { raw.count > 3 && decoded.count > 3 }
@@ -223,7 +223,7 @@ extension MediaNodesTests {
         }
 
         private func expectNoCopy(_ source: Node, written: (NodeInstance) -> Pad) async throws {
-            let pipeline = try MediaPipeline(
+            let pipeline = try await MediaPipeline(
                 MediaGraph {
                     Chain {
                         source
@@ -262,12 +262,12 @@ extension MediaNodesTests {
         }
 
         @Test("A pipe given as a file is refused at once")
-        func pipe() throws {
+        func pipe() async throws {
             let folder = TemporaryFolder()
             let path = folder.path + "/pipe"
             #expect(mkfifo(path, 0o600) == 0)
-            let error = #expect(throws: MediaError.self) {
-                try MediaPipeline(
+            let error = await #expect(throws: MediaError.self) {
+                try await MediaPipeline(
                     MediaGraph {
                         Chain {
                             Node.file(path: path)
@@ -327,7 +327,7 @@ extension MediaNodesTests {
             var bindings = NodeBindings()
             bindings.frames["pictures"] = { frames.append($0.captureTime) }
             bindings.events = { if case .warning(_, let message) = $0 { warnings.append(message) } }
-            let pipeline = try MediaPipeline(
+            let pipeline = try await MediaPipeline(
                 MediaGraph {
                     Chain {
                         Node.element("filesrc", name: "stuck", ["location": .text(path)])
@@ -359,7 +359,7 @@ extension MediaNodesTests {
                     Node.null("end")
                 }
             }
-            let pipeline = try MediaPipeline(graph)
+            let pipeline = try await MediaPipeline(graph)
             try await pipeline.start()
             func frames() -> Int { pipeline.statistics.videoRenderers["end"]?.framesRendered ?? 0 }
             let stuck = graph.adding {
@@ -390,7 +390,7 @@ extension MediaNodesTests {
 
         /// Starts a file that turns into a pipe without another end, and stops meanwhile; gives the pipeline of that.
         private func expectStuck(_ path: String) async throws -> MediaPipeline {
-            let pipeline = try MediaPipeline(
+            let pipeline = try await MediaPipeline(
                 MediaGraph {
                     Chain {
                         Node.file("stuck", path: path)

@@ -32,7 +32,7 @@ final class Loopback: Sendable {
     init(
         codec: VideoCodec, frames: Int, bitrate: Bitrate? = nil, latency: Int = 200,
         carry: @escaping @Sendable (RTPBatch, RTPInput) -> Void = { $1.push($0.bytes, ends: $0.ends) }
-    ) throws {
+    ) async throws {
         let receiving = MediaGraph {
             Chain {
                 Node.rtpInput("in", codec: codec, latency: latency)
@@ -53,7 +53,7 @@ final class Loopback: Sendable {
             receiverEvents.append($0)
             if case .keyframeNeeded = $0 { wish.call() }
         }
-        receiver = try MediaPipeline(receiving, bindings: bindings)
+        receiver = try await MediaPipeline(receiving, bindings: bindings)
         let input = try #require(receiver.rtpInput("in"))
         let publishing = MediaGraph {
             Chain {
@@ -70,7 +70,7 @@ final class Loopback: Sendable {
             carry(batch, input)
         }
         outward.events = { publisherEvents.append($0) }
-        publisher = try MediaPipeline(publishing, bindings: outward)
+        publisher = try await MediaPipeline(publishing, bindings: outward)
     }
 
     func start() async throws {
@@ -105,7 +105,7 @@ extension MediaNodesTests {
     @Suite struct LoopbackTests {
         @Test("Every encoded frame is rendered once and in order", arguments: VideoCodec.allCases)
         func everyFrame(codec: VideoCodec) async throws {
-            let loopback = try Loopback(codec: codec, frames: 90)
+            let loopback = try await Loopback(codec: codec, frames: 90)
             try await loopback.start()
             await eventually("the end") { loopback.hasEnded }
             await eventually("the last frame") { loopback.rendered.count >= loopback.sent.count }
@@ -130,7 +130,7 @@ extension MediaNodesTests {
 
         @Test("The bar code can be read after 300 kbit/s", arguments: VideoCodec.allCases)
         func lowBitrate(codec: VideoCodec) async throws {
-            let loopback = try Loopback(codec: codec, frames: 90, bitrate: .kilobitsPerSecond(300))
+            let loopback = try await Loopback(codec: codec, frames: 90, bitrate: .kilobitsPerSecond(300))
             try await loopback.start()
             await eventually("the end") { loopback.hasEnded }
             await eventually("the last frame") { loopback.rendered.count >= loopback.sent.count }

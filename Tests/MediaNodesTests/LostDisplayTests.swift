@@ -35,7 +35,7 @@ extension MediaNodesTests {
             defer { withExtendedLifetime(environment) {} }
             let graph = graph(on: fixture.answer.display, isOptional: true)
             let seen = Seen()
-            let pipeline = try MediaPipeline(graph, seen: seen)
+            let pipeline = try await MediaPipeline(graph, seen: seen)
             try await pipeline.start()
             await eventually("pictures in all three places") {
                 let counts = pipeline.statistics.videoRenderers
@@ -58,7 +58,7 @@ extension MediaNodesTests {
             let environment = EnvironmentOverride(["DISPLAY": fixture.answer.display, "WAYLAND_DISPLAY": nil])
             defer { withExtendedLifetime(environment) {} }
             let seen = Seen()
-            let pipeline = try MediaPipeline(graph(on: fixture.answer.display, isOptional: false), seen: seen)
+            let pipeline = try await MediaPipeline(graph(on: fixture.answer.display, isOptional: false), seen: seen)
             try await pipeline.start()
             await eventually("pictures of the screen") {
                 (pipeline.statistics.videoRenderers["screened"]?.framesRendered ?? 0) > 10

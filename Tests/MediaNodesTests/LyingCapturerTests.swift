@@ -59,7 +59,7 @@ extension MediaNodesTests {
                     Node.null("end")
                 }
             }
-            let pipeline = try MediaPipeline(graph, registry: registry)
+            let pipeline = try await MediaPipeline(graph, registry: registry)
             await #expect {
                 try await pipeline.start()
             } throws: { error in
@@ -77,7 +77,7 @@ extension MediaNodesTests {
                 }
             }
             let seen = Seen()
-            let pipeline = try MediaPipeline(graph, bindings: seen.bindings(of: graph), registry: registry)
+            let pipeline = try await MediaPipeline(graph, bindings: seen.bindings(of: graph), registry: registry)
             try await pipeline.start()
             await eventually("pictures") { seen.pictures.count >= 20 }
             await pipeline.stop()

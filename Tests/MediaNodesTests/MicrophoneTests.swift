@@ -41,8 +41,8 @@ extension MediaNodesTests {
             let environment = EnvironmentOverride(fixture.answer.environment.mapValues { $0 })
             defer { withExtendedLifetime(environment) {} }
             let seen = Seen()
-            let player = try MediaPipeline(playing)
-            let listener = try MediaPipeline(listening(settings), seen: seen)
+            let player = try await MediaPipeline(playing)
+            let listener = try await MediaPipeline(listening(settings), seen: seen)
             #expect(listener.plan.nodes[0].elements[0].factory == "pulsesrc")
             try await player.start()
             try await listener.start()
@@ -71,8 +71,8 @@ extension MediaNodesTests {
                     Node.speaker()
                 }
             }
-            let player = try MediaPipeline(graph, seen: made)
-            let listener = try MediaPipeline(listening(), seen: heard)
+            let player = try await MediaPipeline(graph, seen: made)
+            let listener = try await MediaPipeline(listening(), seen: heard)
             try await listener.start()
             try await player.start()
             let watch = player.watch()
@@ -181,7 +181,7 @@ extension MediaNodesTests {
             let environment = EnvironmentOverride(fixture.answer.environment.mapValues { $0 })
             defer { withExtendedLifetime(environment) {} }
             let seen = Seen()
-            let listener = try MediaPipeline(listening(["device": ""]), seen: seen)
+            let listener = try await MediaPipeline(listening(["device": ""]), seen: seen)
             try await listener.start()
             await listener.pause()
             // The pause itself is what is tried: it is longer than the 1.5 s after which a microphone counts as lost.
@@ -199,7 +199,7 @@ extension MediaNodesTests {
             let environment = EnvironmentOverride(fixture.answer.environment.mapValues { $0 })
             defer { withExtendedLifetime(environment) {} }
             let seen = Seen()
-            let listener = try MediaPipeline(listening(["device": "speaker.monitor"]), seen: seen)
+            let listener = try await MediaPipeline(listening(["device": "speaker.monitor"]), seen: seen)
             try await listener.start()
             kill(fixture.answer.process, SIGKILL)
             await eventually("the loss") { !seen.failures.isEmpty }

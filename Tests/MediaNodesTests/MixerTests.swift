@@ -114,7 +114,7 @@ extension MediaNodesTests {
 
         @Test("A grid shows each input in its own place, at the sizes and rates that they come in")
         func grid() async throws {
-            let watched = try Watched(two(grid, secondRate: 15))
+            let watched = try await Watched(two(grid, secondRate: 15))
             let arrivals = try Arrivals(at: "in1", of: watched)
             try await watched.pipeline.start()
             await eventually("pictures of both") { watched.pictures().count >= 90 }
@@ -136,7 +136,7 @@ extension MediaNodesTests {
 
         @Test("A mixer holds a picture up for one frame of its own at most")
         func latency() async throws {
-            let watched = try Watched(two(grid))
+            let watched = try await Watched(two(grid))
             try await watched.pipeline.start()
             await eventually("pictures of both") { watched.pictures().count >= 90 }
             await watched.pipeline.stop()
@@ -156,7 +156,7 @@ extension MediaNodesTests {
 
         @Test("An input that ends leaves the whole picture to the other, which loses nothing")
         func endingInput() async throws {
-            let watched = try Watched(two(grid, firstFrames: 90, secondFrames: 30))
+            let watched = try await Watched(two(grid, firstFrames: 90, secondFrames: 30))
             let arrivals = try Arrivals(at: "in1", of: watched)
             try await watched.pipeline.start()
             await eventually("the end of both") { watched.hasEnded }
@@ -178,7 +178,7 @@ extension MediaNodesTests {
         func stallingInput() async throws {
             let isHeld = Flag()
             let release = DispatchSemaphore(value: 0)
-            let watched = try Watched(two(grid, behindSecond: .frameFunction("hold"))) { bindings in
+            let watched = try await Watched(two(grid, behindSecond: .frameFunction("hold"))) { bindings in
                 bindings.frameFunctions["hold"] = { _ in
                     if isHeld.value { release.wait() }
                 }
@@ -207,7 +207,7 @@ extension MediaNodesTests {
 
         @Test("Layout, corner and main input change while pictures pass")
         func changeLayout() async throws {
-            let watched = try Watched(two(.mixer(), secondSize: (320, 240)))
+            let watched = try await Watched(two(.mixer(), secondSize: (320, 240)))
             try await watched.pipeline.start()
             let plan = watched.pipeline.plan.node("mixer")
             #expect(plan?.formats["out"] == .rawVideo(width: 640, height: 480, framesPerSecond: 30))
@@ -245,7 +245,7 @@ extension MediaNodesTests {
                 }
             }
             BreakingNode.isBroken.withLock { $0 = isBroken }
-            let watched = try Watched(graph, registry: NodeRegistry.builtIn.adding([BreakingNode.self]))
+            let watched = try await Watched(graph, registry: NodeRegistry.builtIn.adding([BreakingNode.self]))
             let arrivals = try Arrivals(at: "in1", of: watched)
             try await watched.pipeline.start()
             await eventually("pictures of both") {
@@ -280,7 +280,7 @@ extension MediaNodesTests {
                     Node.frames("view")
                 }
             }
-            let watched = try Watched(alone)
+            let watched = try await Watched(alone)
             let arrivals = try Arrivals(at: "in1", of: watched)
             try await watched.pipeline.start()
             func shows(_ x: Int) -> Bool {
@@ -351,7 +351,7 @@ extension MediaNodesTests {
                 Chain(from: "second", port: "audio") { Join("mix") }
                 Chain(from: "second", port: "video") { Node("null", name: "null-2") }
             }
-            let watched = try Watched(graph)
+            let watched = try await Watched(graph)
             try await watched.pipeline.start()
             await eventually("the end of both") { watched.hasEnded }
             await watched.pipeline.stop()

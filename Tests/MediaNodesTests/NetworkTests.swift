@@ -21,7 +21,8 @@ extension MediaNodesTests {
     @Suite struct NetworkTests {
         @Test("Reordered and repeated packets still give every frame once and in order")
         func reordered() async throws {
-            let loopback = try Loopback(codec: .vp8, frames: 60, bitrate: .kilobitsPerSecond(2000)) { batch, input in
+            let loopback = try await Loopback(codec: .vp8, frames: 60, bitrate: .kilobitsPerSecond(2000)) {
+                batch, input in
                 for index in (0..<batch.count).reversed() {
                     let packet = Array(batch.bytes[batch.range(index)])
                     input.push(packet, ends: [packet.count])
@@ -40,7 +41,7 @@ extension MediaNodesTests {
         func repaired(codec: VideoCodec) async throws {
             let counter = Mutex(0)
             // What is in order leaves at once; a machine that stands still shall not be the end of the latency.
-            let loopback = try Loopback(codec: codec, frames: 90, latency: 5000) { batch, input in
+            let loopback = try await Loopback(codec: codec, frames: 90, latency: 5000) { batch, input in
                 for index in 0..<batch.count {
                     let packet = Array(batch.bytes[batch.range(index)])
                     let isLate = counter.withLock { count in
@@ -69,7 +70,7 @@ extension MediaNodesTests {
         @Test("After a loss beyond repair nothing broken is shown until a keyframe", arguments: VideoCodec.allCases)
         func lost(codec: VideoCodec) async throws {
             let generator = Mutex(SeededGenerator(state: 7))
-            let loopback = try Loopback(codec: codec, frames: 150, latency: 30) { batch, input in
+            let loopback = try await Loopback(codec: codec, frames: 150, latency: 30) { batch, input in
                 for index in 0..<batch.count {
                     let isLost = generator.withLock { Int.random(in: 0..<100, using: &$0) < 3 }
                     if isLost { continue }
@@ -102,7 +103,7 @@ extension MediaNodesTests {
         @Test("Who joins in the middle waits for a keyframe and keeps asking", arguments: VideoCodec.allCases)
         func lateJoin(codec: VideoCodec) async throws {
             let count = Mutex(0)
-            let loopback = try Loopback(codec: codec, frames: 0) { batch, input in
+            let loopback = try await Loopback(codec: codec, frames: 0) { batch, input in
                 let number = count.withLock { count in
                     count += 1
                     return count
@@ -124,7 +125,7 @@ extension MediaNodesTests {
 
         @Test("A stream that begins with a keyframe asks for none")
         func noNeedlessRequest() async throws {
-            let loopback = try Loopback(codec: .vp8, frames: 20)
+            let loopback = try await Loopback(codec: .vp8, frames: 20)
             try await loopback.start()
             await eventually("the end") { loopback.hasEnded }
             await eventually("the last frame") { loopback.rendered.count >= loopback.sent.count }
@@ -141,7 +142,7 @@ extension MediaNodesTests {
                     Node.null("view")
                 }
             }
-            let pipeline = try MediaPipeline(graph)
+            let pipeline = try await MediaPipeline(graph)
             let input = try #require(pipeline.rtpInput("in"))
             #expect(pipeline.rtpInput("out") == nil)
             input.push([1, 2, 3], ends: [3])
@@ -171,7 +172,7 @@ extension MediaNodesTests {
                     Node.speaker()
                 }
             }
-            let receiver = try MediaPipeline(receiving)
+            let receiver = try await MediaPipeline(receiving)
             let input = try #require(receiver.rtpInput("in"))
             let count = Mutex(0)
             var bindings = NodeBindings()
@@ -192,7 +193,7 @@ extension MediaNodesTests {
                     Node.rtpOutput("audio", payloadType: 111)
                 }
             }
-            let publisher = try MediaPipeline(publishing, bindings: bindings)
+            let publisher = try await MediaPipeline(publishing, bindings: bindings)
             try await receiver.start()
             try await publisher.start()
             await eventually("two seconds of sound") {

@@ -18,7 +18,7 @@ extension MediaNodesTests {
 
         @Test("Text and its place change while pictures pass; without text a picture is as it was")
         func text() async throws {
-            let watched = try Watched(
+            let watched = try await Watched(
                 chain(.testPattern("pattern"), .overlay(position: "bottom-left"), .frames("view")))
             try await watched.pipeline.start()
             func bright(_ y: Int) -> Int {
@@ -51,7 +51,7 @@ extension MediaNodesTests {
             var overlay = Node.overlay(clock: "%H:%M:%S", image: image)
             overlay.settings["image-x"] = 100
             overlay.settings["image-y"] = 200
-            let watched = try Watched(chain(.testPattern("pattern"), overlay, .frames("view")))
+            let watched = try await Watched(chain(.testPattern("pattern"), overlay, .frames("view")))
             try await watched.pipeline.start()
             func bright(x: Int, y: Int) -> Int {
                 watched.pictures().last?.brightSamples(x: x, y: y, width: 64, height: 64) ?? 0
@@ -67,7 +67,7 @@ extension MediaNodesTests {
 
         @Test("An image that cannot be read is an error that names the node and the file")
         func missingImage() async throws {
-            let watched = try Watched(
+            let watched = try await Watched(
                 chain(.testPattern("pattern"), .overlay(image: "/nowhere/logo.png"), .frames("view")))
             var failure: MediaError?
             do throws(MediaError) {
@@ -85,7 +85,7 @@ extension MediaNodesTests {
 
         @Test("What an overlay was not started with cannot be changed, and the error says so")
         func absentPart() async throws {
-            let watched = try Watched(chain(.testPattern("pattern"), .overlay(), .frames("view")))
+            let watched = try await Watched(chain(.testPattern("pattern"), .overlay(), .frames("view")))
             let error = await #expect(throws: MediaError.self) { try await watched.set("overlay", "image-x", 5) }
             #expect(error?.code == MediaError.Code.settingUnusable)
             #expect(error?.message.contains("shows no image") == true)

@@ -14,7 +14,7 @@ extension MediaNodesTests {
                 var spin = ContinuousClock.now + .milliseconds(50)
                 while ContinuousClock.now < spin { spin = spin + .zero }
             }
-            let pipeline = try MediaPipeline(
+            let pipeline = try await MediaPipeline(
                 MediaGraph {
                     Chain {
                         Node.testPattern("pattern", width: 320, height: 240, framesPerSecond: 60)
@@ -46,7 +46,7 @@ extension MediaNodesTests {
             let batches = Collected<Int>()
             var bindings = NodeBindings()
             bindings.rtpOutputs["video"] = { batches.append($0.bytes.count) }
-            let pipeline = try MediaPipeline(
+            let pipeline = try await MediaPipeline(
                 MediaGraph {
                     Chain {
                         Node.file("clip", path: clip)
@@ -79,7 +79,7 @@ extension MediaNodesTests {
                 let end = ContinuousClock.now + .milliseconds(150)
                 while ContinuousClock.now < end {}
             }
-            let pipeline = try MediaPipeline(
+            let pipeline = try await MediaPipeline(
                 MediaGraph {
                     Chain {
                         Node.testPattern("pattern", width: 320, height: 240)
@@ -106,7 +106,7 @@ extension MediaNodesTests {
             let events = Collected<MediaEvent>()
             var bindings = NodeBindings()
             bindings.events = { events.append($0) }
-            let pipeline = try MediaPipeline(
+            let pipeline = try await MediaPipeline(
                 MediaGraph {
                     Chain {
                         Node.file("clip", path: clip, loop: false)

@@ -33,7 +33,7 @@ private enum PipeWireRuns {
                 settings["width"] = .integer(width)
             }
             let seen = Seen()
-            let pipeline = try MediaPipeline(watchingScreen(settings), seen: seen)
+            let pipeline = try await MediaPipeline(watchingScreen(settings), seen: seen)
             try await pipeline.start()
             await eventually("pictures") { seen.pictures.count > 20 }
             await pipeline.stop()
@@ -58,7 +58,7 @@ private enum PipeWireRuns {
             }
         }
         let seen = Seen()
-        let listener = try MediaPipeline(listening([:]), seen: seen)
+        let listener = try await MediaPipeline(listening([:]), seen: seen)
         try await listener.start()
         await eventually("sound") { seen.sound.count > 20 }
         await listener.stop()

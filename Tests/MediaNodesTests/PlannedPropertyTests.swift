@@ -142,7 +142,9 @@ extension MediaNodesTests {
             return (planned, plans)
         }
 
-        @Test("Installed elements take every property that a plan can set", arguments: NodeRegistry.builtIn.kinds.map(\.name))
+        @Test(
+            "Installed elements take every property that a plan can set",
+            arguments: NodeRegistry.builtIn.kinds.map(\.name))
         func everyProperty(of name: String) throws {
             let kind = try #require(NodeRegistry.builtIn.kind(named: name))
             let (planned, plans) = Self.elements(of: kind)
@@ -171,7 +173,7 @@ extension MediaNodesTests {
             var plan = NodePlan(Node("null", name: "end"))
             plan.add("fakesink", as: "sink", ["synch": true])
             let error = await #expect(throws: MediaError.self) {
-                _ = try MediaPipeline(
+                _ = try await MediaPipeline(
                     GraphPlan(source: MediaGraph(nodes: [plan.node]), nodes: [plan], links: []))
             }
             #expect(error?.code == "element.property" && error?.node == "end")

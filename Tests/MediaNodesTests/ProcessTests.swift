@@ -18,7 +18,7 @@ extension MediaNodesTests {
         @Test("A program in Python gives pictures whose bar codes count up, with the times of their capture")
         func clockProgram() async throws {
             let seen = Seen()
-            let pipeline = try MediaPipeline(fed(clock()), seen: seen)
+            let pipeline = try await MediaPipeline(fed(clock()), seen: seen)
             try await pipeline.start()
             await eventually(within: 30, "sixty pictures") { seen.pictures.count >= 60 }
             await pipeline.stop()
@@ -60,7 +60,7 @@ extension MediaNodesTests {
                 """
             let seen = Seen()
             let command = Feeder.write(program, hello: "True", into: folder)
-            let pipeline = try MediaPipeline(
+            let pipeline = try await MediaPipeline(
                 fed(clock(["command": .text(command), "format": .text(format)])), seen: seen)
             try await pipeline.start()
             await eventually(within: 30, "ten pictures: \(seen.story)") { seen.pictures.count >= 10 }
@@ -82,7 +82,7 @@ extension MediaNodesTests {
                     Node.frames("view")
                 }
             }
-            let pipeline = try MediaPipeline(graph, seen: seen)
+            let pipeline = try await MediaPipeline(graph, seen: seen)
             try await pipeline.start()
             await eventually(within: 30, "pictures") { seen.pictures.count >= 10 }
             await pipeline.stop()
@@ -92,7 +92,7 @@ extension MediaNodesTests {
         @Test("A program that is killed is started again, and the same pipeline goes on")
         func killed() async throws {
             let seen = Seen()
-            let pipeline = try MediaPipeline(fed(clock()), seen: seen)
+            let pipeline = try await MediaPipeline(fed(clock()), seen: seen)
             try await pipeline.start()
             let control = try #require(pipeline.frameFeed("process"))
             for round in 0..<3 {
@@ -219,7 +219,7 @@ extension MediaNodesTests {
                 "frame(0)\nprint('\\x1b[31mhello', flush=True)\nfor n in range(10000): print(n, file=sys.stderr)\ndrain()",
                 into: folder)
             let seen = Seen()
-            let pipeline = try MediaPipeline(fed(clock(["command": .text(command)])), seen: seen)
+            let pipeline = try await MediaPipeline(fed(clock(["command": .text(command)])), seen: seen)
             try await pipeline.start()
             func said() -> [String] {
                 seen.events.all.compactMap { if case .warning("process", let text) = $0 { text } else { nil } }
@@ -235,7 +235,8 @@ extension MediaNodesTests {
             let folder = TemporaryFolder()
             let command = Feeder.write("frame(0)\ngraph.send(struct.pack('<I', 6) + b'done')", into: folder)
             let seen = Seen()
-            let pipeline = try MediaPipeline(fed(clock(["command": .text(command), "restart": false])), seen: seen)
+            let pipeline = try await MediaPipeline(
+                fed(clock(["command": .text(command), "restart": false])), seen: seen)
             try await pipeline.start()
             await eventually(within: 20, "the end: \(seen.story)") { pipeline.state == .ended }
             #expect(seen.pictures.count == 1 && seen.failures.isEmpty)
@@ -247,7 +248,8 @@ extension MediaNodesTests {
             let folder = TemporaryFolder()
             let command = Feeder.write("frame(0); time.sleep(0.5); sys.exit('broken')", into: folder)
             let seen = Seen()
-            let pipeline = try MediaPipeline(fed(clock(["command": .text(command), "restart": false])), seen: seen)
+            let pipeline = try await MediaPipeline(
+                fed(clock(["command": .text(command), "restart": false])), seen: seen)
             try await pipeline.start()
             await eventually(within: 20, "the failure: \(seen.story)") { seen.failures.first?.code == "process.ended" }
             #expect(seen.failures.first?.message.contains("status 1, and its last words were \"broken\"") == true)
@@ -270,7 +272,7 @@ extension MediaNodesTests {
                     while graph.recv(512): pass
                 """, hello: "True", into: folder)
             let seen = Seen()
-            let pipeline = try MediaPipeline(
+            let pipeline = try await MediaPipeline(
                 fed(clock(["command": .text(command), "fps": 10, "restart": false])), seen: seen)
             let control = try #require(pipeline.frameFeed("process"))
             try await pipeline.start()
@@ -285,7 +287,8 @@ extension MediaNodesTests {
             let command = Feeder.write(
                 "frame(0); time.sleep(0.5); os.write(2, b'more\\n' * 12000 + b'no camera'); os._exit(3)", into: folder)
             let seen = Seen()
-            let pipeline = try MediaPipeline(fed(clock(["command": .text(command), "restart": false])), seen: seen)
+            let pipeline = try await MediaPipeline(
+                fed(clock(["command": .text(command), "restart": false])), seen: seen)
             try await pipeline.start()
             await eventually(within: 20, "the failure: \(seen.story)") { seen.failures.first?.code == "process.ended" }
             #expect(seen.failures.first?.message.contains("status 3, and its last words were \"no camera\"") == true)
@@ -297,7 +300,7 @@ extension MediaNodesTests {
             let folder = TemporaryFolder()
             let seen = Seen()
             let command = Feeder.write("frame(0); time.sleep(0.1); sys.exit(1)", into: folder)
-            let pipeline = try MediaPipeline(fed(clock(["command": .text(command)])), seen: seen)
+            let pipeline = try await MediaPipeline(fed(clock(["command": .text(command)])), seen: seen)
             try await pipeline.start()
             let control = try #require(pipeline.frameFeed("process"))
             await eventually(within: 30, "three ends") { seen.warnings("process.ended").count >= 3 }
@@ -309,7 +312,7 @@ extension MediaNodesTests {
         @Test("A node that is paused asks the program for nothing, and one that is stopped ends it")
         func paused() async throws {
             let seen = Seen()
-            let pipeline = try MediaPipeline(fed(clock()), seen: seen)
+            let pipeline = try await MediaPipeline(fed(clock()), seen: seen)
             try await pipeline.start()
             let control = try #require(pipeline.frameFeed("process"))
             control.pause()
@@ -338,7 +341,7 @@ extension MediaNodesTests {
                 drain()
                 """, hello: "True", into: folder)
             let seen = Seen()
-            let pipeline = try MediaPipeline(fed(clock(["command": .text(command), "scale": true])), seen: seen)
+            let pipeline = try await MediaPipeline(fed(clock(["command": .text(command), "scale": true])), seen: seen)
             try await pipeline.start()
             await eventually(within: 20, "both sizes: \(seen.story)") { seen.pictures.count >= 3 }
             #expect(seen.pictures.all.allSatisfy { $0.width == 320 && $0.height == 240 })

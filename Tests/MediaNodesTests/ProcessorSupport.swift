@@ -51,7 +51,7 @@ final class Watched: Sendable {
     let events = Collected<MediaEvent>()
 
     init(_ graph: MediaGraph, registry: NodeRegistry = .builtIn, _ adjust: (inout NodeBindings) -> Void = { _ in })
-        throws
+        async throws
     {
         var bindings = NodeBindings()
         var collected: [String: Collected<Picture>] = [:]
@@ -71,7 +71,7 @@ final class Watched: Sendable {
         adjust(&bindings)
         self.collected = collected
         self.heard = heard
-        pipeline = try MediaPipeline(graph, bindings: bindings, registry: registry)
+        pipeline = try await MediaPipeline(graph, bindings: bindings, registry: registry)
     }
 
     func pictures(_ node: String = "view") -> [Picture] { collected[node]?.all ?? [] }

@@ -18,7 +18,7 @@ extension MediaNodesTests {
                     Node.frames("view")
                 }
             }
-            let watched = try Watched(graph)
+            let watched = try await Watched(graph)
             try await watched.pipeline.start()
             await eventually("the pattern to end") { watched.hasEnded }
             await watched.pipeline.stop()
@@ -107,7 +107,7 @@ extension MediaNodesTests {
         }
 
         @Test("A setting that cannot be used is refused before anything runs, in words that name the node")
-        func unusableSettings() {
+        func unusableSettings() async {
             let wrong: [(Node, String)] = [
                 (Node("crop", settings: ["left": 400, "right": 300]), "leave nothing"),
                 (Node("crop", settings: ["shape": "wide"]), "16:9"),
@@ -117,7 +117,7 @@ extension MediaNodesTests {
             ]
             for (node, words) in wrong {
                 let graph = chain(.testPattern("pattern"), node, .frames("view"))
-                let error = #expect(throws: MediaError.self) { try Watched(graph) }
+                let error = await #expect(throws: MediaError.self) { try await Watched(graph) }
                 let isPlanned = node.settings["right"] != nil
                 #expect(error?.code == (isPlanned ? MediaError.Code.settingUnusable : MediaError.Code.graphInvalid))
                 #expect(error?.message.contains(words) == true, "\(error?.message ?? "")")
@@ -127,7 +127,7 @@ extension MediaNodesTests {
 
         @Test("A direction changed while pictures pass holds from the next picture on")
         func changeWhileRunning() async throws {
-            let watched = try Watched(
+            let watched = try await Watched(
                 chain(
                     .testPattern("pattern"), Node("mirror", settings: ["direction": "none"]),
                     Node("rotate", settings: ["degrees": 0]),

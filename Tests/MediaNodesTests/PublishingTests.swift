@@ -17,7 +17,7 @@ extension MediaNodesTests {
             let times = Collected<MediaTime>()
             var bindings = NodeBindings()
             bindings.frameFunctions["seen"] = { times.append($0.captureTime) }
-            let pipeline = try MediaPipeline(graph, bindings: bindings)
+            let pipeline = try await MediaPipeline(graph, bindings: bindings)
             let start = ContinuousClock.now
             try await pipeline.start()
             await eventually("50 frames") { (pipeline.statistics.videoRenderers["video"]?.framesRendered ?? 0) >= 50 }
@@ -49,7 +49,7 @@ extension MediaNodesTests {
             var bindings = NodeBindings()
             bindings.frames["view"] = { frames.append($0.captureTime) }
             bindings.audio["sound"] = { sound.append(($0.captureTime, $0.seconds)) }
-            let pipeline = try MediaPipeline(graph, bindings: bindings)
+            let pipeline = try await MediaPipeline(graph, bindings: bindings)
             try await pipeline.start()
             // One round has 132 frames.
             await eventually(within: 20, "150 frames") { frames.count >= 150 }
@@ -83,7 +83,7 @@ extension MediaNodesTests {
             bindings.frames["view"] = { numbers.append($0.barCode) }
             bindings.audio["sound"] = { sound.append($0.level) }
             bindings.events = { events.append($0) }
-            let pipeline = try MediaPipeline(graph, bindings: bindings)
+            let pipeline = try await MediaPipeline(graph, bindings: bindings)
             try await pipeline.start()
             await eventually("the end") { events.all.contains { if case .ended = $0 { true } else { false } } }
             await pipeline.stop()
@@ -113,7 +113,7 @@ extension MediaNodesTests {
                 if batches.count == 10 { gate.wait() }
             }
             bindings.events = { events.append($0) }
-            let pipeline = try MediaPipeline(graph, bindings: bindings)
+            let pipeline = try await MediaPipeline(graph, bindings: bindings)
             try await pipeline.start()
             await eventually("10 batches") { batches.count >= 10 }
             try pipeline.requestKeyframe("encoder")
@@ -165,7 +165,7 @@ extension MediaNodesTests {
             }
             var bindings = NodeBindings()
             bindings.rtpOutputs["audio"] = { batches.append($0) }
-            let pipeline = try MediaPipeline(graph, bindings: bindings)
+            let pipeline = try await MediaPipeline(graph, bindings: bindings)
             try await pipeline.start()
             await eventually("50 packets") { batches.count >= 50 }
             await pipeline.stop()

@@ -57,7 +57,7 @@ extension MediaNodesTests {
         func codecs(_ mount: String) async throws {
             let server = try Fixture.rtspServer()
             let seen = Seen()
-            let pipeline = try MediaPipeline(watching(server.answer.url + mount), seen: seen)
+            let pipeline = try await MediaPipeline(watching(server.answer.url + mount), seen: seen)
             try await pipeline.start()
             await eventually(within: 15, "five flashes with their beeps") { seen.distances.count >= 5 }
             await pipeline.stop()
@@ -74,7 +74,7 @@ extension MediaNodesTests {
         func stalls() async throws {
             let server = try Fixture.rtspServer()
             let seen = Seen()
-            let pipeline = try MediaPipeline(watching(server.answer.url + "/h264-opus"), seen: seen)
+            let pipeline = try await MediaPipeline(watching(server.answer.url + "/h264-opus"), seen: seen)
             try await pipeline.start()
             await eventually("a flash with its beep") { !seen.distances.isEmpty }
             for milliseconds in [300, 500, 700, 400] {
@@ -95,7 +95,7 @@ extension MediaNodesTests {
             let place = server.answer.url.dropFirst("rtsp://".count)
             let url = "rtsp://guard:geheim@\(place)/h264"
             let seen = Seen()
-            let pipeline = try MediaPipeline(watching(url, audio: false), seen: seen)
+            let pipeline = try await MediaPipeline(watching(url, audio: false), seen: seen)
             let node = try #require(pipeline.plan.node("rtsp"))
             #expect(!"\(node.elements) \(node.notes) \(node.passedOver)".contains("geheim"))
             try await pipeline.start()
@@ -129,7 +129,7 @@ extension MediaNodesTests {
         func lost() async throws {
             let server = try Fixture.rtspServer()
             let seen = Seen()
-            let pipeline = try MediaPipeline(watching(server.answer.url + "/vp8", audio: false), seen: seen)
+            let pipeline = try await MediaPipeline(watching(server.answer.url + "/vp8", audio: false), seen: seen)
             try await pipeline.start()
             await eventually("pictures") { seen.pictures.count > 3 }
             server.end()
@@ -149,7 +149,7 @@ extension MediaNodesTests {
             graph.nodes.append(.sound("ear"))
             graph.links.append(
                 Link(from: PortReference(node: "other", port: "audio"), to: PortReference(node: "ear", port: "in")))
-            let pipeline = try MediaPipeline(graph, seen: seen)
+            let pipeline = try await MediaPipeline(graph, seen: seen)
             try await pipeline.start()
             await eventually("both") { seen.pictures.count > 5 && seen.sound.count > 5 }
             await pipeline.stop()

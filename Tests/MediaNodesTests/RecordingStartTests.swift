@@ -36,7 +36,7 @@ extension MediaNodesTests {
             let started = ["a.mp4", "a.mkv", "a.webm", "a.m3u8", "shared.mp4"]
             let joining = ["b.mp4", "b.mkv", "b.webm", "b.m3u8"]
             let graph = recordings(started, in: folder.path)
-            let pipeline = try MediaPipeline(graph, bindings: seen.bindings(of: graph))
+            let pipeline = try await MediaPipeline(graph, bindings: seen.bindings(of: graph))
             try await pipeline.start()
             await eventually("sound beside the recording") { seen.sound.count > 0 }
             func lasts(_ seconds: Double, _ names: [String]) async {
@@ -78,7 +78,7 @@ extension MediaNodesTests {
                 Chain(from: "silent") { Join("spare", port: "audio") }
             }
             let seen = Seen()
-            let pipeline = try MediaPipeline(graph, bindings: seen.bindings(of: graph))
+            let pipeline = try await MediaPipeline(graph, bindings: seen.bindings(of: graph))
             try await pipeline.start()
             await eventually("pictures") { (pipeline.statistics.recorders["mute"]?.frames ?? 0) >= 5 }
             await pipeline.stop()

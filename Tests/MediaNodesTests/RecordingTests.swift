@@ -104,7 +104,8 @@ extension MediaNodesTests {
             let pattern = Pattern()
             let starvation = Starvation()
             pattern.bind(&bindings)
-            let pipeline = try MediaPipeline(everyRecording(in: folder.path, frames: 4 * rate), bindings: bindings)
+            let pipeline = try await MediaPipeline(
+                everyRecording(in: folder.path, frames: 4 * rate), bindings: bindings)
             try await pipeline.start()
             await eventually("the end") { events.all.contains { if case .ended = $0 { true } else { false } } }
             await pipeline.stop()
@@ -136,7 +137,7 @@ extension MediaNodesTests {
             let pattern = Pattern()
             let starvation = Starvation()
             pattern.bind(&bindings)
-            let pipeline = try MediaPipeline(everyRecording(in: folder.path, frames: 0), bindings: bindings)
+            let pipeline = try await MediaPipeline(everyRecording(in: folder.path, frames: 0), bindings: bindings)
             try await pipeline.start()
             for moment in [2.6, 3.35] {
                 await eventually("\(moment) s") {
@@ -183,7 +184,7 @@ extension MediaNodesTests {
                 var bindings = NodeBindings()
                 bindings.frames["seen"] = { seen.append($0.barCode) }
                 bindings.events = { if case .failed(let error) = $0 { failures.append(error) } }
-                let pipeline = try MediaPipeline(
+                let pipeline = try await MediaPipeline(
                     MediaGraph {
                         Node.recorder("recorder", path: path).with("segment", 1)
                         Chain {
@@ -242,7 +243,7 @@ extension MediaNodesTests {
             let seen = Collected<UInt32?>()
             var bindings = NodeBindings()
             bindings.frames["seen"] = { seen.append($0.barCode) }
-            let pipeline = try MediaPipeline(
+            let pipeline = try await MediaPipeline(
                 MediaGraph {
                     Chain {
                         Node.testPattern("pattern", width: 320, height: 240)
@@ -288,7 +289,7 @@ extension MediaNodesTests {
             let pattern = Pattern()
             let starvation = Starvation()
             pattern.bind(&bindings)
-            let pipeline = try MediaPipeline(graph(false), bindings: bindings)
+            let pipeline = try await MediaPipeline(graph(false), bindings: bindings)
             try await pipeline.start()
             func encoded() -> Int { pipeline.statistics.encoders["encoder"]?.encoded ?? 0 }
             await eventually("a second") { encoded() >= rate }
@@ -323,7 +324,7 @@ extension MediaNodesTests {
             let folder = TemporaryFolder()
             var bindings = NodeBindings()
             Pattern().bind(&bindings)
-            let pipeline = try MediaPipeline(everyRecording(in: folder.path, frames: 0), bindings: bindings)
+            let pipeline = try await MediaPipeline(everyRecording(in: folder.path, frames: 0), bindings: bindings)
             try await pipeline.start()
             await eventually("2 s") { (pipeline.statistics.encoders["h264"]?.encoded ?? 0) >= 2 * rate }
             await pipeline.stop()
@@ -343,7 +344,7 @@ extension MediaNodesTests {
         @Test("Pictures alone and sound alone can be recorded")
         func alone() async throws {
             let folder = TemporaryFolder()
-            let pipeline = try MediaPipeline(
+            let pipeline = try await MediaPipeline(
                 MediaGraph {
                     Node.testPattern("pattern", width: 320, height: 240)
                     Chain(from: "pattern", port: "video") { Node.recorder("silent", path: "\(folder.path)/silent.mp4") }

@@ -44,7 +44,7 @@ enum Repeated {
     }
 
     static func call() async throws {
-        let loopback = try Loopback(codec: .vp8, frames: 0)
+        let loopback = try await Loopback(codec: .vp8, frames: 0)
         try await loopback.start()
         let deadline = ContinuousClock.now + .seconds(10)
         while loopback.rendered.count < 3, ContinuousClock.now < deadline {
@@ -55,7 +55,7 @@ enum Repeated {
     }
 
     static func file() async throws {
-        let pipeline = try MediaPipeline(
+        let pipeline = try await MediaPipeline(
             MediaGraph {
                 Chain {
                     Node.file("clip", path: clip)
@@ -70,7 +70,7 @@ enum Repeated {
     /// Two recordings of a few frames, with a keyframe for which the encoder is started anew.
     static func recording() async throws {
         let folder = TemporaryFolder()
-        let pipeline = try MediaPipeline(
+        let pipeline = try await MediaPipeline(
             MediaGraph {
                 Node.testPattern("pattern", width: 160, height: 120, framesPerSecond: 120)
                 Node.recorder("matroska", path: "\(folder.path)/a.mkv")
@@ -98,7 +98,7 @@ enum Repeated {
         let folder = TemporaryFolder()
         let path = folder.path + "/clip.mp4"
         symlink(clip, path)
-        let pipeline = try MediaPipeline(
+        let pipeline = try await MediaPipeline(
             MediaGraph {
                 Chain {
                     Node.file(path: path)
@@ -213,7 +213,7 @@ extension MediaNodesTests {
                     Node.rtpOutput("video")
                 }
             }
-            var pipeline: MediaPipeline? = try MediaPipeline(graph, bindings: bindings)
+            var pipeline: MediaPipeline? = try await MediaPipeline(graph, bindings: bindings)
             try await pipeline?.start()
             await eventually("a few frames") { batches.count > 3 }
             pipeline = nil

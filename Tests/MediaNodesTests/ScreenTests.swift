@@ -20,7 +20,7 @@ extension MediaNodesTests {
         private func watching(_ settings: [String: SettingValue]) -> MediaGraph { watchingScreen(settings) }
 
         private func run(_ settings: [String: SettingValue], _ seen: Seen, until isEnough: () -> Bool) async throws {
-            let pipeline = try MediaPipeline(watching(settings), seen: seen)
+            let pipeline = try await MediaPipeline(watching(settings), seen: seen)
             try await pipeline.start()
             await eventually("enough pictures", isEnough)
             await pipeline.stop()
@@ -70,7 +70,7 @@ extension MediaNodesTests {
         func closed() async throws {
             let fixture = try Fixture.display("--window", "320x180", "--closing", "3")
             let seen = Seen()
-            let pipeline = try MediaPipeline(
+            let pipeline = try await MediaPipeline(
                 watching(["display": .text(fixture.answer.display), "window": .text(fixture.answer.title)]),
                 seen: seen)
             try await pipeline.start()

@@ -86,15 +86,15 @@ extension Seen.Picture {
 
 extension MediaPipeline {
     /// A pipeline whose output is seen.
-    convenience init(_ graph: MediaGraph, seen: Seen) throws(MediaError) {
-        try self.init(graph, bindings: seen.bindings(of: graph))
+    convenience init(_ graph: MediaGraph, seen: Seen) async throws(MediaError) {
+        try await self.init(graph, bindings: seen.bindings(of: graph))
     }
 }
 
 /// Starts a graph, and gives the sentence with which it does not.
 func failure(of graph: MediaGraph) async -> MediaError? {
     do throws(MediaError) {
-        let pipeline = try MediaPipeline(graph, bindings: Seen().bindings(of: graph))
+        let pipeline = try await MediaPipeline(graph, bindings: Seen().bindings(of: graph))
         try await pipeline.start()
         await pipeline.stop()
         return nil

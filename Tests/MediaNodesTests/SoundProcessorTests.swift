@@ -22,7 +22,7 @@ extension MediaNodesTests {
 
         @Test("Volume and mute change while sound passes, and the level meters show it")
         func volume() async throws {
-            let watched = try Watched(tone(.volume(volume: 0.5)))
+            let watched = try await Watched(tone(.volume(volume: 0.5)))
             try await watched.pipeline.start()
             func change() -> Double {
                 let levels = watched.pipeline.statistics.levels

@@ -69,7 +69,7 @@ extension MediaNodesTests {
             defer { reader.cancel() }
             func text() -> String { String(decoding: output.all.flatMap { $0 }, as: UTF8.self) }
             func pictures() -> Int { text().components(between: "\u{1b}[H") }
-            let pipeline = try MediaPipeline(
+            let pipeline = try await MediaPipeline(
                 MediaGraph {
                     Chain {
                         Node.testPattern("pattern", width: 320, height: 240)
@@ -91,8 +91,8 @@ extension MediaNodesTests {
 
         @Test("A terminal that is not there is refused in words")
         func absent() async {
-            #expect {
-                _ = try MediaPipeline(
+            await #expect {
+                _ = try await MediaPipeline(
                     MediaGraph {
                         Chain {
                             Node.testPattern()

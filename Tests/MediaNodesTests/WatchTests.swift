@@ -9,7 +9,7 @@ extension MediaNodesTests {
             let sent = Collected<Int>()
             var bindings = NodeBindings()
             bindings.rtpOutputs["sent"] = { sent.append($0.count) }
-            let pipeline = try MediaPipeline(
+            let pipeline = try await MediaPipeline(
                 MediaGraph {
                     Chain {
                         Node.testPattern("pattern", width: 320, height: 240, framesPerSecond: 60)
@@ -49,7 +49,7 @@ extension MediaNodesTests {
 
         @Test("A level meter shows in the statistics how loud its sound is")
         func levels() async throws {
-            let pipeline = try MediaPipeline(
+            let pipeline = try await MediaPipeline(
                 MediaGraph {
                     Chain {
                         Node.testPattern("pattern", width: 64, height: 64)
@@ -74,7 +74,7 @@ extension MediaNodesTests {
             let gate = Gate()
             var bindings = NodeBindings()
             bindings.frames["slow"] = { _ in gate.wait() }
-            let pipeline = try MediaPipeline(
+            let pipeline = try await MediaPipeline(
                 MediaGraph {
                     Chain {
                         Node.file("clip", path: clip)
@@ -99,7 +99,7 @@ extension MediaNodesTests {
                     Node.null("first")
                 }
             }
-            let pipeline = try MediaPipeline(graph)
+            let pipeline = try await MediaPipeline(graph)
             let watch = pipeline.watch()
             try await pipeline.start()
             try await pipeline.apply(graph.adding { Chain(from: "pattern") { Node.null("second") } }, within: 8)
@@ -123,7 +123,7 @@ extension MediaNodesTests {
                     Node.null("sound")
                 }
             }
-            let pipeline = try MediaPipeline(graph)
+            let pipeline = try await MediaPipeline(graph)
             #expect(pipeline.plan.nodes.count == 5)
             try await pipeline.start()
             await eventually("half a second of both") {
@@ -139,7 +139,7 @@ extension MediaNodesTests {
             let gate = Gate()
             var bindings = NodeBindings()
             bindings.frames["slow"] = { _ in gate.wait() }
-            let pipeline = try MediaPipeline(
+            let pipeline = try await MediaPipeline(
                 MediaGraph {
                     Chain {
                         Node.testPattern("pattern", width: 320, height: 240, framesPerSecond: 60)

@@ -132,7 +132,7 @@ extension MediaNodesTests {
         @Test("A window shows the pictures of a graph")
         func window() async throws {
             let display = try #require(VirtualDisplay(width: 640, height: 480))
-            let pipeline = try MediaPipeline(
+            let pipeline = try await MediaPipeline(
                 MediaGraph {
                     Chain {
                         Node.testPattern("pattern", width: 640, height: 480)
@@ -212,7 +212,7 @@ extension MediaNodesTests {
             let frames = Collected<VideoFrame>()
             var bindings = NodeBindings()
             bindings.frames["view"] = { if frames.count < 3 { frames.append($0) } }
-            let pipeline = try MediaPipeline(
+            let pipeline = try await MediaPipeline(
                 MediaGraph {
                     Chain {
                         Node.testPattern()

@@ -91,7 +91,7 @@ import Testing
                 Node.frames("view")
             }
         }
-        let pipeline = try MediaPipeline(graph, bindings: bindings, registry: registry)
+        let pipeline = try await MediaPipeline(graph, bindings: bindings, registry: registry)
         try await pipeline.start()
         try await seen.wait(for: 30)
         await pipeline.stop()

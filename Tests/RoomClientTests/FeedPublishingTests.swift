@@ -53,7 +53,7 @@ struct FeedPublishingTests {
                 numbers.withLock { $0.append(number) }
             }
             let place = stage.settings(room: "room").mapValues { SettingValue.text($0) }
-            let viewer = try MediaPipeline(
+            let viewer = try await MediaPipeline(
                 MediaGraph {
                     Chain {
                         Node("subscribe", settings: place)
@@ -62,7 +62,7 @@ struct FeedPublishingTests {
                     }
                 }, bindings: bindings, registry: RoomNodes.registry)
             try await viewer.start()
-            let publisher = try MediaPipeline(
+            let publisher = try await MediaPipeline(
                 MediaGraph {
                     Chain {
                         source

@@ -64,7 +64,7 @@ struct OwnCapturerTests {
             let numbers = Numbers()
             var bindings = NodeBindings()
             bindings.frames["view"] = { numbers.append($0.barCode) }
-            let viewer = try MediaPipeline(
+            let viewer = try await MediaPipeline(
                 MediaGraph {
                     Chain {
                         room("subscribe")
@@ -73,7 +73,7 @@ struct OwnCapturerTests {
                     }
                 }, bindings: bindings, registry: registry)
             try await viewer.start()
-            let publisher = try MediaPipeline(
+            let publisher = try await MediaPipeline(
                 MediaGraph {
                     Chain {
                         for node in nodes { node }

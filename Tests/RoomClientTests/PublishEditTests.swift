@@ -74,7 +74,7 @@ struct PublishEditTests {
                 if let number = frame.barCode { numbers.withLock { $0.append(number) } }
             }
             bindings.audio["ear"] = { chunk in loudest.withLock { $0 = max($0, chunk.level) } }
-            let viewer = try MediaPipeline(
+            let viewer = try await MediaPipeline(
                 MediaGraph {
                     Chain {
                         Node("subscribe", settings: stage.settings(room: "room").mapValues { .text($0) })
@@ -87,7 +87,7 @@ struct PublishEditTests {
                     }
                 }, bindings: bindings, registry: RoomNodes.registry)
             try await viewer.start()
-            let pipeline = try MediaPipeline(Self.graph(stage, hasSound: true), registry: RoomNodes.registry)
+            let pipeline = try await MediaPipeline(Self.graph(stage, hasSound: true), registry: RoomNodes.registry)
             try await pipeline.start()
             try await eventually("pictures and sound") {
                 numbers.withLock { $0.count } > 10 && loudest.withLock { $0 } > -40
@@ -119,7 +119,7 @@ struct PublishEditTests {
         try await RoomStage.run { stage in
             let onlooker = Onlooker()
             let engine = try await onlooker.enter(stage)
-            let pipeline = try MediaPipeline(Self.graph(stage, hasSound: false), registry: RoomNodes.registry)
+            let pipeline = try await MediaPipeline(Self.graph(stage, hasSound: false), registry: RoomNodes.registry)
             try await pipeline.start()
             try await pipeline.apply(Self.graph(stage, hasSound: true), within: 8)
             try await eventually("both streams") { onlooker.seen.streams == [.video, .audio] }
@@ -133,7 +133,7 @@ struct PublishEditTests {
         try await RoomStage.run { stage in
             let onlooker = Onlooker()
             let engine = try await onlooker.enter(stage)
-            let pipeline = try MediaPipeline(Self.graph(stage, hasSound: false), registry: RoomNodes.registry)
+            let pipeline = try await MediaPipeline(Self.graph(stage, hasSound: false), registry: RoomNodes.registry)
             try await pipeline.start()
             // The second participant could publish at once, but what comes with it delivers nothing.
             let silent = Self.graph(stage, hasSound: false).adding {

@@ -81,12 +81,12 @@ struct RoomNodesTests {
     func `what one graph publishes another one watches and hears`(codec: VideoCodec) async throws {
         try await RoomStage.run { stage in
             let witness = Witness()
-            let viewer = try MediaPipeline(
+            let viewer = try await MediaPipeline(
                 watching(stage, codec: codec), bindings: witness.bindings(view: true, ear: true),
                 registry: RoomNodes.registry)
             // Nobody publishes yet, and that is no failure.
             try await viewer.start()
-            let publisher = try MediaPipeline(publishing(stage, codec: codec), registry: RoomNodes.registry)
+            let publisher = try await MediaPipeline(publishing(stage, codec: codec), registry: RoomNodes.registry)
             try await publisher.start()
             try await eventually("pictures and sound") { witness.seen.frames.count >= 30 && witness.seen.loudest > -40 }
             #expect(publisher.statistics.rtpOutputs["publish.video"]?.frames ?? 0 >= 30)
@@ -107,13 +107,14 @@ struct RoomNodesTests {
     @Test func `whoever talks and listens in one program need not hear itself`() async throws {
         try await RoomStage.run { stage in
             let (all, others) = (Witness(), Witness())
-            func listening(_ witness: Witness, own: Bool) throws -> MediaPipeline {
+            func listening(_ witness: Witness, own: Bool) async throws -> MediaPipeline {
                 let graph = watching(stage, codec: .vp8, hasSound: false).setting("subscribe", "own", to: .flag(own))
-                return try MediaPipeline(graph, bindings: witness.bindings(view: true), registry: RoomNodes.registry)
+                return try await MediaPipeline(
+                    graph, bindings: witness.bindings(view: true), registry: RoomNodes.registry)
             }
             let pipelines = [
-                try listening(others, own: false), try listening(all, own: true),
-                try MediaPipeline(publishing(stage, codec: .vp8, hasSound: false), registry: RoomNodes.registry),
+                try await listening(others, own: false), try await listening(all, own: true),
+                try await MediaPipeline(publishing(stage, codec: .vp8, hasSound: false), registry: RoomNodes.registry),
             ]
             for pipeline in pipelines { try await pipeline.start() }
             try await eventually("pictures") { all.seen.frames.count >= 10 }
@@ -126,19 +127,19 @@ struct RoomNodesTests {
         async throws
     {
         try await RoomStage.run { stage in
-            let first = try MediaPipeline(
+            let first = try await MediaPipeline(
                 publishing(stage, codec: .vp8, hasSound: false), registry: RoomNodes.registry)
             try await first.start()
             let keyframes = first.statistics.encoders["encoder"]?.keyframes ?? 0
             let witness = Witness()
-            let viewer = try MediaPipeline(
+            let viewer = try await MediaPipeline(
                 watching(stage, codec: .vp8, hasSound: false), bindings: witness.bindings(view: true),
                 registry: RoomNodes.registry)
             try await viewer.start()
             try await eventually("pictures") { witness.seen.frames.count >= 5 }
             // The encoder was asked over the room, the graph and its payloader.
             #expect(first.statistics.encoders["encoder"]?.keyframes ?? 0 > keyframes)
-            let second = try MediaPipeline(
+            let second = try await MediaPipeline(
                 publishing(stage, codec: .vp8, hasSound: false), registry: RoomNodes.registry)
             try await second.start()
             await first.stop()
@@ -163,7 +164,7 @@ struct RoomNodesTests {
                 node
             }
         }
-        let pipeline = try MediaPipeline(graph, registry: RoomNodes.registry)
+        let pipeline = try await MediaPipeline(graph, registry: RoomNodes.registry)
         let error = await #expect(throws: MediaError.self) { try await pipeline.start() }
         #expect(error?.code == "1305")
         #expect(error?.node == "stage")
@@ -174,10 +175,10 @@ struct RoomNodesTests {
         let (publisherSide, viewerSide) = (Witness(), Witness())
         let pipelines = Mutex<[MediaPipeline]>([])
         try await RoomStage.run { stage in
-            let publisher = try MediaPipeline(
+            let publisher = try await MediaPipeline(
                 publishing(stage, codec: .vp8), bindings: publisherSide.bindings(), registry: RoomNodes.registry)
             try await publisher.start()
-            let viewer = try MediaPipeline(
+            let viewer = try await MediaPipeline(
                 watching(stage, codec: .vp8), bindings: viewerSide.bindings(view: true, ear: true),
                 registry: RoomNodes.registry)
             try await viewer.start()
@@ -193,7 +194,7 @@ struct RoomNodesTests {
     @Test func `a publish node that is stopped has left the room when the stop returns`() async throws {
         try await RoomStage.run { stage in
             let others = Mutex<Int?>(nil)
-            let publisher = try MediaPipeline(publishing(stage, codec: .vp8), registry: RoomNodes.registry)
+            let publisher = try await MediaPipeline(publishing(stage, codec: .vp8), registry: RoomNodes.registry)
             try await publisher.start()
             await publisher.stop()
             let engine = RoomEngine { event in

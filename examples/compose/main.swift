@@ -24,10 +24,10 @@ bindings.frameFunctions["negative"] = { frame in
 
 do {
     // A plan is a value: it says what will happen before anything starts.
-    let plan = try Planner(NodeRegistry.builtIn, SystemEnvironment()).plan(graph)
+    let plan = try await MediaPipeline.plan(graph)
     print("elements:", plan.elementCount, "left out:", plan.omitted.map(\.node))
 
-    let pipeline = try MediaPipeline(graph, bindings: bindings)
+    let pipeline = try await MediaPipeline(graph, bindings: bindings)
     let watch = pipeline.watch()
     try await pipeline.start()
 

@@ -36,7 +36,7 @@ let graph = MediaGraph {
 }
 do {
     let registry = try NodeRegistry.withRooms.adding(.capturer(Breathing.self))
-    let pipeline = try MediaPipeline(graph, registry: registry)
+    let pipeline = try await MediaPipeline(graph, registry: registry)
     try await pipeline.start()
     print("Publishing; the page that the server has printed shows it.")
     try await Task.sleep(for: .seconds(arguments.count > 2 ? Double(arguments[2]) ?? 60 : 60))

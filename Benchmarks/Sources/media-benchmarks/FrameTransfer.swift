@@ -104,7 +104,7 @@ enum FrameTransfer {
                 seen.last = number ?? seen.last
             }
         }
-        let pipeline = try MediaPipeline(graph, bindings: bindings, registry: registry)
+        let pipeline = try await MediaPipeline(graph, bindings: bindings, registry: registry)
         try await pipeline.start()
         let pushing = way == .push ? Pusher(pipeline.frameInput("source")) : nil
         while seen.withLock({ $0.count }) < warmUp { try await Task.sleep(for: .milliseconds(10)) }

@@ -76,7 +76,7 @@ enum MediaBenchmarks {
             default: break
             }
         }
-        let pipeline = try MediaPipeline(graph.plan(), bindings: bindings, registry: BenchmarkGraph.registry)
+        let pipeline = try await MediaPipeline(graph.plan(), bindings: bindings, registry: BenchmarkGraph.registry)
         try await pipeline.start()
         var endings = ending.stream.makeAsyncIterator()
         if let failure = await endings.next() ?? nil { throw failure }

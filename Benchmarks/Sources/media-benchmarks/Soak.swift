@@ -16,7 +16,7 @@ enum Soak {
             }
         }
         try await rounds(count) { _ in
-            let pipeline = try MediaPipeline(graph)
+            let pipeline = try await MediaPipeline(graph)
             try await pipeline.start()
             await pipeline.stop()
         }
@@ -35,7 +35,7 @@ enum Soak {
                 Node.null("end")
             }
         }
-        let pipeline = try MediaPipeline(plain)
+        let pipeline = try await MediaPipeline(plain)
         try await pipeline.start()
         try await rounds(count) { round in
             try await pipeline.apply(round % 2 == 0 ? encoding : plain, within: 10)

@@ -1,6 +1,6 @@
 internal import CGLib
 internal import CGStreamer
-import MediaGraph
+package import MediaGraph
 
 /// Reading and setting properties. The corresponding C functions are `g_object_set_property` and its like.
 extension Element {

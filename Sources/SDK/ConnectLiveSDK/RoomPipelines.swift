@@ -5,7 +5,7 @@ extension NodeRegistry {
     /// The built-in nodes and those that publish into rooms and watch them: `publish` and `subscribe`.
     ///
     /// ```swift
-    /// let pipeline = try MediaPipeline(graph, registry: .withRooms)
+    /// let pipeline = try await MediaPipeline(graph, registry: .withRooms)
     /// ```
     public static var withRooms: NodeRegistry { RoomNodes.registry }
 }

@@ -64,7 +64,7 @@ extension GuestTests {
                 await watched.pipeline.stop()
                 if round == 1 {
                     cameras.unplug()
-                    let absent = #expect(throws: MediaError.self) { try Watched(Watched.viewing(path)) }
+                    let absent = await #expect(throws: MediaError.self) { try await Watched(Watched.viewing(path)) }
                     #expect(absent?.code == MediaError.Code.cameraAbsent)
                     #expect(absent?.message.contains("plug one in") == true)
                     try cameras.plugIn()
@@ -76,7 +76,7 @@ extension GuestTests {
         func `a camera that fails when it is started is named, and works the next time`(fault: String) async throws {
             let cameras = try Vivid()
             let path = try cameras[0]
-            let watched = try Watched(Watched.viewing(path))
+            let watched = try await Watched(Watched.viewing(path))
             try Camera.set(fault, 1, of: path)
             let start = ContinuousClock.now
             let error = await #expect(throws: MediaError.self) { _ = try await watched.start() }
@@ -146,7 +146,7 @@ extension GuestTests {
         {
             let cameras = try Vivid()
             let path = try cameras[0]
-            let watched = try Watched(Watched.viewing(path))
+            let watched = try await Watched(Watched.viewing(path))
             let reader = try Reader(of: path)
             defer { reader.end() }
             await eventually("the other program reads") { Camera.isRefused(path) }

@@ -110,8 +110,8 @@ extension GuestTests {
             await eventually("it goes on") { watched.pictures.count > seen + 5 }
             await watched.pipeline.stop()
             #expect(watched.failure == nil)
-            let unplanned = #expect(throws: MediaError.self) {
-                try Watched(Watched.viewing(path, ["contrast": 256]))
+            let unplanned = await #expect(throws: MediaError.self) {
+                try await Watched(Watched.viewing(path, ["contrast": 256]))
             }
             #expect(unplanned?.code == "camera.control")
         }
@@ -130,7 +130,7 @@ extension GuestTests {
                 let came = Collected<Int>()
                 var bindings = NodeBindings()
                 bindings.frames["view"] = { came.append($0.width) }
-                let pipeline = try MediaPipeline(plan, bindings: bindings)
+                let pipeline = try await MediaPipeline(plan, bindings: bindings)
                 try await pipeline.start()
                 await eventually("a picture") { came.count > 0 }
                 await pipeline.stop()
@@ -162,7 +162,7 @@ extension GuestTests {
                     Node.frames("view")
                 }
             }
-            let pipeline = try MediaPipeline(graph, bindings: bindings)
+            let pipeline = try await MediaPipeline(graph, bindings: bindings)
             try await pipeline.start()
             await eventually("pictures") { held.count == 2 }
             await pipeline.stop()

@@ -9,14 +9,14 @@ final class Watched: Sendable {
     let pictures = Collected<String>()
     let other = Collected<String>()
 
-    init(_ graph: MediaGraph) throws(MediaError) {
+    init(_ graph: MediaGraph) async throws(MediaError) {
         var bindings = NodeBindings()
         bindings.events = { [events] in events.append($0) }
         for (name, seen) in [("view", pictures), ("other", other)]
         where graph.nodes.contains(where: { $0.name == name }) {
             bindings.frames[name] = { seen.append("\($0.width)x\($0.height)") }
         }
-        pipeline = try MediaPipeline(graph, bindings: bindings)
+        pipeline = try await MediaPipeline(graph, bindings: bindings)
     }
 
     static func camera(_ device: String, _ settings: [String: SettingValue] = [:], name: String = "camera") -> Node {

@@ -63,9 +63,9 @@ struct GraphFlags: ParsableArguments {
     }
 
     /// The plan of the document on this machine; what cannot run ends the command with its line.
-    func plan(_ document: GraphDocument, measuringCosts: Bool) throws -> GraphPlan {
+    func plan(_ document: GraphDocument, measuringCosts: Bool) async throws -> GraphPlan {
         do throws(MediaError) {
-            return try PlanCommand.plan(document.graph, measuringCosts: measuringCosts)
+            return try await PlanCommand.plan(document.graph, measuringCosts: measuringCosts)
         } catch {
             throw refusal(error.code, error.message, about: error.node, in: document)
         }

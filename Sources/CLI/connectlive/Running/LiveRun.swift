@@ -21,12 +21,12 @@ final class LiveRun: ControlledPipeline {
     /// Makes the elements; nothing runs yet. `events` is called on any thread.
     init(
         _ plan: GraphPlan, file: String, description: String?, events: @escaping @Sendable (MediaEvent) -> Void
-    ) throws(MediaError) {
+    ) async throws(MediaError) {
         self.file = file
         self.description = description
         var bindings = NodeBindings()
         bindings.events = events
-        pipeline = try MediaPipeline(plan, bindings: bindings, registry: KnownNodes.registry)
+        pipeline = try await MediaPipeline(plan, bindings: bindings, registry: KnownNodes.registry)
     }
 
     /// Returns when every source has given its first frame.

@@ -5,7 +5,7 @@ internal import MediaGraph
 internal import MediaNodes
 internal import RoomClient
 
-struct PlanCommand: ParsableCommand {
+struct PlanCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "plan", abstract: "Say what will happen when a graph file runs, before anything starts.")
 
@@ -18,9 +18,9 @@ struct PlanCommand: ParsableCommand {
 
     @Option(help: "text for people, json for programs.") var format = Format.text
 
-    func run() throws {
+    func run() async throws {
         let document = try graph.document()
-        let plan = try graph.plan(document, measuringCosts: true)
+        let plan = try await graph.plan(document, measuringCosts: true)
         switch format {
         case .text:
             let screen = Screenful(.standardOutput)
@@ -36,9 +36,10 @@ struct PlanCommand: ParsableCommand {
 
     /// The plan on this machine; code cannot be bound here. Measuring what codecs cost, for the expected latency, takes
     /// half a second for each.
-    static func plan(_ graph: MediaGraph, measuringCosts: Bool) throws(MediaError) -> GraphPlan {
-        try Planner(KnownNodes.registry, SystemEnvironment(measuringCosts: measuringCosts)).plan(
-            graph, bound: BoundNames())
+    static func plan(_ graph: MediaGraph, measuringCosts: Bool) async throws(MediaError) -> GraphPlan {
+        try await MediaPipeline.plan(
+            graph, bound: BoundNames(), registry: KnownNodes.registry,
+            environment: SystemEnvironment(measuringCosts: measuringCosts))
     }
 }
 

@@ -39,9 +39,9 @@ struct RunCommand: AsyncParsableCommand {
         if let report { try OutputFile.check(report) }
         let document = try graph.document()
         let interruption = Interruption()
-        let plan = try graph.plan(document, measuringCosts: false)
+        let plan = try await graph.plan(document, measuringCosts: false)
         let (occurrences, occur) = AsyncStream.makeStream(of: Occurrence.self)
-        let live = try LiveRun(plan, file: graph.shownPath, description: document.description) {
+        let live = try await LiveRun(plan, file: graph.shownPath, description: document.description) {
             occur.yield(.event($0))
         }
         let server = try await ControlServer.start(at: RunningPipelines().makeSocketPath(), for: live)
@@ -63,7 +63,7 @@ struct RunCommand: AsyncParsableCommand {
             if let words = Self.words(of: event) { Console.line(words) }
         }
         await server.stop(failure.map { ControlProblem($0) })
-        if let first, !quiet { try conclude(live, first, last) }
+        if let first, !quiet { try await conclude(live, first, last) }
         let shortfalls = live.pipeline.shortfalls
         if let error = failure ?? shortfalls.first, !verbose {
             for line in log.lines(about: error.node) { Console.line(Self.words(of: line)) }
@@ -80,9 +80,9 @@ struct RunCommand: AsyncParsableCommand {
     }
 
     /// What was planned beside what was measured.
-    private func conclude(_ live: LiveRun, _ first: PipelineStatistics, _ last: PipelineStatistics) throws {
+    private func conclude(_ live: LiveRun, _ first: PipelineStatistics, _ last: PipelineStatistics) async throws {
         // Only now: trying codecs out would have held up the start.
-        let plan = (try? PlanCommand.plan(live.graph, measuringCosts: true)) ?? live.plan
+        let plan = (try? await PlanCommand.plan(live.graph, measuringCosts: true)) ?? live.plan
         let comparison = Comparison(plan, from: first, to: last)
         let screen = Screenful(.standardOutput)
         screen.show(comparison.lines(Style(hasColours: screen.hasColours)))

@@ -77,12 +77,15 @@ public struct NodePlan: Sendable, Hashable, Codable {
     func following(_ node: Node) -> NodePlan {
         var plan = self
         plan.node = node
-        for (setting, value) in node.settings where fixedSettings[setting] == nil && self.node.settings[setting] != value {
+        for (setting, value) in node.settings
+        where fixedSettings[setting] == nil && self.node.settings[setting] != value {
             for index in elements.indices where elements[index].properties[setting] != nil {
                 plan.elements[index].properties[setting] = value
             }
             guard setting == "bitrate", let bitrate = value.integer else { continue }
-            for (port, format) in formats where format.bitsPerSecond != nil { plan.formats[port]?.bitsPerSecond = bitrate }
+            for (port, format) in formats where format.bitsPerSecond != nil {
+                plan.formats[port]?.bitsPerSecond = bitrate
+            }
         }
         return plan
     }

@@ -75,7 +75,7 @@ package struct PipelineStand: CaptureStand {
             default: break
             }
         }
-        let pipeline = try MediaPipeline(graph(settings), bindings: bindings, registry: registry)
+        let pipeline = try await MediaPipeline(graph(settings), bindings: bindings, registry: registry)
         let given = kind.settings.reduce(into: [:]) { $0[$1.name] = settings[$1.name] ?? $1.defaultValue }
         return PipelineRun(pipeline, seen, node: Self.node) { [feeding] in
             if let feeding, let input = pipeline.frameInput(Self.node) { try await feeding(input, given) }

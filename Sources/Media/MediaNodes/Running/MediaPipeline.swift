@@ -5,8 +5,8 @@ import Synchronization
 
 /// Runs a graph.
 ///
-/// Made once, started once, stopped once. All calls may come from any thread; what blocks inside is done on a queue of
-/// the pipeline's own, never on Swift's pool.
+/// Made once, started once, stopped once. All calls may come from any thread; what blocks inside, planning included, runs
+/// on queues of the pipeline's own, never on Swift's pool.
 public final class MediaPipeline: Sendable {
     private enum Phase {
         case idle
@@ -51,39 +51,42 @@ public final class MediaPipeline: Sendable {
     /// GStreamer element that is not installed, or what a node says about its device (`camera.absent`).
     public convenience init(
         _ graph: MediaGraph, bindings: NodeBindings = NodeBindings(), registry: NodeRegistry = .builtIn
-    ) throws(MediaError) {
-        let plan = try Planner(registry, SystemEnvironment()).plan(graph, bound: bindings.names)
-        try self.init(plan, bindings: bindings, registry: registry)
+    ) async throws(MediaError) {
+        let parts = try await offPool { () throws(MediaError) in
+            let plan = try Planner(registry, SystemEnvironment()).plan(graph, bound: bindings.names)
+            return try Parts(plan, bindings, registry)
+        }
+        self.init(parts)
     }
 
-    /// Makes the elements of a plan; nothing runs yet.
-    public init(
+    /// Makes the elements of a plan; nothing runs yet. Throws as making a pipeline of a graph does.
+    public convenience init(
         _ plan: GraphPlan, bindings: NodeBindings = NodeBindings(), registry: NodeRegistry = .builtIn
-    ) throws(MediaError) {
-        let reporter = Reporter(events: bindings.events)
-        let control = DispatchQueue(label: "media.pipeline")
-        let explainer = Explainer(reporter)
-        // The closure lives inside the pipeline's bus: it may not hold the pipeline.
-        let latency = LatencyReaction(control)
-        let pipeline = Pipeline(onNote: { explainer.hear($0) }) { message in
-            switch message {
-            case .endOfStream: reporter.ended()
-            case .error(let failure): explainer.report(failure)
-            case .missingPlugin(let name): explainer.note(missing: name)
-            case .latencyChanged: latency.react()
-            }
-        }
-        latency.set(pipeline)
-        bound = BoundCode(bindings)
-        let context = PipelineContext(
-            pipeline: pipeline, reporter: reporter, control: control, bound: bound)
-        graph = try RunningGraph(plan, registry, context)
-        editor = GraphEditor(graph, reporter)
-        explainer.set(graph, editor)
-        self.registry = registry
-        self.pipeline = pipeline
-        self.reporter = reporter
-        self.control = control
+    ) async throws(MediaError) {
+        let parts = try await offPool { () throws(MediaError) in try Parts(plan, bindings, registry) }
+        self.init(parts)
+    }
+
+    /// Plans a graph on this machine, as making a pipeline of it does, on a queue of its own: cameras, files and network
+    /// cameras may take seconds to answer. `bound` are the nodes that the application has functions for; nil does not
+    /// check that.
+    ///
+    /// Throws what `Planner.plan` throws.
+    public static func plan(
+        _ graph: MediaGraph, bound: BoundNames? = nil, registry: NodeRegistry = .builtIn,
+        environment: SystemEnvironment = SystemEnvironment()
+    ) async throws(MediaError) -> GraphPlan {
+        try await offPool { () throws(MediaError) in try Planner(registry, environment).plan(graph, bound: bound) }
+    }
+
+    private init(_ parts: Parts) {
+        pipeline = parts.pipeline
+        reporter = parts.reporter
+        control = parts.control
+        graph = parts.graph
+        editor = parts.editor
+        registry = parts.registry
+        bound = parts.bound
     }
 
     /// What runs: the plan that the pipeline was made from, and every edit since.
@@ -379,27 +382,5 @@ public final class MediaPipeline: Sendable {
 
     func find<Kind: RunningNode>(_ type: Kind.Type, _ name: String) -> Kind? {
         graph.runningNode(name) as? Kind
-    }
-}
-
-/// Spreads a changed latency over the pipeline, on the control queue: not allowed on the thread that announces it.
-private final class LatencyReaction: Sendable {
-    private struct Target: Sendable {
-        weak var pipeline: Pipeline?
-    }
-
-    private let target = Mutex(Target())
-    private let control: DispatchQueue
-
-    init(_ control: DispatchQueue) {
-        self.control = control
-    }
-
-    func set(_ pipeline: Pipeline) {
-        target.withLock { $0.pipeline = pipeline }
-    }
-
-    func react() {
-        control.async { self.target.withLock { $0.pipeline }?.distributeLatency() }
     }
 }

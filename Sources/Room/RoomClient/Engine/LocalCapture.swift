@@ -62,14 +62,12 @@ package final class LocalCapture: Sendable {
         // What runs already is what it was made as, whatever has been plugged in or deleted since.
         if phase.withLock({ $0.isUnderWay }), let made = contents.withLock({ $0 }) { return made }
         let options = options
-        let task = Task.detached(priority: .userInitiated) { () -> Result<Contents, RoomError> in
-            do throws(MediaError) {
-                return .success(try Self.inspect(options))
-            } catch {
-                return .failure(RoomError(error))
-            }
+        let found: Contents
+        do throws(MediaError) {
+            found = try await offPool { () throws(MediaError) in try Self.inspect(options) }
+        } catch {
+            throw RoomError(error)
         }
-        let found = try await task.value.get()
         guard found.hasVideo || found.hasAudio else {
             throw RoomError(
                 .settingInvalid, "There is nothing to publish: neither video nor audio is asked for and there.")
@@ -106,7 +104,7 @@ package final class LocalCapture: Sendable {
         let task = phase.withLock { phase -> Task<Result<MediaPipeline, RoomError>, Never>? in
             switch phase {
             case .idle:
-                let task = Task.detached(priority: .userInitiated) { await self.launch() }
+                let task = Task(priority: .userInitiated) { await self.launch() }
                 phase = .starting(task)
                 return task
             case .starting(let task): return task
@@ -129,7 +127,7 @@ package final class LocalCapture: Sendable {
             defer { unfinished.withLock { $0 = nil } }
             let pipeline: MediaPipeline
             do throws(MediaError) {
-                pipeline = try MediaPipeline(graph(contents), bindings: bindings(contents))
+                pipeline = try await MediaPipeline(graph(contents), bindings: bindings(contents))
                 // A stop that came before this finds nothing to stop, one that comes after it does.
                 unfinished.withLock { $0 = pipeline }
                 if isStarting { try await pipeline.start() }

@@ -23,7 +23,7 @@ final class PipelineRunner: DecodingTask {
         task = Task.detached(priority: .userInitiated) {
             await previous?.stop()
             do throws(MediaError) {
-                let pipeline = try MediaPipeline(graph, bindings: bindings)
+                let pipeline = try await MediaPipeline(graph, bindings: bindings)
                 try await pipeline.start()
                 guard let input = pipeline.rtpInput(ReceivingGraph.input) else {
                     preconditionFailure("a receiving graph has no input")

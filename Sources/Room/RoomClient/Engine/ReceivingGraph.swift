@@ -38,7 +38,7 @@ enum ReceivingGraph {
             var bindings = NodeBindings()
             if codec.media == .video { bindings.frames[view] = { _ in } }
             // What is missing on this machine is told when a stream needs it.
-            _ = try? MediaPipeline(
+            _ = try? await MediaPipeline(
                 make(codec, payloadType: codec.payloadType, isAudible: false), bindings: bindings)
         }
     }

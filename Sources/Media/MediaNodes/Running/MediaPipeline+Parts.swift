@@ -1,0 +1,66 @@
+import Dispatch
+import GStreamerKit
+import MediaGraph
+import Synchronization
+
+extension MediaPipeline {
+    /// What a pipeline is made of. Making it loads plugins and makes elements, which may block.
+    struct Parts: Sendable {
+        let pipeline: Pipeline
+        let reporter: Reporter
+        let control: DispatchQueue
+        let graph: RunningGraph
+        let editor: GraphEditor
+        let registry: NodeRegistry
+        let bound: BoundCode
+
+        init(_ plan: GraphPlan, _ bindings: NodeBindings, _ registry: NodeRegistry) throws(MediaError) {
+            let reporter = Reporter(events: bindings.events)
+            let control = DispatchQueue(label: "media.pipeline")
+            let explainer = Explainer(reporter)
+            // The closure lives inside the pipeline's bus: it may not hold the pipeline.
+            let latency = LatencyReaction(control)
+            let pipeline = Pipeline(onNote: { explainer.hear($0) }) { message in
+                switch message {
+                case .endOfStream: reporter.ended()
+                case .error(let failure): explainer.report(failure)
+                case .missingPlugin(let name): explainer.note(missing: name)
+                case .latencyChanged: latency.react()
+                }
+            }
+            latency.set(pipeline)
+            bound = BoundCode(bindings)
+            let context = PipelineContext(
+                pipeline: pipeline, reporter: reporter, control: control, bound: bound)
+            graph = try RunningGraph(plan, registry, context)
+            editor = GraphEditor(graph, reporter)
+            explainer.set(graph, editor)
+            self.registry = registry
+            self.pipeline = pipeline
+            self.reporter = reporter
+            self.control = control
+        }
+    }
+}
+
+/// Spreads a changed latency over the pipeline, on the control queue: not allowed on the thread that announces it.
+private final class LatencyReaction: Sendable {
+    private struct Target: Sendable {
+        weak var pipeline: Pipeline?
+    }
+
+    private let target = Mutex(Target())
+    private let control: DispatchQueue
+
+    init(_ control: DispatchQueue) {
+        self.control = control
+    }
+
+    func set(_ pipeline: Pipeline) {
+        target.withLock { $0.pipeline = pipeline }
+    }
+
+    func react() {
+        control.async { self.target.withLock { $0.pipeline }?.distributeLatency() }
+    }
+}
