@@ -20,7 +20,7 @@ import Testing
         // Nothing follows it, which it turns into an error.
         let failing = try Element(
             "errorignore", name: "failing", ["ignore-notlinked": true, "convert-to": "error"])
-        let end = try Element("fakesink", ["sync": false])
+        let end = try Element("fakesink", ["sync": false, "async": false])
         for element in [source, tee, failing, end] { pipeline.add(element) }
         try source.link(tee)
         for element in [failing, end] {

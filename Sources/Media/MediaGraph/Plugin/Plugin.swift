@@ -26,7 +26,7 @@ public enum Plugin {
     /// what is `@frozen`, another requirement of a protocol without a default. Everything else either stays compatible,
     /// or is found missing by the loader.
     @export(implementation)
-    public static func generation() -> Int { 1 }
+    public static func generation() -> Int { 2 }
 
     private static let admission = Mutex(Admission())
 
