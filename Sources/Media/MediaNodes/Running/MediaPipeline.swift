@@ -199,9 +199,9 @@ public final class MediaPipeline: Sendable {
     /// May be called often. When it returns, no function of the bindings is called any more; only where a device or file
     /// could not be opened or closed in time what is left of it ends later, as soon as its driver or file system answers.
     public func stop() async {
-        let wasRunning = phase.withLock { phase in
+        let (wasRunning, wasIdle) = phase.withLock { phase in
             defer { phase = .stopped }
-            return phase == .running
+            return (phase == .running, phase == .idle)
         }
         await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
             let isAnswered = Flag()
@@ -233,6 +233,9 @@ public final class MediaPipeline: Sendable {
                     } else if wasRunning {
                         hasHalted.raise()
                         Self.halt(self.pipeline, self.nodes)
+                    } else if wasIdle {
+                        // A node may hold a file since it was made.
+                        for node in self.nodes { node.stopped() }
                     }
                     timeout.cancel()
                     answer()
