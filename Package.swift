@@ -177,7 +177,7 @@ let package = Package(
         .testTarget(
             name: "PluginTestTests", dependencies: ["connectlive", mediaGraph, "TestFixtures"] + kit,
             path: "Tests/PluginTestTests", swiftSettings: strict),
-        tests(of: "connectlive", with: ["TestFixtures"]),
+        tests(of: "connectlive", with: ["TestFixtures", "RoomProtocol"]),
     ]
 )
 

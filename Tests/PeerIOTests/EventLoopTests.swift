@@ -1,3 +1,4 @@
+import Dispatch
 import Glibc
 import RTP
 import Synchronization
@@ -147,6 +148,25 @@ struct EventLoopTests {
         }
         loop.shutdown()
         #expect(log == ["work", "end"])
+    }
+
+    @Test("a turn does its share of the work that waits, and ends before it does more")
+    func workShare() async {
+        let loop = EventLoop(name: "share")
+        let done = Mutex<[Int]>([])
+        let gate = DispatchSemaphore(value: 0)
+        loop.execute { gate.wait() }
+        for _ in 0..<1000 {
+            loop.execute {
+                let turn = loop.turn
+                done.withLock { $0.append(turn) }
+            }
+        }
+        gate.signal()
+        loop.shutdown()
+        let turns = Dictionary(grouping: done.withLock { $0 }) { $0 }.values.map(\.count)
+        #expect(turns.reduce(0, +) == 1000)
+        #expect(turns.allSatisfy { $0 <= EventLoop.workShare })
     }
 
     @Test("a hundred loops come and go without leaving a thread or a descriptor")

@@ -29,6 +29,7 @@ final class MediaSession {
     var senders: [SenderID] = []
     private(set) var isSecured = false
     private(set) var keyframeRequests = 0
+    private var sent = 0
     private(set) var received: [RTPHeader] = []
 
     init(loop: EventLoop, role: ICERole) throws {
@@ -45,6 +46,12 @@ final class MediaSession {
         }
         peer.onMedia = { [unowned self] _, header, _, _ in received.append(header) }
         try peer.start()
+    }
+
+    /// Sends the next packets of made-up VP8.
+    func send(next count: Int, keyframe: Bool = false) {
+        send(sent..<(sent + count), keyframe: keyframe)
+        sent += count
     }
 
     /// Sends packets of made-up VP8, each a frame of its own.

@@ -75,6 +75,15 @@ import Testing
         }
     }
 
+    @Test func `a server that stops tells its participants that the room is destroyed`() async throws {
+        let server = try await startServer()
+        let client = try join(server, signIn(server).accessToken).0
+        await server.stop()
+        let message = try client.message { if case .closed = $0.message { true } else { false } }
+        guard case .closed(let closing) = message.message else { return }
+        #expect(closing.reason == .destroyed)
+    }
+
     @Test func `the page's token opens its one room and no other`() async throws {
         try await withServer { server, _ in
             let (status, body) = try RawClient(port: server.port).request(

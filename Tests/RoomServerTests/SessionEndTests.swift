@@ -73,7 +73,7 @@ private final class Uplink {
         let offer = UpDescription.offer(
             sessionID: 1, version: 1, senders: [sender], transport: client.peer.local, cname: "test")
         let (answer, streams) = try session.publish(
-            Publish(sdp: offer.serialized(), streams: [.init(mid: "0")]), numbered: { 1 })
+            Publish(sdp: offer.serialized(), streams: [.init(mid: "0")]), offer: offer, numbered: { 1 })
         let transport = try #require(try SessionDescription(parsing: answer.sdp).transport)
         try client.peer.setRemote(transport, dtlsRole: .client)
         subscriber = try settings.makePeer(.controlling)

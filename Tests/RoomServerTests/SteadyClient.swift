@@ -33,7 +33,7 @@ final class SteadyClient: @unchecked Sendable {
     private var frame = 0
     private var source = 0
     private var isKeyframeWanted = true
-    private var keyframeRequests = 0
+    private(set) var keyframeRequests = 0
     private var frames: [Frame] = []
     private var timer: LoopTimer?
     private var uncut: LoopTimer?

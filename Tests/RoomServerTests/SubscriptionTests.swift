@@ -88,6 +88,36 @@ import Testing
         }
     }
 
+    @Test func `a client that does not take a codec is refused its streams, before its answer or after`() async throws {
+        try await withServer { server, grant in
+            let (publisher, _) = try join(server, grant.accessToken)
+            let streams = try publisher.publish([.h264, .h264])
+            let (client, _) = try join(server, grant.accessToken)
+            guard case .offer(let offer) = try client.message(where: { $0.isOffer }).message else { return }
+            #expect(try client.refusal(of: .subscribe(StreamReference(stream: streams[0])), id: 2) == nil)
+            client.sendMessage(.answer(try answer(to: offer, without: .h264)))
+            let withdrawn = try client.message { if case .receiverAssigned = $0.message { true } else { false } }
+            guard case .receiverAssigned(let freed) = withdrawn.message else { return }
+            #expect(freed.stream == nil)
+            guard case .error(let problem) = try client.message(where: { $0.id == nil }).message else { return }
+            #expect(problem.code == "1322")
+            #expect(try client.refusal(of: .subscribe(StreamReference(stream: streams[1])), id: 3) == "1322")
+        }
+    }
+
+    @Test func `unsubscribing a stream that has just gone succeeds`() async throws {
+        try await withServer { server, grant in
+            let (publisher, _) = try join(server, grant.accessToken)
+            let streams = try publisher.publish([.vp8])
+            let (client, _) = try join(server, grant.accessToken)
+            #expect(try client.refusal(of: .subscribe(StreamReference(stream: streams[0])), id: 2) == nil)
+            publisher.sendMessage(.leave, id: 3)
+            _ = try client.message { if case .participantLeft = $0.message { true } else { false } }
+            #expect(try client.refusal(of: .unsubscribe(StreamReference(stream: streams[0])), id: 4) == nil)
+            #expect(try client.refusal(of: .unsubscribe(StreamReference(stream: 999)), id: 5) == "1328")
+        }
+    }
+
     @Test func `a publish that was refused may be mended and tried again`() async throws {
         try await withServer { server, grant in
             let (client, _) = try join(server, grant.accessToken)
@@ -117,4 +147,18 @@ import Testing
             #expect(try client.publish([.vp8], id: 31).count == 1)
         }
     }
+}
+
+extension Envelope where Message == ServerMessage {
+    fileprivate var isOffer: Bool { if case .offer = message { true } else { false } }
+}
+
+/// A good answer whose transport is made up.
+private func answer(to offer: Description, without codec: Codec) throws -> Description {
+    var parsed = try SessionDescription(parsing: offer.sdp)
+    for index in parsed.media.indices { parsed.media[index].formats.removeAll { Codec($0) == codec } }
+    var transport = try #require(parsed.transport)
+    transport.setup = .active
+    let answer = DownDescription.answer(to: parsed, sessionID: 1, transport: transport)
+    return Description(session: .down, sdp: answer.serialized(), revision: offer.revision)
 }

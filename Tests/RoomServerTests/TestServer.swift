@@ -6,16 +6,21 @@ import Testing
 
 @testable import RoomServer
 
-/// A server on a free port for the length of a test, and an access token for it.
-func withServer(
-    open: Bool = false, _ body: @Sendable (RoomServer, AccessGrant) async throws -> Void
-) async throws {
+/// A server on a free port, which logs nothing.
+func startServer(open: Bool = false) async throws -> RoomServer {
     var log = Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() })
     log.logLevel = .critical
     var configuration = RoomServer.Configuration(service: ServiceKey(id: "svc", secret: "a secret"), log: log)
     configuration.port = 0
     configuration.isOpen = open
-    let server = try await RoomServer.start(configuration)
+    return try await RoomServer.start(configuration)
+}
+
+/// A server on a free port for the length of a test, and an access token for it.
+func withServer(
+    open: Bool = false, _ body: @Sendable (RoomServer, AccessGrant) async throws -> Void
+) async throws {
+    let server = try await startServer(open: open)
     do {
         let grant = try await Task { try signIn(server) }.value
         try await body(server, grant)

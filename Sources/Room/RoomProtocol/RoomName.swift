@@ -4,10 +4,10 @@ public struct RoomName: Hashable, Sendable, CustomStringConvertible {
 
     /// Refuses with 1301 what is no room name, saying what is wrong with it.
     public init(_ text: String) throws(RoomError) {
-        guard (1...32).contains(text.utf8.count) else {
+        guard (1...32).contains(text.unicodeScalars.count) else {
             throw RoomError(
                 .roomNameInvalid,
-                "A room name has 1 to 32 characters, and this one has \(text.count): choose a "
+                "A room name has 1 to 32 characters, and this one has \(text.unicodeScalars.count): choose a "
                     + (text.isEmpty ? "name such as 'kitchen'." : "shorter one."))
         }
         if let wrong = text.unicodeScalars.first(where: { !Self.isAllowed($0) }) {

@@ -54,6 +54,7 @@ package final class RoomServer: Sendable {
         guard !configuration.service.id.isEmpty, !configuration.service.secret.isEmpty else {
             throw RoomError(.serviceMissing, "A server needs a service id and a secret, and neither may be empty.")
         }
+        Descriptors.raiseLimit()
         let certificate: Certificate
         do throws(TransportError) {
             certificate = try Certificate()
@@ -89,6 +90,9 @@ package final class RoomServer: Sendable {
         guard let address, let text = address.ipAddress, text != "0.0.0.0", text != "::" else { return .any }
         return address.isLoopback ? .loopback : .addresses([text])
     }
+
+    /// The most that any turn of the rooms' loop has done.
+    package var busiestTurn: TurnCounts { get async { await host.busiestTurn } }
 
     /// Tells every participant, closes every connection and ends the threads.
     package func stop() async {

@@ -7,13 +7,29 @@ internal import Synchronization
 package protocol TurnMember: AnyObject {
     /// Called once, on the loop, at the end of the turn in which the member asked for it.
     func endTurn()
+    /// Called on the loop between two datagrams of a long turn: sends what is ready, and does nothing else.
+    func sendEarly()
+}
+
+extension TurnMember {
+    package func sendEarly() {}
+}
+
+/// The most that any turn of a loop has done.
+package struct TurnCounts: Sendable, Equatable {
+    /// Pieces of work from other threads.
+    package var work = 0
+    /// Datagrams of one ICE agent.
+    package var datagrams = 0
 }
 
 /// One GLib main context with a thread of its own: the place where all transport of a client process, or of the rooms
 /// assigned to it, lives.
 ///
-/// A *turn* is: dispatch of what the sockets have, then the timers that are due, then the work handed in from other
-/// threads (`execute`, and the jobs of actors pinned to the loop) in the order it came, then the ends of turn.
+/// A *turn* is: dispatch of what the sockets have, the ends of turn, the timers that are due, the work handed in from
+/// other threads (`execute`, and the jobs of actors pinned to the loop) in the order it came, and the ends of turn again.
+/// Each part does its share at most and leaves the rest to the next turn, so that a flood of one kind delays the others
+/// by one share.
 ///
 /// The loop is also a `SerialExecutor`: an actor that returns `loop.asUnownedSerialExecutor()` as its
 /// `unownedExecutor` runs on it, and code called by the loop may enter such an actor with `assumeIsolated`.
@@ -26,6 +42,14 @@ package final class EventLoop: SerialExecutor, @unchecked Sendable {
     /// Work waiting from other threads at most; beyond it `execute` refuses. Actor jobs are always taken, because the
     /// runtime cannot lose one.
     package static let inboxCapacity = 65536
+    /// Pieces of work from other threads done in one turn at most.
+    package static let workShare = 64
+    /// Timers fired in one turn at most.
+    package static let timerShare = 256
+    /// Datagrams read from one ICE agent in one turn at most.
+    package static let datagramShare = 32
+    /// Datagrams read, from all sockets together, before members send what is ready.
+    static let datagramsBetweenSends = 64
 
     package let name: String
 
@@ -35,6 +59,15 @@ package final class EventLoop: SerialExecutor, @unchecked Sendable {
 
     // On the loop.
     private var work: [Work] = []
+    /// The first piece of `work` that has not run yet.
+    private var nextWork = 0
+    /// Counts the turns.
+    private(set) var turn = 0
+    /// On the loop only.
+    package internal(set) var busiest = TurnCounts()
+    private var unsentDatagrams = 0
+    /// Agents that have had their share of this turn.
+    private var pausedAgents: [ICEAgent] = []
     private var members: [any TurnMember] = []
     private var endingMembers: [any TurnMember] = []
     private var timers = TimerHeap()
@@ -51,6 +84,7 @@ package final class EventLoop: SerialExecutor, @unchecked Sendable {
     private enum Work {
         case closure(@Sendable () -> Void)
         case job(UnownedJob)
+        case done
     }
 
     private struct Inbox {
@@ -177,6 +211,21 @@ package final class EventLoop: SerialExecutor, @unchecked Sendable {
         schedule(at: now + delay, action)
     }
 
+    /// Counts a datagram that was handled. Members send early when there have been many.
+    @inline(__always)
+    func countDatagram() {
+        unsentDatagrams += 1
+        if unsentDatagrams >= Self.datagramsBetweenSends { sendEarly() }
+    }
+
+    private func sendEarly() {
+        unsentDatagrams = 0
+        for member in members { member.sendEarly() }
+    }
+
+    /// The agent reads again in the next turn.
+    func resumeNextTurn(_ agent: ICEAgent) { pausedAgents.append(agent) }
+
     func insert(_ timer: LoopTimer, at time: MonotonicTime) {
         preconditionOnLoop()
         timers.insert(timer, at: time)
@@ -211,12 +260,16 @@ package final class EventLoop: SerialExecutor, @unchecked Sendable {
         g_main_context_push_thread_default(context)
         let alarm = Alarm(context: context)
         while true {
+            turn += 1
             let isStopping = runInbox()
             endTurn()
             if isStopping { break }
             alarm.ring(at: timers.next)
-            let idle = inbox.withLock { $0.work.isEmpty && $0.state == .running }
+            let idle = nextWork == work.count && inbox.withLock { $0.work.isEmpty && $0.state == .running }
             g_main_context_iteration(context, idle && members.isEmpty ? 1 : 0)
+            resumeAgents()
+            // Media does not wait for timers and messages.
+            endTurn()
             fireTimers()
         }
         alarm.remove()
@@ -225,25 +278,43 @@ package final class EventLoop: SerialExecutor, @unchecked Sendable {
         g_main_context_pop_thread_default(context)
     }
 
-    /// Runs what waits; true when the loop has ended and nothing waits any more.
+    /// Runs a share of what waits; true when the loop has ended and nothing waits any more.
     private func runInbox() -> Bool {
-        let hasEnded = inbox.withLock { inbox -> Bool in
-            swap(&inbox.work, &work)
-            if inbox.state == .stopping, work.isEmpty { inbox.state = .ended }
-            return inbox.state == .ended
+        var hasEnded = false
+        if nextWork == work.count {
+            work.removeAll(keepingCapacity: true)
+            nextWork = 0
+            hasEnded = inbox.withLock { inbox -> Bool in
+                swap(&inbox.work, &work)
+                if inbox.state == .stopping, work.isEmpty { inbox.state = .ended }
+                return inbox.state == .ended
+            }
         }
         turnTime = now
-        for item in work {
+        let end = min(work.count, nextWork + Self.workShare)
+        busiest.work = max(busiest.work, end - nextWork)
+        while nextWork < end {
+            // What ran is let go of at once.
+            var item = Work.done
+            swap(&item, &work[nextWork])
+            nextWork += 1
             switch item {
             case .closure(let closure): closure()
             case .job(let job): job.runSynchronously(on: asUnownedSerialExecutor())
+            case .done: break
             }
         }
-        work.removeAll(keepingCapacity: true)
         return hasEnded
     }
 
+    private func resumeAgents() {
+        guard !pausedAgents.isEmpty else { return }
+        for agent in pausedAgents { agent.resume() }
+        pausedAgents.removeAll(keepingCapacity: true)
+    }
+
     private func endTurn() {
+        unsentDatagrams = 0
         // What a member adds while ending is ended in the same turn; a bound keeps two members that wake one another
         // from starving the sockets.
         for _ in 0..<8 where !members.isEmpty {
@@ -255,7 +326,10 @@ package final class EventLoop: SerialExecutor, @unchecked Sendable {
 
     private func fireTimers() {
         turnTime = now
-        while let timer = timers.popDue(at: turnTime) { timer.fire(now: turnTime) }
+        for _ in 0..<Self.timerShare {
+            guard let timer = timers.popDue(at: turnTime) else { return }
+            timer.fire(now: turnTime)
+        }
     }
 
     /// An actor job that comes after `shutdown` runs on the thread that brings it, which owns the context meanwhile,

@@ -64,6 +64,9 @@ final class ICEAgent {
     private var remoteCandidates: [String: Int] = [:]
     private let scopes: Set<AddressScope>
     private var isOpen = true
+    /// Datagrams handled in the turn `countedTurn` of the loop.
+    private var datagramsRead = 0
+    private var countedTurn = 0
     private var events: (ICEEvent) -> Void
     private var datagrams: (UnsafeRawBufferPointer) -> Void
 
@@ -117,7 +120,7 @@ final class ICEAgent {
         connect("new-candidate-full", to: unsafeBitCast(candidateFound, to: GCallback.self), this)
         connect("candidate-gathering-done", to: unsafeBitCast(gatheringDone, to: GCallback.self), this)
         connect("component-state-changed", to: unsafeBitCast(stateChanged, to: GCallback.self), this)
-        nice_agent_attach_recv(agent, stream, Self.component, loop.context, datagramReceived, this)
+        attach()
     }
 
     deinit {
@@ -298,6 +301,31 @@ final class ICEAgent {
     fileprivate func received(_ datagram: UnsafeRawBufferPointer) {
         loop.preconditionOnLoop()
         datagrams(datagram)
+        guard isOpen else { return }
+        if countedTurn != loop.turn {
+            countedTurn = loop.turn
+            datagramsRead = 0
+        }
+        datagramsRead += 1
+        loop.busiest.datagrams = max(loop.busiest.datagrams, datagramsRead)
+        if datagramsRead == EventLoop.datagramShare { pause() }
+        loop.countDatagram()
+    }
+
+    /// libnice reads a socket until it is empty, which a fast sender never lets happen. Without a receiver it stops after
+    /// the present datagram, and leaves the others in the socket.
+    private func pause() {
+        nice_agent_attach_recv(agent, stream, Self.component, loop.context, nil, nil)
+        loop.resumeNextTurn(self)
+    }
+
+    func resume() {
+        if isOpen { attach() }
+    }
+
+    private func attach() {
+        nice_agent_attach_recv(
+            agent, stream, Self.component, loop.context, datagramReceived, Unmanaged.passUnretained(self).toOpaque())
     }
 }
 

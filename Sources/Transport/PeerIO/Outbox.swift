@@ -5,7 +5,7 @@ internal import RTP
 /// Describes a batch of datagrams to libnice without allocating: one slab of vectors, reused for every send on a loop.
 final class Outbox {
     /// Datagrams handed to libnice at once; it makes one `sendmmsg` of them.
-    private static let capacity = 64
+    static let capacity = 64
 
     private let vectors: UnsafeMutablePointer<GOutputVector>
     private let messages: UnsafeMutablePointer<NiceOutputMessage>

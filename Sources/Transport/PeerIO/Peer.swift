@@ -169,6 +169,8 @@ package final class Peer: TurnMember {
     ) {
         touch()
         session.send(packet, header: header, rewrite: rewrite, via: sender, now: loop.turnTime)
+        // One system call takes no more at once, so a longer batch would only delay its first datagrams.
+        if session.outgoing.count >= Outbox.capacity { flush() }
     }
 
     /// Ties the stream's RTP timestamps to the publisher's wall clock, for sender reports.
@@ -232,6 +234,10 @@ package final class Peer: TurnMember {
         guard !isTouched else { return }
         isTouched = true
         loop.atEndOfTurn(self)
+    }
+
+    package func sendEarly() {
+        if state == .started { flush() }
     }
 
     package func endTurn() {

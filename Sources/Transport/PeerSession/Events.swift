@@ -82,6 +82,8 @@ public struct SenderStatistics: Sendable, Equatable {
     public var retransmissionsHeldBack = 0
     /// Asked for again and not sent: repairs had used up their share of the bitrate.
     public var retransmissionsOverBudget = 0
+    /// Whether the peer has reported on the stream.
+    public var isKnownToPeer = false
     /// PLI and FIR received.
     public var keyframeRequests = 0
     /// Lost share of the last report, 0...1, and the sum since the beginning, as the peer reports them.

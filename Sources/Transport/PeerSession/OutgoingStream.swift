@@ -161,6 +161,7 @@ final class OutgoingStream {
     /// Takes the peer's report; returns the round trip if the report names a sender report of ours.
     func receive(_ block: ReportBlock, now: MonotonicTime) -> TimeInterval? {
         isKnownToPeer = true
+        statistics.isKnownToPeer = true
         statistics.remoteFractionLost = Double(block.fractionLost) / 256
         statistics.remoteLost = block.cumulativeLost
         let rate = Int64(max(configuration.clockRate, 1))

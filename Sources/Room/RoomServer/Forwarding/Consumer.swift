@@ -37,6 +37,9 @@ final class Consumer {
     /// The first number of a stream that is assigned now.
     var nextSequenceNumber: SequenceNumber { splice.nextSequenceNumber }
 
+    /// Whether the client has reported on what this receiver carries, so that its media path is ready.
+    var isKnownToClient: Bool { peer.statistics(of: sender)?.isKnownToPeer ?? false }
+
     func owns(_ sender: SenderID) -> Bool { self.sender == sender }
 
     /// What the client's answer takes.

@@ -15,10 +15,8 @@ final class PublishedStream {
     private let peer: Peer
     private let receiver: ReceiverID
     private var newest: StreamPosition?
-    private var lastKeyframeRequest = MonotonicTime.zero
-
-    /// How long after asking for a keyframe one asks again while somebody still waits for it.
-    private static let keyframeRetry = TimeInterval.milliseconds(300)
+    private var governor = KeyframeGovernor()
+    private lazy var keyframeTimer = peer.loop.makeTimer { [weak self] in self?.askAgain() }
 
     init(_ info: StreamInfo, codec: Codec, participant: String, peer: Peer, receiver: ReceiverID) {
         self.info = info
@@ -46,7 +44,8 @@ final class PublishedStream {
             consumer.forward(packet, header, arrived, now: now)
             if consumer.isAwaitingStart { isAwaited = true }
         }
-        if isAwaited, codec.media == .video, now - lastKeyframeRequest > Self.keyframeRetry { requestKeyframe() }
+        if payload.isStart { governor.keyframeBegan() }
+        if isAwaited { requestKeyframe() }
     }
 
     /// Whether nothing later of its epoch came before the packet at this position.
@@ -61,19 +60,30 @@ final class PublishedStream {
         return true
     }
 
-    /// The publisher's stream began anew: consumers join it at its next keyframe, which is due at once.
+    /// The publisher's stream restarted. Consumers join it at its next keyframe, which may be requested immediately.
     private func beginEpoch() {
         clock = nil
-        lastKeyframeRequest = .zero
+        governor = KeyframeGovernor()
         for consumer in consumers { consumer.forgetClock() }
     }
 
-    /// Asks the publisher for a keyframe; the session below sends at most one request in 200 ms.
+    /// Requests a keyframe from the publisher, at most once a second. Before the publisher's session is secured, this
+    /// does nothing: its packets cause the request later.
     func requestKeyframe() {
-        guard codec.media == .video else { return }
-        lastKeyframeRequest = EventLoop.now
-        peer.requestKeyframe(receiver)
+        guard codec.media == .video, peer.isSecured else { return }
+        switch governor.request(now: EventLoop.now) {
+        case .askNow: peer.requestKeyframe(receiver)
+        case .askAt(let time): keyframeTimer.arm(at: time)
+        case .wait: break
+        }
     }
+
+    private func askAgain() {
+        if governor.timeout(now: EventLoop.now) { peer.requestKeyframe(receiver) }
+    }
+
+    /// Ends the timer of a pending request. The owner calls this when the publisher leaves.
+    func end() { keyframeTimer.disarm() }
 
     func setClock(_ clock: SenderClock) {
         self.clock = clock

@@ -62,6 +62,12 @@ final class HTTPListener: Sendable {
         _ connections: ConnectionCounter
     ) -> ServerBootstrap {
         ServerBootstrap(group: group)
+            // Without descriptors for another connection, the listener pauses for a second and goes on.
+            .serverChannelInitializer { channel in
+                channel.eventLoop.makeCompletedFuture {
+                    try channel.pipeline.syncOperations.addHandler(AcceptBackoffHandler())
+                }
+            }
             .serverChannelOption(.backlog, value: 256)
             .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
             .childChannelOption(.tcpOption(.tcp_nodelay), value: 1)
@@ -69,7 +75,11 @@ final class HTTPListener: Sendable {
                 .writeBufferWaterMark, value: .init(low: maximumUnsent / 2, high: maximumUnsent)
             )
             .childChannelInitializer { channel in
-                guard connections.admit(channel) else { return channel.close() }
+                guard connections.admit(channel) else {
+                    return channel.eventLoop.makeCompletedFuture {
+                        try channel.pipeline.syncOperations.addHandler(RefusingHandler())
+                    }
+                }
                 return channel.eventLoop.makeCompletedFuture {
                     try configure(channel, routes, delegate, connections)
                 }
@@ -117,6 +127,7 @@ private final class ConnectionCounter: Sendable {
     private let issued = Atomic<UInt64>(0)
 
     func admit(_ channel: any Channel) -> Bool {
+        guard Descriptors.areLeft(besides: Descriptors.connectionReserve) else { return false }
         guard open.add(1, ordering: .relaxed).newValue <= Self.maximum else {
             open.subtract(1, ordering: .relaxed)
             return false

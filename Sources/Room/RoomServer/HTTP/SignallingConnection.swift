@@ -5,7 +5,8 @@ internal import Synchronization
 
 /// One client's WebSocket as the rooms see it: something to send to and to close, from any thread.
 final class SignallingConnection: Sendable, Hashable {
-    /// Messages that the rooms have not handled yet; more end the connection rather than vanish.
+    /// Messages that are not handled yet, or whose responses are not written yet, at most. More end the connection. This
+    /// also bounds the work that waits for NIO's thread.
     static let maximumUnhandled = 256
 
     let id: UInt64
@@ -25,9 +26,28 @@ final class SignallingConnection: Sendable, Hashable {
     /// Queues a message. A client that does not read has its connection closed by `WebSocketHandler` when more than
     /// 1 MiB waits.
     func send(_ message: ServerMessage, answering id: Int? = nil) {
-        let text = Envelope(id: id, message).json()
-        let buffer = channel.allocator.buffer(string: text)
-        channel.writeAndFlush(WebSocketFrame(fin: true, opcode: .text, data: buffer), promise: nil)
+        let channel = self.channel
+        if channel.eventLoop.inEventLoop {
+            channel.writeAndFlush(Self.frame(message, id, channel), promise: nil)
+        } else {
+            channel.eventLoop.execute { channel.writeAndFlush(Self.frame(message, id, channel), promise: nil) }
+        }
+    }
+
+    /// Queues one message for many clients. NIO's thread encodes it once, and its bytes are shared. All connections are
+    /// of one server, whose one NIO thread keeps the order.
+    static func send(_ message: ServerMessage, to connections: some Sequence<SignallingConnection>) {
+        let channels = connections.map(\.channel)
+        guard let first = channels.first else { return }
+        first.eventLoop.execute {
+            let frame = Self.frame(message, nil, first)
+            for channel in channels { channel.writeAndFlush(frame, promise: nil) }
+        }
+    }
+
+    private static func frame(_ message: ServerMessage, _ id: Int?, _ channel: any Channel) -> WebSocketFrame {
+        let buffer = channel.allocator.buffer(string: Envelope(id: id, message).json())
+        return WebSocketFrame(fin: true, opcode: .text, data: buffer)
     }
 
     /// Sends the reason, then closes.
@@ -57,7 +77,14 @@ final class SignallingConnection: Sendable, Hashable {
         channel.eventLoop.scheduleTask(in: Self.lingering) { channel.close(promise: nil) }
     }
 
-    /// Counts a message handed to the rooms; false when too many wait there.
+    /// Counts a message passed to the rooms; false if too many wait.
     func beginHandling() -> Bool { unhandled.add(1, ordering: .relaxed).newValue <= Self.maximumUnhandled }
-    func endHandling() { unhandled.subtract(1, ordering: .relaxed) }
+    /// Ends the count of a message. One with a response counts until NIO's thread has written the response.
+    func endHandling(hasResponse: Bool) {
+        if hasResponse {
+            channel.eventLoop.execute { self.unhandled.subtract(1, ordering: .relaxed) }
+        } else {
+            unhandled.subtract(1, ordering: .relaxed)
+        }
+    }
 }

@@ -6,7 +6,7 @@ internal import RoomProtocol
 
 /// What the rooms are told about connections; called on NIO's threads.
 protocol SignallingDelegate: AnyObject, Sendable {
-    func received(_ envelope: Envelope<ClientMessage>, from connection: SignallingConnection)
+    func received(_ request: ClientRequest, from connection: SignallingConnection)
     func disconnected(_ connection: SignallingConnection)
     /// Tells on another thread when media last came from the client; not at all when the rooms are closed.
     func findLastMedia(from connection: SignallingConnection, then: @escaping @Sendable (MonotonicTime) -> Void)
@@ -83,8 +83,11 @@ final class WebSocketHandler: ChannelInboundHandler {
     private func read(_ data: ByteBuffer) {
         do throws(MessageRefused) {
             let envelope = try Envelope<ClientMessage>(json: Data(data.readableBytesView))
+            if case .ping = envelope.message, connection.hasJoined {
+                return connection.send(.pong, answering: envelope.id)
+            }
             guard connection.beginHandling() else { return connection.end(.policyViolation) }
-            delegate.received(envelope, from: connection)
+            delegate.received(ClientRequest(envelope), from: connection)
         } catch {
             connection.send(.error(Problem(error.error)), answering: error.id)
         }

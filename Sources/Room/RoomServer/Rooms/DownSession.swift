@@ -7,8 +7,9 @@ internal import RoomProtocol
 final class DownSession {
     /// Packets kept for retransmission to this client, for each video receiver.
     private static let cacheCapacity = 512
-    /// After the session is secured a second keyframe is asked for. The first may come before the client's own media path
-    /// is ready, and not every stack asks again (aiortc does not).
+    /// This long after the session is secured, a second keyframe is asked for where the client has not reported on the
+    /// stream. The first may come before the client's own media path is ready, and not every stack asks again (aiortc
+    /// does not).
     private static let keyframeRepetition = TimeInterval.milliseconds(500)
 
     private let peer: Peer
@@ -21,7 +22,7 @@ final class DownSession {
     /// The client's transport, once it is connected.
     private var remote: TransportDescription?
     private lazy var repeatedRequest = settings.loop.makeTimer { [unowned self] in
-        for consumer in consumers { consumer.stream?.requestKeyframe() }
+        for consumer in consumers where !consumer.isKnownToClient { consumer.stream?.requestKeyframe() }
     }
 
     /// Called once, when the media path failed or the client closed it. The owner closes the session.
@@ -54,10 +55,10 @@ final class DownSession {
         send(.offer(Description(session: .down, sdp: description.serialized(), revision: revision)))
     }
 
-    func answer(_ description: Description) throws(RoomError) {
+    /// `answer` is the description's text, parsed.
+    func answer(_ description: Description, _ answer: SessionDescription) throws(RoomError) {
         // An answer to an older offer says nothing about the receivers added since.
         guard description.revision == revision else { return }
-        let answer = try settings.parse(description.sdp, .answerRefused)
         guard let transport = answer.transport else {
             throw RoomError(.answerRefused, "The answer takes none of the receivers.")
         }
@@ -76,7 +77,21 @@ final class DownSession {
             let takes =
                 media.map { !$0.isRejected && ($0.direction == .recvonly || $0.direction == .sendrecv) } ?? false
             consumer.accept(takes ? media.map(NegotiatedCodec.all) ?? [] : [])
+            if let stream = consumer.stream, !consumer.canCarry(stream.codec) { withdraw(stream, from: consumer) }
         }
+    }
+
+    /// The stream was assigned before the client had answered, and the answer does not take its codec.
+    private func withdraw(_ stream: PublishedStream, from consumer: Consumer) {
+        consumer.release()
+        send(assigned(consumer))
+        if stream.codec.media == .video { send(.error(Problem(Self.notTaken(stream)))) }
+    }
+
+    private static func notTaken(_ stream: PublishedStream) -> RoomError {
+        RoomError(
+            .receiversExhausted,
+            "The client's answer takes no \(stream.codec.rawValue), which the stream \(stream.info.id) is in.")
     }
 
     /// When media or a word about it last came.
@@ -100,6 +115,11 @@ final class DownSession {
         if let consumer = freeConsumer(for: stream) {
             return assign(stream, to: consumer)
         }
+        // A client answers for more receivers as it did for the first ones.
+        let answered = consumers.filter { $0.receiver.media == .video && $0.accepted != nil }
+        guard answered.isEmpty || answered.contains(where: { $0.canCarry(stream.codec) }) else {
+            throw Self.notTaken(stream)
+        }
         let videos = consumers.count { $0.receiver.media == .video }
         guard videos < pool.maximum else {
             throw RoomError(
@@ -109,7 +129,7 @@ final class DownSession {
         for _ in 0..<min(pool.growth, pool.maximum - videos) { addConsumer(.video) }
         offer()
         guard let consumer = freeConsumer(for: stream) else {
-            throw RoomError(.receiversExhausted, "No video receiver takes \(stream.codec.rawValue).")
+            throw Self.notTaken(stream)
         }
         return assign(stream, to: consumer)
     }
@@ -128,9 +148,14 @@ final class DownSession {
         return true
     }
 
+    /// The audio slots are the first receivers.
+    var hasFreeAudioSlot: Bool {
+        consumers.prefix(DownDescription.audioSlots).contains { $0.isFree && $0.canCarry(.opus) }
+    }
+
     /// Gives an audio a slot if one is free, and tells the client.
     func hear(_ stream: PublishedStream) {
-        guard let consumer = freeConsumer(for: stream) else { return }
+        guard hasFreeAudioSlot, let consumer = freeConsumer(for: stream) else { return }
         consumer.assign(stream)
         send(assigned(consumer))
     }

@@ -33,18 +33,21 @@ final class Participant {
 
     func offer() { down.offer() }
 
-    func publish(_ publish: Publish, numbered: () -> Int) throws(RoomError) -> (Published, [PublishedStream]) {
+    func publish(
+        _ publish: Publish, offer: SessionDescription, numbered: () -> Int
+    ) throws(RoomError) -> (Published, [PublishedStream]) {
         let session = if let up { up } else { try makeUpSession() }
-        let result = try session.publish(publish, numbered: numbered)
+        let result = try session.publish(publish, offer: offer, numbered: numbered)
         streams += result.streams
         return (result.answer, result.streams)
     }
 
-    func answer(_ description: Description) throws(RoomError) {
+    /// `parsed` is the description's text.
+    func answer(_ description: Description, _ parsed: SessionDescription) throws(RoomError) {
         guard description.session == .down else {
             throw RoomError(.answerRefused, "Only the down session is answered by the client.")
         }
-        try down.answer(description)
+        try down.answer(description, parsed)
     }
 
     func addCandidate(_ candidate: Candidate) {
@@ -60,6 +63,8 @@ final class Participant {
     func unsubscribe(_ stream: PublishedStream) -> Bool { down.unsubscribe(stream) }
 
     func hear(_ stream: PublishedStream) { down.hear(stream) }
+
+    var hasFreeAudioSlot: Bool { down.hasFreeAudioSlot }
 
     func isHearing(_ stream: PublishedStream) -> Bool { down.receiver(carrying: stream) != nil }
 

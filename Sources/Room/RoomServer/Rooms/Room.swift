@@ -2,48 +2,87 @@ internal import RoomProtocol
 
 /// A conference: who is in it, and what each hears and sees of the others. On the loop only.
 final class Room {
+    /// What a newcomer reads of all the others together, at most, in bytes of JSON. With the offer of its receivers it
+    /// fits into what the server keeps for a client that has not read yet (`HTTPListener.maximumUnsent`).
+    static let announcementLimit = 768 * 1024
+    /// What of it goes into `joined`, which must be shorter than `Signalling.maximumMessageLength`. The rest follows as
+    /// `participantEntered`.
+    static let joinedLimit = 128 * 1024
+
     let name: RoomName
     private var participants: [Participant] = []
+    private var streams: [Int: PublishedStream] = [:]
+    /// In the order in which they were published.
+    private var audio: [PublishedStream] = []
+    private var announced = 0
 
     init(_ name: RoomName) { self.name = name }
 
     var isEmpty: Bool { participants.isEmpty }
 
-    func others(_ participant: Participant) -> [Participant] { participants.filter { $0 !== participant } }
+    /// Those who are there, for a newcomer: the ones that `joined` has room for, then the others.
+    func introduction() -> (joined: [ParticipantInfo], later: [ParticipantInfo]) {
+        var length = 0
+        let infos = participants.map(\.info)
+        let split =
+            infos.firstIndex { info in
+                length += info.announcedLength
+                return length > Self.joinedLimit
+            } ?? infos.count
+        return (Array(infos[..<split]), Array(infos[split...]))
+    }
 
     /// Tells the others, then lets the newcomer hear those who were heard before it.
     func enter(_ participant: Participant) {
-        let entered = ServerMessage.participantEntered(ParticipantEntered(participant: participant.info))
-        for other in participants { other.connection.send(entered) }
+        tell(.participantEntered(ParticipantEntered(participant: participant.info)), except: participant)
         participants.append(participant)
+        announced += participant.info.announcedLength
         fillSlots(of: participant)
     }
 
     func leave(_ participant: Participant) {
+        announced -= participant.info.announcedLength
         participants.removeAll { $0 === participant }
-        for other in participants {
-            var freedSlot = false
-            for stream in participant.streams where other.streamEnded(stream) { freedSlot = true }
-            if freedSlot { fillSlots(of: other) }
-            other.connection.send(.participantLeft(ParticipantReference(participant: participant.id)))
+        audio.removeAll { $0.participant == participant.id }
+        var listeners: [Participant] = []
+        for stream in participant.streams {
+            streams[stream.info.id] = nil
+            if stream.consumers.isEmpty { continue }
+            listeners += participants.filter { $0.streamEnded(stream) }
         }
+        for listener in listeners { fillSlots(of: listener) }
+        tell(.participantLeft(ParticipantReference(participant: participant.id)), except: participant)
         participant.close()
     }
 
-    func published(_ streams: [PublishedStream], by participant: Participant) {
-        for other in others(participant) {
-            for stream in streams {
-                other.connection.send(
-                    .streamPublished(StreamPublished(participant: participant.id, stream: stream.info)))
-            }
-            fillSlots(of: other)
+    /// Refuses streams that would make the room too long to be told to a newcomer.
+    func admit(_ publish: Publish) throws(RoomError) {
+        let length = publish.streams.reduce(0) { $0 + StreamInfo.announcedLength(extraValue: $1.extraValue ?? "") }
+        guard announced + length <= Self.announcementLimit else {
+            throw RoomError(
+                .publishRefused,
+                "The streams of the room '\(name)' carry \(announced / 1024) KiB of text, and newcomers can be told "
+                    + "\(Self.announcementLimit / 1024) KiB: publish fewer streams, or shorter extraValues.")
+        }
+    }
+
+    func published(_ new: [PublishedStream], by participant: Participant) {
+        for stream in new {
+            announced += stream.info.announcedLength
+            streams[stream.info.id] = stream
+            if stream.codec.media == .audio { audio.append(stream) }
+            tell(
+                .streamPublished(StreamPublished(participant: participant.id, stream: stream.info)),
+                except: participant)
+        }
+        for stream in new where stream.codec.media == .audio {
+            for other in participants where other !== participant { other.hear(stream) }
         }
     }
 
     /// The video stream with this id that somebody else in the room publishes.
     func video(_ id: Int, for participant: Participant) throws(RoomError) -> PublishedStream {
-        let streams = others(participant).flatMap(\.streams)
-        guard let stream = streams.first(where: { $0.info.id == id }) else {
+        guard let stream = streams[id], stream.participant != participant.id else {
             throw RoomError(.noSuchStream, "No other participant of the room publishes a stream \(id).")
         }
         guard stream.codec.media == .video else {
@@ -53,11 +92,38 @@ final class Room {
         return stream
     }
 
+    func hasStream(_ id: Int) -> Bool { streams[id] != nil }
+
+    private func tell(_ message: ServerMessage, except participant: Participant) {
+        SignallingConnection.send(
+            message, to: participants.lazy.filter { $0 !== participant }.map(\.connection))
+    }
+
     /// The four audio slots are kept by the first who ask, in the order in which they published.
     private func fillSlots(of listener: Participant) {
-        let audio = others(listener).flatMap(\.streams).filter { $0.codec.media == .audio }
-        for stream in audio.sorted(by: { $0.info.id < $1.info.id }) where !listener.isHearing(stream) {
-            listener.hear(stream)
+        for stream in audio where stream.participant != listener.id {
+            guard listener.hasFreeAudioSlot else { return }
+            if !listener.isHearing(stream) { listener.hear(stream) }
         }
     }
+}
+
+extension StreamInfo {
+    /// An upper bound of the JSON that announces a stream, in bytes.
+    static func announcedLength(extraValue: String) -> Int {
+        extraValue.utf8.reduce(80) { length, byte in
+            switch byte {
+            case ..<0x20, 0x7f: length + 6
+            case UInt8(ascii: "\""), UInt8(ascii: "\\"): length + 2
+            default: length + 1
+            }
+        }
+    }
+
+    var announcedLength: Int { Self.announcedLength(extraValue: extraValue) }
+}
+
+extension ParticipantInfo {
+    /// An upper bound of the JSON that announces a participant and its streams, in bytes.
+    var announcedLength: Int { streams.reduce(64) { $0 + $1.announcedLength } }
 }

@@ -19,7 +19,7 @@ actor RoomHost: SignallingDelegate {
     nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
     private let tokens: AccessTokens
-    private let log: Logger
+    private let log: LogQueue
     private let makeSettings: @Sendable (EventLoop) -> SessionSettings
     private lazy var settings = makeSettings(loop)
     private var rooms: [RoomName: Room] = [:]
@@ -33,16 +33,16 @@ actor RoomHost: SignallingDelegate {
     ) {
         self.loop = loop
         self.tokens = tokens
-        self.log = log
+        self.log = LogQueue(log)
         self.makeSettings = makeSettings
     }
 
     // MARK: - From NIO's threads
 
-    nonisolated func received(_ envelope: Envelope<ClientMessage>, from connection: SignallingConnection) {
+    nonisolated func received(_ request: ClientRequest, from connection: SignallingConnection) {
         let taken = loop.execute {
-            self.assumeIsolated { $0.handle(envelope, from: connection) }
-            connection.endHandling()
+            self.assumeIsolated { $0.handle(request, from: connection) }
+            connection.endHandling(hasResponse: request.hasResponse)
         }
         // A message that cannot be queued is not dropped in silence: the connection ends.
         if !taken { connection.end(.unexpectedServerError) }
@@ -63,62 +63,76 @@ actor RoomHost: SignallingDelegate {
         if !loop.execute({ self.assumeIsolated { $0.end(token) } }) { Task { await self.end(token) } }
     }
 
+    var busiestTurn: TurnCounts { loop.busiest }
+
     /// Ends every participant with a word, for the server stops.
     func close() {
         isClosed = true
         let closing = Closing(
-            reason: .disconnected, error: RoomError(.roomReleased, "The server is shutting down."))
+            reason: .destroyed, error: RoomError(.roomReleased, "The server is shutting down."))
         for connection in Array(members.keys) {
             remove(connection)
             connection.close(closing)
         }
+        log.drain()
     }
 
     // MARK: - On the loop
 
-    private func handle(_ envelope: Envelope<ClientMessage>, from connection: SignallingConnection) {
+    private func handle(_ request: ClientRequest, from connection: SignallingConnection) {
         do throws(RoomError) {
-            if case .join(let join) = envelope.message {
-                try self.join(join, envelope.id, connection)
+            if case .join(let join) = request.message {
+                try self.join(join, request.id, connection)
                 return
             }
             guard let member = members[connection] else {
                 throw RoomError(.outOfOrder, "The first message of a connection is 'join'.")
             }
-            try handle(envelope, from: connection, member)
+            try handle(request, from: connection, member)
         } catch {
-            connection.send(.error(Problem(error)), answering: envelope.id)
+            connection.send(.error(Problem(error)), answering: request.id)
         }
     }
 
     private func handle(
-        _ envelope: Envelope<ClientMessage>, from connection: SignallingConnection, _ member: Membership
+        _ request: ClientRequest, from connection: SignallingConnection, _ member: Membership
     ) throws(RoomError) {
         let participant = member.participant
-        switch envelope.message {
+        switch request.message {
         case .join: break
         case .publish(let publish):
-            let (answer, streams) = try participant.publish(publish, numbered: nextStreamNumber)
-            connection.send(.published(answer), answering: envelope.id)
+            guard let offer = try request.description?.get() else { return }
+            try member.room.admit(publish)
+            let (answer, streams) = try participant.publish(publish, offer: offer, numbered: nextStreamNumber)
+            connection.send(.published(answer), answering: request.id)
             member.room.published(streams, by: participant)
-            log.info("published", metadata: metadata(member, ["streams": "\(streams.map(\.info.id))"]))
-        case .answer(let description): try participant.answer(description)
+            log.write("published", metadata(member, ["streams": "\(streams.map(\.info.id))"]))
+        case .answer(let description):
+            guard let answer = try request.description?.get() else { return }
+            try participant.answer(description, answer)
         case .candidate(let candidate): participant.addCandidate(candidate)
         case .subscribe(let reference):
             let stream = try member.room.video(reference.stream, for: participant)
             let subscribed = try participant.subscribe(stream)
-            connection.send(.subscribed(subscribed), answering: envelope.id)
+            connection.send(.subscribed(subscribed), answering: request.id)
         case .unsubscribe(let reference):
-            let stream = try member.room.video(reference.stream, for: participant)
-            guard participant.unsubscribe(stream) else {
-                throw RoomError(.notSubscribed, "The stream \(reference.stream) is not subscribed.")
-            }
-            connection.send(.unsubscribed(reference), answering: envelope.id)
-        case .ping: connection.send(.pong, answering: envelope.id)
+            try unsubscribe(reference, member)
+            connection.send(.unsubscribed(reference), answering: request.id)
+        case .ping: connection.send(.pong, answering: request.id)
         case .leave:
-            connection.send(.left, answering: envelope.id)
+            connection.send(.left, answering: request.id)
             remove(connection)
             connection.end(.normalClosure)
+        }
+    }
+
+    /// A stream that has gone meanwhile is not subscribed any more, which is what the client wants.
+    private func unsubscribe(_ reference: StreamReference, _ member: Membership) throws(RoomError) {
+        let hasGone = (1..<(streamsNumbered + 1)).contains(reference.stream) && !member.room.hasStream(reference.stream)
+        guard !hasGone else { return }
+        let stream = try member.room.video(reference.stream, for: member.participant)
+        guard member.participant.unsubscribe(stream) else {
+            throw RoomError(.notSubscribed, "The stream \(reference.stream) is not subscribed.")
         }
     }
 
@@ -156,27 +170,28 @@ actor RoomHost: SignallingDelegate {
         }
         participant.onRefused = { [log, id = participant.id] error in
             let metadata: Logger.Metadata = ["room": "\(name.text)", "participant": "\(id)", "error": "\(error)"]
-            log.warning("media refused", metadata: metadata)
+            log.write("media refused", metadata, level: .warning)
         }
         let room = rooms[name] ?? Room(name)
-        let others = room.others(participant).map(\.info)
+        let (others, more) = room.introduction()
         connection.send(
             .joined(Joined(version: Signalling.version, participant: participant.id, participants: others)),
             answering: id)
+        for info in more { connection.send(.participantEntered(ParticipantEntered(participant: info))) }
         participant.offer()
         participant.onEnded = { [weak self] error in self?.assumeIsolated { $0.sessionEnded(error, of: connection) } }
         rooms[name] = room
         members[connection] = Membership(participant: participant, room: room)
         connection.didJoin()
         room.enter(participant)
-        log.info("joined", metadata: metadata(members[connection], [:]))
+        log.write("joined", metadata(members[connection], [:]))
     }
 
     private func remove(_ connection: SignallingConnection) {
         guard let member = members.removeValue(forKey: connection) else { return }
         member.room.leave(member.participant)
         if member.room.isEmpty { rooms[member.room.name] = nil }
-        log.info("left", metadata: metadata(member, [:]))
+        log.write("left", metadata(member, [:]))
     }
 
     /// The client is told why before its connection closes; without media it would stay as a name alone.

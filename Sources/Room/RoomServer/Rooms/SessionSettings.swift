@@ -31,6 +31,11 @@ final class SessionSettings {
     }
 
     func makePeer(_ role: ICERole) throws(RoomError) -> Peer {
+        guard Descriptors.areLeft(besides: Descriptors.sessionReserve) else {
+            throw RoomError(
+                .serverFull,
+                "The server may open no more files and sockets: raise its limit (ulimit -n), or try later.")
+        }
         var configuration = PeerConfiguration(iceRole: role, certificate: certificate, cname: cname, scope: scope)
         configuration.impairment = impairment?()
         do throws(TransportError) {
@@ -54,17 +59,6 @@ final class SessionSettings {
         } catch {
             throw RoomError(.mediaConnectionFailed, "The description's transport is not usable: \(error.message)")
         }
-    }
-
-    func parse(_ sdp: String, _ code: RoomError.Code) throws(RoomError) -> SessionDescription {
-        let description: SessionDescription
-        do throws(TransportError) {
-            description = try SessionDescription(parsing: sdp)
-        } catch {
-            throw RoomError(code, error.message)
-        }
-        if let problem = description.separateTransports { throw RoomError(code, problem) }
-        return description
     }
 
     /// Refuses a later description that begins another transport (RFC 8829 section 5.7): a session has one.

@@ -52,9 +52,8 @@ final class UpSession {
 
     /// Takes the new streams of an offer; `numbered` gives each its id. All of them, or none and an error.
     func publish(
-        _ publish: Publish, numbered: () -> Int
+        _ publish: Publish, offer: SessionDescription, numbered: () -> Int
     ) throws(RoomError) -> (answer: Published, streams: [PublishedStream]) {
-        let offer = try settings.parse(publish.sdp, .offerRefused)
         guard let transport = offer.transport else {
             throw RoomError(.offerRefused, "The offer has no media.")
         }
@@ -102,7 +101,10 @@ final class UpSession {
         candidate.isEmpty ? peer.remoteCandidatesEnded() : peer.addRemoteCandidate(candidate)
     }
 
-    func close() { peer.close() }
+    func close() {
+        for entry in streams { entry.stream.end() }
+        peer.close()
+    }
 
     private func add(_ offered: OfferedStream, extraValue: String, id: Int) -> PublishedStream {
         let negotiated = offered.negotiated

@@ -1,0 +1,30 @@
+internal import Foundation
+internal import NIOCore
+internal import RoomProtocol
+
+/// Answers whatever comes first on a connection that the server has no room for, and closes it.
+final class RefusingHandler: ChannelInboundHandler {
+    typealias InboundIn = ByteBuffer
+    typealias OutboundOut = ByteBuffer
+
+    /// A client that sends nothing is not waited for.
+    private static let deadline = TimeAmount.seconds(1)
+
+    func channelActive(context: ChannelHandlerContext) {
+        let channel = context.channel
+        context.eventLoop.scheduleTask(in: Self.deadline) { channel.close(promise: nil) }
+        context.fireChannelActive()
+    }
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        let error = RoomError(.serverFull, "The server takes no more connections: try later.")
+        let body = (try? JSONEncoder().encode(Problem(error))).map { String(decoding: $0, as: UTF8.self) } ?? ""
+        let answer =
+            "HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/json\r\n"
+            + "content-length: \(body.utf8.count)\r\nconnection: close\r\n\r\n\(body)"
+        let channel = context.channel
+        context.writeAndFlush(wrapOutboundOut(channel.allocator.buffer(string: answer))).whenComplete { _ in
+            channel.close(promise: nil)
+        }
+    }
+}

@@ -1,0 +1,48 @@
+import Dispatch
+import Logging
+import Synchronization
+import Testing
+
+@testable import RoomServer
+
+@Suite struct LogQueueTests {
+    /// A handler behind a full pipe: it blocks until the gate opens.
+    private struct Blocked: LogHandler {
+        let gate: DispatchSemaphore
+        let lines: Lines
+        var metadata = Logger.Metadata()
+        var logLevel = Logger.Level.info
+
+        subscript(metadataKey key: String) -> Logger.Metadata.Value? {
+            get { metadata[key] }
+            set { metadata[key] = newValue }
+        }
+
+        func log(event: LogEvent) {
+            gate.wait()
+            gate.signal()
+            lines.add("\(event.message) \(event.metadata?["count"]?.description ?? "")")
+        }
+    }
+
+    private final class Lines: Sendable {
+        private let lines = Mutex<[String]>([])
+        func add(_ line: String) { lines.withLock { $0.append(line) } }
+        var all: [String] { lines.withLock { $0 } }
+    }
+
+    @Test func `a blocked log delays no caller and later reports how many lines it dropped`() {
+        let gate = DispatchSemaphore(value: 0)
+        let lines = Lines()
+        let queue = LogQueue(Logger(label: "test") { _ in Blocked(gate: gate, lines: lines) })
+        for _ in 0..<(LogQueue.capacity + 10) { queue.write("joined", [:]) }
+        #expect(lines.all.isEmpty)
+        gate.signal()
+        queue.drain()
+        queue.write("left", [:])
+        queue.drain()
+        #expect(lines.all.contains("log lines dropped 10"))
+        #expect(lines.all.count == LogQueue.capacity + 2)
+        #expect(lines.all.last == "left ")
+    }
+}

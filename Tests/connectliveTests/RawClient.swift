@@ -1,0 +1,1 @@
+../RoomServerTests/RawClient.swift
