@@ -24,6 +24,9 @@ final class UpSession {
         var framesNotSent = 0
         var bitRate = RateWindow()
         fileprivate var keyframe = KeyframeRequests()
+        /// Counted here, because an encoder that begins anew numbers its packets from anywhere, and SRTP refuses numbers that
+        /// go back (RFC 3711 section 3.3.2). The first is random and below 2^15 (section 3.3.1).
+        fileprivate var nextSequenceNumber = SequenceNumber(.random(in: 0..<0x4000))
 
         var isVideo: Bool { sender.codec.media == .video }
 
@@ -169,7 +172,10 @@ final class UpSession {
             packet.bytes.copyBytes(from: batch.bytes, range, to: 0)
             packet.count = range.count
             guard let header = RTPHeader(parsing: packet) else { continue }
-            peer.send(packet, header: header, rewrite: Rewrite(keeping: header), via: track.senderID)
+            var rewrite = Rewrite(keeping: header)
+            rewrite.sequenceNumber = track.nextSequenceNumber
+            track.nextSequenceNumber = track.nextSequenceNumber.advanced(by: 1)
+            peer.send(packet, header: header, rewrite: rewrite, via: track.senderID)
         }
     }
 
