@@ -141,6 +141,9 @@ package final class EventLoop: SerialExecutor, @unchecked Sendable {
 
     package func enqueue(_ job: consuming ExecutorJob) {
         let job = UnownedJob(job)
+        // The runtime holds no reference to an executor, and the job may release the last one before this returns.
+        let loop = Unmanaged.passRetained(self)
+        defer { loop.release() }
         let (accepted, wasEmpty) = inbox.withLock { inbox in
             guard inbox.state != .ended else { return (false, false) }
             inbox.work.append(.job(job))
