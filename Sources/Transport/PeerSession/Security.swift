@@ -17,7 +17,8 @@ public enum SRTPProfile: String, Sendable, CaseIterable {
     public var saltLength: Int { self == .aeadAES128GCM ? 12 : 14 }
 }
 
-/// Master key followed by master salt of each direction. Whoever is given them by `inout` overwrites them.
+/// Master key followed by master salt of each direction. A callee that receives them
+/// by `inout` overwrites them.
 public struct SRTPKeys: Sendable {
     public var profile: SRTPProfile
     public var local: [UInt8]

@@ -126,7 +126,8 @@ public struct MediaGraph: Sendable, Hashable, Codable {
     }
 
     /// The graph with every port that was left open filled in: an output is the first that fits what it feeds, one that
-    /// has to be linked before others; an input is the first that fits and is free. What cannot be settled gets the name that `validate()` reports best.
+    /// has to be linked before others; an input is the first that fits and is free. A port
+    /// that cannot be settled gets the name for which `validate()` has the clearest problem.
     public func settled(with catalogue: any NodeCatalogue) -> MediaGraph {
         guard links.contains(where: { $0.from.port.isEmpty || $0.to.port.isEmpty }) else { return self }
         var graph = self

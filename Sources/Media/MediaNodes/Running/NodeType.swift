@@ -61,7 +61,7 @@ package protocol BranchingNode: RunningNode {
 /// A running node that shows what comes to it outside of this process, such as a participant of a room. Its inputs may come
 /// and go.
 package protocol PublishingNode: RunningNode {
-    /// The elements of an input are in place: attaches what watches them. What comes is not shown before `appear`.
+    /// The elements of an input are in place: attaches what watches them. The node shows no input before `appear`.
     func add(_ input: String, of instance: NodeInstance) throws(MediaError)
     /// Nothing comes to this input any more.
     func remove(_ input: String)

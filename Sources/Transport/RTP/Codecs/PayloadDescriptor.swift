@@ -56,7 +56,8 @@ struct PictureNumber: Sendable, Equatable {
     var next: Self { Self(id: id &+ 1, tl0Index: tl0Index &+ 1) }
 }
 
-/// A change inside a payload. Whoever sends the packet applies it and need not know the codec.
+/// A change inside a payload. The sender of the packet applies it without knowing the
+/// codec.
 public enum PayloadPatch: Sendable, Equatable {
     case vp8(VP8Rewrite)
 
