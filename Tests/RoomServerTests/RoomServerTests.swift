@@ -148,6 +148,17 @@ import Testing
         }
     }
 
+    @Test func `a client that requests pages and does not read them is dropped`() async throws {
+        try await withServer { server, _ in
+            let client = try RawClient(port: server.port)
+            let request = Array("GET /main.js HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n".utf8)
+            let many = Array(repeatElement(request, count: 1000).joined())
+            let start = ContinuousClock.now
+            while client.send(many) {}
+            #expect(ContinuousClock.now - start < .seconds(20))
+        }
+    }
+
     @Test func `a client that falls silent is gone within ten seconds`() async throws {
         try await withServer { server, grant in
             let (watcher, _) = try join(server, grant.accessToken)

@@ -60,6 +60,12 @@ final class HTTPHandler: ChannelInboundHandler, RemovableChannelHandler {
         }
     }
 
+    /// More than the high-water mark waits for a client that does not read, as one that pipelines thousands of requests:
+    /// it is dropped, not waited for. All files of the page together are shorter.
+    func channelWritabilityChanged(context: ChannelHandlerContext) {
+        if !context.channel.isWritable { context.close(promise: nil) }
+    }
+
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
         // A WebSocket that is refused goes on as a plain request, which the routes answer with the reason.
         if error is NIOWebSocketUpgradeError { return }
