@@ -62,6 +62,23 @@ struct SRTPTests {
         }
     }
 
+    @Test("a receiver that misses packets of a publisher whose numbers leap does not lose count for good")
+    func leapingPublisher() throws {
+        let (server, subscriber) = try pair(.aeadAES128GCM)
+        var splice = Splice(firstSequenceNumber: SequenceNumber(0x3fff))
+        splice.begin(clockRate: 48000, clock: nil)
+        for index in 0..<200 {
+            let arrived = Splice.Packet(
+                position: StreamPosition(epoch: 0, number: 65536 + index * ReceptionStatistics.maximumDropout),
+                timestamp: RTPTimestamp(0), isNewest: true, payload: .independent)
+            let taken = splice.take(arrived, now: .zero)
+            let clear = packet(try #require(taken).sequenceNumber.rawValue, payload: 20)
+            let protected = try #require(apply(server.protectRTP, to: clear))
+            if (50..<100).contains(index) { continue }
+            try #require(apply(subscriber.unprotectRTP, to: protected) == clear, "packet \(index)")
+        }
+    }
+
     @Test("the library may have been set up by somebody else in the process, as GStreamer's plugin does")
     func setUpBefore() throws {
         #expect(LibSRTP.setUp())

@@ -33,6 +33,7 @@ private struct SpliceModel {
     var highestLine = 0
     var leftOut: [Int] = []
     var nextOut: Int
+    var skips = Splice.maximumSkips
     var timestampOffset: UInt32?
     // The subscriber.
     var subscriber = ReceptionStatistics(clockRate: 90000)
@@ -43,6 +44,7 @@ private struct SpliceModel {
     var forwarded = 0
     var joins = 0
     var closedGaps = 0
+    var longGaps = 0
 
     init(seed: UInt64) throws {
         random = Seeded(seed)
@@ -125,7 +127,7 @@ private struct SpliceModel {
                 return numbers == nil ? nil : "a packet outside of its stretch was sent"
             }
             if packet.line > highestLine {
-                highestLine = packet.line
+                advance(to: packet.line)
                 leftOut.append(packet.line)
                 closedGaps += 1
                 return numbers == nil ? nil : "a packet that leaves no gap was sent"
@@ -142,16 +144,30 @@ private struct SpliceModel {
             joins += 1
             startLine = packet.line
             startOut = nextOut
-            highestLine = packet.line
+            highestLine = packet.line - 1
             leftOut.removeAll(keepingCapacity: true)
             timestampOffset = nil
         }
         guard isJoined, packet.line >= startLine else {
             return numbers == nil ? nil : "a packet outside of its stretch was sent"
         }
-        highestLine = max(highestLine, packet.line)
+        if packet.line > highestLine { advance(to: packet.line) }
         guard let numbers else { return "a packet was not sent" }
         return receive(numbers, of: packet, now)
+    }
+
+    /// A gap of more numbers than may be skipped is closed but for one: another stretch starts.
+    private mutating func advance(to line: Int) {
+        let gap = line - highestLine - 1
+        highestLine = line
+        guard gap > skips else {
+            skips = min(Splice.maximumSkips, skips - gap + 1)
+            return
+        }
+        startLine = line
+        startOut = nextOut + 1
+        leftOut.removeAll(keepingCapacity: true)
+        longGaps += 1
     }
 
     /// What the subscriber makes of it.
@@ -188,5 +204,6 @@ private struct SpliceModel {
         #expect(model.forwarded > 500_000)
         #expect(model.joins > 500)
         #expect(model.closedGaps > 10_000)
+        #expect(model.longGaps > 20)
     }
 }

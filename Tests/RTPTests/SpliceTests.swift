@@ -124,6 +124,21 @@ private func time(_ milliseconds: Int64) -> MonotonicTime { .zero + .millisecond
         #expect(splice.nextSequenceNumber == SequenceNumber(107))
     }
 
+    @Test("A stream skips 500 numbers, and one more for each packet; a longer gap is closed but for one")
+    func longGaps() throws {
+        var splice = splice()
+        func send(_ number: Int) throws -> UInt16? {
+            splice.take(try vp8(number, timestamp: 0, keyframe: number == 10), now: time(0))?.sequenceNumber.rawValue
+        }
+        #expect(try send(10) == 100)
+        #expect(try send(11 + Splice.maximumSkips) == UInt16(101 + Splice.maximumSkips))
+        // One packet has come since, so that one number may be skipped.
+        #expect(try send(13 + Splice.maximumSkips) == UInt16(103 + Splice.maximumSkips))
+        #expect(try send(5000) == UInt16(105 + Splice.maximumSkips))
+        #expect(try send(4999) == nil)
+        #expect(try send(5001) == UInt16(106 + Splice.maximumSkips))
+    }
+
     @Test("A switch is aligned by the publishers' clocks, not by when the first packet happened to arrive")
     func alignment() throws {
         func clock(_ seconds: UInt64, _ rtp: UInt32) -> SenderClock {

@@ -6,7 +6,7 @@ struct SequenceCompactor: Sendable {
     static let window = NumberWindow.length
 
     private var leftOut: NumberWindow?
-    private var highest: Int
+    private(set) var highest: Int
     /// Numbers left out so far, all of them up to `highest`.
     private var removed = 0
 

@@ -44,6 +44,9 @@ public struct Splice: Sendable {
     /// publishers' wall clocks differ.
     static let clockTolerance = TimeInterval.milliseconds(500)
 
+    /// Numbers that may be skipped at once: more missing packets than these are not asked for.
+    static let maximumSkips = NackGenerator.Limits().maximumMissing
+
     private var state = State.idle
     private var clockRate: UInt32 = 90000
     /// Nil before the first packet since `begin`.
@@ -57,6 +60,8 @@ public struct Splice: Sendable {
     private var pictureOffset = PictureNumber()
     /// The number after the highest sent, without wrap.
     private var next: Int
+    /// Numbers that may be skipped now. Each packet adds one.
+    private var skips = Splice.maximumSkips
     private var last: Last?
     /// The source's clock in the source's timestamps.
     private var sourceClock: SenderClock?
@@ -107,6 +112,7 @@ public struct Splice: Sendable {
             guard packet.isNewest, packet.payload.isStart else { return nil }
             join(packet, now)
         }
+        limitGap(before: packet.position.number)
         guard packet.position.number >= start, let place = compactor.place(packet.position.number) else { return nil }
         let number = place + sequenceOffset
         let timestamp = packet.timestamp.advanced(by: timestampTicks)
@@ -125,12 +131,30 @@ public struct Splice: Sendable {
     public mutating func leaveOut(_ position: StreamPosition, timestamp: RTPTimestamp) -> Numbers? {
         if state == .idle { return nil }
         enter(position.epoch)
+        if state == .flowing { limitGap(before: position.number) }
         guard state == .flowing, position.number >= start, let place = compactor.leaveOut(position.number) else {
             return nil
         }
         return Numbers(
             sequenceNumber: SequenceNumber(UInt16(truncatingIfNeeded: place + sequenceOffset)),
             timestamp: timestamp.advanced(by: timestampTicks), patch: nil)
+    }
+
+    /// Closes a gap that is too long, except for one number, so that receivers notice it. Packets from before it are not
+    /// sent any more.
+    ///
+    /// A receiver that loses 32768 numbers in a row mistakes the rollover counter, and decrypts nothing of this SSRC ever
+    /// again (RFC 3711 section 3.3.1). Where a publisher skips 3000 with each packet, that would be a dozen packets.
+    private mutating func limitGap(before number: Int) {
+        let gap = number - compactor.highest - 1
+        guard gap >= 0 else { return }
+        if gap <= skips {
+            skips = min(Self.maximumSkips, skips - gap + 1)
+        } else {
+            start = number
+            compactor = SequenceCompactor(start: start)
+            sequenceOffset = next + 1 - start
+        }
     }
 
     /// A new epoch has to join anew, and its timestamps have another clock.
