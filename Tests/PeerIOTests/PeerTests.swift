@@ -100,6 +100,38 @@ struct PeerTests {
         #expect((42100...42199).contains(try #require(port)))
     }
 
+    @Test("a peer that could open no port may be started again")
+    func startAgain() async throws {
+        let loop = EventLoop(name: "peer")
+        let outcomes = await onLoop(loop) { () -> [String] in
+            var outcomes: [String] = []
+            do throws(TransportError) {
+                var inTheWay: Attacker? = Attacker()
+                let port = inTheWay?.port ?? 0
+                var configuration = PeerConfiguration(
+                    iceRole: .controlled, certificate: try Certificate(), cname: "test")
+                configuration.ports = port...port
+                let peer = try Peer(loop: loop, configuration: configuration)
+                for attempt in 0..<3 {
+                    if attempt == 2 { inTheWay = nil }
+                    do throws(TransportError) {
+                        try peer.start()
+                        outcomes.append("\(peer.local.candidates.count) candidate")
+                    } catch {
+                        outcomes.append(error.code)
+                    }
+                }
+                peer.close()
+            } catch {
+                outcomes.append(error.code)
+            }
+            return outcomes
+        }
+        #expect(outcomes == ["transport.no-address", "transport.no-address", "1 candidate"])
+        await onLoop(loop) {}
+        loop.shutdown()
+    }
+
     @Test("32 remote candidates are tried, 8 of them at one address; the others are counted and do no harm")
     func candidateCap() async throws {
         let loop = EventLoop(name: "call")

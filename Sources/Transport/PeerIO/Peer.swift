@@ -72,11 +72,12 @@ package final class Peer: TurnMember {
     }
 
     /// Opens the sockets. The host candidates are in `local` when it returns and come as events at the end of the turn.
+    /// After an error it may be tried again.
     package func start() throws(TransportError) {
         loop.preconditionOnLoop()
         guard state == .new, let ice else { return }
-        state = .started
         try ice.gather()
+        state = .started
     }
 
     /// Says goodbye (RTCP BYE, DTLS close_notify) and closes the sockets at the end of the turn. No callback comes
