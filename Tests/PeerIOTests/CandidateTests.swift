@@ -43,6 +43,13 @@ struct CandidateTests {
         #expect(throws: reason) { try CandidateAttribute(text) }
     }
 
+    @Test("an address is the same however it is spelled")
+    func spelling() throws {
+        for text in ["2001:db8::1", "2001:DB8:0::1", "2001:0db8:0:0:0:0:0:1", "2001:db8::0.0.0.1"] {
+            #expect(try CandidateAttribute("candidate:1 1 udp 1 \(text) 5000 typ host").address == "2001:db8::1")
+        }
+    }
+
     @Test("ports 80 and 443 are tried at public addresses")
     func webPorts() throws {
         #expect(try CandidateAttribute("candidate:1 1 udp 1 203.0.113.7 443 typ relay").port == 443)

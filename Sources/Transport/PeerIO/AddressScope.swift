@@ -31,6 +31,17 @@ enum AddressScope: Hashable {
         self = withUnsafeBytes(of: six) { Self.scope(ofSix: Array($0)) }
     }
 
+    /// The address as RFC 5952 spells it; nil for what is no literal address.
+    static func canonical(_ text: String) -> String? {
+        var buffer = [CChar](repeating: 0, count: Int(INET6_ADDRSTRLEN))
+        var address = in6_addr()
+        let family = text.contains(":") ? AF_INET6 : AF_INET
+        guard inet_pton(family, text, &address) == 1,
+            inet_ntop(family, &address, &buffer, socklen_t(buffer.count)) != nil
+        else { return nil }
+        return buffer.withUnsafeBufferPointer { $0.baseAddress.map { String(cString: $0) } }
+    }
+
     private static func scope(ofFour address: UInt32) -> AddressScope {
         switch address >> 24 {
         case 0, 224...: return .nobody

@@ -5,6 +5,7 @@ package struct CandidateAttribute: Equatable {
     static let maximumLength = 512
 
     var text: String
+    /// In one spelling, however the candidate spells it.
     var address: String
     var port: UInt16
     var scope: AddressScope
@@ -37,11 +38,13 @@ package struct CandidateAttribute: Equatable {
         guard component == 1, parts[2].lowercased() == "udp" else { throw .unsupported }
         let address = String(parts[4])
         guard !address.lowercased().hasSuffix(".local") else { throw .hidden }
-        guard let scope = AddressScope(address) else { throw .malformed }
+        guard let scope = AddressScope(address), let canonical = AddressScope.canonical(address) else {
+            throw .malformed
+        }
         guard scope != .nobody else { throw .unreachable }
         guard port >= 1024 || (scope == .global && (port == 80 || port == 443)) else { throw .privileged }
         self.text = text
-        self.address = address
+        self.address = canonical
         self.port = port
         self.scope = scope
     }
