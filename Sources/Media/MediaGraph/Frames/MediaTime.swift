@@ -1,10 +1,10 @@
 /// A point in time on the machine's monotonic clock (CLOCK_MONOTONIC), in nanoseconds.
 ///
-/// Everything in the media floor is stamped on this one clock, so that the time from capture to rendering inside one
-/// machine is a subtraction.
+/// Every frame and audio buffer carries a time on this one clock, so latency within one machine is a subtraction:
+/// `frame.handedOver - frame.captureTime`. Add and subtract a `Duration` to shift a time.
 @frozen
 public struct MediaTime: Sendable, Hashable, Comparable, Codable {
-    /// Nanoseconds since the clock's start.
+    /// Nanoseconds since the clock started, usually at boot.
     public var nanoseconds: UInt64
 
     public init(nanoseconds: UInt64) {
@@ -13,6 +13,31 @@ public struct MediaTime: Sendable, Hashable, Comparable, Codable {
 
     public static func < (left: MediaTime, right: MediaTime) -> Bool {
         left.nanoseconds < right.nanoseconds
+    }
+
+    /// The time from `right` to `left`; negative when `right` is the later one.
+    public static func - (left: MediaTime, right: MediaTime) -> Duration {
+        .nanoseconds(Int64(truncatingIfNeeded: left.nanoseconds &- right.nanoseconds))
+    }
+
+    /// A later time. Stops at the ends of the clock's range, which lasts 584 years.
+    public static func + (time: MediaTime, duration: Duration) -> MediaTime {
+        let (seconds, attoseconds) = duration.components
+        let whole = seconds.magnitude.multipliedReportingOverflow(by: 1_000_000_000)
+        let amount = whole.partialValue.addingReportingOverflow(attoseconds.magnitude / 1_000_000_000)
+        let shifted =
+            duration < .zero
+            ? time.nanoseconds.subtractingReportingOverflow(amount.partialValue)
+            : time.nanoseconds.addingReportingOverflow(amount.partialValue)
+        guard !whole.overflow, !amount.overflow, !shifted.overflow else {
+            return MediaTime(nanoseconds: duration < .zero ? 0 : .max)
+        }
+        return MediaTime(nanoseconds: shifted.partialValue)
+    }
+
+    /// An earlier time. Stops at the ends of the clock's range.
+    public static func - (time: MediaTime, duration: Duration) -> MediaTime {
+        time + (.zero - duration)
     }
 
     /// Seconds from `earlier` to this time; negative when `earlier` is the later one.
@@ -27,7 +52,7 @@ public struct MediaTime: Sendable, Hashable, Comparable, Codable {
     }
 }
 
-/// A rate of bits, in bits per second.
+/// A number of bits per second.
 public struct Bitrate: Sendable, Hashable, Comparable, Codable, CustomStringConvertible {
     public var bitsPerSecond: Int
 
