@@ -20,11 +20,15 @@ let log: Target.Dependency = .product(name: "Logging", package: "swift-log")
 
 /// Set by scripts/fuzz, which builds one statically linked program around libFuzzer.
 let isFuzzing = Context.environment["CONNECTLIVE_FUZZ"] != nil
+/// Set by scripts/docs, which needs MediaGraph as a target of this package to document it.
+let isDocumented = Context.environment["CONNECTLIVE_DOCS"] != nil
 
 // Plugins and the program share one MediaGraph, so it is a package of its own; see Sources/Media/Package.swift. A package
 // that has another one inside cannot be fetched by its address: there MediaGraph is a target of this one, and loads no
 // plugins. (The folder is "/" while dependencies are resolved, and lies in "checkouts" once it was fetched.)
-let isFetched = Context.packageDirectory.contains("/checkouts/") || Context.packageDirectory == "/" || isFuzzing
+let isFetched =
+    Context.packageDirectory.contains("/checkouts/") || Context.packageDirectory == "/" || isFuzzing
+    || isDocumented
 let mediaGraph: Target.Dependency = isFetched ? "MediaGraph" : .product(name: "MediaGraph", package: "Media")
 /// What capturers are tested with lies in the same library.
 let kit: [Target.Dependency] = isFetched ? ["MediaTesting"] : []
@@ -126,9 +130,10 @@ let package = Package(
         // The code of the README
         .executableTarget(
             name: "readme", dependencies: ["ConnectLiveSDK"], path: "examples/readme", swiftSettings: strict),
+        // Examples that are packages too: scripts/soak builds them as such.
         // A pipeline in Swift, changed while it runs
         .executableTarget(
-            name: "compose", dependencies: [mediaGraph, "MediaNodes"], path: "examples/compose",
+            name: "compose", dependencies: [mediaGraph, "MediaNodes"], path: "examples/compose/Sources/compose",
             swiftSettings: strict),
         // The example of a first program, which is a package too
         .executableTarget(
@@ -137,7 +142,11 @@ let package = Package(
         // The example of docs/writing-a-capturer.md
         .executableTarget(
             name: "own-capturer", dependencies: ["ConnectLiveSDK", mediaGraph, "MediaNodes"],
-            path: "examples/own-capturer", swiftSettings: strict),
+            path: "examples/own-capturer/Sources/own-capturer", swiftSettings: strict),
+        // A source of encoded frames with a clock of its own
+        .executableTarget(
+            name: "ivf-capturer", dependencies: ["ConnectLiveSDK", mediaGraph, "MediaNodes"],
+            path: "examples/ivf-capturer/Sources/ivf-capturer", swiftSettings: strict),
         // Tests
         .target(
             name: "TestFixtures", path: "Tests/fixtures",
@@ -188,6 +197,11 @@ if isFetched {
         target("MediaTesting", on: "Media", ["MediaGraph"]),
         .target(name: "CMediaStamp", path: "Sources/Media/CMediaStamp"),
     ]
+}
+
+// Only those who build the reference fetch what builds it.
+if isDocumented {
+    package.dependencies.append(.package(url: "https://github.com/swiftlang/swift-docc-plugin", from: "1.5.0"))
 }
 
 if isFuzzing {

@@ -135,4 +135,26 @@ import Testing
         #expect(viewer.status == 0, "\(viewer.error)")
         #expect(try program.finish(seconds: 30).status == 0)
     }
+
+    @Test func `a capturer with a clock and an encoder of its own publishes what it reads`() throws {
+        let server = try TestServer()
+        let encoding = Process()
+        encoding.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+        encoding.arguments = [
+            "gst-launch-1.0", "-q", "videotestsrc", "num-buffers=60", "!",
+            "video/x-raw,width=320,height=240,framerate=30/1", "!", "vp8enc", "deadline=1", "keyframe-max-dist=30", "!",
+            "avmux_ivf", "!", "filesink", "location=\(server.folder.file("clip.ivf"))",
+        ]
+        try encoding.run()
+        encoding.waitUntilExit()
+        #expect(encoding.terminationStatus == 0)
+        let program = try RunningProgram(
+            BuiltPackage.program("ivf-capturer").path, ["clip.ivf", "kitchen", "8"], folder: server.folder)
+        let viewer = try CommandLineTool.run(
+            ["view", "--room", "kitchen", "--seconds", "4", "--report", "r.json"], folder: server.folder, seconds: 40)
+        #expect(viewer.status == 0, "\(viewer.error)")
+        let report = try String(contentsOfFile: server.folder.file("r.json"), encoding: .utf8)
+        #expect(report.contains("320"), "\(report)")
+        #expect(try program.finish(seconds: 30).status == 0)
+    }
 }

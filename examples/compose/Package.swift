@@ -1,0 +1,17 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+let package = Package(
+    name: "compose",
+    // A copy of this package depends on the address of connectlive's repository alone: .package(url: …, branch: "main").
+    // MediaGraph is then a product of connectlive.
+    dependencies: [.package(name: "connectlive", path: "../.."), .package(path: "../../Sources/Media")],
+    targets: [
+        .executableTarget(
+            name: "compose",
+            dependencies: [
+                .product(name: "MediaNodes", package: "connectlive"),
+                .product(name: "MediaGraph", package: "Media"),
+            ])
+    ]
+)
