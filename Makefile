@@ -6,7 +6,7 @@ demo_flags = $(if $(SECONDS),--seconds '$(SECONDS)') $(if $(LISTEN),--listen '$(
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup build install tarball demo test soak guest fuzz bench check format clean
+.PHONY: help setup build install tarball demo docs test soak guest fuzz bench check format clean
 
 help: ## Say what there is
 	@echo "connectlive: publish cameras and files from Linux into real-time rooms"
@@ -34,6 +34,9 @@ tarball: build ## Pack them as out/connectlive.tar.gz, which runs without Swift
 
 demo: setup build ## Set up what is missing, build, and show a call
 	@.build/release/connectlive demo $(demo_flags)
+
+docs: setup ## Build the API reference: out/docs/index.html
+	@scripts/docs
 
 test: ## Set up what is missing, build, and pass every test
 	@scripts/setup test

@@ -1,33 +1,34 @@
-/// What a capturer gives, or a renderer takes: pictures, sound, or encoded pictures.
+/// The format of a capturer's output: ``PictureFormat``, ``SoundFormat`` or ``EncodedPictureFormat``.
 public protocol CaptureFormat: Sendable, Hashable {
-    /// What travels along the links.
+    /// The same format as links carry it.
     var media: MediaFormat { get }
-    /// What the kind gives whatever its settings say: `video` or `audio`.
+    /// The output port of every capturer with this format: `video` or `audio`.
     static var port: Port { get }
 }
 
-/// How the samples of a raw picture lie.
+/// The memory layout of a raw frame's samples.
 public struct PixelFormat: Sendable, Hashable, CustomStringConvertible {
-    /// GStreamer's name.
+    /// GStreamer's name, such as `BGRx`.
     public let name: String
-    /// Bytes of a pixel in each plane, and by how much the plane is smaller than the picture in each direction.
+    /// Each plane's bytes per pixel, and by how much it is smaller than the frame in each direction.
     let planes: [(bytes: Int, columns: Int, rows: Int)]
 
-    /// 8 bits, 4:2:0, three planes: what encoders take without conversion.
+    /// 8 bits, 4:2:0, three planes. Encoders read it without conversion.
     public static let i420 = PixelFormat("I420", [(1, 1, 1), (1, 2, 2), (1, 2, 2)])
-    /// 8 bits, 4:2:0, a plane of luma and one of both chromas.
+    /// 8 bits, 4:2:0, one plane of luma and one of interleaved chroma.
     public static let nv12 = PixelFormat("NV12", [(1, 1, 1), (2, 2, 2)])
-    /// Packed 4:2:2, as many cameras give it.
+    /// Packed 4:2:2, common in USB cameras.
     public static let yuy2 = PixelFormat("YUY2", [(4, 2, 1)])
-    /// Four bytes a pixel, blue first; the fourth is not looked at.
+    /// Four bytes per pixel: blue, green, red, and one unused.
     public static let bgrx = PixelFormat("BGRx", [(4, 1, 1)])
-    /// Four bytes a pixel, red first; the fourth is not looked at.
+    /// Four bytes per pixel: red, green, blue, and one unused.
     public static let rgbx = PixelFormat("RGBx", [(4, 1, 1)])
-    /// Three bytes a pixel, red first.
+    /// Three bytes per pixel: red, green, blue.
     public static let rgb = PixelFormat("RGB", [(3, 1, 1)])
-    /// One byte a pixel.
+    /// One byte of luma per pixel.
     public static let gray8 = PixelFormat("GRAY8", [(1, 1, 1)])
 
+    /// Every supported format.
     public static let all: [PixelFormat] = [.i420, .nv12, .yuy2, .bgrx, .rgbx, .rgb, .gray8]
 
     private init(_ name: String, _ planes: [(bytes: Int, columns: Int, rows: Int)]) {
@@ -35,14 +36,16 @@ public struct PixelFormat: Sendable, Hashable, CustomStringConvertible {
         self.planes = planes
     }
 
+    /// The number of planes, 1 to 3.
     public var planeCount: Int { planes.count }
 
-    /// Bytes that hold one row of a plane, without padding.
+    /// The bytes in one row of a plane, without padding.
     public func rowBytes(ofPlane plane: Int, width: Int) -> Int {
         let shape = planes[plane]
         return (width + shape.columns - 1) / shape.columns * shape.bytes
     }
 
+    /// The number of rows in a plane.
     public func rows(ofPlane plane: Int, height: Int) -> Int {
         (height + planes[plane].rows - 1) / planes[plane].rows
     }
@@ -52,13 +55,16 @@ public struct PixelFormat: Sendable, Hashable, CustomStringConvertible {
     public var description: String { name }
 }
 
-/// Raw pictures of one size and rate.
+/// Raw frames of one size and rate.
+///
+///     PictureFormat(.bgrx, width: 1280, height: 720, framesPerSecond: 30)
 public struct PictureFormat: CaptureFormat {
     public var pixels: PixelFormat
     /// In pixels.
     public var width: Int
     /// In pixels.
     public var height: Int
+    /// Frames per second; 29.97 and the like are allowed.
     public var framesPerSecond: Double
 
     public init(_ pixels: PixelFormat = .i420, width: Int, height: Int, framesPerSecond: Double) {
@@ -75,7 +81,7 @@ public struct PictureFormat: CaptureFormat {
     public static var port: Port { Port("video", [.rawVideo], encodings: PixelFormat.all.map(\.name)) }
 }
 
-/// Raw sound: interleaved signed 16-bit stereo at 48 kHz.
+/// Raw audio: interleaved signed 16-bit stereo at 48 kHz, the only audio format between nodes.
 public struct SoundFormat: CaptureFormat {
     public init() {}
 
@@ -84,13 +90,18 @@ public struct SoundFormat: CaptureFormat {
     public static var port: Port { Port("audio", [.rawAudio]) }
 }
 
-/// Pictures that come encoded.
+/// Encoded frames of one size and rate, such as a camera that compresses them itself delivers. Nodes pass them on without
+/// encoding them again.
+///
+///     EncodedPictureFormat(.mjpeg, width: 1280, height: 720, framesPerSecond: 30)
 public struct EncodedPictureFormat: CaptureFormat {
+    /// The codec of the frames.
     public enum Codec: String, Sendable, Hashable, CaseIterable {
-        /// Annex B, one picture a time, parameter sets before each keyframe.
+        /// H.264 in Annex B form: one frame per `send`, with parameter sets before each keyframe.
         case h264
+        /// VP8 (RFC 6386), one frame per `send`.
         case vp8
-        /// A JPEG file a picture.
+        /// One JPEG file per frame.
         case mjpeg
     }
 
@@ -99,6 +110,7 @@ public struct EncodedPictureFormat: CaptureFormat {
     public var width: Int
     /// In pixels.
     public var height: Int
+    /// Frames per second; 29.97 and the like are allowed.
     public var framesPerSecond: Double
 
     public init(_ codec: Codec, width: Int, height: Int, framesPerSecond: Double) {

@@ -1,28 +1,39 @@
 import Synchronization
 
-/// Where a capturer's media goes: a pipeline, or a test of the capturer.
+/// What receives a capturer's media: a pipeline, or a test. Capturers use ``CaptureOutput`` instead.
 public protocol CaptureSink: AnyObject, Sendable {
-    /// The clock that capture times are on.
+    /// The current time, on the clock of capture times.
     var now: MediaTime { get }
-    /// Returns at `time`. Throws `CancellationError` when the task is cancelled meanwhile.
+    /// Waits until `time`. Throws `CancellationError` if the task is cancelled meanwhile.
     func wait(until time: MediaTime) async throws
-    /// Lets `draw` fill a picture of the format, in memory of the sink's own, and takes it. False when it was dropped.
+    /// Passes a frame in the sink's memory to `draw`, then accepts it. Returns false if it dropped the frame.
     func takePicture(
         _ format: PictureFormat, at time: MediaTime, _ draw: (inout MutableVideoFrame) throws -> Void
     ) throws -> Bool
-    /// Lets `fill` write sound of so many moments (interleaved stereo), and takes it.
+    /// Passes a buffer to `fill`, then accepts it. It holds `moments` sample pairs, left and right interleaved.
     func takeSound(
         moments: Int, at time: MediaTime, _ fill: (inout MutableSpan<Int16>) throws -> Void
     ) throws -> Bool
-    /// Takes one encoded picture; the bytes are copied.
+    /// Accepts a copy of one encoded frame. Returns false if it dropped the frame.
     func takeEncoded(_ bytes: RawSpan, at time: MediaTime, isKeyframe: Bool) throws -> Bool
-    /// What comes from now on has another format.
+    /// Announces the format of the frames that follow.
     func change(to format: MediaFormat) throws
-    /// Whether somebody asked for a keyframe since this was last asked.
+    /// Whether a keyframe was requested since the last call.
     func takeKeyframeRequest() -> Bool
 }
 
-/// The way out of a capturer: paces, stamps, and never makes it wait for who comes behind.
+/// Where a capturer sends its media.
+///
+/// It stamps frames with their capture time, and paces those that the program draws. Downstream never blocks it: a queue
+/// that is full drops its oldest frame.
+///
+/// | media | paced by the output | paced by a device |
+/// |---|---|---|
+/// | raw frames, ``PictureFormat`` | `draw` | `send(at:_:)` |
+/// | audio, ``SoundFormat`` | `fill` | `send(_:at:)` |
+/// | encoded frames, ``EncodedPictureFormat`` | `nextMoment`, then `send` | `send(_:at:isKeyframe:)` |
+///
+/// Call it from the capturer's own thread. Each call throws `CancellationError` once the graph stops.
 public struct CaptureOutput<Format: CaptureFormat>: Sendable {
     private let sink: any CaptureSink
     private let state: CaptureState<Format>
@@ -32,21 +43,23 @@ public struct CaptureOutput<Format: CaptureFormat>: Sendable {
         state = CaptureState(format)
     }
 
-    /// What is given now.
+    /// The current format: the planned one, or that of the last `change(to:)`.
     public var format: Format { state.format }
 
-    /// Gives another format from now on: of another size or rate. Throws `graph.format-clash` for another pixel format or
-    /// codec than the graph was planned with, and where whoever comes behind cannot take it; the format is as before then.
+    /// Changes the size or frame rate, from the next frame on.
+    ///
+    /// Throws `graph.format-clash` if the pixel format or codec differs from the planned one, or if a node downstream does
+    /// not accept the size. The format is then unchanged.
     public func change(to format: Format) throws {
         try Task.checkCancellation()
         try sink.change(to: format.media)
         state.change(to: format)
     }
 
-    /// Now, on the clock of capture times.
+    /// The current time, on the clock of capture times: `CLOCK_MONOTONIC`.
     public var now: MediaTime { sink.now }
 
-    /// Waits until the next picture or block is due; those that were missed are left out.
+    /// Waits until the next frame or audio buffer is due. Skips those whose time has passed.
     fileprivate func next(_ interval: (Format) -> (units: UInt64, perSecond: UInt64)) async throws -> MediaTime {
         try Task.checkCancellation()
         let due = state.due(now: sink.now, interval)
@@ -64,17 +77,23 @@ public struct CaptureOutput<Format: CaptureFormat>: Sendable {
 }
 
 extension CaptureOutput where Format == PictureFormat {
-    /// Waits until the next picture is due, by the format's rate, and lets `body` draw it. It is stamped with the moment
-    /// at which it was due.
+    /// Waits until the next frame is due at the format's frame rate, and calls `body` to draw it.
     ///
-    /// The planes lie in memory that goes on as it is, without a copy, and hold whatever was there before.
+    /// The frame is stamped with the time at which it was due. Its planes are memory of the pipeline, passed on without a
+    /// copy; they hold old content, so draw every pixel. A machine that is too slow skips frames.
     public func draw(_ body: (inout MutableVideoFrame) throws -> Void) async throws {
         let due = try await next { (1_000_000, UInt64(($0.framesPerSecond * 1_000_000).rounded())) }
         _ = try target.takePicture(format, at: due, body)
     }
 
-    /// Lets `body` draw a picture that was captured at `time`, now if not given. Returns at once: for devices with a
-    /// pace of their own. False when whoever comes behind was too slow for it.
+    /// Calls `body` to write a frame that was captured at `time`, and sends it. For devices with a pace of their own.
+    ///
+    /// Never waits. Throws `node.flood` for far more frames than the format states.
+    /// - Parameters:
+    ///   - time: the capture time on `now`'s clock; the current time if it is nil. A time that does not increase is
+    ///     replaced by the current time. A time over a second in the future ends the node with `node.time`.
+    ///   - body: writes the planes, which are memory of the pipeline with old content.
+    /// - Returns: false if the frame was dropped, because downstream is too slow.
     @discardableResult
     public func send(
         at time: MediaTime? = nil, _ body: (inout MutableVideoFrame) throws -> Void
@@ -87,13 +106,17 @@ extension CaptureOutput where Format == PictureFormat {
 extension CaptureOutput where Format == SoundFormat {
     private static var blockMoments: Int { 480 }
 
-    /// Waits until the next 10 ms of sound are due and lets `body` write their 480 moments, left and right in turn.
+    /// Waits until the next 10 ms of audio are due, and calls `body` to write 960 samples: 480 pairs of left and right.
     public func fill(_ body: (inout MutableSpan<Int16>) throws -> Void) async throws {
         let due = try await next { _ in (480, 48_000) }
         _ = try target.takeSound(moments: Self.blockMoments, at: due, body)
     }
 
-    /// Gives sound that was captured at `time` (its beginning), left and right in turn. Returns at once.
+    /// Sends audio. For devices with a pace of their own; never waits.
+    /// - Parameters:
+    ///   - samples: left and right, alternating.
+    ///   - time: when the first sample was captured, on `now`'s clock; the current time if it is nil.
+    /// - Returns: false if the audio was dropped, because downstream is too slow.
     @discardableResult
     public func send(_ samples: [Int16], at time: MediaTime? = nil) throws -> Bool {
         guard samples.count > 1 else { return true }
@@ -105,42 +128,49 @@ extension CaptureOutput where Format == SoundFormat {
 }
 
 extension CaptureOutput where Format == EncodedPictureFormat {
-    /// Waits until the next picture is due, by the format's rate.
+    /// Waits until the next frame is due at the format's frame rate. Returns that time.
     public func nextMoment() async throws -> MediaTime {
         try await next { (1_000_000, UInt64(($0.framesPerSecond * 1_000_000).rounded())) }
     }
 
-    /// Gives one encoded picture that was captured at `time`. Returns at once. False when it was dropped: before the
-    /// first keyframe, and from an overflow on until the next.
+    /// Sends a copy of one encoded frame. Never waits.
+    ///
+    /// Throws `node.format` if the frame's header contradicts the format or `isKeyframe`, and for an H.264 B-frame.
+    /// - Parameters:
+    ///   - bytes: one whole frame. H.264 is Annex B, with parameter sets before each keyframe.
+    ///   - time: when the frame was captured, on `now`'s clock; the current time if it is nil.
+    ///   - isKeyframe: whether a decoder can start with this frame; true for every JPEG.
+    /// - Returns: false if the frame was dropped: it precedes the first keyframe, or follows a dropped frame without a
+    ///   keyframe in between.
     @discardableResult
     public func send(_ bytes: RawSpan, at time: MediaTime? = nil, isKeyframe: Bool) throws -> Bool {
         try admit(format.framesPerSecond)
         return try target.takeEncoded(bytes, at: time ?? now, isKeyframe: isKeyframe)
     }
 
-    /// Gives one encoded picture; see above.
+    /// Sends one encoded frame from an array.
     @discardableResult
     public func send(_ bytes: [UInt8], at time: MediaTime? = nil, isKeyframe: Bool) throws -> Bool {
         try send(bytes.span.bytes, at: time, isKeyframe: isKeyframe)
     }
 
-    /// Whether somebody asked for a keyframe since this was last asked.
+    /// Whether a keyframe was requested since the last call.
     public func takeKeyframeRequest() -> Bool { target.takeKeyframeRequest() }
 }
 
-/// Where a capturer stands in time.
+/// When a capturer's next frame is due, and how many it has sent.
 private final class CaptureState<Format: CaptureFormat>: Sendable {
     private struct State {
         var format: Format
-        /// When the first picture of this format was due, and how many were due since.
+        /// When the first frame of this format was due, and how many have been due since.
         var start: MediaTime?
         var index: UInt64 = 0
-        /// What was sent in the running second.
+        /// How much was sent in the current second.
         var secondBegan: MediaTime?
         var sent = 0
     }
 
-    /// More than this many times what the format says is a flood, not a burst.
+    /// More than this many times the stated rate is a flood, not a burst.
     private static var tolerance: Double { 4 }
 
     private let state: Mutex<State>
@@ -158,7 +188,7 @@ private final class CaptureState<Format: CaptureFormat>: Sendable {
         }
     }
 
-    /// When the next is due. Computed from the start by whole numbers, so that nothing adds up.
+    /// When the next frame is due. Counted from the first one, so that rounding errors do not add up.
     func due(now: MediaTime, _ interval: (Format) -> (units: UInt64, perSecond: UInt64)) -> MediaTime {
         state.withLock { state in
             let (units, perSecond) = interval(state.format)
@@ -168,7 +198,7 @@ private final class CaptureState<Format: CaptureFormat>: Sendable {
                 state.index = 1
                 return now
             }
-            // What has been missed by more than one is left out.
+            // Skips the frames that are late by more than one interval.
             let elapsed = UInt64(max(0, Double(now.nanoseconds &- start.nanoseconds) / period))
             if now > start, elapsed > state.index + 1 { state.index = elapsed }
             let due = UInt64((Double(state.index) * period).rounded())
@@ -177,7 +207,7 @@ private final class CaptureState<Format: CaptureFormat>: Sendable {
         }
     }
 
-    /// Counts something that was sent without being asked for. Throws `node.flood` for far too much of it.
+    /// Counts a frame that the capturer paced itself. Throws `node.flood` if there are far too many.
     func admit(now: MediaTime, _ rate: Double) throws {
         let limit = max(rate * Self.tolerance, 100)
         let isFlood = state.withLock { state in
@@ -192,7 +222,7 @@ private final class CaptureState<Format: CaptureFormat>: Sendable {
         guard isFlood else { return }
         throw MediaError(
             code: MediaError.Code.nodeFlood,
-            message: "More than \(Int(limit)) pictures or blocks came within a second, but the format says \(rate) a "
-                + "second; send what is captured once, or let draw() wait for the next.")
+            message: "The capturer sent more than \(Int(limit)) frames within a second, but its format states "
+                + "\(rate) a second; send each frame once, or let draw() wait for the next one.")
     }
 }

@@ -1,8 +1,8 @@
-/// A kind of node that brings media into a graph.
+/// A source of frames or audio, written in Swift.
 ///
 ///     struct Bars: Capturer {
-///         static let summary = "Bars that move"
-///         @Setting("Pictures per second", in: 1...60, unit: "frames/s") var fps = 30
+///         static let summary = "Moving bars"
+///         @Setting("Frames per second", in: 1...60, unit: "frames/s") var fps = 30
 ///
 ///         func format() -> PictureFormat { PictureFormat(width: 640, height: 360, framesPerSecond: Double(fps)) }
 ///
@@ -11,38 +11,47 @@
 ///         }
 ///     }
 ///
-/// `capture` runs on a thread of its own: it may block there, in a device's library say, as long as it looks at
-/// `Task.isCancelled` often enough to leave within 50 ms when the graph stops. Whatever it throws ends the node in
-/// these words; throw a `MediaError` with a code of your own. Returning is the end of the stream.
+/// `capture` has a thread of its own and may block it, for example in a device's library. Check `Task.isCancelled` often
+/// enough to return within 50 ms after the graph stops. An error that it throws ends the node and is reported as it is:
+/// throw a ``MediaError`` with a code of your own. Returning ends the stream.
 public protocol Capturer: WrittenNode {
     associatedtype Format: CaptureFormat
 
-    /// What it gives with its settings as they are. Asked while the graph is planned: look at the device and throw what
-    /// is in the way, but do not open it for good.
+    /// The format of the output with the current settings.
+    ///
+    /// The planner calls this before anything runs, on any thread. Query the device and throw if it cannot work, but do not
+    /// keep it open.
     func format() throws -> Format
 
-    /// Gives media until its task is cancelled.
+    /// Sends media to `output` until the task is cancelled.
     func capture(into output: CaptureOutput<Format>) async throws
 }
 
-/// A kind of node that changes pictures where they lie.
+/// A node that changes raw frames in place, written in Swift.
+///
+/// It cannot change a frame's size or the frame rate. While it works, the upstream thread waits; the queue upstream then
+/// drops its oldest frame.
 public protocol Processor: WrittenNode {
-    /// Changes one picture; always I420. Called on a streaming thread, in order: return soon, and never block there.
+    /// Changes one frame, which is always I420. Called for one frame after the other, on a streaming thread: return soon and
+    /// never block. A thrown error ends the node.
     mutating func process(_ picture: inout MutableVideoFrame) throws
 }
 
-/// A kind of node that media ends in.
+/// A node that consumes raw frames or audio, written in Swift.
 public protocol Renderer: WrittenNode {
-    /// `VideoFrame` or `AudioChunk`.
+    /// What it consumes: ``VideoFrame`` or ``AudioChunk``.
     associatedtype Media: RenderedMedia
 
-    /// Takes media until there is no more, or its task is cancelled. What comes while it is busy waits for a moment, and
-    /// then the oldest is dropped. Runs on a thread of its own, which it may block.
+    /// Reads media until the stream ends or the task is cancelled: `for await frame in media { … }`.
+    ///
+    /// It has a thread of its own and may block it. Frames that arrive meanwhile wait in a short queue, which drops its
+    /// oldest frame when it is full.
     func render(_ media: RenderStream<Media>) async throws
 }
 
-/// What a renderer takes.
+/// What a renderer consumes: ``VideoFrame`` or ``AudioChunk``.
 public protocol RenderedMedia: Sendable {
+    /// The input port of every renderer of this media.
     static var port: Port { get }
 }
 
@@ -54,7 +63,7 @@ extension AudioChunk: RenderedMedia {
     public static var port: Port { Port("in", [.rawAudio]) }
 }
 
-/// What comes to a renderer, in order.
+/// The frames or audio buffers that arrive at a renderer, in order.
 public struct RenderStream<Media: RenderedMedia>: AsyncSequence, Sendable {
     private let stream: AsyncStream<Media>
 

@@ -1,12 +1,16 @@
-/// A kind of node that a program or a plugin adds to those that ship.
+/// A kind of node that a program or plugin adds to a registry.
 public enum CustomNode: Sendable {
+    /// A source of frames or audio.
     case capturer(any Capturer.Type)
+    /// A node that changes frames in place.
     case processor(any Processor.Type)
+    /// A node that consumes frames or audio.
     case renderer(any Renderer.Type)
+    /// GStreamer elements as one node.
     case elements(ElementsNode)
 
-    /// What all nodes of the kind have in common. The settings of a node around elements are read off the elements by
-    /// whoever runs it, and are empty here.
+    /// The kind's name, ports and settings. The settings of `.elements` are empty here: the registry reads them from the
+    /// installed elements.
     public var kind: NodeKind {
         switch self {
         case .capturer(let type): Self.kind(of: type)
@@ -38,7 +42,7 @@ public enum CustomNode: Sendable {
 extension MediaFormat {
     fileprivate var encodings: [String] { encoding.isEmpty || kind == .rawAudio ? [] : [encoding] }
 
-    /// What capturers call their outputs.
+    /// The name of a capturer's output.
     fileprivate var outputName: String {
         switch kind {
         case .rawAudio, .encodedAudio: "audio"

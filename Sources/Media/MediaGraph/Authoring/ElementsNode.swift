@@ -1,4 +1,4 @@
-/// A kind of node that is made of GStreamer elements, as a value.
+/// A node around GStreamer elements.
 ///
 ///     ElementsNode(
 ///         "desktop-region", "A part of the desktop with a text over it",
@@ -9,13 +9,15 @@
 ///         exposing: ["left": "screen.startx", "top": "screen.starty", "text": "caption.text"],
 ///         gives: .rawVideo())
 ///
-/// What may be set is read off the elements: range, default, explanation, and whether it may change while it runs.
+/// Each exposed setting has its property's range, default and description, and says whether it can change while it runs.
 public struct ElementsNode: Sendable {
-    /// One of the elements. One with neither a name nor properties of its own may be written as a text: `"videoconvert"`.
+    /// One element. Without a name or properties, write it as a string: `"videoconvert"`.
     public struct Element: Sendable, Hashable, ExpressibleByStringLiteral {
+        /// The element's type, as `gst-inspect-1.0` lists it.
         public let factory: String
-        /// Unique within the node; the factory's name where none is given.
+        /// A name that is unique within the node; by default the factory's.
         public let name: String
+        /// Properties to set when the element is created.
         public let properties: [String: SettingValue]
 
         public init(_ factory: String, as name: String? = nil, _ properties: [String: SettingValue] = [:]) {
@@ -32,17 +34,17 @@ public struct ElementsNode: Sendable {
     public let name: String
     public let summary: String
     public let elements: [Element]
-    /// Pads by name, as in `mixer.sink_0`; an element alone stands for its only pad.
+    /// Links between pads, such as `mixer.sink_0`; an element's name alone means its only pad.
     public let links: [(from: String, to: String)]
-    /// Settings of the node, each with the property that it is: `"left": "screen.startx"`.
+    /// Each setting's name, and the property that it sets: `"left": "screen.startx"`.
     public let exposed: [String: String]
-    /// What comes in, at the first element: nothing for a capturer.
+    /// The format at the first element's input; nil for a capturer.
     public let takes: MediaFormat?
-    /// What goes out, at the last element: nothing for a renderer. A raw picture's or sound's format is insisted on; what is
-    /// nil of it settles when media comes.
+    /// The format at the last element's output; nil for a renderer. A raw format is enforced; parts of it that are nil are
+    /// negotiated when media arrives.
     public let gives: MediaFormat?
 
-    /// Elements are linked in their order, unless links are given.
+    /// Links the elements in order unless `links` is given.
     public init(
         _ name: String, _ summary: String, elements: [Element], links: [(from: String, to: String)]? = nil,
         exposing exposed: [String: String] = [:], takes: MediaFormat? = nil, gives: MediaFormat? = nil

@@ -1,14 +1,15 @@
 import Synchronization
 
-/// A setting of a node that is written in Swift: the property's name is the setting's, its initial value the default.
+/// A setting of a node that is written in Swift. The property's name, with dashes, is the setting's name.
 ///
-///     @Setting("Pictures per second", in: 1...60, unit: "frames/s") var fps = 30
+///     @Setting("Frames per second", in: 1...60, unit: "frames/s") var fps = 30
 ///
-/// A property without an initial value has to be given by the graph. One that is changeable may be set while the node
-/// runs; reading it then gives the new value.
+/// The initial value is the default; a graph must set a property without one. A setting with `isChangeable` can be set
+/// while the node runs; the property then returns the new value, on any thread. The graph checks the type and the range
+/// before anything runs.
 @propertyWrapper
 public struct Setting<Value: SettingRepresentable>: Sendable {
-    /// Shared by the copies of one node: what is set reaches the copy that runs.
+    /// Copies of one node share it, so a new value reaches the copy that runs.
     private let value: SettingBox<Value>
     private let summary: String
     private let domain: SettingContract.Domain
@@ -57,12 +58,12 @@ extension Setting where Value == Double {
     }
 }
 
-/// What a setting may be: a flag, a number, text, or one of several words (`SettingChoice`).
+/// The type of a setting: `Bool`, `Int`, `Double`, `String`, or an enumeration (``SettingChoice``).
 public protocol SettingRepresentable: Sendable {
     static var settingDomain: SettingContract.Domain { get }
-    /// What a required setting holds until it is given.
+    /// The value of a required setting before the graph sets it.
     static var settingPlaceholder: Self { get }
-    /// Nil for a value of another kind.
+    /// Returns nil for a value of another type.
     init?(settingValue: SettingValue)
     var settingValue: SettingValue { get }
 }
@@ -109,7 +110,7 @@ extension String: SettingRepresentable {
     public var settingValue: SettingValue { .text(self) }
 }
 
-/// A setting that is one of several words: `enum Style: String, SettingChoice { case round, square }`.
+/// A setting with a fixed list of words: `enum Style: String, SettingChoice { case round, square }`.
 public protocol SettingChoice: SettingRepresentable, RawRepresentable<String>, CaseIterable {}
 
 extension SettingChoice {
@@ -125,7 +126,7 @@ extension SettingChoice {
     public var settingValue: SettingValue { .text(rawValue) }
 }
 
-/// A setting of whatever type, as it is found among a node's properties.
+/// A setting of any type, found among a node's properties.
 protocol AnySetting {
     var isRequired: Bool { get }
     func contract(named name: String) -> SettingContract
@@ -149,7 +150,7 @@ extension Setting: AnySetting {
 }
 
 extension SettingContract.Domain {
-    /// Whether a value of the right kind lies within.
+    /// Whether a value of the right type is in range.
     fileprivate func holds(_ value: SettingValue) -> Bool {
         switch self {
         case .integer(let range): value.integer.map(range.contains) ?? false

@@ -1,14 +1,14 @@
-/// A kind of node that is written in Swift: a `Capturer`, a `Processor` or a `Renderer`.
+/// A node that is written in Swift: a ``Capturer``, ``Processor`` or ``Renderer``.
 ///
-/// One value is made for each node of a graph. Its settings are its properties with `@Setting`, and hold what the graph
-/// says before anything else of it is called.
+/// The graph creates one value per node. Its properties with `@Setting` are its settings; they have the graph's values
+/// before any other member is called.
 public protocol WrittenNode: Sendable {
-    /// The name of the kind, such as `clock-face`; made from the type's name where it is not given.
+    /// The name of the kind, such as `clock-face`. By default, the type's name with dashes.
     static var name: String { get }
-    /// What it is, in one short sentence.
+    /// A short description, which `connectlive nodes` prints.
     static var summary: String { get }
 
-    /// With every setting at its default.
+    /// Creates a node with default settings.
     init()
 }
 
@@ -20,9 +20,9 @@ extension WrittenNode {
         Node(Self.name, name: name, settings: settings)
     }
 
-    /// The node with the settings that a graph gives it, by their contracts.
+    /// Creates a node with a graph's settings.
     ///
-    /// Throws `graph.invalid` for a value that its setting does not take, and for one that is missing.
+    /// Throws `graph.invalid` for a value of the wrong type or out of range, and for a missing required setting.
     public init(_ settings: [String: SettingValue]) throws(MediaError) {
         self.init()
         for (name, setting) in self.settings {
@@ -35,12 +35,12 @@ extension WrittenNode {
         }
     }
 
-    /// Changes a setting while the node runs.
+    /// Changes a setting while the node runs. Throws `graph.invalid` for a value of the wrong type or out of range.
     public func set(_ name: String, to value: SettingValue) throws(MediaError) {
         try settings.first { $0.name == name }?.setting.take(value, as: name)
     }
 
-    /// What may be set, in the order of the properties.
+    /// The settings, in the order of the properties.
     public var contracts: [SettingContract] {
         settings.map { $0.setting.contract(named: $0.name) }
     }
@@ -54,7 +54,7 @@ extension WrittenNode {
 }
 
 extension NodeKind {
-    /// A name of Swift as graphs write it: `framesPerSecond` as `frames-per-second`, `USBCamera` as `usb-camera`.
+    /// A Swift name in the spelling of graphs: `framesPerSecond` as `frames-per-second`, `USBCamera` as `usb-camera`.
     public static func dashed(_ name: String) -> String {
         var dashed = ""
         let letters = Array(name)

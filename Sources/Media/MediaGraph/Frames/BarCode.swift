@@ -1,8 +1,7 @@
-/// A strip of black and white blocks at the top left of a picture that holds a frame number and a checksum, so that
-/// whoever sees the picture knows which frame it was.
+/// A strip of black and white blocks at the top left of a frame that encodes a frame number and a checksum.
 ///
 /// The 32 bits of the number come first, highest bit first, then 8 bits of CRC-8 (polynomial 0x07, start 0x5a). A
-/// block is 16 pixels square when the picture is 640 or more wide, else 8; blocks that do not fit wrap into further
+/// block is 16 pixels square in a frame that is at least 640 pixels wide, else 8; blocks that do not fit wrap into further
 /// rows. Blocks line up with the macroblocks of VP8 and H.264 and survive 300 kbit/s.
 public enum BarCode {
     private static let bits = 40
@@ -10,7 +9,7 @@ public enum BarCode {
     private static let white: UInt8 = 235
     private static let threshold = 126
 
-    /// How the blocks lie in a picture of this size, or nil when they do not fit.
+    /// The layout of the blocks in a frame of this size, or nil if they do not fit.
     private static func layout(width: Int, height: Int) -> (block: Int, columns: Int)? {
         let block = width >= 640 ? 16 : 8
         let columns = min(width / block, bits)
@@ -19,7 +18,7 @@ public enum BarCode {
         return rows * block <= height ? (block, columns) : nil
     }
 
-    /// Draws `number` into a luma plane. A picture too small for the strip is left alone.
+    /// Draws `number` into a luma plane. Does nothing if the frame is too small for the strip.
     public static func draw(
         _ number: UInt32, into luma: inout MutableRawSpan, stride: Int, width: Int, height: Int
     ) {
@@ -37,7 +36,7 @@ public enum BarCode {
         }
     }
 
-    /// Reads the number from a luma plane, or nil when the checksum says that there is none.
+    /// Reads the number from a luma plane, or nil if the checksum does not match.
     public static func read(_ luma: RawSpan, stride: Int, width: Int, height: Int) -> UInt32? {
         guard let (block, columns) = layout(width: width, height: height) else { return nil }
         var code: UInt64 = 0

@@ -1,14 +1,14 @@
-/// The RTP packets of one encoded frame (or of one Opus frame), handed over together: one hop per frame.
+/// The RTP packets of one encoded video or Opus frame, passed on together.
 public struct RTPBatch: Sendable {
     /// The packets, back to back, each with its RTP header.
     public var bytes: [UInt8]
-    /// For each packet, where it ends in `bytes`; the next one starts there.
+    /// Each packet's end in `bytes`, where the next one starts.
     public var ends: [Int]
     /// When the frame was captured.
     public var captureTime: MediaTime
     /// The RTP timestamp that all packets of the frame carry.
     public var rtpTimestamp: UInt32
-    /// Whether a decoder can start with this frame; true for every frame of audio.
+    /// Whether a decoder can start with this frame; always true for audio.
     public var isKeyframe: Bool
 
     public init(

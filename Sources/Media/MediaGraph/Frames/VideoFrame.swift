@@ -1,16 +1,16 @@
-/// One of the three planes of an I420 picture.
+/// A plane of a raw frame. The cases name those of I420; packed formats and NV12 use the aliases.
 @frozen
 public enum VideoPlane: Int, Sendable, CaseIterable {
-    /// Full size, 16 black to 235 white.
+    /// Luma at full size, 16 (black) to 235 (white).
     case luma = 0
-    /// Blue difference, half the width and half the height (rounded up).
+    /// Blue difference at half the width and half the height, rounded up.
     case chromaBlue = 1
-    /// Red difference, half the width and half the height (rounded up).
+    /// Red difference at half the width and half the height, rounded up.
     case chromaRed = 2
 
     /// The only plane of packed formats, such as BGRx.
     public static var packed: VideoPlane { .luma }
-    /// The plane of both chromas of NV12.
+    /// NV12's plane of interleaved chroma.
     public static var chroma: VideoPlane { .chromaBlue }
 }
 
@@ -34,7 +34,7 @@ public struct VideoFrame: Sendable {
     public let captureTime: MediaTime
     /// The RTP timestamp that a received frame carried; nil for a captured frame.
     public let rtpTimestamp: UInt32?
-    /// When the frame was handed to whoever renders it.
+    /// When the pipeline handed the frame over to the renderer.
     public let handedOver: MediaTime
     public let storage: any VideoFrameStorage
 
@@ -52,30 +52,29 @@ public struct VideoFrame: Sendable {
 
     /// Calls `body` with the bytes of one plane and the distance between its rows in bytes.
     ///
-    /// Rows may be longer than the plane is wide. The bytes are valid during the call only.
+    /// Rows can be longer than the plane is wide. The bytes are valid only during the call.
     public func withPlane<Result>(
         _ plane: VideoPlane, _ body: (RawSpan, _ stride: Int) throws -> Result
     ) rethrows -> Result {
         try storage.withPlane(plane, body)
     }
 
-    /// The frame number that the test pattern drew into the picture, if the picture holds one.
+    /// The frame number that the test pattern drew into the frame, if there is one.
     public var barCode: UInt32? {
         withPlane(.luma) { BarCode.read($0, stride: $1, width: width, height: height) }
     }
 }
 
-/// A stretch of sound: interleaved signed 16-bit samples.
+/// A buffer of audio: interleaved signed 16-bit samples.
 public struct AudioChunk: Sendable {
-    /// Interleaved samples, `channels` for each moment.
+    /// Interleaved samples: `channels` of them for each sampling time.
     public let samples: [Int16]
-    /// Moments per second.
+    /// Samples per second and channel.
     public let sampleRate: Int
     public let channels: Int
     /// As for `VideoFrame.captureTime`.
     public let captureTime: MediaTime
-    /// The RTP timestamp that the sound carried when it was received; nil for captured sound and for sound that the
-    /// decoder made up to conceal a loss.
+    /// The RTP timestamp of received audio; nil for captured audio, and for audio with which the decoder concealed a loss.
     public let rtpTimestamp: UInt32?
     /// Root mean square of the samples in decibels below full scale: 0 for a full-scale square wave, -120 for silence.
     public let level: Double
@@ -95,15 +94,15 @@ public struct AudioChunk: Sendable {
     public var seconds: Double { Double(samples.count / max(channels, 1)) / Double(max(sampleRate, 1)) }
 }
 
-/// A raw picture that may be changed in place, for as long as the function that was handed it runs.
+/// A raw frame to write to, valid only during the function that receives it.
 ///
-/// Planes lie in the memory that the capturer or the processor before wrote; nothing is copied where nobody else reads it.
+/// Its planes are the memory that the node upstream wrote. They are copied only if another branch reads the same frame.
 public struct MutableVideoFrame {
     /// Width in pixels.
     public let width: Int
     /// Height in pixels.
     public let height: Int
-    /// When the picture was captured.
+    /// When the frame was captured.
     public let captureTime: MediaTime
     private let access: (VideoPlane, (inout MutableRawSpan, Int) -> Void) -> Void
 
@@ -124,7 +123,7 @@ public struct MutableVideoFrame {
         access(plane, body)
     }
 
-    /// Fills an I420 picture with one colour: 16 to 235 in luma, 128 in both chromas for grey.
+    /// Fills an I420 frame with one colour: luma 16 to 235, and 128 in both chroma planes for grey.
     public mutating func fill(luma: UInt8, chromaBlue: UInt8 = 128, chromaRed: UInt8 = 128) {
         for (plane, value) in [(VideoPlane.luma, luma), (.chromaBlue, chromaBlue), (.chromaRed, chromaRed)] {
             withPlane(plane) { bytes, _ in
@@ -142,7 +141,7 @@ public struct MutableVideoFrame {
         }
     }
 
-    /// Draws a frame number that `VideoFrame.barCode` reads again, into a picture with a plane of luma.
+    /// Draws a frame number that ``VideoFrame/barCode`` reads, into a frame with a plane of luma.
     public mutating func draw(barCode number: UInt32) {
         let (width, height) = (width, height)
         withPlane(.luma) { luma, stride in

@@ -103,7 +103,7 @@ public struct Chain: GraphPart {
     }
 }
 
-/// A side branch of a chain: what stands inside gets the same media as the chain's next step.
+/// A side branch of a chain. Its nodes receive the same media as the chain's next node.
 public struct Tee: Sendable {
     let items: [ChainItem]
     let branch: String?
@@ -112,6 +112,7 @@ public struct Tee: Sendable {
     /// - Parameters:
     ///   - branch: a name by which the branch can be removed or replaced while the graph runs.
     ///   - isOptional: whether a failure in the branch ends only the branch.
+    ///   - build: the branch's nodes.
     public init(
         _ branch: String? = nil, isOptional: Bool = false, @ChainBuilder _ build: () -> [ChainItem]
     ) {

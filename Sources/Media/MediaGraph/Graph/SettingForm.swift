@@ -1,12 +1,14 @@
 extension SettingContract {
-    /// How the text of a setting has to be written.
+    /// The form that a text setting has to have.
     public struct Form: Sendable, Hashable {
-        /// A regular expression that the whole text has to match. Swift, JSON Schema (ECMA 262) and editors all read it.
+        /// A regular expression that the whole text has to match, valid in Swift and in JSON Schema (ECMA 262).
         public let pattern: String
-        /// Such a text in words, as they stand behind "write": `red, green and blue as #rrggbb, such as #ffcc00`.
+        /// The form in words, to complete "write …": `red, green and blue as #rrggbb, such as #ffcc00`.
         public let words: String
 
-        /// - Parameter pattern: traps when Swift cannot read it.
+        /// - Parameters:
+        ///   - pattern: the regular expression. Traps if Swift cannot parse it.
+        ///   - words: the form in words, to complete "write …".
         public init(_ pattern: String, _ words: String) {
             self.pattern = pattern
             self.words = words
