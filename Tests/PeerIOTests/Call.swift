@@ -177,7 +177,7 @@ struct Call: Sendable {
         }
     }
 
-    private func send(_ number: Int, via sender: SenderID, of end: LoopBound<End>, type: UInt8, length: Int) {
+    func send(_ number: Int, via sender: SenderID, of end: LoopBound<End>, type: UInt8, length: Int) {
         var packet = PacketBuffer()
         _ = packet.assign(rtp(number, type: type, ssrc: 1, length: length))
         guard let header = RTPHeader(parsing: packet) else { return }

@@ -169,6 +169,53 @@ struct EventLoopTests {
         #expect(turns.allSatisfy { $0 <= EventLoop.workShare })
     }
 
+    @Test("a turn fires its share of the timers that are due, and leaves the others to the next turns")
+    func timerShare() async {
+        let loop = EventLoop(name: "timer share")
+        let count = 4 * EventLoop.timerShare
+        let turns: [Int] = await withCheckedContinuation { done in
+            loop.execute {
+                var turns: [Int] = []
+                let due = loop.now
+                for _ in 0..<count {
+                    loop.schedule(at: due) {
+                        turns.append(loop.turn)
+                        if turns.count == count { done.resume(returning: turns) }
+                    }
+                }
+            }
+        }
+        loop.shutdown()
+        let counts = Dictionary(grouping: turns) { $0 }.values.map(\.count)
+        #expect(counts.max() == EventLoop.timerShare)
+    }
+
+    @Test("a disarmed timer releases its closure at once, long before it was due")
+    func disarmedTimer() async {
+        final class Captured {}
+        let loop = EventLoop(name: "disarmed")
+        let isReleased: Bool = await onLoop(loop) {
+            weak var captured: Captured?
+            func armAndDisarm() {
+                let object = Captured()
+                captured = object
+                loop.schedule(after: .seconds(3600)) { withExtendedLifetime(object) {} }.disarm()
+            }
+            armAndDisarm()
+            return captured == nil
+        }
+        loop.shutdown()
+        #expect(isReleased)
+    }
+
+    @Test("a loop outlives each job that it is handed, even if the job releases its last reference")
+    func lastReference() async {
+        let owner = LastReference()
+        let isAlive = await owner.makeActor().run { owner.release() }
+        #expect(isAlive)
+        #expect(!owner.isAlive)
+    }
+
     @Test("a hundred loops come and go without leaving a thread or a descriptor")
     func threads() {
         let before = (threadCount(), descriptorCount())
@@ -191,4 +238,40 @@ private actor Counter {
         loop.preconditionOnLoop()
         count += 1
     }
+}
+
+/// Owns a loop that has been shut down, so that its jobs run on the threads that bring them.
+private final class LastReference: @unchecked Sendable {
+    // Sendable by hand: the test awaits each step.
+    private var loop: EventLoop?
+    private weak var observed: EventLoop?
+
+    init() {
+        let loop = EventLoop(name: "last reference")
+        loop.shutdown()
+        self.loop = loop
+        observed = loop
+    }
+
+    func makeActor() -> Visitor {
+        guard let loop else { preconditionFailure("released before") }
+        return Visitor(executor: loop.asUnownedSerialExecutor())
+    }
+
+    var isAlive: Bool { observed != nil }
+
+    /// Returns whether the loop is still alive.
+    func release() -> Bool {
+        loop = nil
+        return isAlive
+    }
+}
+
+/// An actor on a loop that it does not own.
+private actor Visitor {
+    nonisolated let unownedExecutor: UnownedSerialExecutor
+
+    init(executor: UnownedSerialExecutor) { unownedExecutor = executor }
+
+    func run(_ body: @Sendable () -> Bool) -> Bool { body() }
 }

@@ -19,6 +19,94 @@ struct TurnTests {
         await call.close()
         loop.shutdown()
     }
+
+    @Test("answers leave while a long turn still reads")
+    func earlySend() async throws {
+        let loop = EventLoop(name: "long turn")
+        var calls: [Call] = []
+        for _ in 0..<4 { calls.append(try await Call.begin(on: loop)) }
+        for call in calls { try #require(await call.isSecured()) }
+        let ready = calls
+        let log = await onLoop(loop) { answerEachPacket(of: ready, on: loop) }
+        // One turn sends them all, so that one turn reads them all.
+        await onLoop(loop) {
+            for call in ready {
+                for number in 0..<EventLoop.datagramShare {
+                    call.send(number, via: call.videoSender, of: call.offerer, type: 96, length: 100)
+                }
+            }
+        }
+        #expect(await eventually { await onLoop(loop) { log.value.count == 4 * EventLoop.datagramShare } })
+        let seen = await onLoop(loop) { log.value }
+        #expect(Set(seen.map(\.turn)).count == 1)
+        #expect((seen.last?.sent ?? 0) >= EventLoop.datagramsBetweenSends)
+        for call in calls { await call.close() }
+        loop.shutdown()
+    }
+
+    /// Each answerer answers each packet. Logs for each the turn, and the datagrams that the answerers had sent by then.
+    private func answerEachPacket(of calls: [Call], on loop: EventLoop) -> LoopBound<[(turn: Int, sent: Int)]> {
+        let log = LoopBound<[(turn: Int, sent: Int)]>([], loop: loop)
+        @Sendable func sent() -> Int {
+            calls.reduce(0) { $0 + $1.answerer.value.peer.statistics.datagramsSent }
+        }
+        let before = sent()
+        for call in calls {
+            call.answerer.value.peer.onMedia = { _, header, _, _ in
+                log.value.append((loop.turn, sent() - before))
+                let number = Int(header.sequenceNumber.rawValue)
+                call.send(number, via: call.audioSender, of: call.answerer, type: 111, length: 80)
+            }
+        }
+        return log
+    }
+
+    @Test("a turn sends the answers to datagrams before its timers fire and messages are handled")
+    func mediaFirst() async throws {
+        let loop = EventLoop(name: "media first")
+        let call = try await Call.begin(on: loop)
+        try #require(await call.isSecured())
+        let log = await onLoop(loop) { LoopBound<[String]>([], loop: loop) }
+        await onLoop(loop) {
+            let member = Member { log.value.append("sent") }
+            call.answerer.value.peer.onMedia = { _, _, _, _ in
+                loop.execute { log.value.append("message") }
+                loop.schedule(at: loop.now) { log.value.append("timer") }
+                loop.atEndOfTurn(member)
+            }
+        }
+        await call.sendVideo(1)
+        #expect(await eventually { await onLoop(loop) { log.value.count == 3 } })
+        #expect(await onLoop(loop) { log.value } == ["sent", "timer", "message"])
+        await call.close()
+        loop.shutdown()
+    }
+
+    @Test("a batch that fills a system call is sent before its turn ends")
+    func fullBatch() async throws {
+        let loop = EventLoop(name: "full batch")
+        let call = try await Call.begin(on: loop)
+        try #require(await call.isSecured())
+        let sent = await onLoop(loop) {
+            let peer = call.offerer.value.peer
+            let before = peer.statistics.datagramsSent
+            for number in 0..<Outbox.capacity {
+                call.send(number, via: call.videoSender, of: call.offerer, type: 96, length: 100)
+            }
+            return peer.statistics.datagramsSent - before
+        }
+        #expect(sent == Outbox.capacity)
+        await call.close()
+        loop.shutdown()
+    }
+}
+
+private final class Member: TurnMember {
+    private let action: () -> Void
+
+    init(_ action: @escaping () -> Void) { self.action = action }
+
+    func endTurn() { action() }
 }
 
 extension End {

@@ -91,6 +91,8 @@ import Testing
         #expect(read.bundle == ["v0"])
         description.bundle = ["v0"]
         #expect(read == description)
+        description.media[0].isMuxed = false
+        #expect(try SessionDescription(parsing: description.serialized()) == description)
     }
 
     @Test("Lines may end in LF alone, as pasted text has them")
