@@ -35,7 +35,12 @@ import Testing
         let gate = DispatchSemaphore(value: 0)
         let lines = Lines()
         let queue = LogQueue(Logger(label: "test") { _ in Blocked(gate: gate, lines: lines) })
-        for _ in 0..<(LogQueue.capacity + 10) { queue.write("joined", [:]) }
+        let isWritten = DispatchSemaphore(value: 0)
+        DispatchQueue.global().async {
+            for _ in 0..<(LogQueue.capacity + 10) { queue.write("joined", [:]) }
+            isWritten.signal()
+        }
+        #expect(isWritten.wait(timeout: .now() + 10) == .success)
         #expect(lines.all.isEmpty)
         gate.signal()
         queue.drain()

@@ -29,18 +29,24 @@ final class MediaSession {
     var senders: [SenderID] = []
     private(set) var isSecured = false
     private(set) var keyframeRequests = 0
+    private(set) var lossesBeyondRepair = 0
+    private(set) var senderReports = 0
     private var sent = 0
     private(set) var received: [RTPHeader] = []
 
     init(loop: EventLoop, role: ICERole) throws {
-        peer = try Peer(
-            loop: loop, configuration: PeerConfiguration(iceRole: role, certificate: try Certificate(), cname: "test"))
+        var configuration = PeerConfiguration(iceRole: role, certificate: try Certificate(), cname: "test")
+        // One byte more than the server sends on.
+        configuration.maximumPacketLength = PeerSessionConfiguration.standardPacketLength + 1
+        peer = try Peer(loop: loop, configuration: configuration)
         peer.onEvent = { [unowned self] event in
             switch event {
             case .secured: isSecured = true
             case .keyframeRequested: keyframeRequests += 1
-            case .localCandidate, .gatheringDone, .connected, .disconnected, .lossBeyondRepair, .mediaRefused,
-                .senderReport, .bye, .roundTrip, .closed, .failed:
+            case .lossBeyondRepair: lossesBeyondRepair += 1
+            case .senderReport: senderReports += 1
+            case .localCandidate, .gatheringDone, .connected, .disconnected, .mediaRefused, .bye, .roundTrip, .closed,
+                .failed:
                 break
             }
         }
@@ -55,20 +61,25 @@ final class MediaSession {
     }
 
     /// Sends packets of made-up VP8, each a frame of its own.
-    func send(_ numbers: Range<Int>, keyframe: Bool = false, sender: Int = 0) {
+    func send(_ numbers: Range<Int>, keyframe: Bool = false, sender: Int = 0, payload length: Int = 7) {
         for number in numbers {
-            var packet = PacketBuffer()
-            let pictureID = number & 0x7fff
-            let payload: [UInt8] = [
-                0x90, 0x80, 0x80 | UInt8(pictureID >> 8), UInt8(pictureID & 0xff), keyframe ? 0 : 1, 0, 0,
-            ]
-            _ = packet.assignRTP(
-                payloadType: Codec.vp8.payloadType, sequenceNumber: SequenceNumber(UInt16(number & 0xffff)),
-                timestamp: RTPTimestamp(UInt32(truncatingIfNeeded: number * 3000)), ssrc: SSRC(1), payload: payload)
+            let packet = vp8(number, keyframe: keyframe, payload: length)
             guard let header = RTPHeader(parsing: packet) else { return }
             peer.send(packet, header: header, rewrite: Rewrite(keeping: header), via: senders[sender])
         }
     }
+}
+
+/// A packet of made-up VP8, a frame of its own. A payload of 0 bytes is padding.
+func vp8(_ number: Int, keyframe: Bool = false, payload length: Int = 7) -> PacketBuffer {
+    var packet = PacketBuffer()
+    let pictureID = number & 0x7fff
+    let head: [UInt8] = [0x90, 0x80, 0x80 | UInt8(pictureID >> 8), UInt8(pictureID & 0xff), keyframe ? 0 : 1]
+    let payload = (head + [UInt8](repeating: 0, count: max(0, length - head.count))).prefix(length)
+    _ = packet.assignRTP(
+        payloadType: Codec.vp8.payloadType, sequenceNumber: SequenceNumber(UInt16(number & 0xffff)),
+        timestamp: RTPTimestamp(UInt32(truncatingIfNeeded: number * 3000)), ssrc: SSRC(1), payload: Array(payload))
+    return packet
 }
 
 /// A participant with real media: it signals by a `RawClient`, and its sessions are peers on a loop of the test's.
@@ -97,6 +108,13 @@ final class MediaClient {
 
     /// Takes the server's offer of the down session and waits until media can flow.
     func watch() async throws -> LoopBound<MediaSession> {
+        let session = try await answer()
+        #expect(await eventually { await onLoop(loop) { session.value.isSecured } })
+        return session
+    }
+
+    /// Takes the server's offer of the down session; `lie` goes in place of the session's fingerprint.
+    func answer(lie: Fingerprint? = nil) async throws -> LoopBound<MediaSession> {
         let message = try raw.message { if case .offer = $0.message { true } else { false } }
         guard case .offer(let description) = message.message else { throw RoomError(.offerRefused, "no offer") }
         let offer = try SessionDescription(parsing: description.sdp)
@@ -119,10 +137,10 @@ final class MediaClient {
         }.get()
         var answering = local
         answering.setup = .active
+        if let lie { answering.fingerprints = [lie] }
         let answer = DownDescription.answer(to: offer, sessionID: 1, transport: answering)
         raw.sendMessage(
             .answer(Description(session: .down, sdp: answer.serialized(), revision: description.revision)))
-        #expect(await eventually { await onLoop(loop) { session.value.isSecured } })
         return session
     }
 

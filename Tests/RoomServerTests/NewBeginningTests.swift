@@ -7,10 +7,10 @@ import Testing
 @Suite(.serialized) struct NewBeginningTests {
     /// A publisher and somebody who watches; both are closed at the end.
     private func withStream(
-        first: UInt16,
+        first: UInt16, log: LogLines = LogLines(),
         _ body: @Sendable @escaping (RoomServer, AccessGrant, Int, SteadyClient, SteadyClient) throws -> Void
     ) async throws {
-        try await withServer { server, grant in
+        try await withServer(configured: { $0.log = log.logger }) { server, grant in
             let publisher = try SteadyClient(server, grant.accessToken)
             defer { publisher.close() }
             let stream = try publisher.publish(first: first)
@@ -35,7 +35,7 @@ import Testing
     @Test func `a publisher that begins anew is seen again at a keyframe, also by those who join later`() async throws {
         try await withStream(first: 30_000) { server, grant, stream, publisher, viewer in
             let asked = publisher.requests
-            publisher.beginAnew(0x2222, step: -5000)
+            publisher.beginAnew(0x2222, step: -20_000)
             #expect(viewer.receives(20, of: 1))
             #expect(publisher.requests > asked)
             publisher.beginAnew(0x3333, step: 30_000)
@@ -50,7 +50,8 @@ import Testing
     }
 
     @Test func `a publisher whose packets SRTP refuses is told so, and asked for a keyframe`() async throws {
-        try await withStream(first: 40_000) { _, _, stream, publisher, _ in
+        let log = LogLines()
+        try await withStream(first: 40_000, log: log) { _, _, stream, publisher, _ in
             let asked = publisher.requests
             publisher.loseCount()
             let refusal = try publisher.line.message { if case .error = $0.message { true } else { false } }
@@ -60,5 +61,8 @@ import Testing
             // The server requests at most one keyframe a second.
             #expect(publisher.wait { $0.keyframeRequests > asked })
         }
+        // The server writes its log until it has stopped.
+        let line = log.all.first { $0.hasPrefix("warning media refused ") }
+        #expect(line?.contains("The server refuses stream") == true)
     }
 }

@@ -127,9 +127,12 @@ final class RawClient {
 
     func sendMessage(_ message: ClientMessage, id: Int? = nil) { sendText(Envelope(id: id, message).json()) }
 
-    /// The next message that the condition holds for; others are passed over. Pings are answered.
+    /// The next message that the condition holds for; others are passed over. Pings are answered. Throws when the message
+    /// has not come after 20 s: the server's pings would keep each single read in time.
     func message(where condition: (Envelope<ServerMessage>) -> Bool) throws -> Envelope<ServerMessage> {
+        let deadline = ContinuousClock.now + .seconds(20)
         while true {
+            try #require(ContinuousClock.now < deadline, "the message does not come")
             let (opcode, payload) = try readFrame()
             if opcode == 9 {
                 send([0x8a, 0x80 | UInt8(payload.count), 0, 0, 0, 0] + payload)

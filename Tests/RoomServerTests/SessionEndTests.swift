@@ -22,6 +22,78 @@ import Testing
         loop.shutdown()
     }
 
+    @Test func `a stream that SRTP refuses makes the server ask for a keyframe`() async throws {
+        let loop = EventLoop(name: "both ends")
+        let call = try await onLoop(loop) { Result { LoopBound(try Uplink(loop: loop), loop: loop) } }.get()
+        #expect(await eventually { await onLoop(loop) { call.value.client.isSecured } })
+        await onLoop(loop) { call.value.client.send(40_000..<40_001) }
+        // Behind a cut the numbers move so far on that the server mistakes the rollover counter (RFC 3711 section 3.3.1).
+        await onLoop(loop) {
+            var cut = Impairment(seed: 0)
+            cut.isCut = true
+            call.value.client.peer.impairment = cut
+            call.value.client.send(60_000..<60_001)
+            call.value.client.send(80_000..<80_001)
+        }
+        await onLoop(loop) { call.value.client.peer.impairment = nil }
+        var number = 80_001
+        let isAsked = await eventually {
+            let next = number
+            number += 1
+            return await onLoop(loop) {
+                call.value.client.send(next..<(next + 1))
+                return call.value.client.keyframeRequests == 1
+            }
+        }
+        #expect(isAsked)
+        await onLoop(loop) { call.value.close() }
+        loop.shutdown()
+    }
+
+    @Test func `a publisher is asked for one keyframe a second, however often subscribers ask`() async throws {
+        let loop = EventLoop(name: "both ends")
+        let call = try await onLoop(loop) { Result { LoopBound(try Uplink(loop: loop), loop: loop) } }.get()
+        #expect(await eventually { await onLoop(loop) { call.value.client.isSecured } })
+        let start = EventLoop.now
+        await onLoop(loop) { for _ in 0..<100 { call.value.stream.requestKeyframe() } }
+        #expect(await eventually { await onLoop(loop) { call.value.client.keyframeRequests == 2 } })
+        #expect(EventLoop.now - start >= KeyframeGovernor.interval)
+        await onLoop(loop) { call.value.close() }
+        loop.shutdown()
+    }
+
+    @Test func `a keyframe that comes meanwhile answers the request that waits`() async throws {
+        let loop = EventLoop(name: "both ends")
+        let call = try await onLoop(loop) { Result { LoopBound(try Uplink(loop: loop), loop: loop) } }.get()
+        #expect(await eventually { await onLoop(loop) { call.value.client.isSecured } })
+        let requests: Int = await withCheckedContinuation { done in
+            loop.execute {
+                for _ in 0..<2 { call.value.stream.requestKeyframe() }
+                call.value.client.send(1..<2, keyframe: true)
+                loop.schedule(after: KeyframeGovernor.interval + .milliseconds(100)) {
+                    done.resume(returning: call.value.client.keyframeRequests)
+                }
+            }
+        }
+        #expect(requests == 1)
+        await onLoop(loop) { call.value.close() }
+        loop.shutdown()
+    }
+
+    @Test func `a publisher gets an error for packets that are too long to be sent on`() async throws {
+        try await withMedia { server, grant, loop in
+            let client = try MediaClient(server, grant, loop: loop)
+            let (session, _) = try await client.publish()
+            #expect(await eventually { await onLoop(loop) { session.value.isSecured } })
+            let tooLong = PeerSessionConfiguration.standardPacketLength + 1 - RTPHeader.minimumLength
+            await onLoop(loop) { session.value.send(1..<2, keyframe: true, payload: tooLong) }
+            let refusal = try client.raw.message { if case .error = $0.message { true } else { false } }
+            guard case .error(let problem) = refusal.message else { return }
+            #expect(problem.error.code == .packetTooLong)
+            await client.close()
+        }
+    }
+
     @Test func `a participant whose session fails is told why, and leaves the room and its sockets`() async throws {
         try await withMedia { server, grant, loop in
             let (watcher, _) = try join(server, grant.accessToken)
@@ -42,12 +114,37 @@ import Testing
         }
     }
 
-    @Test func `a client that closes its down session leaves the room`() async throws {
+    @Test func `a participant whose receiving session fails leaves with the reason`() async throws {
+        try await withMedia { server, grant, loop in
+            let client = try MediaClient(server, grant, loop: loop)
+            let wrong = Fingerprint(algorithm: "sha-256", digest: Array(repeating: 7, count: 32))
+            _ = try await client.answer(lie: wrong)
+            let closed = try client.raw.message { if case .closed = $0.message { true } else { false } }
+            guard case .closed(let closing) = closed.message else { return }
+            #expect(closing.code == RoomError.Code.mediaConnectionFailed.name)
+            #expect(closing.message.hasPrefix("The session that receives media failed: "))
+            #expect(client.raw.isClosedByServer())
+            await client.close()
+        }
+    }
+
+    @Test(arguments: [true, false])
+    func `a client leaves the room when it closes one of its sessions`(closesUpSession: Bool) async throws {
         try await withMedia { server, grant, loop in
             let (watcher, _) = try join(server, grant.accessToken)
             let client = try MediaClient(server, grant, loop: loop)
-            _ = try await client.watch()
+            if closesUpSession {
+                let (session, _) = try await client.publish()
+                #expect(await eventually { await onLoop(loop) { session.value.isSecured } })
+            } else {
+                _ = try await client.watch()
+            }
             await client.close()
+            let closed = try client.raw.message { if case .closed = $0.message { true } else { false } }
+            guard case .closed(let closing) = closed.message else { return }
+            #expect(closing.code == RoomError.Code.mediaConnectionFailed.name)
+            let use = closesUpSession ? "publishes" : "receives media"
+            #expect(closing.message == "The client closed the session that \(use).")
             let left = try watcher.message { if case .participantLeft = $0.message { true } else { false } }
             #expect(left.message == .participantLeft(ParticipantReference(participant: client.participant)))
         }
@@ -61,6 +158,7 @@ private final class Uplink {
     private let session: UpSession
     private let subscriber: Peer
     private let consumer: Consumer
+    let stream: PublishedStream
 
     init(loop: EventLoop) throws {
         let settings = SessionSettings(loop: loop, certificate: try Certificate(), scope: .loopback, impairment: nil)
@@ -80,7 +178,8 @@ private final class Uplink {
         consumer = Consumer(
             Receiver(mid: "0", media: .video, ssrc: SSRC(1), retransmissionSSRC: nil), peer: subscriber,
             cacheCapacity: 0)
-        consumer.assign(streams[0])
+        stream = streams[0]
+        consumer.assign(stream)
     }
 
     func close() {

@@ -30,6 +30,7 @@ import Testing
                 }
                 guard case .receiverAssigned(let assigned) = next.message else { break }
                 #expect(assigned.media == .audio)
+                #expect(assigned.firstSequenceNumber.map { $0 < 0x4000 } == true)
                 heard.append(try #require(assigned.stream))
             }
             #expect(heard == Array(streams.prefix(4)))
@@ -99,7 +100,8 @@ import Testing
             let withdrawn = try client.message { if case .receiverAssigned = $0.message { true } else { false } }
             guard case .receiverAssigned(let freed) = withdrawn.message else { return }
             #expect(freed.stream == nil)
-            guard case .error(let problem) = try client.message(where: { $0.id == nil }).message else { return }
+            let refused = try client.message { if case .error = $0.message { true } else { false } }
+            guard case .error(let problem) = refused.message else { return }
             #expect(problem.code == "1322")
             #expect(try client.refusal(of: .subscribe(StreamReference(stream: streams[1])), id: 3) == "1322")
         }

@@ -2,25 +2,30 @@ import Foundation
 import Logging
 import RTP
 import RoomProtocol
+import Synchronization
 import Testing
 
 @testable import RoomServer
 
-/// A server on a free port, which logs nothing.
-func startServer(open: Bool = false) async throws -> RoomServer {
+/// A server on a free port, which logs nothing unless `change` gives it a log.
+func startServer(
+    open: Bool = false, _ change: (inout RoomServer.Configuration) -> Void = { _ in }
+) async throws -> RoomServer {
     var log = Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() })
     log.logLevel = .critical
     var configuration = RoomServer.Configuration(service: ServiceKey(id: "svc", secret: "a secret"), log: log)
     configuration.port = 0
     configuration.isOpen = open
+    change(&configuration)
     return try await RoomServer.start(configuration)
 }
 
 /// A server on a free port for the length of a test, and an access token for it.
 func withServer(
-    open: Bool = false, _ body: @Sendable (RoomServer, AccessGrant) async throws -> Void
+    open: Bool = false, configured change: (inout RoomServer.Configuration) -> Void = { _ in },
+    _ body: @Sendable (RoomServer, AccessGrant) async throws -> Void
 ) async throws {
-    let server = try await startServer(open: open)
+    let server = try await startServer(open: open, change)
     do {
         let grant = try await Task { try signIn(server) }.value
         try await body(server, grant)
@@ -29,6 +34,30 @@ func withServer(
         throw error
     }
     await server.stop()
+}
+
+/// The lines that a server logs: level, message and error.
+final class LogLines: Sendable {
+    private let lines = Mutex<[String]>([])
+
+    var all: [String] { lines.withLock { $0 } }
+    var logger: Logger { Logger(label: "test") { _ in Recorder(lines: self) } }
+
+    private struct Recorder: LogHandler {
+        let lines: LogLines
+        var metadata = Logger.Metadata()
+        var logLevel = Logger.Level.info
+
+        subscript(metadataKey key: String) -> Logger.Metadata.Value? {
+            get { metadata[key] }
+            set { metadata[key] = newValue }
+        }
+
+        func log(event: LogEvent) {
+            let error = event.metadata?["error"].map { " \($0)" } ?? ""
+            lines.lines.withLock { $0.append("\(event.level) \(event.message)\(error)") }
+        }
+    }
 }
 
 func signIn(_ server: RoomServer, secret: String = "a secret") throws -> AccessGrant {

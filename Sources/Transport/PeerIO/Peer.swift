@@ -52,7 +52,8 @@ package final class Peer: TurnMember {
             dtls: try OpenSSLDTLS(certificate: configuration.certificate),
             configuration: PeerSessionConfiguration(
                 cname: configuration.cname, seed: .random(in: UInt64.min...UInt64.max),
-                silence: configuration.silence, consent: configuration.consent))
+                maximumPacketLength: configuration.maximumPacketLength, silence: configuration.silence,
+                consent: configuration.consent))
         counters = PeerStatistics(session: session.statistics)
         description = TransportDescription(
             iceUfrag: "", icePwd: "", fingerprints: [configuration.certificate.fingerprint], setup: .actpass)

@@ -11,6 +11,8 @@ package struct PeerConfiguration: Sendable {
     /// UDP ports to listen on; nil leaves the choice to the system.
     package var ports: ClosedRange<UInt16>?
     package var impairment: Impairment?
+    /// The longest RTP packet that is sent, in bytes, without the MID extension.
+    package var maximumPacketLength = PeerSessionConfiguration.standardPacketLength
     /// From `setRemote` to the end of the DTLS handshake; then the peer fails with `transport.connect-timeout`.
     package var connectTimeout = TimeInterval.seconds(15)
     /// Time without an authenticated packet after which `.disconnected` is reported.

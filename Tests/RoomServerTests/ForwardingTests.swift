@@ -1,0 +1,130 @@
+import PeerIO
+import PeerSession
+import RTP
+import RoomProtocol
+import Testing
+
+@testable import RoomServer
+
+@Suite(.serialized) struct ForwardingTests {
+    private func withDownlink(_ body: (EventLoop, LoopBound<Downlink>) async throws -> Void) async throws {
+        let loop = EventLoop(name: "both ends")
+        let call = try await onLoop(loop) { Result { LoopBound(try Downlink(loop: loop), loop: loop) } }.get()
+        #expect(await eventually { await onLoop(loop) { call.value.client.isSecured } })
+        try await body(loop, call)
+        await onLoop(loop) { call.value.close() }
+        loop.shutdown()
+    }
+
+    @Test func `a subscriber misses neither padding nor packets that are too long to be sent on`() async throws {
+        try await withDownlink { loop, call in
+            await onLoop(loop) {
+                let stream = call.value.assignNewStream()
+                let tooLong = call.value.peer.maximumPayloadLength + 1
+                call.value.forward(vp8(1, keyframe: true), 1, on: stream)
+                call.value.forward(vp8(2, payload: 0), 2, on: stream)
+                call.value.forward(vp8(3), 3, on: stream)
+                call.value.forward(vp8(4, payload: tooLong), 4, on: stream)
+                call.value.forward(vp8(5), 5, on: stream)
+            }
+            #expect(await eventually { await onLoop(loop) { call.value.client.received.count == 3 } })
+            let numbers = await onLoop(loop) { call.value.client.received.map(\.sequenceNumber) }
+            #expect(numbers.map { $0.distance(from: numbers[0]) } == [0, 1, 2])
+        }
+    }
+
+    @Test func `nothing of the stream before is sent again after a switch`() async throws {
+        try await withDownlink { loop, call in
+            let first = await onLoop(loop) { LoopBound(call.value.assignNewStream(), loop: loop) }
+            await onLoop(loop) { call.value.forward(vp8(1, keyframe: true), 1, on: first.value) }
+            #expect(await eventually { await onLoop(loop) { call.value.client.received.count == 1 } })
+            await onLoop(loop) {
+                var cut = Impairment(seed: 0)
+                cut.isCut = true
+                call.value.peer.impairment = cut
+                call.value.forward(vp8(2), 2, on: first.value)
+            }
+            await onLoop(loop) {
+                call.value.peer.impairment = nil
+                let second = call.value.assignNewStream()
+                call.value.forward(vp8(1, keyframe: true), 1, on: second)
+            }
+            // The client asks for the lost packet until it gives up.
+            #expect(await eventually { await onLoop(loop) { call.value.client.lossesBeyondRepair == 1 } })
+            let numbers = await onLoop(loop) { call.value.client.received.map(\.sequenceNumber) }
+            #expect(numbers.map { $0.distance(from: numbers[0]) } == [0, 2])
+        }
+    }
+
+    @Test func `each new beginning of a stream is reported by its own clock`() async throws {
+        try await withDownlink { loop, call in
+            let stream = await onLoop(loop) { LoopBound(call.value.assignNewStream(), loop: loop) }
+            // More than the reports of 10 s, which come about once a second.
+            let beginnings = 30
+            for epoch in 0..<beginnings {
+                let clock = await onLoop(loop) {
+                    call.value.forward(vp8(1, keyframe: true), 1, epoch: epoch, on: stream.value)
+                    let clock = stream.value.clock
+                    stream.value.setClock(
+                        SenderClock(
+                            ntp: NTPTime(rawValue: UInt64(epoch + 1) << 32), rtp: RTPTimestamp(3000), at: loop.now,
+                            clockRate: 90000))
+                    return clock
+                }
+                #expect(clock == nil)
+                await onLoop(loop) {}
+            }
+            #expect(await eventually { await onLoop(loop) { call.value.client.senderReports >= beginnings } })
+        }
+    }
+}
+
+/// A server's down session with one receiver, and the client at its other end. The test forwards the packets of a
+/// publisher that has no session. On the loop only.
+private final class Downlink {
+    let client: MediaSession
+    let peer: Peer
+    private let consumer: Consumer
+    private let publisher: Peer
+    private var streams = 0
+
+    init(loop: EventLoop) throws {
+        let settings = SessionSettings(loop: loop, certificate: try Certificate(), scope: .loopback, impairment: nil)
+        publisher = try settings.makePeer(.controlled)
+        peer = try settings.makePeer(.controlling)
+        let receiver = Receiver(mid: "0", media: .video, ssrc: SSRC(7000), retransmissionSSRC: SSRC(7001))
+        consumer = Consumer(receiver, peer: peer, cacheCapacity: 512)
+        client = try MediaSession(loop: loop, role: .controlled)
+        _ = client.peer.addReceiver(
+            ReceiverConfiguration(
+                kind: .video, ssrc: receiver.ssrc, retransmissionSSRC: receiver.retransmissionSSRC, mid: receiver.mid,
+                clockRate: 90000, payloadTypes: [96], retransmissionPayloadTypes: [96: 97], nack: true))
+        consumer.accept([NegotiatedCodec(codec: .vp8, payloadType: 96, retransmissionPayloadType: 97, parameters: "")])
+        peer.onEvent = { [unowned self] event in if case .secured = event { consumer.secured() } }
+        try settings.start(peer)
+        try settings.connect(peer, to: client.peer.local, as: .server)
+        try client.peer.setRemote(peer.local, dtlsRole: .client)
+    }
+
+    func assignNewStream() -> PublishedStream {
+        streams += 1
+        let receiver = publisher.addReceiver(
+            ReceiverConfiguration(
+                kind: .video, mid: String(streams), clockRate: 90000, payloadTypes: [96], nack: false))
+        let stream = PublishedStream(
+            StreamInfo(id: streams, media: .video, codec: "VP8", extraValue: ""), codec: .vp8, participant: "p-1",
+            peer: publisher, receiver: receiver)
+        consumer.assign(stream)
+        return stream
+    }
+
+    func forward(_ packet: consuming PacketBuffer, _ number: Int, epoch: Int = 0, on stream: PublishedStream) {
+        guard let header = RTPHeader(parsing: packet) else { return }
+        stream.forward(packet, header: header, at: StreamPosition(epoch: epoch, number: number))
+    }
+
+    func close() {
+        consumer.release()
+        for peer in [publisher, peer, client.peer] { peer.close() }
+    }
+}
