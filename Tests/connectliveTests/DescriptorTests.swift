@@ -4,6 +4,20 @@ import RoomProtocol
 import Testing
 
 @Suite struct DescriptorTests {
+    @Test func `a server raises its limit on open files as far as the system lets it`() throws {
+        let folder = try TemporaryFolder()
+        let serve = try RunningProgram(
+            "/bin/bash",
+            ["-c", "ulimit -S -n 64; exec \"$0\" serve --listen 127.0.0.1:0", try CommandLineTool.path], folder: folder)
+        _ = try serve.waitForText("Serving rooms at ws://")
+        let limits = try String(contentsOfFile: "/proc/\(serve.process.processIdentifier)/limits", encoding: .utf8)
+        let line = try #require(limits.split(separator: "\n").first { $0.hasPrefix("Max open files") })
+        let values = line.split(separator: " ").compactMap { Int($0) }
+        try #require(values.count == 2)
+        #expect(values[0] == min(values[1], 65536))
+        #expect(values[0] > 64)
+    }
+
     @Test func `a server without descriptors refuses with a code, and goes on when it has some`() throws {
         let folder = try TemporaryFolder()
         let serve = try RunningProgram(

@@ -1,0 +1,223 @@
+import MediaGraph
+import PeerIO
+import PeerSession
+import RTP
+import RoomProtocol
+import Synchronization
+import Testing
+
+@testable import RoomClient
+
+/// The sessions of a client, each with a peer in place of the server. Both ends live on one loop, which delivers what one
+/// end sends before it runs the next closure.
+@Suite(.serialized) struct SessionMediaTests {
+    @Test func `packets go on by one when an encoder restarts, from a number far below the wrap`() async throws {
+        try await withSession(Uplink.init) { loop, call in
+            await onLoop(loop) {
+                for first in [40_000, 10, 40_002] {
+                    for track in call.value.session.tracks { call.value.send(first..<(first + 2), on: track) }
+                }
+            }
+            #expect(await eventually { await onLoop(loop) { call.value.received.count == 6 * Uplink.tracks } })
+            let received = await onLoop(loop) { call.value.received }
+            for numbers in Dictionary(grouping: received, by: \.ssrc).values.map({ $0.map(\.sequenceNumber) }) {
+                #expect(numbers[0].rawValue < 0x4000)
+                #expect(numbers.map { $0.distance(from: numbers[0]) } == [0, 1, 2, 3, 4, 5])
+            }
+        }
+    }
+
+    @Test func `a stream whose media overtakes its assignment is whole, and has nothing of the stream before`()
+        async throws
+    {
+        try await withSession(Downlink.init) { loop, call in
+            await onLoop(loop) { call.value.send(1...6) }
+            await onLoop(loop) { call.value.assign(from: 4) }
+            await onLoop(loop) { call.value.send(7...8) }
+            let sink = await onLoop(loop) { call.value.sink }
+            #expect(await eventually { sink.numbers.count == 5 })
+            #expect(sink.numbers == [4, 5, 6, 7, 8])
+            #expect(await onLoop(loop) { call.value.keyframeRequests } == 0)
+        }
+    }
+
+    @Test func `a client asks for a keyframe where more media overtook the assignment than it holds`() async throws {
+        try await withSession(Downlink.init) { loop, call in
+            // A turn reads a share of what a socket holds.
+            for first in stride(from: 1, through: HeldPackets.capacity + 8, by: 8) {
+                await onLoop(loop) { call.value.send(first...(first + 7)) }
+            }
+            await onLoop(loop) { call.value.assign(from: 1) }
+            #expect(await eventually { await onLoop(loop) { call.value.keyframeRequests == 1 } })
+        }
+    }
+
+    private func withSession<Session: EndedOnLoop>(
+        _ make: @escaping @Sendable (EventLoop) throws -> Session,
+        _ body: (EventLoop, LoopBound<Session>) async throws -> Void
+    ) async throws {
+        let loop = EventLoop(name: "both ends")
+        let call = try await onLoop(loop) { Result { LoopBound(try make(loop), loop: loop) } }.get()
+        #expect(await eventually { await onLoop(loop) { call.value.isSecured } })
+        try await body(loop, call)
+        await onLoop(loop) { call.value.close() }
+        loop.shutdown()
+    }
+}
+
+private protocol EndedOnLoop: SendableMetatype {
+    /// Whether media can flow.
+    var isSecured: Bool { get }
+    func close()
+}
+
+private func onLoop<Result: Sendable>(_ loop: EventLoop, _ body: @escaping @Sendable () -> Result) async -> Result {
+    await withCheckedContinuation { done in
+        loop.execute { done.resume(returning: body()) }
+    }
+}
+
+/// Waits until the condition holds; false when 10 s pass first.
+private func eventually(_ condition: () async -> Bool) async -> Bool {
+    let deadline = EventLoop.now + .seconds(10)
+    while true {
+        if await condition() { return true }
+        guard EventLoop.now < deadline else { return false }
+        try? await Task.sleep(for: .milliseconds(2))
+    }
+}
+
+/// An RTP packet whose payload is its number.
+private func packet(_ number: Int, type: UInt8) -> PacketBuffer {
+    var packet = PacketBuffer()
+    _ = packet.assignRTP(
+        payloadType: type, sequenceNumber: SequenceNumber(UInt16(number)), timestamp: RTPTimestamp(UInt32(number)),
+        ssrc: SSRC(1), payload: [UInt8(number >> 8), UInt8(number & 0xff)])
+    return packet
+}
+
+/// A client's up session with some audio streams.
+private final class Uplink: EndedOnLoop {
+    static let tracks = 16
+
+    private final class Track: OutgoingTrack {
+        let codec = Codec.opus
+        var encoderStatistics: MediaStatistics.VideoEncoder? { nil }
+        func connect(_ receiver: (@Sendable (RTPBatch) -> Void)?) {}
+        func requestKeyframe() {}
+    }
+
+    let session: UpSession
+    private let server: Peer
+    private(set) var received: [RTPHeader] = []
+
+    init(loop: EventLoop) throws {
+        session = try UpSession(
+            loop: loop, server: try ServerAddress("ws://127.0.0.1:1"),
+            configuration: PeerConfiguration(iceRole: .controlling, certificate: try Certificate(), cname: "client"))
+        for _ in 0..<Self.tracks { _ = session.addTrack(Publication(Track())) }
+        let offer = try SessionDescription(parsing: session.offer())
+        let streams = try offer.media.map { try UpDescription.stream($0.mid, of: offer) }
+        server = try Peer(
+            loop: loop,
+            configuration: PeerConfiguration(iceRole: .controlled, certificate: try Certificate(), cname: "server"))
+        for stream in streams {
+            _ = server.addReceiver(
+                ReceiverConfiguration(
+                    kind: .audio, ssrc: stream.ssrc, mid: stream.mid, clockRate: 48000,
+                    payloadTypes: [stream.negotiated.payloadType], nack: false))
+        }
+        server.onMedia = { [unowned self] _, header, _, _ in received.append(header) }
+        try server.start()
+        try server.setRemote(try #require(offer.transport), dtlsRole: .server)
+        var transport = server.local
+        transport.setup = .passive
+        let answer = UpDescription.answer(to: offer, taking: streams, sessionID: 2, transport: transport)
+        try session.accept(
+            Published(
+                sdp: answer.serialized(), streams: streams.enumerated().map { .init(mid: $1.mid, stream: $0 + 1) }))
+    }
+
+    var isSecured: Bool { session.profile != nil && server.isSecured }
+
+    func send(_ numbers: Range<Int>, on track: UpSession.Track) {
+        var batch = RTPBatch(captureTime: MediaTime(nanoseconds: 1), rtpTimestamp: 1, isKeyframe: true)
+        for number in numbers {
+            let packet = packet(number, type: Codec.opus.payloadType)
+            batch.bytes += packet.bytes.prefix(packet.count)
+            batch.ends.append(batch.bytes.count)
+        }
+        session.send(batch, on: track)
+    }
+
+    func close() {
+        session.close()
+        server.close()
+    }
+}
+
+/// A client's down session with one video receiver.
+private final class Downlink: EndedOnLoop {
+    final class Sink: IncomingSink, Sendable {
+        private let taken = Mutex<[Int]>([])
+
+        var numbers: [Int] { taken.withLock { $0 } }
+
+        func begin(_ stream: RoomClient.IncomingStream) {}
+        func receive(_ packet: Span<UInt8>) {
+            let number = Int(packet[packet.count - 2]) << 8 | Int(packet[packet.count - 1])
+            taken.withLock { $0.append(number) }
+        }
+        func end() {}
+    }
+
+    let sink = Sink()
+    private(set) var keyframeRequests = 0
+    private let session: DownSession
+    private let server: Peer
+    private let sender: SenderID
+
+    init(loop: EventLoop) throws {
+        server = try Peer(
+            loop: loop,
+            configuration: PeerConfiguration(iceRole: .controlling, certificate: try Certificate(), cname: "server"))
+        let receiver = Receiver(mid: "0", media: .video, ssrc: SSRC(7000), retransmissionSSRC: nil)
+        sender = server.addSender(SenderConfiguration(kind: .video, ssrc: receiver.ssrc, clockRate: 90000))
+        session = try DownSession(
+            loop: loop,
+            configuration: PeerConfiguration(iceRole: .controlled, certificate: try Certificate(), cname: "client"),
+            connectStarted: loop.now)
+        server.onEvent = { [unowned self] event in if case .keyframeRequested = event { keyframeRequests += 1 } }
+        try server.start()
+        let offer = DownDescription.offer(
+            sessionID: 1, revision: 1, receivers: [receiver], transport: server.local, cname: "server")
+        let answer = try session.answer(Description(session: .down, sdp: offer.serialized(), revision: 1))
+        let transport = try SessionDescription(parsing: try #require(answer).sdp).transport
+        try server.setRemote(try #require(transport), dtlsRole: .server)
+    }
+
+    var isSecured: Bool { session.profile != nil && server.isSecured }
+
+    func send(_ numbers: ClosedRange<Int>) {
+        for number in numbers {
+            let packet = packet(number, type: Codec.vp8.payloadType)
+            guard let header = RTPHeader(parsing: packet) else { return }
+            server.send(packet, header: header, rewrite: Rewrite(keeping: header), via: sender)
+        }
+    }
+
+    /// Assigns a stream to the receiver.
+    func assign(from first: UInt16) {
+        guard let server = try? ServerAddress("ws://127.0.0.1:1") else { return }
+        let stream = AssignedStream(
+            id: 5, participant: "p-1", codec: .vp8, key: CaptureLedger.Key(server: server, stream: 5),
+            destination: .packets(sink))
+        let isAssigned = session.assign(stream, to: "0", from: SequenceNumber(first)) { _ in }
+        #expect(isAssigned)
+    }
+
+    func close() {
+        session.close()
+        server.close()
+    }
+}
