@@ -201,6 +201,37 @@ extension MediaNodesTests {
             Repeated.show(result)
         }
 
+        @Test("Edits that fail leave nothing behind in the pipeline that goes on")
+        func failedEdits() async {
+            let result = await #expect(processExitsWith: .success, observing: [\.standardErrorContent]) {
+                Repeated.trace()
+                let graph = MediaGraph {
+                    Chain {
+                        Node.testPattern("pattern", width: 160, height: 120)
+                        Node.null("end")
+                    }
+                }
+                let wrong = graph.adding {
+                    Chain(from: "pattern") {
+                        Node("convert", settings: ["pixel-format": "NONE_SUCH"])
+                        Node.null("other")
+                    }
+                }
+                let pipeline = try await MediaPipeline(graph)
+                try await pipeline.start()
+                try await Repeated.judge(soak: 100, kilobytes: 16_000) {
+                    do {
+                        try await pipeline.apply(wrong)
+                        Repeated.demand(false, "a format that is none was taken")
+                    } catch let error as MediaError {
+                        Repeated.demand(error.code == MediaError.Code.elementFailed, "\(error)")
+                    }
+                }
+                await pipeline.stop()
+            }
+            Repeated.show(result)
+        }
+
         @Test("A pipeline that is let go while it runs stops by itself")
         func letGo() async throws {
             let batches = Collected<MediaTime>()

@@ -86,8 +86,8 @@ final class GraphEdit {
             switch (source, target) {
             case (let source?, let target?):
                 let connection = try graph.connect(link, from: source, to: target)
-                try graph.link(connection)
                 connections.append(connection)
+                try graph.link(connection)
             case (nil, let target?):
                 let connection = try graph.connect(
                     link, from: live(link.link.from.node), to: target, isContained: true)

@@ -196,8 +196,13 @@ final class RunningGraph: Sendable {
         do throws(MediaError) {
             let instance = try NodeInstance(
                 plan, implementation.kind, context, prefix: prefix, above: above(plan.name, in: whole))
-            try instance.place()
-            return Member(instance, try implementation.activate(instance), prefix: prefix)
+            do throws(MediaError) {
+                try instance.place()
+                return Member(instance, try implementation.activate(instance), prefix: prefix)
+            } catch {
+                for element in instance.allElements { context.pipeline.remove(element) }
+                throw error
+            }
         } catch {
             throw error.about(plan.name)
         }
