@@ -341,6 +341,29 @@ extension MediaNodesTests {
             #expect(FileAccess.ends("\(folder.path)/h264.m3u8", with: RecordingContainer.endOfPlaylist))
         }
 
+        @Test("A recording that is stopped while it is paused is whole")
+        func stoppedWhilePaused() async throws {
+            let folder = TemporaryFolder()
+            let names = ["a.mkv", "a.mp4", "a.m3u8"]
+            let pipeline = try await MediaPipeline(
+                MediaGraph {
+                    Node.testPattern("pattern", width: 160, height: 120, framesPerSecond: 30)
+                    for name in names {
+                        Node.recorder(name, path: "\(folder.path)/\(name)")
+                        Chain(from: "pattern", port: "video") { Join(name, port: "video") }
+                    }
+                })
+            try await pipeline.start()
+            func frames(_ name: String) -> Int { pipeline.statistics.recorders[name]?.frames ?? 0 }
+            await eventually("pictures") { names.allSatisfy { frames($0) >= 10 } }
+            await pipeline.pause()
+            await pipeline.stop()
+            #expect(pipeline.shortfalls.isEmpty)
+            for name in names {
+                #expect(DecodedRecording("\(folder.path)/\(name)").numbers.count == frames(name), "\(name)")
+            }
+        }
+
         @Test("Pictures alone and sound alone can be recorded")
         func alone() async throws {
             let folder = TemporaryFolder()

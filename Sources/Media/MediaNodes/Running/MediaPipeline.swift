@@ -219,8 +219,7 @@ public final class MediaPipeline: Sendable {
                 self.control.async {
                     if wasRunning, !hasHalted.exchange(true) {
                         let nodes = self.nodes
-                        nodes.finish()
-                        for node in nodes { node.reportShortfall() }
+                        Self.finish(self.pipeline, nodes)
                         self.graph.closeAll()
                         for node in nodes { node.stopped() }
                     }
@@ -276,10 +275,16 @@ public final class MediaPipeline: Sendable {
     }
 
     private static func halt(_ pipeline: Pipeline, _ nodes: [any RunningNode]) {
-        nodes.finish()
-        for node in nodes { node.reportShortfall() }
+        finish(pipeline, nodes)
         pipeline.stop()
         for node in nodes { node.stopped() }
+    }
+
+    private static func finish(_ pipeline: Pipeline, _ nodes: [any RunningNode]) {
+        // A sink that is paused takes nothing, not even the end of a recording.
+        pipeline.resume()
+        nodes.finish()
+        for node in nodes { node.reportShortfall() }
     }
 
     /// Asks a video encoder for a keyframe. Throws `graph.invalid` when no video encoder has this name.
