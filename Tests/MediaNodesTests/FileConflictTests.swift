@@ -1,7 +1,8 @@
 import Foundation
 import MediaGraph
-import MediaNodes
 import Testing
+
+@testable import MediaNodes
 
 extension MediaNodesTests {
     @Suite struct FileConflictTests {
@@ -65,14 +66,31 @@ extension MediaNodesTests {
             } throws: { error in
                 (error as? MediaError)?.code == MediaError.Code.fileConflict
             }
-            let other = await failure(of: recording(path))
-            #expect(other?.code == MediaError.Code.fileConflict)
+            let second = try await MediaPipeline(recording(path))
+            await #expect {
+                try await second.start()
+            } throws: { error in
+                (error as? MediaError)?.code == MediaError.Code.fileConflict
+            }
+            #expect(second.shortfalls.isEmpty, "the file is another's, and not empty")
             let before = frames()
             await eventually("more pictures") { frames() >= before + 5 }
             await pipeline.stop()
             #expect(DecodedRecording(path).numbers.count == frames())
             // Its end sets the file free.
             #expect(await failure(of: recording(path)) == nil)
+        }
+
+        @Test("Whether a named pipe can be written is not found out by opening it, which its reader would see")
+        func namedPipe() {
+            let folder = TemporaryFolder()
+            let path = folder.path + "/pipe"
+            #expect(mkfifo(path, 0o600) == 0)
+            let reader = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC)
+            defer { close(reader) }
+            #expect(FileAccess.obstacle(path) == nil)
+            var events = pollfd(fd: reader, events: Int16(POLLIN), revents: 0)
+            #expect(poll(&events, 1, 0) == 0, "nobody has opened and closed it")
         }
     }
 }

@@ -13,7 +13,11 @@ enum FileAccess {
 
     /// Why a file cannot be written, asked by opening it; nil when it can. It is there afterwards, and empty if it was
     /// not there before.
+    ///
+    /// A named pipe is not opened: that would wait for its reader, and to close it again would end the reader.
     static func obstacle(_ path: String) -> Obstacle? {
+        var status = stat()
+        if stat(path, &status) == 0, status.st_mode & S_IFMT == S_IFIFO { return nil }
         let descriptor = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0o666)
         guard descriptor >= 0 else { return Obstacle(errno) }
         close(descriptor)

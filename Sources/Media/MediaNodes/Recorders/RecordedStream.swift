@@ -21,5 +21,13 @@ enum RecordedStream: String, CaseIterable, Sendable {
         return MediaError(code: MediaError.Code.recordingIncomplete, message: message)
     }
 
+    /// A recording whose end was not written within `seconds`.
+    static func unfinished(_ path: String, seconds: Int) -> MediaError {
+        MediaError(
+            code: MediaError.Code.recordingIncomplete,
+            message: "The end of the recording \(path) was not written within \(seconds) s. Check the disk that it is "
+                + "on, and the end of the recording.")
+    }
+
     private static func tenths(_ seconds: Double) -> Double { (seconds * 10).rounded() / 10 }
 }

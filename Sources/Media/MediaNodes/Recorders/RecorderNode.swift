@@ -24,8 +24,12 @@ final class RecorderNode: NodeType, RunningNode {
         var isVideoShifted = false
         /// The sound that is leaving its queue now comes before the recording's beginning.
         var isTooEarly = false
+        /// The file is this recording's.
+        var isPrepared = false
         /// An error has ended the recording, and is reported.
         var hasFailed = false
+        /// The end of the recording was not written in time.
+        var lacksEnd = false
         /// Nothing more is taken: the node is stopping, or has failed.
         var isClosed = false
         /// Streams whose loss has been reported.
@@ -280,7 +284,7 @@ final class RecorderNode: NodeType, RunningNode {
         switch FileAccess.obstacle(path) {
         case nil:
             let claim = try FileClaim.writing(path, by: name)
-            state.withLock { $0.claim = claim }
+            state.withLock { ($0.claim, $0.isPrepared) = (claim, true) }
         case .full: throw Self.full(path)
         case .other(let reason): throw Self.unwritable(path, reason)
         }
@@ -299,15 +303,22 @@ final class RecorderNode: NodeType, RunningNode {
             let queue = stream == .video ? video : audio
             if hasEntered(stream) { queue?.sink.sendEndOfStream() } else { end(stream) }
         }
-        guard container == .hls else {
-            _ = isComplete.wait(timeout: .now() + .nanoseconds(Int(Self.finishLimit)))
-            return
-        }
-        // hlssink2 does not say when its playlist is whole; the playlist does.
+        let isWhole = container == .hls ? waitForPlaylist() : waitForEnd()
+        state.withLock { $0.lacksEnd = !isWhole && !$0.hasFailed }
+    }
+
+    private func waitForEnd() -> Bool {
+        isComplete.wait(timeout: .now() + .nanoseconds(Int(Self.finishLimit))) == .success
+    }
+
+    /// hlssink2 does not say when its playlist is whole; the playlist does.
+    private func waitForPlaylist() -> Bool {
         let deadline = GStreamer.now.nanoseconds + Self.finishLimit
-        while !FileAccess.ends(path, with: RecordingContainer.endOfPlaylist), GStreamer.now.nanoseconds < deadline {
+        while !FileAccess.ends(path, with: RecordingContainer.endOfPlaylist) {
+            guard GStreamer.now.nanoseconds < deadline, !state.withLock({ $0.hasFailed }) else { return false }
             usleep(5_000)
         }
+        return true
     }
 
     func stopped() {
@@ -321,17 +332,18 @@ final class RecorderNode: NodeType, RunningNode {
     // MARK: What is missing
 
     func reportShortfall() {
-        let missing = state.withLock { state in
-            state.hasFailed
-                ? []
-                : RecordedStream.allCases.filter { stream in
-                    switch stream {
-                    case .video: video != nil && state.counts.frames == 0
-                    case .audio: audio != nil && state.gate.firstSound == nil
-                    }
+        let (missing, lacksEnd) = state.withLock { state in
+            let isJudged = state.isPrepared && !state.hasFailed
+            let missing = RecordedStream.allCases.filter { stream in
+                switch stream {
+                case .video: isJudged && video != nil && state.counts.frames == 0
+                case .audio: isJudged && audio != nil && state.gate.firstSound == nil
                 }
+            }
+            return (missing, state.lacksEnd)
         }
         report(missing, at: nil)
+        if lacksEnd { report(RecordedStream.unfinished(path, seconds: Int(Self.finishLimit / 1_000_000_000))) }
     }
 
     /// Reports streams that the recording lacks, or that end at this running time; each once.
@@ -345,6 +357,10 @@ final class RecorderNode: NodeType, RunningNode {
         let isAll = news.count == (video == nil ? 0 : 1) + (audio == nil ? 0 : 1)
         let end = start.flatMap { start in time.map { Double($0 - min($0, start + RecordingGate.limit)) / 1e9 } }
         let error = RecordedStream.shortfall(isAll ? nil : news.first, of: path, node: name, end: end)
+        report(error)
+    }
+
+    private func report(_ error: MediaError) {
         if isOptional { reporter.warn(name, "\(error)") } else { reporter.fallShort(error, name) }
     }
 
@@ -354,9 +370,11 @@ final class RecorderNode: NodeType, RunningNode {
         // Before anything else hears of it: what comes now is dropped, so that whoever feeds this node goes on.
         state.withLock { ($0.isClosed, $0.hasFailed) = (true, true) }
         release()
+        // Nothing is left to wait for.
+        isComplete.signal()
         switch failure.kind {
         case .noSpace: return Self.full(path)
-        case .cannotWrite: return Self.unwritable(path, failure.message.trimmedSentence)
+        case .cannotWrite, .cannotOpen: return Self.unwritable(path, failure.message.trimmedSentence)
         default: return nil
         }
     }

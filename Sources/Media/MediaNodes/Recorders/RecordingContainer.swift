@@ -103,7 +103,9 @@ enum RecordingContainer: String, CaseIterable, Sendable {
     func playlist(_ path: String, seconds: Int) -> [String: SettingValue] {
         let base = path.hasSuffix(".m3u8") ? String(path.dropLast(5)) : path
         return [
-            "playlist-location": .text(path), "location": .text(base + "-%05d.ts"),
+            "playlist-location": .text(path),
+            // The element reads it as a format of C.
+            "location": .text(base.replacing("%", with: "%%") + "-%05d.ts"),
             "target-duration": .integer(seconds), "playlist-length": 0, "max-files": 0,
             // GStreamer 1.22 gets the time of a request wrong where timestamps were moved: the gate asks instead.
             "send-keyframe-requests": false,
