@@ -1,4 +1,5 @@
 import Foundation
+import Glibc
 import Testing
 
 /// What a run tells about how it went: on standard error, and by its exit code.
@@ -42,5 +43,99 @@ import Testing
             """, "--seconds", "0.3")
         #expect(result.status == 1)
         #expect(result.error.contains("[recording.incomplete]"), "\(result.error)")
+    }
+
+    /// A recording to the path, which is ended by SIGINT once `isDone` holds.
+    private func record(
+        to path: String, settings: String = "", in folder: TemporaryFolder, until isDone: () -> Bool,
+        then body: () throws -> Void = {}
+    ) throws -> RunningProgram.Result {
+        try folder.write(
+            """
+            chains:
+              - - {node: test-pattern, width: 160, height: 120}
+                - h264-encoder
+                - {node: recorder, path: '\(path)'\(settings)}
+            """, to: "graph.yaml")
+        let tool = try CommandLineTool(["run", "graph.yaml", "--quiet"], folder: folder)
+        _ = try tool.waitForText("Running")
+        let isRecorded = tool.wait(seconds: 20, for: isDone)
+        #expect(isRecorded)
+        try body()
+        tool.interrupt()
+        return try tool.finish(seconds: 40)
+    }
+
+    private func size(_ path: String) -> Int {
+        (try? FileManager.default.attributesOfItem(atPath: path)[.size] as? Int) ?? 0
+    }
+
+    @Test func `a recording whose end cannot be written fails the run`() throws {
+        let folder = try TemporaryFolder()
+        let parts = folder.file("parts")
+        try FileManager.default.createDirectory(atPath: parts, withIntermediateDirectories: false)
+        let result = try record(to: "parts/a.m3u8", settings: ", segment: 60", in: folder) {
+            access("\(parts)/a-00000.ts", F_OK) == 0
+        } then: {
+            try FileManager.default.removeItem(atPath: parts)
+        }
+        #expect(result.status == 1)
+        #expect(result.error.contains("[file.unwritable]"), "\(result.error)")
+    }
+
+    @Test func `a recording has every character of its path, also those of formats of C`() throws {
+        let folder = try TemporaryFolder()
+        let result = try record(to: "100%s %n.m3u8", in: folder) {
+            access(folder.file("100%s %n-00000.ts"), F_OK) == 0
+        }
+        #expect(result.status == 0, "\(result.error)")
+        #expect(size(folder.file("100%s %n.m3u8")) > 0)
+    }
+
+    @Test func `a run that plans, and waits for a file, ends at the first interruption`() throws {
+        let folder = try TemporaryFolder()
+        let pipe = folder.file("pipe.png")
+        #expect(mkfifo(pipe, 0o600) == 0)
+        try folder.write(
+            """
+            chains:
+              - - {node: test-pattern, width: 160, height: 120}
+                - {node: overlay, image: pipe.png}
+                - {node: "null"}
+            """, to: "graph.yaml")
+        let tool = try CommandLineTool(["run", "graph.yaml"], folder: folder)
+        // Writes nothing, so that the run waits.
+        var writer: Int32 = -1
+        defer { close(writer) }
+        let isWaiting = tool.wait(seconds: 20) {
+            writer = open(pipe, O_WRONLY | O_NONBLOCK | O_CLOEXEC)
+            return writer >= 0
+        }
+        #expect(isWaiting)
+        tool.interrupt()
+        #expect(try tool.finish(seconds: 20).status != 0)
+    }
+
+    @Test func `a snapshot whose picture never comes fails the run`() throws {
+        let result = try run(
+            """
+            chains:
+              - - {node: test-pattern, width: 160, height: 120}
+                - {node: snapshot, path: late.png, frame: 100000}
+            """, "--seconds", "0.3")
+        #expect(result.status == 1)
+        #expect(result.error.contains("[snapshot.missing]"), "\(result.error)")
+    }
+
+    @Test(arguments: ["./graph.yaml", "a.mkv"])
+    func `a report over a file of the run is refused`(path: String) throws {
+        let result = try run(
+            """
+            chains:
+              - - {node: test-pattern, width: 160, height: 120}
+                - {node: recorder, path: a.mkv}
+            """, "--seconds", "0.3", "--report", path)
+        #expect(result.status == 1)
+        #expect(result.error.contains("[file.conflict]"), "\(result.error)")
     }
 }

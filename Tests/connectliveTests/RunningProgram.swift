@@ -60,7 +60,7 @@ class RunningProgram {
 
     func interrupt() { kill(process.processIdentifier, SIGINT) }
 
-    private func wait(seconds: Double, for condition: () -> Bool) -> Bool {
+    func wait(seconds: Double, for condition: () -> Bool) -> Bool {
         let deadline = ContinuousClock.now + .seconds(seconds)
         while !condition() {
             guard ContinuousClock.now < deadline else { return false }

@@ -36,14 +36,15 @@ struct RunCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
-        if let report { try OutputFile.check(report) }
         let document = try graph.document()
-        let interruption = Interruption()
+        if let report { try check(report, document) }
         let plan = try await graph.plan(document, measuringCosts: false)
         let (occurrences, occur) = AsyncStream.makeStream(of: Occurrence.self)
         let live = try await LiveRun(plan, file: graph.shownPath, description: document.description) {
             occur.yield(.event($0))
         }
+        // Until here a signal ends the process at once: a file or driver that does not answer holds the plan up.
+        let interruption = Interruption()
         let server = try await ControlServer.start(at: RunningPipelines().makeSocketPath(), for: live)
         Console.say("Running \(graph.shownPath): attach with 'connectlive top \(getpid())'; socket \(server.path)")
         for left in plan.omitted { Console.line("Without \(left.node): \(left.reason) [\(left.code)]") }
@@ -55,11 +56,13 @@ struct RunCommand: AsyncParsableCommand {
         let isVerbose = verbose
         GStreamerLog.listen { line in if log.isNew(line), isVerbose { occur.yield(.logged(line)) } }
         defer { GStreamerLog.listen(nil) }
-        let (first, failure) = await follow(live, occurrences, occur, interruption)
+        var (first, failure) = await follow(live, occurrences, occur, interruption)
         let last = live.statistics
         await live.pipeline.stop()
         occur.finish()
         for await case .event(let event) in occurrences {
+            // The end of a recording may fail too.
+            if case .failed(let error) = event { failure = failure ?? error }
             if let words = Self.words(of: event) { Console.line(words) }
         }
         await server.stop(failure.map { ControlProblem($0) })
@@ -70,6 +73,28 @@ struct RunCommand: AsyncParsableCommand {
         }
         if let failure { throw failure }
         try Self.report(shortfalls)
+    }
+
+    /// Refuses a report that could not be written, or would replace the graph file or a file of a node.
+    private func check(_ report: String, _ document: GraphDocument) throws {
+        try OutputFile.check(report)
+        let machine = SystemEnvironment()
+        func isReport(_ path: String) -> Bool {
+            machine.fileIdentity(report).map { $0 == machine.fileIdentity(path) } ?? false
+        }
+        func conflict(_ use: String) -> CommandFailure {
+            CommandFailure(
+                code: MediaError.Code.fileConflict,
+                "The report cannot be written to \(report): \(use). Give the report a file of its own.")
+        }
+        if graph.file != "-", isReport(graph.file) { throw conflict("the graph is read from there") }
+        for node in document.graph.nodes {
+            for setting in KnownNodes.registry.kind(named: node.kind)?.settings ?? [] where setting.file != nil {
+                if let path = node.settings[setting.name]?.text, isReport(path) {
+                    throw conflict("\"\(node.name)\" uses that file")
+                }
+            }
+        }
     }
 
     /// Fails where the run did not do all that its graph asked for.

@@ -17,15 +17,20 @@ final class VideoRendererNode: RunningNode {
     /// Nil where nobody wants the pictures themselves.
     private let handOver: (@Sendable (VideoFrame) -> Void)?
     private let explanation: @Sendable (PipelineFailure) -> MediaError?
+    private let shortfall: @Sendable () -> MediaError?
+    private let isOptional: Bool
     private let onStop: @Sendable () -> Void
 
     init(
         _ instance: NodeInstance, handOver: (@Sendable (VideoFrame) -> Void)?,
         explain: @escaping @Sendable (PipelineFailure) -> MediaError? = { _ in nil },
+        shortfall: @escaping @Sendable () -> MediaError? = { nil },
         onStop: @escaping @Sendable () -> Void = {}
     ) {
         explanation = explain
+        self.shortfall = shortfall
         self.onStop = onStop
+        isOptional = instance.plan.node.isOptional
         name = instance.name
         reporter = instance.reporter
         timestamps = instance.nearest(RTPInputNode.self)?.timestamps
@@ -69,6 +74,11 @@ final class VideoRendererNode: RunningNode {
 
     func explain(_ failure: PipelineFailure, missing: String?) -> MediaError? {
         explanation(failure)
+    }
+
+    func reportShortfall() {
+        guard let error = shortfall() else { return }
+        if isOptional { reporter.warn(name, "\(error)") } else { reporter.fallShort(error, name) }
     }
 
     func stopped() {
@@ -130,7 +140,7 @@ enum SnapshotNode: NodeType {
         let reporter = instance.reporter
         let control = instance.control
         let name = instance.name
-        let running = VideoRendererNode(instance) { frame in
+        let handOver: @Sendable (VideoFrame) -> Void = { frame in
             guard counter.next() == wanted else { return }
             // Encoding a PNG takes tens of milliseconds: not on the streaming thread.
             control.async {
@@ -141,7 +151,18 @@ enum SnapshotNode: NodeType {
                 }
             }
         }
+        let shortfall: @Sendable () -> MediaError? = {
+            counter.count < wanted ? missing(path, frames: counter.count, wanted: wanted, node: name) : nil
+        }
+        let running = VideoRendererNode(instance, handOver: handOver, shortfall: shortfall)
         return running.watching(instance.element("sink"))
+    }
+
+    private static func missing(_ path: String, frames: Int, wanted: Int, node: String) -> MediaError {
+        MediaError(
+            code: "snapshot.missing",
+            message: "The picture \(path) was not written: \"\(node)\" received \(frames) frames, and frame \(wanted) "
+                + "was wanted. Run the graph for longer, or choose an earlier frame.")
     }
 }
 
