@@ -1,3 +1,4 @@
+import Foundation
 import MediaGraph
 @testable import MediaNodes
 import TestFixtures
@@ -61,6 +62,31 @@ extension MediaNodesTests {
                 #expect(abs(begin - (recording.times.first ?? 9)) < 1.5 / Double(rate), "\(name)")
             }
             #expect(pipeline.shortfalls.isEmpty)
+        }
+
+        @Test("A recording that an edit takes out, and whose end cannot be written, is reported with the reason")
+        func takenOut() async throws {
+            let folder = TemporaryFolder()
+            let parts = folder.path + "/parts"
+            try FileManager.default.createDirectory(atPath: parts, withIntermediateDirectories: false)
+            let graph = MediaGraph {
+                Chain {
+                    Node.testPattern("pattern", width: 160, height: 120)
+                    Node.null("end")
+                }
+            }
+            let recorded = graph.adding {
+                Node("recorder", name: "gone", settings: ["path": .text(parts + "/a.m3u8"), "segment": 60])
+                Chain(from: "pattern", port: "video") { Join("gone", port: "video") }
+            }
+            let pipeline = try await MediaPipeline(recorded)
+            try await pipeline.start()
+            await eventually("a segment") { fileSize(parts + "/a-00000.ts") >= 0 }
+            try FileManager.default.removeItem(atPath: parts)
+            try await pipeline.apply(graph)
+            #expect(pipeline.state == .running)
+            await pipeline.stop()
+            #expect(pipeline.shortfalls.map(\.code) == [MediaError.Code.fileUnwritable])
         }
 
         @Test("A recording that lacks a stream, or is empty, is reported when it ends")

@@ -28,6 +28,8 @@ final class RecorderNode: NodeType, RunningNode {
         var isPrepared = false
         /// An error has ended the recording, and is reported.
         var hasFailed = false
+        /// What failed while the node left the graph, which nobody else reports.
+        var lastFailure: MediaError?
         /// The end of the recording was not written in time.
         var lacksEnd = false
         /// Nothing more is taken: the node is stopping, or has failed.
@@ -332,7 +334,7 @@ final class RecorderNode: NodeType, RunningNode {
     // MARK: What is missing
 
     func reportShortfall() {
-        let (missing, lacksEnd) = state.withLock { state in
+        let (missing, lacksEnd, failure) = state.withLock { state in
             let isJudged = state.isPrepared && !state.hasFailed
             let missing = RecordedStream.allCases.filter { stream in
                 switch stream {
@@ -340,8 +342,9 @@ final class RecorderNode: NodeType, RunningNode {
                 case .audio: isJudged && audio != nil && state.gate.firstSound == nil
                 }
             }
-            return (missing, state.lacksEnd)
+            return (missing, state.lacksEnd, state.lastFailure)
         }
+        if let failure { report(failure) }
         report(missing, at: nil)
         if lacksEnd { report(RecordedStream.unfinished(path, seconds: Int(Self.finishLimit / 1_000_000_000))) }
     }
@@ -377,6 +380,12 @@ final class RecorderNode: NodeType, RunningNode {
         case .cannotWrite, .cannotOpen: return Self.unwritable(path, failure.message.trimmedSentence)
         default: return nil
         }
+    }
+
+    func failedWhileLeaving(_ failure: PipelineFailure) {
+        guard !state.withLock({ $0.hasFailed }) else { return }
+        let error = explain(failure, missing: nil) ?? Self.unwritable(path, failure.message.trimmedSentence)
+        state.withLock { $0.lastFailure = $0.lastFailure ?? error }
     }
 
     private static func full(_ path: String) -> MediaError {

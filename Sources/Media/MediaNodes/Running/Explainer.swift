@@ -57,7 +57,7 @@ final class Explainer: Sendable {
         let (graph, editor, missing) = state.withLock { ($0.graph, $0.editor, $0.missing) }
         let speaker = graph?.standing(ofElementIn: failure.path)
         switch speaker?.standing {
-        case .leaving: return
+        case .leaving: speaker?.running?.failedWhileLeaving(failure)
         case .staged(let node): editor?.stagedFailed(explained(failure, node, speaker?.running, missing))
         case .live(let node): reporter.fail(explained(failure, node, speaker?.running, missing), node)
         case nil: reporter.fail(explained(failure, nil, nil, missing))

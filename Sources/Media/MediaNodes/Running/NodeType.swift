@@ -41,6 +41,9 @@ package protocol RunningNode: Sendable {
     /// A failure of one of the node's elements, in the node's words; nil to leave it to the general ones. `missing`
     /// is what nothing installed can decode, when that was said before.
     func explain(_ failure: PipelineFailure, missing: String?) -> MediaError?
+    /// A failure of one of the node's elements while the node leaves the graph. Nobody else hears of it: a node that has
+    /// lost something by it reports that in `reportShortfall`.
+    func failedWhileLeaving(_ failure: PipelineFailure)
     /// What to say when nothing came at the start, in the node's words; nil to leave it to the general ones.
     var stalled: MediaError? { get }
     /// Whether the node's media may stay away for as long as it likes: nobody behind it is to wait for it at the start.
@@ -78,6 +81,7 @@ extension RunningNode {
     package func stopped() {}
     package func report(into statistics: inout MediaStatistics) {}
     package func explain(_ failure: PipelineFailure, missing: String?) -> MediaError? { nil }
+    package func failedWhileLeaving(_ failure: PipelineFailure) {}
     package var stalled: MediaError? { nil }
     package var mayStayEmpty: Bool { false }
     package func hear(_ message: ElementMessage) {}
