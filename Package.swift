@@ -74,7 +74,7 @@ let package = Package(
         library(
             "CGStreamer",
             pkgConfig:
-                "gstreamer-1.0 gstreamer-app-1.0 gstreamer-audio-1.0 gstreamer-pbutils-1.0 gstreamer-rtp-1.0 gstreamer-video-1.0"
+                "gstreamer-1.0 gstreamer-app-1.0 gstreamer-audio-1.0 gstreamer-pbutils-1.0 gstreamer-rtp-1.0 gstreamer-rtsp-1.0 gstreamer-sdp-1.0 gstreamer-video-1.0"
         ),
         library("CX11", pkgConfig: "x11"),
         library("CNice", pkgConfig: "nice"),

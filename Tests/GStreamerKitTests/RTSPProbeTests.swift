@@ -8,8 +8,11 @@ import Testing
 
 /// Network cameras are asked before anything runs; see ../fixtures/rtsp_server.py.
 @Suite(.serialized) struct RTSPProbeTests {
-    private func describe(_ text: String, seconds: Double = 60) throws -> NetworkCamera {
-        try RTSPProbe.describe(try #require(RTSPAddress(text)), seconds: seconds)
+    private func describe(
+        _ text: String, verifyingCertificate: Bool = true, seconds: Double = 60
+    ) throws -> NetworkCamera {
+        try RTSPProbe.describe(
+            try #require(RTSPAddress(text)), verifyingCertificate: verifyingCertificate, seconds: seconds)
     }
 
     private func failure(_ text: String, seconds: Double = 5) throws -> RTSPProbe.Failure? {
@@ -36,7 +39,6 @@ import Testing
         }
         let camera = try describe(server.answer.url + "/h264-aac")
         #expect(camera.video?.clockRate == 90_000 && camera.video?.framesPerSecond == 15)
-        #expect(camera.video?.parameters["packetization-mode"] == "1")
         #expect(camera.audio?.clockRate == 48_000 && camera.audio?.channels == 2)
     }
 
@@ -70,20 +72,35 @@ import Testing
         #expect(try describe("rtsp://guard:p%40ss%3aword@\(place)/h264").video?.payloadFormat == "H264")
     }
 
-    @Test("Digest is answered as RFC 2617 has it")
+    @Test("A camera that asks for a digest lets in who has the password")
     func digest() throws {
-        // The example of RFC 2617, section 3.5, without its quality of protection.
-        let challenge = try #require(
-            RTSPChallenge(
-                #"Digest realm="testrealm@host.com", nonce="dcd98b7102dd2f0e8b11d0f600bfb0c093", opaque="5ccc""#))
-        let answer = try #require(
-            challenge.authorization(
-                method: "GET", url: "/dir/index.html", user: "Mufasa", password: "Circle Of Life"))
-        #expect(answer.contains(#"response="670fd8c2df070c60b045671b8b24ff02""#))
-        #expect(answer.contains(#"opaque="5ccc""#))
-        #expect(
-            RTSPChallenge(#"Digest realm="a", nonce="b", algorithm=SHA-256"#)?
-                .authorization(method: "DESCRIBE", url: "", user: "", password: "") == nil)
+        let server = try Fixture.rtspServer("--user", "guard", "--password", "secret", "--digest")
+        let place = server.answer.url.dropFirst("rtsp://".count)
+        #expect(try failure("rtsp://guard:wrong@\(place)/h264") == .unauthorized(wereGiven: true))
+        #expect(try describe("rtsp://guard:secret@\(place)/h264").video?.payloadFormat == "H264")
+    }
+
+    @Test("A camera that asks for a digest other than MD5 is refused by the scheme's name")
+    func otherDigest() throws {
+        let camera = try Listener()
+        camera.answerOnce(
+            with: "RTSP/1.0 401 Unauthorized\r\nCSeq: 0\r\n"
+                + "WWW-Authenticate: Digest realm=\"a\", nonce=\"b\", algorithm=SHA-256\r\n\r\n")
+        #expect(try failure("rtsp://user:secret@127.0.0.1:\(camera.port)/") == .unknownScheme("Digest"))
+    }
+
+    @Test("A camera with TLS is read if its certificate is trusted, or need not be")
+    func encrypted() throws {
+        let server = try Fixture.rtspServer("--tls", "--user", "guard", "--password", "secret")
+        let place = server.answer.url.dropFirst("rtsps://".count)
+        let url = "rtsps://guard:secret@\(place)/h264-opus"
+        #expect(try failure(url) == .untrusted("this machine does not know its issuer"))
+        let camera = try describe(url, verifyingCertificate: false)
+        #expect(camera.streams.map(\.payloadFormat) == ["H264", "OPUS"])
+        // Neither side waits for the other's bytes for ever.
+        let plain = try Fixture.rtspServer()
+        let confused = plain.answer.url.replacingOccurrences(of: "rtsp:", with: "rtsps:")
+        #expect(try failure(confused + "/h264") == .unreachable("it does not speak TLS"))
     }
 }
 
@@ -110,7 +127,7 @@ private final class Listener {
         try #require(port > 0)
     }
 
-    /// Takes one connection, says this, and ends it.
+    /// Accepts one connection, sends this text, and ends it.
     func answerOnce(with text: String) {
         let socket = descriptor
         Thread.detachNewThread {

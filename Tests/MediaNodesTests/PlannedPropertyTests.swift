@@ -28,8 +28,8 @@ private struct FurnishedMachine: PlanEnvironment {
         MediaFileInfo(path: path, width: 640, height: 480, framesPerSecond: 25, hasAudio: true, duration: 10)
     }
 
-    func networkCamera(_ address: RTSPAddress) throws(MediaError) -> NetworkCamera {
-        let codec = address.path.split(separator: "/").last.map(String.init) ?? "H264"
+    func networkCamera(_ url: String, verifyingCertificate: Bool) throws(MediaError) -> NetworkCamera {
+        let codec = url.split(separator: "/").last.map(String.init) ?? "H264"
         return NetworkCamera(streams: [
             NetworkCameraStream(isVideo: true, payloadFormat: codec, clockRate: 90_000),
             NetworkCameraStream(isVideo: false, payloadFormat: "OPUS", clockRate: 48_000, channels: 2),

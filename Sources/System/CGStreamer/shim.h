@@ -4,4 +4,6 @@
 #include <gst/audio/audio.h>
 #include <gst/pbutils/pbutils.h>
 #include <gst/rtp/rtp.h>
+#include <gst/rtsp/rtsp.h>
+#include <gst/sdp/sdp.h>
 #include <gst/video/video.h>

@@ -99,8 +99,8 @@ extension NodeKind {
         ],
         settings: [
             SettingContract("url", .text, isRequired: true, "Address of the camera's stream").written(
-                #"[Rr][Tt][Ss][Pp]://[^\s]+"#,
-                "rtsp://user:password@host:554/path; RTSP over TLS (rtsps://) is not read"
+                #"[Rr][Tt][Ss][Pp][Ss]?://[^\s]+"#,
+                "rtsp://user:password@host:554/path, or the same with rtsps:// for TLS"
             ).example("rtsp://camera/stream"),
             SettingContract(
                 "transport", .choice(["tcp", "udp"]), default: "tcp",
@@ -108,6 +108,10 @@ extension NodeKind {
             SettingContract(
                 "latency", .integer(0...5000), default: 100, unit: "ms",
                 "How late media may come: over udp the longest wait for a packet, over tcp what a window allows for"),
+            SettingContract(
+                "verify-certificate", .flag, default: true,
+                "Whether the certificate of an rtsps:// camera has to be valid for this machine; most cameras sign their own"
+            ),
         ])
 
     public static let testPattern = NodeKind(

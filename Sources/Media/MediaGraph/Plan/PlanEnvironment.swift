@@ -29,8 +29,8 @@ public protocol PlanEnvironment: Sendable {
     func cameraChoice(_ device: String) throws(MediaError) -> CameraChoice
     /// The controls of a camera, by its path; nil where they cannot be asked for, and then any may be.
     func cameraControls(_ path: String) -> [CameraControl]?
-    /// What a network camera would send. Throws `rtsp.unreachable` and its kin.
-    func networkCamera(_ address: RTSPAddress) throws(MediaError) -> NetworkCamera
+    /// The streams that the network camera at an address offers. Throws `rtsp.unreachable` and its kin.
+    func networkCamera(_ url: String, verifyingCertificate: Bool) throws(MediaError) -> NetworkCamera
     /// A display of X11, or the window on it that is named; an empty name means the environment's display, or all of it.
     /// Throws `screen.unavailable` or `screen.no-window`.
     func screen(display: String, window: String) throws(MediaError) -> CapturedScreen
@@ -56,8 +56,8 @@ extension PlanEnvironment {
 
     public func cameraControls(_ path: String) -> [CameraControl]? { nil }
 
-    public func networkCamera(_ address: RTSPAddress) throws(MediaError) -> NetworkCamera {
-        throw MediaError(code: MediaError.Code.rtspUnreachable, message: "There is no network camera at \(address).")
+    public func networkCamera(_ url: String, verifyingCertificate: Bool) throws(MediaError) -> NetworkCamera {
+        throw MediaError(code: MediaError.Code.rtspUnreachable, message: "There is no network camera at this address.")
     }
 
     public func screen(display: String, window: String) throws(MediaError) -> CapturedScreen {

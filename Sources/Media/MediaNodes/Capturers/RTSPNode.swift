@@ -32,9 +32,10 @@ final class RTSPNode: NodeType, RunningNode {
     static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
         try request.requireSomeOutput()
         let text = request.text("url")
-        guard let address = RTSPAddress(text) else { throw RTSPFailure.badAddress(text) }
+        guard let address = RTSPAddress(text) else { throw RTSPFailure.badAddress }
         try request.environment.require("rtspsrc")
-        let camera = try request.environment.networkCamera(address)
+        let isVerified = request.flag("verify-certificate")
+        let camera = try request.environment.networkCamera(text, verifyingCertificate: isVerified)
         var plan = NodePlan(request.node)
         let transport = request.text("transport")
         let latency = request.integer("latency") ?? 100
@@ -46,7 +47,7 @@ final class RTSPNode: NodeType, RunningNode {
                 "latency": .integer(transport == "tcp" ? max(longestStall, latency) : latency),
                 "tcp-timeout": .integer(giveUp),
                 "timeout": .integer(giveUp),
-            ])
+            ].merging(isVerified ? [:] : ["tls-validation-flags": "no-flags"]) { $1 })
         for port in ["video", "audio"] where request.usedOutputs.contains(port) {
             try add(port, of: camera, at: address, to: &plan, request)
         }
@@ -57,6 +58,10 @@ final class RTSPNode: NodeType, RunningNode {
         plan.notes.append(
             "\(address) is read over \(transport); keyframes come when the camera sends them, it takes no "
                 + "requests")
+        if address.isEncrypted, transport == "udp" {
+            plan.notes.append(
+                "TLS protects the requests only: media over udp is not encrypted; tcp carries both in TLS")
+        }
         plan.latency = depayloading
         return plan
     }
@@ -191,16 +196,11 @@ private struct RTSPPayload {
 
 /// What keeps a network camera from being read, in words. Addresses come without user and password.
 enum RTSPFailure {
-    static func badAddress(_ text: String) -> MediaError {
-        // The text itself is not repeated: it may hold a password.
-        let isEncrypted = text.lowercased().hasPrefix("rtsps:")
-        return MediaError(
-            code: MediaError.Code.rtspBadAddress,
-            message: isEncrypted
-                ? "The url is one of RTSP over TLS (rtsps), which is not read; take the camera's address with rtsp://, or "
-                    + "let stunnel stand between."
-                : "The url is not one of a network camera; it should look like rtsp://user:password@host:554/path.")
-    }
+    /// The text is not repeated: it may contain a password.
+    static let badAddress = MediaError(
+        code: MediaError.Code.rtspBadAddress,
+        message: "The url is not the address of a network camera; write rtsp://user:password@host:554/path, or "
+            + "rtsps:// for TLS.")
 
     static func unreachable(_ address: String, _ reason: String) -> MediaError {
         MediaError(
@@ -236,6 +236,12 @@ enum RTSPFailure {
         case .silent: unreachable(address.url, "it does not answer")
         case .unreachable(let reason): unreachable(address.url, reason)
         case .notRTSP: unreachable(address.url, "what listens there is no RTSP server")
+        case .untrusted(let reason):
+            MediaError(
+                code: "rtsp.certificate",
+                message:
+                    "The certificate of the network camera \(address) is not trusted: \(reason). Install the "
+                    + "certificate of its issuer on this machine, or set verify-certificate to false.")
         case .unauthorized(let wereGiven):
             MediaError(
                 code: MediaError.Code.rtspUnauthorized,

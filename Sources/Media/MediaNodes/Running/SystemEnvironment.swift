@@ -47,9 +47,11 @@ public struct SystemEnvironment: PlanEnvironment {
     /// Seconds that a network camera has for its answer.
     private static let patience = 4.0
 
-    public func networkCamera(_ address: RTSPAddress) throws(MediaError) -> NetworkCamera {
+    public func networkCamera(_ url: String, verifyingCertificate: Bool) throws(MediaError) -> NetworkCamera {
+        guard let address = RTSPAddress(url) else { throw RTSPFailure.badAddress }
         do throws(RTSPProbe.Failure) {
-            return try RTSPProbe.describe(address, seconds: Self.patience)
+            return try RTSPProbe.describe(
+                address, verifyingCertificate: verifyingCertificate, seconds: Self.patience)
         } catch {
             throw RTSPFailure.described(error, at: address)
         }

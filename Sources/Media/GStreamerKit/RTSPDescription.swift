@@ -1,0 +1,71 @@
+internal import CGLib
+internal import CGStreamer
+import MediaGraph
+
+extension NetworkCamera {
+    /// Reads a session description (RFC 8866) as cameras write them; the rest of a malformed one is ignored.
+    init(sessionDescription text: String) {
+        GStreamer.load()
+        var message: UnsafeMutablePointer<GstSDPMessage>?
+        gst_sdp_message_new(&message)
+        defer { gst_sdp_message_free(message) }
+        let bytes = Array(text.utf8)
+        if !bytes.isEmpty { gst_sdp_message_parse_buffer(bytes, UInt32(bytes.count), message) }
+        self.init(
+            streams: (0..<gst_sdp_message_medias_len(message)).compactMap { index in
+                gst_sdp_message_get_media(message, index).flatMap { NetworkCameraStream($0) }
+            })
+    }
+}
+
+extension NetworkCameraStream {
+    /// Nil for a stream that is neither video nor audio over RTP, or whose payload format is unknown.
+    fileprivate init?(_ media: UnsafePointer<GstSDPMedia>) {
+        func text(_ value: UnsafePointer<CChar>?) -> String? { value.map { String(cString: $0) } }
+        func attribute(_ name: String) -> String? { text(gst_sdp_media_get_attribute_val(media, name)) }
+        // m=video 0 RTP/AVP 96
+        guard let name = text(gst_sdp_media_get_media(media)), name == "video" || name == "audio",
+            text(gst_sdp_media_get_proto(media))?.hasPrefix("RTP/") == true,
+            let type = text(gst_sdp_media_get_format(media, 0)).flatMap({ UInt8($0) }), type < 128
+        else { return nil }
+        let isVideo = name == "video"
+        // a=rtpmap:96 H264/90000
+        let caps = gst_sdp_media_get_caps_from_media(media, Int32(type)).map { Caps(takingOwnership: $0) }
+        let map = caps?.structures.first
+        // Payload types below 96 need no rtpmap (RFC 3551, section 6).
+        let fixed = gst_rtp_payload_info_for_pt(type)?.pointee
+        guard let format = map?.text("encoding-name") ?? text(fixed?.encoding_name), !format.isEmpty else { return nil }
+        let channels = (map?.text("encoding-params") ?? text(fixed?.encoding_parameters)).flatMap { Int($0) }
+
+        // a=x-dimensions:1920,1080 or a=framesize:96 1920-1080 (3GPP TS 26.234)
+        let size = (attribute("x-dimensions") ?? attribute("framesize"))?.split(separator: " ").last?
+            .split { $0 == "," || $0 == "-" }.compactMap { Int($0) }.filter { (1...16_384).contains($0) }
+        let isSize = size?.count == 2
+        let rate = attribute("framerate").flatMap { Double($0) }
+        self.init(
+            isVideo: isVideo, payloadFormat: format.uppercased(),
+            clockRate: map?.integer("clock-rate") ?? fixed.map { Int($0.clock_rate) },
+            channels: isVideo ? nil : channels ?? 1, width: isSize ? size?[0] : nil, height: isSize ? size?[1] : nil,
+            framesPerSecond: rate.flatMap { $0 > 0 && $0 <= 240 ? $0 : nil })
+    }
+}
+
+extension Element {
+    /// Calls `body` for each stream that an rtspsrc is offered, on a GStreamer thread. The argument is `video`, `audio` or
+    /// another media type; true requests the stream.
+    package func onStreamOffered(_ body: @escaping @Sendable (_ media: String) -> Bool) {
+        let thunk:
+            @convention(c) (
+                UnsafeMutablePointer<GstElement>?, UInt32, UnsafeMutablePointer<GstCaps>?, UnsafeMutableRawPointer?
+            ) -> gboolean = { _, _, caps, data in
+                guard let caps, let structure = gst_caps_get_structure(caps, 0),
+                    let media = gst_structure_get_string(structure, "media"),
+                    let body = Box<@Sendable (String) -> Bool>.value(at: data)
+                else { return 1 }
+                return body(String(cString: media)) ? 1 : 0
+            }
+        g_signal_connect_data(
+            pointer, "select-stream", unsafeBitCast(thunk, to: GCallback.self), Box(body).retained,
+            releaseBoxOfSignal, GConnectFlags(rawValue: 0))
+    }
+}
