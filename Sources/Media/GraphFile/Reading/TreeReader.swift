@@ -7,13 +7,9 @@ struct TreeReader {
     /// Aliases are refused where they stand; a file that is full of them is refused before it is read, because a few
     /// dozen, each naming the one before twice, are more than there is memory and time for.
     private static let mostAliases = 24
-    /// How often a text is read again behind a key that stands twice.
-    private static let mostRepeatedKeys = 20
 
-    private var text: String
+    private let text: String
     private var problems: ProblemList
-    /// Keys that stand twice and that were covered, by their place.
-    private var coveredKeys: [GraphPlace: String] = [:]
 
     static func read(_ text: String, _ problems: inout ProblemList) -> Tree? {
         var reader = TreeReader(text: JSONText.joiningSurrogates(in: text), problems: problems)
@@ -32,27 +28,16 @@ struct TreeReader {
                 place, "The file holds more aliases (*name) than a graph could need; write out what they stand for.")
             return nil
         }
-        for _ in 0...Self.mostRepeatedKeys {
-            do {
-                // The parser reads from the text's own storage, which short texts do not have: make it long.
-                let parser = try Parser(yaml: text + String(repeating: "\n", count: 32), encoding: .utf8)
-                let root = try parser.singleRoot()
-                // Nodes hold their anchors weakly; the parser holds them.
-                return withExtendedLifetime(parser) { root.flatMap { tree($0, depth: 0) } }
-            } catch YamlError.duplicatedKeysInMapping(let names, let context) {
-                let place = GraphPlace(line: context.mark.line, column: context.mark.column)
-                guard let name = names.first, cover(name, at: place) else {
-                    problems.add(place, "The key \"\(names.first?.clipped ?? "")\" stands twice in this map.")
-                    return nil
-                }
-            } catch {
-                report(error)
-                return nil
-            }
+        do {
+            // The parser reads from the text's own storage, which short texts do not have: make it long.
+            let parser = try Parser(yaml: text + String(repeating: "\n", count: 32), encoding: .utf8)
+            let root = try parser.singleRoot()
+            // Nodes hold their anchors weakly; the parser holds them.
+            return withExtendedLifetime(parser) { root.flatMap { tree($0, depth: 0) } }
+        } catch {
+            report(error)
+            return nil
         }
-        problems.add(
-            coveredKeys.keys.min(), "This and more than \(Self.mostRepeatedKeys) other keys stand twice in their maps.")
-        return nil
     }
 
     // MARK: Trees
@@ -86,24 +71,25 @@ struct TreeReader {
 
     private mutating func entries(_ mapping: Yams.Node.Mapping, depth: Int) -> [Tree.Entry] {
         var entries: [Tree.Entry] = []
-        var first: [String: GraphPlace] = [:]
+        var names: Set<String> = []
         for (key, value) in mapping {
-            guard case .scalar(var name)? = tree(key, depth: depth + 1) else {
+            guard case .scalar(let name)? = tree(key, depth: depth + 1) else {
                 let mark = key.mark.map { GraphPlace(line: $0.line, column: $0.column) }
                 problems.add(mark, "A key is a word here, not a list or a map.")
                 continue
             }
-            if let covered = coveredKeys[name.place] { name.text = covered }
-            if let earlier = first[name.text] {
-                problems.add(
-                    name.place,
-                    "\"\(name.text.clipped)\" stands twice in this map; the other is in line \(earlier.line).")
+            // The parser takes 1 and "1" for two keys.
+            guard names.insert(name.text).inserted else {
+                addRepeated(name.text, at: name.place)
                 continue
             }
-            first[name.text] = name.place
             if let value = tree(value, depth: depth + 1) { entries.append(Tree.Entry(key: name, value: value)) }
         }
         return entries
+    }
+
+    private mutating func addRepeated(_ key: String, at place: GraphPlace) {
+        problems.add(place, "The key \"\(key.clipped)\" stands twice in this map.")
     }
 
     // MARK: Before reading
@@ -125,39 +111,6 @@ struct TreeReader {
         return nil
     }
 
-    /// Writes over a key that stands twice, so that reading goes on: every problem is told at once. The new key is as
-    /// long, so that places stay.
-    private mutating func cover(_ name: String, at place: GraphPlace) -> Bool {
-        guard !name.isEmpty, var index = index(of: place) else { return false }
-        let scalars = text.unicodeScalars
-        if scalars[index] == "\"" || scalars[index] == "'" { index = scalars.index(after: index) }
-        guard
-            let end = scalars.index(index, offsetBy: name.unicodeScalars.count, limitedBy: scalars.endIndex),
-            String(scalars[index..<end]) == name,
-            // Private use: nobody's key.
-            let scalar = Unicode.Scalar(UInt32(0xE000 + coveredKeys.count))
-        else { return false }
-        coveredKeys[place] = name
-        text.unicodeScalars.replaceSubrange(
-            index..<end, with: repeatElement(scalar, count: name.unicodeScalars.count))
-        return true
-    }
-
-    private func index(of place: GraphPlace) -> String.Index? {
-        let scalars = text.unicodeScalars
-        var line = 1
-        var index = scalars.startIndex
-        while line < place.line, index < scalars.endIndex {
-            let scalar = scalars[index]
-            index = scalars.index(after: index)
-            guard scalar.isYAMLBreak else { continue }
-            if scalar == "\r", index < scalars.endIndex, scalars[index] == "\n" { continue }
-            line += 1
-        }
-        return scalars.index(index, offsetBy: place.column - 1, limitedBy: scalars.endIndex)
-            .flatMap { $0 < scalars.endIndex ? $0 : nil }
-    }
-
     // MARK: Syntax
 
     private mutating func report(_ error: any Error) {
@@ -166,6 +119,8 @@ struct TreeReader {
             YamlError.parser(let context, let problem, let mark, _),
             YamlError.composer(let context, let problem, let mark, _):
             report(problem, context, GraphPlace(line: mark.line, column: mark.column))
+        case YamlError.duplicatedKeysInMapping(let names, let context):
+            addRepeated(names.first ?? "", at: GraphPlace(line: context.mark.line, column: context.mark.column))
         case YamlError.reader(let problem, _, _, _):
             problems.add(nil, "The file cannot be read as YAML: \(problem).")
         default:
