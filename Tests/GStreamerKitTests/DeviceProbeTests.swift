@@ -1,5 +1,6 @@
 import GStreamerKit
 import Glibc
+import MediaGraph
 import Testing
 
 @Suite struct DeviceProbeTests {

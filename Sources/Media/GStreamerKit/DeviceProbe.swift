@@ -1,28 +1,16 @@
 internal import CGLib
 internal import CGStreamer
 internal import Glibc
+package import MediaGraph
 
 /// What devices this machine has, asked once and without watching.
 package enum DeviceProbe {
-    package struct Format: Sendable {
-        package let pixelFormat: String
-        package let width: Int
-        package let height: Int
-        package fileprivate(set) var framesPerSecond: [Double]
-    }
-
     /// What is listed of a device that takes any size or rate between two ends.
     private static let usualSizes = [
         (320, 180), (320, 240), (640, 360), (640, 480), (800, 600), (960, 540), (1024, 768), (1280, 720), (1920, 1080),
         (2560, 1440), (3840, 2160),
     ]
     private static let usualRates: [Double] = [5, 10, 15, 20, 24, 25, 30, 50, 60]
-
-    package struct SoundDevice: Sendable {
-        package let identifier: String
-        package let name: String
-        package let isDefault: Bool
-    }
 
     // MARK: Cameras
 
@@ -36,7 +24,7 @@ package enum DeviceProbe {
     }
 
     /// The formats of a device that captures video; none for one that does not (an encoder, a metadata node).
-    package static func formats(of path: String) -> [Format] {
+    package static func formats(of path: String) -> [CameraFormat] {
         // Asked of the kernel's own list first: GStreamer takes long to refuse what does not capture.
         guard openingProblem(of: path) == nil, GStreamer.has("v4l2src"),
             let source = try? Element("v4l2src", ["device": .text(path)])
@@ -47,14 +35,16 @@ package enum DeviceProbe {
     }
 
     /// Each pixel format and size once: devices list the same mode for several kinds of interlacing or colour.
-    package static func formats(in caps: Caps) -> [Format] {
-        var found: [Format] = []
+    package static func formats(in caps: Caps) -> [CameraFormat] {
+        var found: [CameraFormat] = []
         var places: [String: Int] = [:]
         for format in caps.structures.flatMap(formats(in:)) {
             let mode = "\(format.pixelFormat) \(format.width)x\(format.height)"
             if let place = places[mode] {
                 let rates = Set(found[place].framesPerSecond).union(format.framesPerSecond)
-                found[place].framesPerSecond = rates.sorted()
+                found[place] = CameraFormat(
+                    pixelFormat: format.pixelFormat, width: format.width, height: format.height,
+                    framesPerSecond: rates.sorted())
             } else {
                 places[mode] = found.count
                 found.append(format)
@@ -63,7 +53,7 @@ package enum DeviceProbe {
         return found
     }
 
-    private static func formats(in structure: FormatStructure) -> [Format] {
+    private static func formats(in structure: FormatStructure) -> [CameraFormat] {
         let names: [String]
         switch structure.name {
         case "video/x-raw": names = structure.texts("format")
@@ -73,7 +63,7 @@ package enum DeviceProbe {
         }
         let rates = Array(Set(rates(in: structure))).sorted()
         return names.flatMap { name in
-            sizes(in: structure).map { Format(pixelFormat: name, width: $0, height: $1, framesPerSecond: rates) }
+            sizes(in: structure).map { CameraFormat(pixelFormat: name, width: $0, height: $1, framesPerSecond: rates) }
         }
     }
 
@@ -187,13 +177,13 @@ package enum DeviceProbe {
     // MARK: Sound
 
     /// Microphones and speakers of the first sound system that answers. Monitors of speakers are left out.
-    package static func soundDevices() -> (sources: [SoundDevice], sinks: [SoundDevice]) {
+    package static func soundDevices() -> (sources: [AudioDevice], sinks: [AudioDevice]) {
         GStreamer.load()
         for name in ["pulsedeviceprovider", "alsadeviceprovider"] {
             guard let provider = gst_device_provider_factory_get_by_name(name) else { continue }
             defer { gst_object_unref(provider) }
-            var sources: [SoundDevice] = []
-            var sinks: [SoundDevice] = []
+            var sources: [AudioDevice] = []
+            var sinks: [AudioDevice] = []
             let devices = gst_device_provider_get_devices(provider)
             var entry = devices
             while let current = entry {
@@ -214,7 +204,7 @@ package enum DeviceProbe {
         return ([], [])
     }
 
-    private static func soundDevice(_ device: UnsafeMutablePointer<GstDevice>) -> SoundDevice? {
+    private static func soundDevice(_ device: UnsafeMutablePointer<GstDevice>) -> AudioDevice? {
         guard let element = gst_device_create_element(device, nil) else { return nil }
         gst_object_ref_sink(element)
         defer { gst_object_unref(element) }
@@ -229,7 +219,7 @@ package enum DeviceProbe {
             gst_structure_get_boolean(properties, "is-default", &isDefault)
             gst_structure_free(properties)
         }
-        return SoundDevice(
+        return AudioDevice(
             identifier: String(cString: identifier), name: takeString(gst_device_get_display_name(device)) ?? "",
             isDefault: isDefault != 0)
     }

@@ -66,18 +66,6 @@ extension Element {
         return pending != GST_STATE_VOID_PENDING
     }
 
-    /// Waits until a change of state has come to its end, or the time is over: `pending` then.
-    package func waitForState(milliseconds: Int) -> StateChange {
-        StateChange(gst_element_get_state(pointer, nil, nil, UInt(max(0, milliseconds)) * 1_000_000))
-    }
-
-    /// Whether the element keeps its state when the pipeline changes its own: for one that is being built beside the
-    /// others, or is about to go.
-    package var isStateLocked: Bool {
-        get { gst_element_is_locked_state(pointer) != 0 }
-        set { gst_element_set_locked_state(pointer, newValue ? 1 : 0) }
-    }
-
     /// Brings the element to READY and back to NULL: whether its device or display can be opened.
     package func canOpen() -> Bool {
         let answer = gst_element_set_state(pointer, GST_STATE_READY)

@@ -107,19 +107,6 @@ package final class Pad: @unchecked Sendable {
         gst_pad_get_peer(pointer).map(Pad.init(takingOwnership:))
     }
 
-    /// Takes this output from the input that it feeds and links it to another one; nil when that worked, else why it
-    /// did not, in words: it feeds what it fed before then.
-    ///
-    /// Nothing may be on its way: call it where the pad is blocked or idle. The new input hears of the stream's start,
-    /// format and segment ahead of the next buffer.
-    package func relink(to sink: Pad) -> String? {
-        let former = peer
-        if let former { unlink(former) }
-        guard let reason = tryLink(sink) else { return nil }
-        if let former { _ = link(former) }
-        return reason
-    }
-
     /// Element and pad, such as `encoder.src`.
     package var fullName: String { path.prefix(2).reversed().joined(separator: ".") }
 
@@ -156,29 +143,6 @@ package final class Pad: @unchecked Sendable {
         guard let peer = gst_pad_get_peer(pointer) else { return }
         gst_pad_send_event(peer, gst_event_new_eos())
         gst_object_unref(peer)
-    }
-
-    /// Cuts the stream here: this input, or whatever follows this output, throws away what is under way, frees whoever
-    /// is blocked pushing, forgets an end of the stream, and waits for what comes next. Running time goes on.
-    package func flush() {
-        let segment = gst_pad_get_sticky_event(pointer, GST_EVENT_SEGMENT, 0)
-        // Elements forget their segment when they are flushed; nobody else would say it again.
-        for event in [gst_event_new_flush_start(), gst_event_new_flush_stop(0), segment].compactMap({ $0 }) {
-            if isSource { gst_pad_push_event(pointer, event) } else { gst_pad_send_event(pointer, event) }
-        }
-    }
-
-    /// Says to `sink`, which may be linked to something else or nothing, what this pad has said about its stream so
-    /// far: its start, format, segment and tags. False when `sink` refuses the format.
-    package func repeatStreamState(to sink: Pad) -> Bool {
-        for type in [GST_EVENT_STREAM_START, GST_EVENT_CAPS, GST_EVENT_SEGMENT, GST_EVENT_TAG] {
-            var index: UInt32 = 0
-            while let event = gst_pad_get_sticky_event(pointer, type, index) {
-                guard gst_pad_send_event(sink.pointer, event) != 0 else { return false }
-                index += 1
-            }
-        }
-        return true
     }
 
     /// Whether the end of the stream has passed here, so that nothing more is taken before a flush.

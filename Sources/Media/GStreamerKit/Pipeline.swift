@@ -143,11 +143,6 @@ package final class Pipeline: @unchecked Sendable {
         StateChange(gst_element_get_state(pointer, nil, nil, UInt(max(0, milliseconds)) * 1_000_000))
     }
 
-    /// Waits until the pipeline plays, or the time is over.
-    package func waitUntilPlaying(milliseconds: Int) -> Bool {
-        gst_element_get_state(pointer, nil, nil, UInt(milliseconds) * 1_000_000) == GST_STATE_CHANGE_SUCCESS
-    }
-
     /// Stops everything and waits until all streaming threads have left. Not from a streaming thread.
     package func stop() {
         gst_element_set_state(pointer, GST_STATE_NULL)

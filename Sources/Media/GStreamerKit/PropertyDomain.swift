@@ -139,7 +139,6 @@ enum PropertyFlags {
     static let mutableReady: UInt32 = 1 << 10
     static let mutablePaused: UInt32 = 1 << 11
     static let mutablePlaying: UInt32 = 1 << 12
-    static let isConditional: UInt32 = 1 << 14
     static let isDeprecated: UInt32 = 1 << 31
 
     static func of(_ specification: UnsafeMutablePointer<GParamSpec>) -> UInt32 {

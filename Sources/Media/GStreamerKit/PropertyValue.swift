@@ -40,15 +40,6 @@ package enum PropertyValue: Sendable, Hashable, ExpressibleByBooleanLiteral, Exp
     }
 
     package var description: String { text }
-
-    /// The number that an integer or a number is.
-    package var asNumber: Double? {
-        switch self {
-        case .integer(let value): Double(value)
-        case .number(let value): value
-        default: nil
-        }
-    }
 }
 
 // The C macros for the fundamental types are not imported: G_TYPE_MAKE_FUNDAMENTAL shifts a number by 2.

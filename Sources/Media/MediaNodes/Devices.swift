@@ -5,35 +5,24 @@ public import MediaGraph
 public enum Devices {
     public static func list() -> DeviceList {
         let sound = DeviceProbe.soundDevices()
-        return DeviceList(
-            cameras: cameras(), microphones: sound.sources.map(AudioDevice.init),
-            speakers: sound.sinks.map(AudioDevice.init))
+        return DeviceList(cameras: cameras(), microphones: sound.sources, speakers: sound.sinks)
     }
 
     public static func cameras() -> [CameraDevice] {
-        DeviceProbe.videoDevicePaths().compactMap { path in
-            let formats = DeviceProbe.formats(of: path).map(CameraFormat.init)
-            guard !formats.isEmpty else { return nil }
-            return CameraDevice(
-                path: path, name: DeviceProbe.name(of: path), stablePath: DeviceProbe.stablePath(of: path),
-                formats: formats)
-        }
+        DeviceProbe.videoDevicePaths().compactMap(camera(at:))
     }
 
     public static func firstCamera() -> CameraDevice? {
-        for path in DeviceProbe.videoDevicePaths() {
-            if let camera = camera(at: path) { return camera }
-        }
-        return nil
+        DeviceProbe.videoDevicePaths().lazy.compactMap(camera(at:)).first
     }
 
     public static func firstMicrophone() -> AudioDevice? {
-        let microphones = DeviceProbe.soundDevices().sources.map(AudioDevice.init)
+        let microphones = DeviceProbe.soundDevices().sources
         return microphones.first { $0.isDefault } ?? microphones.first
     }
 
     private static func camera(at path: String) -> CameraDevice? {
-        let formats = DeviceProbe.formats(of: path).map(CameraFormat.init)
+        let formats = DeviceProbe.formats(of: path)
         guard !formats.isEmpty else { return nil }
         return CameraDevice(
             path: path, name: DeviceProbe.name(of: path), stablePath: DeviceProbe.stablePath(of: path),
@@ -103,19 +92,5 @@ public enum Devices {
         return MediaError(
             code: MediaError.Code.cameraAbsent,
             message: "\(what); \(instead)plug one in, or publish a file or the test pattern.")
-    }
-}
-
-extension CameraFormat {
-    init(_ format: DeviceProbe.Format) {
-        self.init(
-            pixelFormat: format.pixelFormat, width: format.width, height: format.height,
-            framesPerSecond: format.framesPerSecond)
-    }
-}
-
-extension AudioDevice {
-    init(_ device: DeviceProbe.SoundDevice) {
-        self.init(identifier: device.identifier, name: device.name, isDefault: device.isDefault)
     }
 }
