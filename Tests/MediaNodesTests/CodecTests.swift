@@ -178,7 +178,7 @@ private func plan(_ node: Node, on machine: MadeUpMachine) throws -> NodePlan {
         "Decoders are taken from the table too, hardware first",
         arguments: ["vp8", "vp9", "h264", "h265", "av1", "mjpeg"])
     func decoders(encoding: String) throws {
-        let table = DecoderTable.video(encoding)
+        let table = try #require(Encoding.named(encoding)).decoders
         let registry = NodeRegistry.builtIn
         for chosen in table {
             let rest = table[(table.firstIndex(of: chosen) ?? 0)...]

@@ -8,12 +8,8 @@ public enum EncodedHeader {
         if bytes.byteCount == 0 { return "it has no bytes" }
         let header: Header
         do throws(Fault) {
-            switch format.encoding {
-            case "vp8": header = try vp8(bytes)
-            case "mjpeg": header = try jpeg(bytes)
-            case "h264": header = try h264(bytes)
-            default: return nil
-            }
+            guard let read = try read(bytes, format.encoding) else { return nil }
+            header = read
         } catch {
             return error.words
         }
@@ -23,6 +19,20 @@ public enum EncodedHeader {
         guard let size = header.size, let width = format.width, let height = format.height, size != (width, height)
         else { return nil }
         return "it is \(size.width)x\(size.height), and \(width)x\(height) was stated"
+    }
+
+    /// Whether decoding can begin with this frame. False for a frame with a fault, and for codecs that are not known here.
+    public static func isKeyframe(_ bytes: RawSpan, encoding: String) -> Bool {
+        ((try? read(bytes, encoding)) ?? nil)?.isKeyframe ?? false
+    }
+
+    private static func read(_ bytes: RawSpan, _ encoding: String) throws(Fault) -> Header? {
+        switch encoding {
+        case "vp8": try vp8(bytes)
+        case "mjpeg": try jpeg(bytes)
+        case "h264": try h264(bytes)
+        default: nil
+        }
     }
 
     private struct Fault: Error { let words: String }

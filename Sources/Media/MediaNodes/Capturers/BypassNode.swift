@@ -27,12 +27,14 @@ final class BypassNode: NodeType, RunningNode {
         else { preconditionFailure("the settings of pushed pictures have defaults") }
         var plan = NodePlan(request.node)
         if let codec = VideoCodec(rawValue: request.text("format")) {
-            plan.addPushed(
-                MediaFormat(.encodedVideo, codec.rawValue, width: width, height: height, framesPerSecond: fps))
+            try plan.addPushed(
+                MediaFormat(.encodedVideo, codec.rawValue, width: width, height: height, framesPerSecond: fps),
+                request.environment)
             plan.notes.append("the program's pictures are not decoded here; one copy into the queue each")
             plan.copiesPerFrame = 1
         } else {
-            plan.addPushed(.rawVideo(width: width, height: height, framesPerSecond: fps))
+            try plan.addPushed(
+                .rawVideo(width: width, height: height, framesPerSecond: fps), request.environment)
             plan.notes.append(
                 "the program's pictures go on without being copied when they are frames of ours, else with one copy")
         }
@@ -126,26 +128,6 @@ extension MediaTime {
 }
 
 extension VideoCodec {
-    /// Whether decoding can begin with this picture.
-    func isKeyframe(_ bytes: [UInt8]) -> Bool {
-        switch self {
-        case .vp8:
-            // RFC 6386, section 9.1: the lowest bit of the frame tag is 0 for a keyframe.
-            return bytes.first.map { $0 & 1 == 0 } ?? false
-        case .h264:
-            // Annex B: a slice of an IDR picture (type 5) behind any start code.
-            var index = 0
-            while index + 3 < bytes.count {
-                if bytes[index] == 0, bytes[index + 1] == 0, bytes[index + 2] == 1 {
-                    let type = bytes[index + 3] & 0x1f
-                    if type == 5 { return true }
-                    if (1...4).contains(type) { return false }
-                    index += 3
-                } else {
-                    index += 1
-                }
-            }
-            return false
-        }
-    }
+    /// Whether decoding can begin with this frame.
+    func isKeyframe(_ bytes: [UInt8]) -> Bool { EncodedHeader.isKeyframe(bytes.span.bytes, encoding: rawValue) }
 }

@@ -39,7 +39,7 @@ final class CameraNode: NodeType, RunningNode {
         plan.add("v4l2src", as: "source", controls.merging(["device": .text(choice.camera.path)]) { $1 })
         plan.addFilter(mode.caps, as: "mode")
         if mode.isUntouched {
-            planEncoded(&plan, mode)
+            try planEncoded(&plan, mode, request.environment)
         } else {
             planRaw(&plan, mode, wish, isMirrored: request.flag("mirror"))
         }
@@ -52,15 +52,15 @@ final class CameraNode: NodeType, RunningNode {
     }
 
     /// What the camera encodes goes on as it is.
-    private static func planEncoded(_ plan: inout NodePlan, _ mode: CameraMode) {
-        let parser = mode.isJPEG ? "jpegparse" : "h264parse"
-        plan.add(parser, as: "parser", mode.isJPEG ? [:] : ["config-interval": -1])
-        plan.addFilter(
-            mode.isJPEG ? "image/jpeg" : "video/x-h264,stream-format=byte-stream,alignment=au", as: "format")
-        plan.link("source", "mode", "parser", "format")
+    private static func planEncoded(
+        _ plan: inout NodePlan, _ mode: CameraMode, _ environment: any PlanEnvironment
+    ) throws(MediaError) {
+        guard let encoding = Encoding.named(mode.isJPEG ? "mjpeg" : "h264") else { return }
+        plan.link("source", "mode")
+        try plan.addParser(of: encoding, after: "mode", environment)
         plan.outputs["video"] = ElementPad("format")
         plan.formats["video"] = MediaFormat(
-            .encodedVideo, mode.isJPEG ? "mjpeg" : "h264", width: mode.width, height: mode.height,
+            .encodedVideo, encoding.name, width: mode.width, height: mode.height,
             framesPerSecond: mode.framesPerSecond)
         plan.notes.append("the camera's own pictures are not touched: neither scaled, nor mirrored, nor encoded again")
     }

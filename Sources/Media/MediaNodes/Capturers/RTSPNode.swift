@@ -71,27 +71,30 @@ final class RTSPNode: NodeType, RunningNode {
         _ request: NodeRequest
     ) throws(MediaError) {
         let streams = camera.streams.filter { $0.isVideo == (port == "video") }
-        let usable = streams.lazy.compactMap { stream in RTSPPayload(stream).map { (stream, $0) } }.first
-        guard let (stream, payload) = usable else {
+        let usable = streams.lazy.compactMap { stream in
+            Encoding.all.first { $0.isVideo == stream.isVideo && $0.depayloaders[stream.payloadFormat] != nil }
+                .map { (stream, $0) }
+        }.first
+        guard let (stream, encoding) = usable, let depayloader = encoding.depayloaders[stream.payloadFormat] else {
             throw RTSPFailure.noStream(address, port, offered: streams.map(\.payloadFormat))
         }
-        try request.environment.require(payload.depayloader)
-        plan.add(payload.depayloader, as: port)
+        try request.environment.require(depayloader)
+        plan.add(depayloader, as: port)
         var last = port
-        if let parser = payload.parser {
-            try request.environment.require(parser)
-            plan.add(parser, as: "\(port)-parser", payload.parserProperties)
-            plan.link(last, "\(port)-parser")
+        if encoding.name == "opus" {
+            // The depayloader does not state the number of channels, which containers require.
+            try request.environment.require("opusparse")
+            plan.add("opusparse", as: "\(port)-parser")
+            plan.link(port, "\(port)-parser")
             last = "\(port)-parser"
         }
-        plan.addFilter(payload.caps, as: "\(port)-format")
-        plan.link(last, "\(port)-format")
+        try plan.addParser(of: encoding, after: last, prefix: "\(port)-", request.environment)
         plan.outputs[port] = ElementPad("\(port)-format")
         plan.formats[port] = MediaFormat(
-            stream.isVideo ? .encodedVideo : .encodedAudio, payload.encoding, width: stream.width,
+            stream.isVideo ? .encodedVideo : .encodedAudio, encoding.name, width: stream.width,
             height: stream.height, framesPerSecond: stream.framesPerSecond,
             sampleRate: stream.isVideo ? nil : stream.clockRate, channels: stream.channels)
-        plan.notes.append("the \(port) is \(payload.encoding) and is not decoded here")
+        plan.notes.append("the \(port) is \(encoding.name) and is not decoded here")
     }
 
     static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {
@@ -153,45 +156,6 @@ final class RTSPNode: NodeType, RunningNode {
     }
 
     var stalled: MediaError? { RTSPFailure.unreachable(address, "it answered and sent nothing for 8 s") }
-}
-
-/// How one payload format is taken out of its packets.
-private struct RTSPPayload {
-    let encoding: String
-    let depayloader: String
-    var parser: String?
-    var parserProperties: [String: SettingValue] = [:]
-    let caps: String
-
-    init?(_ stream: NetworkCameraStream) {
-        switch (stream.isVideo, stream.payloadFormat) {
-        case (true, "H264"):
-            (encoding, depayloader, parser) = ("h264", "rtph264depay", "h264parse")
-            caps = "video/x-h264,stream-format=byte-stream,alignment=au"
-            // Whoever joins at a later keyframe finds the parameter sets before it.
-            parserProperties = ["config-interval": -1]
-        case (true, "H265"):
-            (encoding, depayloader, parser) = ("h265", "rtph265depay", "h265parse")
-            caps = "video/x-h265,stream-format=byte-stream,alignment=au"
-            parserProperties = ["config-interval": -1]
-        case (true, "VP8"):
-            (encoding, depayloader, caps) = ("vp8", "rtpvp8depay", "video/x-vp8")
-        case (true, "JPEG"):
-            (encoding, depayloader, parser, caps) = ("mjpeg", "rtpjpegdepay", "jpegparse", "image/jpeg")
-        case (false, "OPUS"):
-            (encoding, depayloader, parser, caps) = ("opus", "rtpopusdepay", "opusparse", "audio/x-opus")
-        case (false, "MPEG4-GENERIC"):
-            (encoding, depayloader, parser, caps) = ("aac", "rtpmp4gdepay", "aacparse", "audio/mpeg,mpegversion=4")
-        case (false, "MP4A-LATM"):
-            (encoding, depayloader, parser, caps) = ("aac", "rtpmp4adepay", "aacparse", "audio/mpeg,mpegversion=4")
-        case (false, "PCMU"):
-            (encoding, depayloader, caps) = ("pcmu", "rtppcmudepay", "audio/x-mulaw")
-        case (false, "PCMA"):
-            (encoding, depayloader, caps) = ("pcma", "rtppcmadepay", "audio/x-alaw")
-        default:
-            return nil
-        }
-    }
 }
 
 /// What keeps a network camera from being read, in words. Addresses come without user and password.

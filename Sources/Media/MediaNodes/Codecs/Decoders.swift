@@ -7,18 +7,8 @@ enum VideoDecoderNode: NodeType {
 
     static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
         let input = request.input("in") ?? MediaFormat(.encodedVideo, "vp8")
-        let choice = try request.environment.firstUsable(of: DecoderTable.video(input.encoding))
         var plan = NodePlan(request.node)
-        plan.notes.append("\(choice.factory) decodes")
-        plan.passedOver = choice.passedOver
-        plan.add(choice.factory, as: "decoder", DecoderTable.properties(choice.factory))
-        plan.inputs["in"] = ElementPad("decoder")
-        if let parser = DecoderTable.parser(input.encoding) {
-            try request.environment.require(parser)
-            plan.add(parser, as: "parser")
-            plan.link("parser", "decoder")
-            plan.inputs["in"] = ElementPad("parser")
-        }
+        plan.notes.append("\(try plan.addDecoder(of: input.encoding, request.environment)) decodes")
         // Decoders in software give I420 for what conferences send; for anything else this converts.
         plan.add("videoconvert", as: "convert")
         plan.addFilter(RawFormat.video, as: "format")
@@ -51,24 +41,15 @@ enum AudioDecoderNode: NodeType {
 
     static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
         let input = request.input("in") ?? MediaFormat(.encodedAudio, "opus")
-        let choice = try request.environment.firstUsable(of: DecoderTable.audio(input.encoding))
         var plan = NodePlan(request.node)
-        plan.passedOver = choice.passedOver
-        plan.add(choice.factory, as: "decoder", DecoderTable.properties(choice.factory))
-        plan.inputs["in"] = ElementPad("decoder")
-        if let parser = DecoderTable.parser(input.encoding) {
-            try request.environment.require(parser)
-            plan.add(parser, as: "parser")
-            plan.link("parser", "decoder")
-            plan.inputs["in"] = ElementPad("parser")
-        }
+        let factory = try plan.addDecoder(of: input.encoding, request.environment)
         plan.add("audioconvert", as: "convert")
         plan.add("audioresample", as: "resample")
         plan.addFilter(RawFormat.audio, as: "format")
         plan.link("decoder", "convert", "resample", "format")
         plan.outputs["out"] = ElementPad("format")
         plan.formats["out"] = .rawAudio
-        if choice.factory == "opusdec" { plan.allowances["out"] = opusPacket }
+        if factory == "opusdec" { plan.allowances["out"] = opusPacket }
         return plan
     }
 
@@ -84,5 +65,26 @@ enum AudioDecoderNode: NodeType {
             return .pass
         }
         return nil
+    }
+}
+
+extension NodePlan {
+    /// Plans the first usable decoder of a codec, and its parser if it needs one, as the input `in`. Returns the decoder's
+    /// element. Throws `element.missing`.
+    fileprivate mutating func addDecoder(
+        of codec: String, _ environment: any PlanEnvironment
+    ) throws(MediaError) -> String {
+        let encoding = Encoding.named(codec)
+        let choice = try environment.firstUsable(of: encoding?.decoders ?? [])
+        passedOver = choice.passedOver
+        add(choice.factory, as: "decoder", Encoding.decoderProperties(choice.factory))
+        inputs["in"] = ElementPad("decoder")
+        if let encoding, encoding.isParsedToDecode, let parser = encoding.parser {
+            try environment.require(parser)
+            add(parser, as: "parser")
+            link("parser", "decoder")
+            inputs["in"] = ElementPad("parser")
+        }
+        return choice.factory
     }
 }

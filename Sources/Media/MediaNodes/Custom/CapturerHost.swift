@@ -10,7 +10,7 @@ enum CapturerHost {
             plan: { (request) throws(MediaError) in
                 let format = try Self.format(of: try Kind(request.node.settings), request.name)
                 var plan = NodePlan(request.node)
-                plan.addPushed(format.media)
+                try plan.addPushed(format.media, request.environment)
                 if format.media.kind == .encodedVideo { plan.copiesPerFrame = 1 }
                 return plan
             },

@@ -15,13 +15,6 @@ struct ElementMedia {
         "ARGB", "ABGR", "RGBx", "BGRx", "xRGB", "xBGR", "AYUV",
     ]
 
-    /// What the graph calls an encoding, by its media type.
-    private static let codecs = [
-        "video/x-vp8": "vp8", "video/x-vp9": "vp9", "video/x-h264": "h264", "video/x-h265": "h265",
-        "video/x-av1": "av1", "image/jpeg": "mjpeg", "audio/x-opus": "opus", "audio/x-mulaw": "pcmu",
-        "audio/x-alaw": "pcma", "audio/x-flac": "flac", "audio/x-vorbis": "vorbis",
-    ]
-
     init(of caps: Caps) {
         if caps.isAny {
             isAnything = true
@@ -32,7 +25,7 @@ struct ElementMedia {
         for structure in plain { kinds.insert(Self.kind(of: structure)) }
         // Pictures in the memory of a graphics card go from one of its elements to another only.
         if plain.count < caps.count { kinds.insert(.data) }
-        encodings = Self.pixelFormats(in: plain) + unique(plain.compactMap(Self.codec))
+        encodings = Self.pixelFormats(in: plain) + unique(plain.compactMap { Encoding.of($0)?.name })
     }
 
     /// Empty where any of the usual ones will do.
@@ -45,20 +38,12 @@ struct ElementMedia {
         return usual.isEmpty ? named.sorted() : usual
     }
 
-    static func codec(of structure: FormatStructure) -> String? {
-        if structure.name == "audio/mpeg" {
-            let versions = structure.integers("mpegversion")
-            return versions.contains(4) || versions.contains(2) ? "aac" : "mp3"
-        }
-        return codecs[structure.name]
-    }
-
     static func kind(of structure: FormatStructure) -> MediaKind {
         switch structure.name {
         case "video/x-raw": .rawVideo
         case "audio/x-raw": .rawAudio
         case "application/x-rtp": .rtp
-        default: codec(of: structure).map(MediaKind.init(ofEncoding:)) ?? .data
+        default: Encoding.of(structure).map { MediaKind(ofEncoding: $0.name) } ?? .data
         }
     }
 
@@ -86,13 +71,7 @@ extension MediaFormat {
         case .rawAudio:
             return RawFormat.audio
         case .encodedVideo, .encodedAudio:
-            let names = [
-                "vp8": "video/x-vp8", "vp9": "video/x-vp9", "h264": "video/x-h264", "h265": "video/x-h265",
-                "av1": "video/x-av1", "mjpeg": "image/jpeg", "opus": "audio/x-opus", "pcmu": "audio/x-mulaw",
-                "pcma": "audio/x-alaw", "flac": "audio/x-flac", "vorbis": "audio/x-vorbis", "aac": "audio/mpeg",
-                "mp3": "audio/mpeg",
-            ]
-            guard var text = names[encoding] else { return nil }
+            guard var text = Encoding.named(encoding)?.mediaType else { return nil }
             if let width { text += ",width=\(width)" }
             if let height { text += ",height=\(height)" }
             return text
@@ -120,10 +99,10 @@ extension MediaFormat {
             self.init(kind, structure.texts("encoding-name").first ?? "RTP")
             return
         case .encodedAudio:
-            self.init(kind, ElementMedia.codec(of: structure) ?? "")
+            self.init(kind, Encoding.of(structure)?.name ?? "")
             return
         case .encodedVideo:
-            self.init(kind, ElementMedia.codec(of: structure) ?? "")
+            self.init(kind, Encoding.of(structure)?.name ?? "")
         case .data, .applicationFrames:
             self.init(.data, structure.name)
             return

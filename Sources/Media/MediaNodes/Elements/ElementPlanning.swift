@@ -109,7 +109,7 @@ struct ElementPlanning {
         let same = plain.first { structure in
             guard let input else { return false }
             let kind = ElementMedia.kind(of: structure)
-            return kind == input.kind && (kind == .rawVideo || ElementMedia.codec(of: structure) == input.encoding)
+            return kind == input.kind && (kind == .rawVideo || Encoding.of(structure)?.name == input.encoding)
         }
         if let chosen = same ?? plain.first { return MediaFormat(chosen, after: input) }
         return MediaFormat(.data, caps.structures.first?.name ?? "bytes")

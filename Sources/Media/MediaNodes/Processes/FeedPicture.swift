@@ -16,14 +16,9 @@ struct FeedPicture: Sendable {
         (self.name, self.width, self.height, framesPerSecond) = (name, width, height, rate)
     }
 
-    var encoding: FrameFormat.Encoding {
-        switch name {
-        case "h264": .h264
-        case "vp8": .vp8
-        case "mjpeg": .mjpeg
-        default: FrameFormat.Encoding(rawValue: name) ?? .i420
-        }
-    }
+    fileprivate static let codecs: [String: FrameFormat.Encoding] = ["h264": .h264, "vp8": .vp8, "mjpeg": .mjpeg]
+
+    var encoding: FrameFormat.Encoding { Self.codecs[name] ?? FrameFormat.Encoding(rawValue: name) ?? .i420 }
 
     /// What the other end is told.
     var wanted: FrameFormat {
@@ -33,58 +28,42 @@ struct FeedPicture: Sendable {
     }
 
     var format: MediaFormat {
-        encoding.isRaw
-            ? .rawVideo(name, width: width, height: height, framesPerSecond: framesPerSecond)
-            : MediaFormat(.encodedVideo, name, width: width, height: height, framesPerSecond: framesPerSecond)
+        MediaFormat(
+            encoding.isRaw ? .rawVideo : .encodedVideo, name, width: width, height: height,
+            framesPerSecond: framesPerSecond)
     }
 
-    /// Of what enters the graph.
-    var caps: String { caps(width: width, height: height) }
-
+    /// The caps of frames of another size than the settings have.
     func caps(width: Int, height: Int) -> String {
-        let size = "width=\(width),height=\(height),framerate=\(fraction(framesPerSecond))"
-        return switch encoding {
-        case .h264: "video/x-h264,stream-format=byte-stream,alignment=au,\(size)"
-        case .vp8: "video/x-vp8,\(size)"
-        case .mjpeg: "image/jpeg,\(size)"
-        default: "video/x-raw,format=\(name),\(size)"
-        }
+        var format = format
+        (format.width, format.height) = (width, height)
+        return format.pushedCaps
     }
 
-    private var limits: QueuePlan.Limits {
-        switch encoding {
-        case .h264, .vp8: PushQueue.encodedLimits
-        // Each JPEG can be decoded alone.
-        default: .rawPictures
-        }
-    }
-
-    /// The elements that bring such pictures into a graph: `source` and, where need be, what makes them fit to be used.
+    /// The elements that bring such frames into a graph: `source` and, downstream of it, a parser or a scaler.
     func plan(_ request: NodeRequest, isScaled: Bool = false) throws(MediaError) -> NodePlan {
         var plan = NodePlan(request.node)
-        PushQueue.plan(&plan, caps: caps, limits, holding: format)
-        switch encoding {
-        case .h264:
-            try request.environment.require("h264parse")
-            // Says the profile, and repeats the parameter sets for whoever joins later.
-            plan.add("h264parse", as: "parser", ["config-interval": -1])
-            plan.addFilter("video/x-h264,stream-format=byte-stream,alignment=au", as: "format")
-            plan.link("source", "parser", "format")
-        case .mjpeg:
-            try request.environment.require("jpegparse")
-            plan.add("jpegparse", as: "parser")
-            plan.addFilter("image/jpeg", as: "format")
-            plan.link("source", "parser", "format")
-        case .vp8:
-            break
-        default:
-            guard isScaled else { break }
+        // Each JPEG decodes without earlier ones.
+        let isPredicted = encoding == .h264 || encoding == .vp8
+        try plan.addPushed(
+            format, limits: isPredicted ? PushQueue.encodedLimits : .rawPictures, request.environment)
+        if encoding.isRaw, isScaled {
             plan.add("videoscale", as: "scale", ["add-borders": true])
             plan.addFilter(RawFormat.video(format), as: "format")
             plan.link("source", "scale", "format")
+            plan.outputs["video"] = ElementPad("format")
         }
-        plan.outputs["video"] = ElementPad(plan.element("format") == nil ? "source" : "format")
-        plan.formats["video"] = format
         return plan
+    }
+}
+
+extension FrameFormat {
+    /// The fault in the header of an encoded frame of this format; nil for raw frames. Frames with a fault reach no
+    /// decoder.
+    func fault(of picture: [UInt8]) -> String? {
+        guard let name = FeedPicture.codecs.first(where: { $0.value == encoding })?.key else { return nil }
+        let stated = MediaFormat(
+            .encodedVideo, name, width: width, height: height, framesPerSecond: framesPerSecond)
+        return EncodedHeader.fault(of: picture.span.bytes, as: stated, isKeyframe: nil)
     }
 }

@@ -128,7 +128,7 @@ final class RecorderNode: NodeType, RunningNode {
         }
         plan.addQueue(as: "\(port)-queue", isVideo ? pictures : sound, holding: nil)
         var last = "\(port)-queue"
-        if let parser = container.parser(for: format.encoding) {
+        if let parser = Encoding.named(format.encoding)?.parser {
             try request.environment.require(parser)
             plan.add(parser, as: "\(port)-parser")
             plan.link(last, "\(port)-parser")

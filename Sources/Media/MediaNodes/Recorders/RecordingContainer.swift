@@ -77,20 +77,6 @@ enum RecordingContainer: String, CaseIterable, Sendable {
         }
     }
 
-    /// What brings media of a codec into the form that the container holds; nil where it is in that form already.
-    func parser(for encoding: String) -> String? {
-        switch encoding {
-        case "h264": "h264parse"
-        case "h265": "h265parse"
-        case "av1": "av1parse"
-        case "aac": "aacparse"
-        case "mp3": "mpegaudioparse"
-        case "flac": "flacparse"
-        case "mjpeg": "jpegparse"
-        default: nil
-        }
-    }
-
     func inputPad(isVideo: Bool) -> String {
         let name = isVideo ? "video" : "audio"
         return self == .hls ? name : "\(name)_%u"

@@ -65,16 +65,15 @@ package final class RTPInputNode: NodeType, RunningNode {
     ) throws(MediaError) {
         let (source, jitterBuffer) = ("\(output)-source", "\(output)-jitter-buffer")
         let (depayloader, frames) = ("\(output)-depayloader", "\(output)-frames")
-        let (format, factory) =
-            switch codec {
-            case "h264": ("media=video,clock-rate=90000,encoding-name=H264", "rtph264depay")
-            // The rate is that of all Opus (RFC 7587, section 4.1); webmmux takes none that does not say it.
-            case "opus":
-                (
-                    "media=audio,clock-rate=48000,encoding-name=OPUS,sprop-maxcapturerate=(string)48000", "rtpopusdepay"
-                )
-            default: ("media=video,clock-rate=90000,encoding-name=VP8", "rtpvp8depay")
-            }
+        guard let encoding = Encoding.named(codec), let (name, factory) = encoding.depayloaders.first else {
+            preconditionFailure("\(codec) has no payload format")
+        }
+        let isVideo = encoding.isVideo
+        // The rate is that of all Opus (RFC 7587, section 4.1); webmmux requires it.
+        let format =
+            isVideo
+            ? "media=video,clock-rate=90000,encoding-name=\(name)"
+            : "media=audio,clock-rate=48000,encoding-name=\(name),sprop-maxcapturerate=(string)48000"
         for needed in ["rtpjitterbuffer", factory] { try request.environment.require(needed) }
         plan.add(
             "appsrc", as: source,
@@ -89,14 +88,13 @@ package final class RTPInputNode: NodeType, RunningNode {
                 "faststart-min-packets": 1, "do-retransmission": false,
             ])
         plan.allowances[output] = Double(latency) / 1000
-        let isVideo = codec != "opus"
         plan.add(
             factory, as: depayloader, isVideo ? ["wait-for-keyframe": true, "request-keyframe": true] : [:])
         plan.link(source, jitterBuffer, depayloader)
         plan.outputs[output] = ElementPad(depayloader)
-        if codec == "h264" {
+        if !encoding.framing.isEmpty {
             // Whole frames: only then does the depayloader wait for keyframes.
-            plan.addFilter("video/x-h264,stream-format=byte-stream,alignment=au", as: frames)
+            plan.addFilter(encoding.caps, as: frames)
             plan.link(depayloader, frames)
             plan.outputs[output] = ElementPad(frames)
         }
