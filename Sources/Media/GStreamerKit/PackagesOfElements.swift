@@ -24,11 +24,12 @@ enum ElementPackages {
         return packages
     }()
 
-    /// Elements that a plugin registers only where it finds the hardware, filters or codecs that they stand for.
+    /// Elements that a plugin registers only where it finds the hardware, filters or codecs that they stand for, and
+    /// packages whose elements share the beginning of their names.
     private static let families: [(prefix: String, package: String)] = [
         ("vaapi", "gstreamer1.0-vaapi"),
         ("avdec_", "gstreamer1.0-libav"), ("avenc_", "gstreamer1.0-libav"), ("avdemux_", "gstreamer1.0-libav"),
-        ("avmux_", "gstreamer1.0-libav"),
+        ("avmux_", "gstreamer1.0-libav"), ("avdeinterlace", "gstreamer1.0-libav"), ("gl", "gstreamer1.0-gl"),
         ("omx", "gstreamer1.0-omx-generic"),
         ("v4l2sl", "gstreamer1.0-plugins-bad"), ("v4l2", "gstreamer1.0-plugins-good"),
         ("vah26", "gstreamer1.0-plugins-bad"), ("vavp", "gstreamer1.0-plugins-bad"),
