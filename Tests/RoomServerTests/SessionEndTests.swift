@@ -114,6 +114,23 @@ import Testing
         }
     }
 
+    @Test func `clients that vanish while their messages are handled leave nobody behind`() async throws {
+        try await withServer { server, grant in
+            for round in 0..<200 {
+                let (client, _) = try join(server, grant.accessToken)
+                // The answers to pings meet a closed socket, and the second join comes after that.
+                let ping = client.frame(Array(Envelope<ClientMessage>(id: 2, .ping).json().utf8))
+                let again = Envelope(id: 3, ClientMessage.join(Join(token: grant.accessToken, room: "kitchen")))
+                client.send(Array(repeatElement(ping, count: 30).joined()) + client.frame(Array(again.json().utf8)))
+                usleep(UInt32(round % 30 * 20))
+            }
+            let isEmpty = await eventually {
+                (try? join(server, grant.accessToken))?.1.participants.isEmpty ?? false
+            }
+            #expect(isEmpty)
+        }
+    }
+
     @Test func `a participant whose receiving session fails leaves with the reason`() async throws {
         try await withMedia { server, grant, loop in
             let client = try MediaClient(server, grant, loop: loop)

@@ -61,6 +61,9 @@ final class SignallingConnection: Sendable, Hashable {
     func didJoin() { joined.store(true, ordering: .relaxed) }
     /// Whether the connection is being closed: what still comes in is not looked at.
     var isEnding: Bool { ending.load(ordering: .relaxed) }
+    /// The connection has closed. Where a write meets the closed socket, NIO reports that from inside the read that led to
+    /// the write, and goes on to hand over the rest of what was read.
+    func didClose() { ending.store(true, ordering: .relaxed) }
 
     /// How long a client has to read what was sent before the connection is closed all the same.
     private static let lingering = TimeAmount.seconds(2)

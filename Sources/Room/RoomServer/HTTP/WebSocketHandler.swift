@@ -52,6 +52,7 @@ final class WebSocketHandler: ChannelInboundHandler {
 
     func channelInactive(context: ChannelHandlerContext) {
         stopWatching()
+        connection.didClose()
         delegate.disconnected(connection)
         context.fireChannelInactive()
     }
