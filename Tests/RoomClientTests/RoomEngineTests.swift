@@ -25,4 +25,26 @@ struct RoomEngineTests {
         #expect(error?.code == .serverUnreachable)
         opener.finish()
     }
+
+    @Test func `a room that is being left ends without an error, even if the server closes it first`() async throws {
+        try await RoomStage.run { stage in
+            let (events, teller) = AsyncStream<RoomEvent>.makeStream()
+            let engine = RoomEngine { teller.yield($0) }
+            engine.connect(to: try RoomName("room"), with: try await stage.token())
+            let closing = Closing(reason: .kicked, error: RoomError(.tokenInvalid, "The access token was signed out."))
+            for await event in events {
+                if case .connected = event {
+                    // The message comes before the answer to the request to leave.
+                    engine.post { engine in
+                        engine.leave()
+                        engine.handle(ServerMessage.closed(closing))
+                    }
+                }
+                guard case .ended(let reason, let error) = event else { continue }
+                #expect(reason == .disconnected)
+                #expect(error == nil)
+                break
+            }
+        }
+    }
 }

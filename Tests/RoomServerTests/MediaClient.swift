@@ -97,6 +97,12 @@ final class MediaClient {
         self.loop = loop
     }
 
+    deinit {
+        // A test that throws does not get to `close`, and a peer traps when it is released open.
+        let sessions = self.sessions
+        loop.execute { for session in sessions { session.value.peer.close() } }
+    }
+
     private func makeSession(_ role: ICERole) async throws -> LoopBound<MediaSession> {
         let loop = self.loop
         let session = try await onLoop(loop) {

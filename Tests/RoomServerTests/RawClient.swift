@@ -60,14 +60,16 @@ final class RawClient {
         return true
     }
 
-    /// Whether the server closes the connection before the read's deadline.
+    /// Whether the server closes the connection within 20 s.
     func isClosedByServer() -> Bool {
         var buffer = [UInt8](repeating: 0, count: 65536)
-        while true {
+        let deadline = ContinuousClock.now + .seconds(20)
+        while ContinuousClock.now < deadline {
             let count = again { recv(descriptor, &buffer, buffer.count, 0) }
             if count == 0 { return true }
             if count < 0 { return errno == ECONNRESET || errno == EPIPE }
         }
+        return false
     }
 
     // MARK: - HTTP

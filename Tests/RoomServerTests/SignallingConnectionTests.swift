@@ -85,6 +85,25 @@ import Testing
         }
     }
 
+    @Test func `a client that sends more requests than may wait for the rooms is disconnected`() async throws {
+        let rooms = Gate()
+        try await withServer(configured: { $0.impairment = { rooms.pass() } }) { server, grant in
+            defer { rooms.open() }
+            let (client, _) = try join(server, grant.accessToken)
+            rooms.close()
+            let newcomer = try RawClient(port: server.port)
+            #expect(try newcomer.openWebSocket(port: server.port) == 101)
+            newcomer.sendMessage(.join(Join(token: grant.accessToken, room: "kitchen")), id: 1)
+            rooms.waitUntilReached()
+            for _ in 0...SignallingConnection.maximumUnhandled {
+                client.sendMessage(.candidate(Candidate(session: .down, candidate: "")))
+            }
+            #expect(client.isClosedByServer())
+            rooms.open()
+            _ = try newcomer.message { $0.id == 1 }
+        }
+    }
+
     /// Blocks a thread.
     private final class Gate: Sendable {
         private let isClosed = Atomic(false)
