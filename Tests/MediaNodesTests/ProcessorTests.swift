@@ -44,11 +44,14 @@ extension MediaNodesTests {
             #expect(pictures.first?.luma(x: 4, y: 4, width: 8, height: 8).allSatisfy { $0 == 16 } == true)
         }
 
-        @Test("A crop to a shape keeps the middle")
-        func cropToShape() async throws {
-            let (pictures, plan) = try await run(Node("crop", settings: ["shape": "1:1"]))
-            #expect(pictures.allSatisfy { $0.width == 480 && $0.height == 480 })
-            #expect(plan.node("crop")?.formats["out"] == .rawVideo(width: 480, height: 480, framesPerSecond: 30))
+        @Test(
+            "A crop to a shape keeps the middle, and the plan knows the size that is left",
+            arguments: [("1:1", 480, 480), ("13:32", 196, 480), ("32:13", 640, 260), ("31:13", 640, 270)])
+        func cropToShape(shape: String, width: Int, height: Int) async throws {
+            let (pictures, plan) = try await run(Node("crop", settings: ["shape": .text(shape)]), frames: 3)
+            #expect(pictures.map(\.width) == [width, width, width])
+            #expect(pictures.map(\.height) == [height, height, height])
+            #expect(plan.node("crop")?.formats["out"] == .rawVideo(width: width, height: height, framesPerSecond: 30))
         }
 
         @Test(

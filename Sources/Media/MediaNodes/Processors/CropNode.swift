@@ -62,11 +62,11 @@ package enum CropNode: NodeType {
         plan.add("aspectratiocrop", as: "crop", ["aspect-ratio": .text("\(parts[0])/\(parts[1])")])
         var format = input
         if let width = input.width, let height = input.height {
-            // The element cuts whichever side is too long.
+            // The element cuts the side that is too long, by as many whole pixels at one end as at the other.
             if width * parts[1] > height * parts[0] {
-                format.width = height * parts[0] / parts[1]
+                format.width = width - (width * parts[1] - height * parts[0]) / parts[1] / 2 * 2
             } else {
-                format.height = width * parts[1] / parts[0]
+                format.height = height - (height * parts[0] - width * parts[1]) / parts[0] / 2 * 2
             }
             plan.notes.append("the middle of the picture is kept")
         }
