@@ -46,6 +46,22 @@ extension MediaNodesTests {
             #expect(started?.message.contains(path) == true)
         }
 
+        @Test("A size that H.264 does not have is named, with what to do")
+        func oddSize() async {
+            let error = await failure(
+                of: MediaGraph {
+                    Chain {
+                        Node.testPattern(width: 320, height: 180)
+                        Node("crop", settings: ["left": 1])
+                        Node.videoEncoder("encoder", codec: .h264)
+                        Node.null()
+                    }
+                })
+            #expect(error?.code == MediaError.Code.formatClash)
+            #expect(error?.node == "encoder")
+            #expect(error?.message.contains("319x180") == true, "\(String(describing: error))")
+        }
+
         @Test("A file without video is refused, before and at the start")
         func noVideo() async {
             let folder = TemporaryFolder()

@@ -220,6 +220,16 @@ final class VideoEncoderNode: RunningNode {
     /// Whether the frame that the encoder gave last, on this thread, is a keyframe.
     var lastIsKeyframe: Bool { ledger.lastIsKeyframe }
 
+    func explain(_ failure: PipelineFailure, missing: String?) -> MediaError? {
+        let counts = ledger.statistics
+        guard codec == .h264, !counts.width.isMultiple(of: 2) || !counts.height.isMultiple(of: 2) else { return nil }
+        return MediaError(
+            code: MediaError.Code.formatClash,
+            message: "\"\(name)\" cannot encode frames of \(counts.width)x\(counts.height): H.264 needs an even width "
+                + "and an even height. Put a scale node before it that gives them.",
+            cause: failure.message)
+    }
+
     func finish() {
         ledger.close(waiting: Self.finishLimit)
         // The last frame was counted when it left the encoder; it may still be on its way to the program. All of that
