@@ -123,7 +123,7 @@ enum Repeated {
         // Threads of Swift's pool and of Dispatch come and go; a leak would be one or more in each round.
         let allowed = Allowance(descriptors: 2, threads: 6, bytes: kilobytes * 1024)
         if Soak.isOn {
-            let growth = try await Growth.measured(warmUp: 40, rounds: rounds, allowed, body)
+            let growth = try await Growth.measured(warmUp: 40, rounds: rounds, allowed, Settling(), body)
             say(growth.words)
             demand(growth.isFlat, "something stays behind")
         } else {

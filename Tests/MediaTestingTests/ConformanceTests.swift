@@ -1,16 +1,21 @@
 import Foundation
 import MediaGraph
-import MediaTesting
+@testable import MediaTesting
 import Testing
 
-/// One after the other: what is judged is time, and what the whole process holds.
+/// One after the other: what the whole process holds is judged. Only `Model` and `Blocking` run on the machine's clock.
 @Suite(.serialized) struct ConformanceTests {
     /// Shorter than what ships, because each check is made on each of the broken ones too.
-    private static let short = Conformance.Options(seconds: 1.2, reopenings: 30)
+    private static func short(_ clock: any StandClock = SkippedTime()) -> Conformance.Options {
+        var options = Conformance.Options(seconds: 1.2, reopenings: 30)
+        options.clock = clock
+        options.settling = Settling(seconds: 0.2, nap: 0.1)
+        return options
+    }
 
-    private func test(_ kind: any Capturer.Type) async -> ConformanceReport {
+    private func test(_ kind: any Capturer.Type, _ clock: any StandClock = SkippedTime()) async -> ConformanceReport {
         func open<Kind: Capturer>(_ kind: Kind.Type) async -> ConformanceReport {
-            await Conformance.test(kind, nil, Self.short)
+            await Conformance.test(kind, nil, Self.short(clock))
         }
         return await open(kind)
     }
@@ -42,9 +47,12 @@ import Testing
 
     @Test("Devices with a pace of their own, sound, and encoded pictures pass too")
     func others() async {
-        let kinds = [Blocking.self, Tone.self, Encoded.self, Answering.self, Periodic.self] as [any Capturer.Type]
-        for kind in kinds {
-            let report = await test(kind)
+        let kinds: [(any Capturer.Type, any StandClock)] = [
+            (Blocking.self, MachineClock()), (Tone.self, SkippedTime()), (Encoded.self, SkippedTime()),
+            (Answering.self, SkippedTime()), (Periodic.self, SkippedTime()),
+        ]
+        for (kind, clock) in kinds {
+            let report = await test(kind, clock)
             #expect(report.isPassed, "\(report)")
             #expect(report.applicable >= 8, "\(report)")
         }
@@ -55,7 +63,7 @@ import Testing
         let leisurely = await test(Leisurely.self)
         #expect(leisurely.isPassed, "\(leisurely)")
         #expect(leisurely.applicable >= 11, "\(leisurely)")
-        var options = Self.short
+        var options = Self.short()
         options.checks = ["formats", "timestamps", "clock", "pacing", "slow-consumer"]
         let tardy = await Conformance.test(Tardy.self, nil, options)
         #expect(tardy.applicable == 5 && tardy.isPassed, "\(tardy)")
@@ -72,7 +80,7 @@ import Testing
 
     @Test("A picture of H.264 that is a keyframe has to be said to be one")
     func unmarked() async {
-        var options = Self.short
+        var options = Self.short()
         options.checks = ["formats"]
         let report = await Conformance.test(HalfMarked.self, nil, options)
         #expect(report["formats"]?.words.contains("not to be a keyframe, and has an IDR picture") == true, "\(report)")
@@ -80,7 +88,7 @@ import Testing
 
     @Test("A report can be written as JSON and read again")
     func json() async throws {
-        var options = Self.short
+        var options = Self.short()
         options.checks = ["formats", "format-change"]
         let report = await Conformance.test(Tone.self, nil, options)
         #expect(report.results.map(\.check) == ["formats", "format-change"])

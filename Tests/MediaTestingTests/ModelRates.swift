@@ -1,6 +1,6 @@
 import Glibc
 import MediaGraph
-import MediaTesting
+@testable import MediaTesting
 
 /// A picture a second, or as seldom as every two and a half.
 struct Leisurely: Capturer {
@@ -25,7 +25,7 @@ struct Tardy: Capturer {
 
     func capture(into output: CaptureOutput<PictureFormat>) async throws {
         while true {
-            try await Task.sleep(for: .milliseconds(500))
+            try await output.wait(until: output.now.advanced(by: 0.5))
             try output.send(paintGrey)
         }
     }

@@ -24,6 +24,8 @@ public enum Conformance {
         public var saidBefore: [SaidError] = []
         /// Told what is going on, for who wants to know of what a capturer died.
         public var onEvent: (@Sendable (ConformanceEvent) -> Void)?
+        var clock: any StandClock = MachineClock()
+        var settling = Settling()
 
         public init(
             seconds: Double = 2, reopenings: Int = 500, checks: Set<String>? = nil,
@@ -49,7 +51,7 @@ public enum Conformance {
         _ kind: Kind.Type, _ rehearsal: Rehearsal? = nil, _ options: Options = Options()
     ) async -> ConformanceReport {
         let own = (kind as? any Rehearsed.Type)?.rehearsal
-        return await test(DirectStand(kind), rehearsal ?? own ?? Rehearsal(), options)
+        return await test(DirectStand(kind, options.clock), rehearsal ?? own ?? Rehearsal(), options)
     }
 
     /// Makes the checks on whatever a stand opens.
@@ -123,6 +125,7 @@ final class Examination: Sendable {
     let stand: any CaptureStand
     let rehearsal: Rehearsal
     let options: Conformance.Options
+    var clock: any StandClock { options.clock }
     private let state: Mutex<State>
 
     init(_ stand: any CaptureStand, _ rehearsal: Rehearsal, _ options: Conformance.Options) {
@@ -180,25 +183,25 @@ final class Examination: Sendable {
 
     func watch(for seconds: Double, _ consumer: CaptureConsumer = .quick) async throws -> Watched {
         let stated = try stand.format(rehearsal.settings)
-        let standstill = Standstill()
+        let standstill = clock.standstill
         let run = try await open(consumer)
         if try await waitsInVain(for: 1, from: run) == nil {
-            await run.runs(for: seconds)
+            await clock.runs(run, for: seconds)
             // What came to nothing of it is made up for.
-            await run.runs(for: min(seconds, standstill.seconds))
+            if let standstill { await clock.runs(run, for: min(seconds, standstill.seconds)) }
         }
         // One that was asked for at the end is waited for as long as any other.
-        _ = await waits(KeyframeWait(run.units).limit) {
+        _ = await clock.waits(KeyframeWait(run.units).limit) {
             let wait = KeyframeWait(run.units)
-            return run.outcome != nil || wait.since == nil || wait.isTooLong(at: .current)
+            return run.outcome != nil || wait.since == nil || wait.isTooLong(at: clock.now)
         }
         let outcome = run.outcome
         let units = run.units
         let wait = KeyframeWait(units)
-        let lack = wait.isTooLong(at: .current) ? wait.limit : nil
+        let lack = wait.isTooLong(at: clock.now) ? wait.limit : nil
         _ = await run.stop()
         return Watched(
-            stated: stated, units: units, outcome: outcome, stoodStill: standstill.seconds, keyframeLack: lack)
+            stated: stated, units: units, outcome: outcome, stoodStill: standstill?.seconds ?? 0, keyframeLack: lack)
     }
 
     private func open(_ consumer: CaptureConsumer) async throws -> any CaptureRun { try await open([:], consumer) }

@@ -59,6 +59,13 @@ public struct CaptureOutput<Format: CaptureFormat>: Sendable {
     /// The current time, on the clock of capture times: `CLOCK_MONOTONIC`.
     public var now: MediaTime { sink.now }
 
+    /// Waits until `time` on the clock of capture times, for a device that has to be polled.
+    /// - Throws: `CancellationError` when the capturer is cancelled meanwhile.
+    public func wait(until time: MediaTime) async throws {
+        try Task.checkCancellation()
+        try await sink.wait(until: time)
+    }
+
     /// Waits until the next frame or audio buffer is due. Skips those whose time has passed.
     fileprivate func next(_ interval: (Format) -> (units: UInt64, perSecond: UInt64)) async throws -> MediaTime {
         try Task.checkCancellation()

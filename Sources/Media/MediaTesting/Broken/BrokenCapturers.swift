@@ -38,3 +38,10 @@ public enum BrokenCapturers {
     /// The header of a picture of VP8 that is none.
     static let difference: [UInt8] = [0x11, 0, 0]
 }
+
+extension CaptureOutput {
+    /// Waits so long on the clock of capture times.
+    func wait(seconds: Double) async throws {
+        try await wait(until: now.advanced(by: seconds))
+    }
+}

@@ -60,7 +60,7 @@ extension BrokenCapturers {
         }
 
         public func capture(into output: CaptureOutput<PictureFormat>) async throws {
-            while fps == 0 { try await Task.sleep(for: .seconds(1)) }
+            while fps == 0 { try await output.wait(seconds: 1) }
             while true { try await output.draw { paint(&$0, 60) } }
         }
     }
@@ -81,7 +81,7 @@ extension BrokenCapturers {
 
         public func capture(into output: CaptureOutput<PictureFormat>) async throws {
             while true {
-                while !Self.isThere.withLock({ $0 }) { try await Task.sleep(for: .milliseconds(10)) }
+                while !Self.isThere.withLock({ $0 }) { try await output.wait(seconds: 0.01) }
                 try await output.draw { paint(&$0, 60) }
             }
         }

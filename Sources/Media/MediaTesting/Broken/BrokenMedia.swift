@@ -88,7 +88,7 @@ extension BrokenCapturers {
         public func capture(into output: CaptureOutput<PictureFormat>) async throws {
             while true {
                 try output.send { paint(&$0, 60) }
-                try await Task.sleep(for: .milliseconds(16))
+                try await output.wait(seconds: 0.016)
             }
         }
     }
@@ -104,10 +104,9 @@ extension BrokenCapturers {
         public func capture(into output: CaptureOutput<PictureFormat>) async throws {
             var time = output.now
             while true {
-                while try !output.send(at: time, { paint(&$0, 60) }) { try await Task.sleep(for: .milliseconds(15)) }
+                while try !output.send(at: time, { paint(&$0, 60) }) { try await output.wait(seconds: 0.015) }
                 time.nanoseconds += 33_333_333
-                let now = output.now
-                if time > now { try await Task.sleep(for: .nanoseconds(Int64(time.nanoseconds - now.nanoseconds))) }
+                try await output.wait(until: time)
             }
         }
     }

@@ -7,9 +7,9 @@ extension ConformanceCheck {
         var seen: [String] = []
         if examination.stand.offers(.failing) {
             let run = try await examination.open([:], .failing)
-            _ = await waits(examination.patience) { !run.units.isEmpty || run.outcome != nil }
+            _ = await examination.clock.waits(examination.patience) { !run.units.isEmpty || run.outcome != nil }
             let machine = await Bystander().stop()
-            _ = await waits(0.25 + machine) { run.outcome != nil }
+            _ = await examination.clock.waits(0.25 + machine) { run.outcome != nil }
             let outcome = run.outcome
             let tries = run.units.count
             _ = await run.stop()
@@ -50,11 +50,11 @@ extension ConformanceCheck {
             _ = await run.stop()
             return .failed("it gave \(run.units.count) before anything was done to it\(outcome.words)")
         }
-        let began = MediaTime.current
+        let began = examination.clock.now
         try await vanish()
-        _ = await waits(5) { run.outcome != nil }
+        _ = await examination.clock.waits(5) { run.outcome != nil }
         let outcome = run.outcome
-        let seconds = MediaTime.current.seconds(since: began).rounded(to: 2)
+        let seconds = examination.clock.now.seconds(since: began).rounded(to: 2)
         _ = await run.stop()
         try await examination.rehearsal.restore?()
         switch outcome {
@@ -100,7 +100,7 @@ extension Examination {
         do {
             let run = try await open(settings)
             let patience = patience
-            _ = await waits(patience) { run.outcome != nil || !run.units.isEmpty }
+            _ = await clock.waits(patience) { run.outcome != nil || !run.units.isEmpty }
             let outcome = run.outcome
             let hasGiven = !run.units.isEmpty
             let left = await run.stop()

@@ -76,7 +76,7 @@ extension Examination {
         for (name, value) in values where run.outcome == nil {
             tries("when \(name) became \(value)")
             try? await run.set(name, to: value)
-            await run.runs(for: 0.2)
+            await clock.runs(run, for: 0.2)
         }
         let units = run.units
         let outcome = run.outcome

@@ -8,7 +8,9 @@ extension ConformanceCheck {
         // A leak is one in each round; others in this process may come and go.
         let slack = min(8, max(3, (rounds - rounds / 5) / 10))
         let allowed = Allowance(descriptors: slack, threads: slack, bytes: examination.stand.memoryLimit)
-        let growth = try await Growth.measured(warmUp: rounds / 5, rounds: rounds - rounds / 5, allowed) {
+        let growth = try await Growth.measured(
+            warmUp: rounds / 5, rounds: rounds - rounds / 5, allowed, examination.options.settling
+        ) {
             try await examination.reopen()
         }
         return growth.isFlat ? .passed(growth.words) : .failed(growth.words)

@@ -24,10 +24,17 @@ final class CaptureTask: Sendable {
     /// What has not left after so many seconds is left behind.
     static let patience = 2.0
 
+    private let clock: any StandClock
     private let state = Mutex(State())
+
+    /// `clock` is the one that its body waits by. How long it takes to leave is always judged by the machine's clock.
+    init(_ clock: any StandClock = MachineClock()) {
+        self.clock = clock
+    }
 
     /// Called once.
     func start(_ body: @escaping @Sendable () async throws -> Void) {
+        clock.join()
         let task = Task(executorPreference: CaptureThread()) {
             var outcome = CaptureOutcome.ended
             do {
@@ -42,6 +49,8 @@ final class CaptureTask: Sendable {
                 state.outcome = end
                 state.leaving = .current
             }
+            // Only now, so that no time passes between its end and the news of it.
+            self.clock.leave()
         }
         state.withLock { $0.task = task }
     }
@@ -52,7 +61,7 @@ final class CaptureTask: Sendable {
     func stop() async -> Double? {
         let began = MediaTime.current
         state.withLock { $0.task }?.cancel()
-        _ = await waits(Self.patience) { self.outcome != nil }
+        _ = await MachineClock().waits(Self.patience) { self.outcome != nil }
         return state.withLock { $0.leaving }.map { max(0, $0.seconds(since: began)) }
     }
 }

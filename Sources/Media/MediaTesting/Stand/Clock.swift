@@ -1,6 +1,55 @@
 import Glibc
 import MediaGraph
 
+/// The clock that the checks and a capturer on a `DirectStand` wait by. The kit's own tests have one that skips all waits.
+protocol StandClock: Sendable {
+    var now: MediaTime { get }
+    /// Returns at `time`. Throws `CancellationError` when the task is cancelled meanwhile.
+    func wait(until time: MediaTime) async throws
+    /// One more task waits by this clock, until `leave`.
+    func join()
+    func leave()
+    /// A new measurement of how long the machine stands still. Nil if this clock stands still with it.
+    var standstill: Standstill? { get }
+}
+
+/// The clock of capture times.
+struct MachineClock: StandClock {
+    var now: MediaTime { .current }
+
+    func wait(until time: MediaTime) async throws {
+        let now = now
+        if time > now { try await Task.sleep(for: .nanoseconds(Int64(time.nanoseconds - now.nanoseconds))) }
+    }
+
+    func join() {}
+    func leave() {}
+    var standstill: Standstill? { Standstill() }
+}
+
+extension StandClock {
+    /// Waits until `condition` holds, at most so many seconds. Whether it does.
+    func waits(_ seconds: Double, until condition: () -> Bool) async -> Bool {
+        let deadline = now.advanced(by: seconds)
+        while !condition() {
+            if now > deadline || Task.isCancelled { return condition() }
+            try? await wait(until: now.advanced(by: 0.001))
+        }
+        return true
+    }
+
+    /// Waits until a run has given so many, or has ended. Whether so many have come.
+    func gives(_ count: Int, from run: any CaptureRun, within seconds: Double) async -> Bool {
+        _ = await waits(seconds) { run.units.count >= count || run.outcome != nil }
+        return run.units.count >= count
+    }
+
+    /// Waits so many seconds, or until a run has ended.
+    func runs(_ run: any CaptureRun, for seconds: Double) async {
+        _ = await waits(seconds) { run.outcome != nil }
+    }
+}
+
 extension MediaTime {
     /// Now, on the clock of capture times.
     static var current: MediaTime {
@@ -11,27 +60,5 @@ extension MediaTime {
 
     func advanced(by seconds: Double) -> MediaTime {
         MediaTime(nanoseconds: UInt64(max(0, Double(nanoseconds) + (seconds * 1e9).rounded())))
-    }
-}
-
-/// Waits until `condition` holds, at most so many seconds. Whether it does.
-func waits(_ seconds: Double, until condition: () -> Bool) async -> Bool {
-    let deadline = MediaTime.current.advanced(by: seconds)
-    while !condition() {
-        if MediaTime.current > deadline || Task.isCancelled { return condition() }
-        try? await Task.sleep(for: .milliseconds(1))
-    }
-    return true
-}
-
-extension CaptureRun {
-    /// Waits until so many have come, or until it has ended. Whether so many have come.
-    func gives(_ count: Int, within seconds: Double) async -> Bool {
-        _ = await waits(seconds) { self.units.count >= count || self.outcome != nil }
-        return units.count >= count
-    }
-
-    func runs(for seconds: Double) async {
-        _ = await waits(seconds) { self.outcome != nil }
     }
 }

@@ -20,26 +20,26 @@ final class DirectSink: CaptureSink {
     private static func slowness(_ format: MediaFormat) -> Double { max(0.2, 2.5 / (format.framesPerSecond ?? 100)) }
 
     private let consumer: CaptureConsumer
+    private let clock: any StandClock
     private let state: Mutex<State>
 
-    init(_ format: MediaFormat, _ consumer: CaptureConsumer) {
-        self.consumer = consumer
+    init(_ format: MediaFormat, _ consumer: CaptureConsumer, _ clock: any StandClock) {
+        (self.consumer, self.clock) = (consumer, clock)
         state = Mutex(State(format: format))
     }
 
     var units: [CapturedUnit] { state.withLock { $0.units } }
-    var now: MediaTime { .current }
+    var now: MediaTime { clock.now }
 
     func wait(until time: MediaTime) async throws {
         state.withLock { $0.due = time }
-        let now = MediaTime.current
-        if time > now { try await Task.sleep(for: .nanoseconds(Int64(time.nanoseconds - now.nanoseconds))) }
+        try await clock.wait(until: time)
     }
 
     func takePicture(
         _ format: PictureFormat, at time: MediaTime, _ draw: (inout MutableVideoFrame) throws -> Void
     ) throws -> Bool {
-        let arrival = MediaTime.current
+        let arrival = clock.now
         try refuse()
         let number = state.withLock { state in
             defer { state.pictures += 1 }
@@ -61,7 +61,7 @@ final class DirectSink: CaptureSink {
     func takeSound(
         moments: Int, at time: MediaTime, _ fill: (inout MutableSpan<Int16>) throws -> Void
     ) throws -> Bool {
-        let arrival = MediaTime.current
+        let arrival = clock.now
         try refuse()
         var samples = [Int16](repeating: 0, count: moments * 2)
         var span = samples.mutableSpan
@@ -70,7 +70,7 @@ final class DirectSink: CaptureSink {
     }
 
     func takeEncoded(_ bytes: RawSpan, at time: MediaTime, isKeyframe: Bool) throws -> Bool {
-        let arrival = MediaTime.current
+        let arrival = clock.now
         try refuse()
         let format = state.withLock { $0.format }
         let fault = EncodedHeader.fault(of: bytes, as: format, isKeyframe: isKeyframe)
@@ -97,7 +97,7 @@ final class DirectSink: CaptureSink {
         // It is written down that somebody tried.
         state.withLock { state in
             if state.units.count < Self.capacity {
-                state.units.append(CapturedUnit(format: state.format, time: .current, arrival: .current))
+                state.units.append(CapturedUnit(format: state.format, time: clock.now, arrival: clock.now))
             }
         }
         throw MediaError(

@@ -1,8 +1,16 @@
 public import MediaGraph
 
-/// Calls a capturer that is written in Swift, on a thread of its own and on the real clock, as a pipeline does.
+/// Calls a capturer that is written in Swift, on a thread of its own and on the machine's clock, as a pipeline does.
 public struct DirectStand<Kind: Capturer>: CaptureStand {
-    public init(_ kind: Kind.Type) {}
+    private let clock: any StandClock
+
+    public init(_ kind: Kind.Type) {
+        self.init(kind, MachineClock())
+    }
+
+    init(_ kind: Kind.Type, _ clock: any StandClock) {
+        self.clock = clock
+    }
 
     public var name: String { Kind.name }
     public var settings: [SettingContract] { Kind().contracts }
@@ -22,7 +30,7 @@ public struct DirectStand<Kind: Capturer>: CaptureStand {
         let capturer = try Kind(settings)
         let format = try capturer.format()
         try format.media.checkForCapture()
-        return DirectRun(capturer, format, consumer)
+        return DirectRun(capturer, format, consumer, clock)
     }
 }
 
@@ -45,11 +53,12 @@ extension MediaFormat {
 private final class DirectRun<Kind: Capturer>: CaptureRun {
     private let capturer: Kind
     private let sink: DirectSink
-    private let task = CaptureTask()
+    private let task: CaptureTask
 
-    init(_ capturer: Kind, _ format: Kind.Format, _ consumer: CaptureConsumer) {
+    init(_ capturer: Kind, _ format: Kind.Format, _ consumer: CaptureConsumer, _ clock: any StandClock) {
         self.capturer = capturer
-        sink = DirectSink(format.media, consumer)
+        sink = DirectSink(format.media, consumer, clock)
+        task = CaptureTask(clock)
         let output = CaptureOutput(format, sink)
         task.start { try await capturer.capture(into: output) }
     }

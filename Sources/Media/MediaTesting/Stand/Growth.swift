@@ -8,6 +8,14 @@ struct Allowance {
     var bytes: Int
 }
 
+/// How long threads have to end, in seconds.
+struct Settling {
+    /// Those of other pools.
+    var seconds = 2.0
+    /// Those of Dispatch end when there has been nothing to do for five seconds. Polling is something to do.
+    var nap = 6.0
+}
+
 /// What so many rounds of something left behind in this process.
 struct Growth {
     let rounds: Int
@@ -18,19 +26,19 @@ struct Growth {
     /// Allocators and pools of threads take some rounds to settle. What grew once and stays may be a pool's, after a moment
     /// in which the machine stood still: a leak grows again.
     static func measured(
-        warmUp: Int, rounds: Int, _ allowed: Allowance, _ body: () async throws -> Void
+        warmUp: Int, rounds: Int, _ allowed: Allowance, _ settling: Settling, _ body: () async throws -> Void
     ) async throws -> Growth {
         for _ in 0..<warmUp { try await body() }
-        let growth = try await once(rounds, allowed, body)
-        return growth.isFlat ? growth : try await once(rounds, allowed, body)
+        let growth = try await once(rounds, allowed, settling, body)
+        return growth.isFlat ? growth : try await once(rounds, allowed, settling, body)
     }
 
     private static func once(
-        _ rounds: Int, _ allowed: Allowance, _ body: () async throws -> Void
+        _ rounds: Int, _ allowed: Allowance, _ settling: Settling, _ body: () async throws -> Void
     ) async throws -> Growth {
         let before = Holdings.now
         for _ in 0..<rounds { try await body() }
-        let after = await Holdings.settled(before, allowed)
+        let after = await Holdings.settled(before, allowed, settling)
         return Growth(rounds: rounds, before: before, after: after, allowed: allowed)
     }
 
@@ -78,15 +86,16 @@ struct Holdings {
         Holdings(descriptors: count("/proc/self/fd"), threads: threadNames, bytes: residentBytes)
     }
 
-    /// What is held once it is as it was before: threads of pools go a moment later, and those of Dispatch when there has
-    /// been nothing to do for five seconds. Looking often is something to do.
-    static func settled(_ before: Holdings, _ allowed: Allowance) async -> Holdings {
-        let isFlat = await waits(2) {
+    /// What is held once it is as it was before, or once threads have had time to end.
+    static func settled(
+        _ before: Holdings, _ allowed: Allowance, _ settling: Settling = Settling()
+    ) async -> Holdings {
+        let isFlat = await MachineClock().waits(settling.seconds) {
             let now = Holdings.now
             return now.threads.count <= before.threads.count + allowed.threads
                 && now.descriptors <= before.descriptors + allowed.descriptors
         }
-        if !isFlat { try? await Task.sleep(for: .seconds(6)) }
+        if !isFlat { try? await Task.sleep(for: .seconds(settling.nap)) }
         return now
     }
 

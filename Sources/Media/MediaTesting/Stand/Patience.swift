@@ -27,7 +27,7 @@ extension Examination {
     func waitsInVain(
         for count: Int, since before: Int = 0, from run: any CaptureRun, with settings: [String: SettingValue] = [:]
     ) async throws -> Double? {
-        if await run.gives(before + count, within: stand.patience) { return nil }
+        if await clock.gives(before + count, from: run, within: stand.patience) { return nil }
         guard run.outcome == nil else { return stand.patience }
         // The format that it was asked for may be one that it has not come to yet.
         let asked = try? stand.format(rehearsal.settings.merging(settings) { $1 })?.framesPerSecond
@@ -38,7 +38,7 @@ extension Examination {
             _ = await run.stop()
             throw tooSlow(rate)
         }
-        return await run.gives(before + count, within: span - stand.patience) ? nil : span
+        return await clock.gives(before + count, from: run, within: span - stand.patience) ? nil : span
     }
 
     private func tooSlow(_ rate: Double) -> Unjudged {
