@@ -337,15 +337,15 @@ extension MediaNodesTests {
                         Node.testPattern("pattern", width: 160, height: 120)
                         Node.frames("pictures")
                     }
-                }, bindings: bindings)
+                }, bindings: bindings, limits: Limits(stop: 1))
             try await pipeline.start()
             await eventually("pictures") { frames.count > 3 }
             let begin = ContinuousClock.now
             await pipeline.stop()
-            #expect(ContinuousClock.now - begin < .seconds(20))
+            #expect(ContinuousClock.now - begin < .seconds(9))
             #expect(pipeline.state == .stopped)
             let last = frames.count
-            let words = "\"stuck\" could not be closed within 10 s"
+            let words = "\"stuck\" could not be closed within 1 s"
             #expect(warnings.all.contains { $0.hasPrefix(words) }, "\(warnings.all)")
             #expect(frames.count == last)
             return pipeline
@@ -359,7 +359,7 @@ extension MediaNodesTests {
                     Node.null("end")
                 }
             }
-            let pipeline = try await MediaPipeline(graph)
+            let pipeline = try await MediaPipeline(graph, limits: Limits(undo: 0.3, cancel: 0.3))
             try await pipeline.start()
             func frames() -> Int { pipeline.statistics.videoRenderers["end"]?.framesRendered ?? 0 }
             let stuck = graph.adding {
@@ -400,7 +400,7 @@ extension MediaNodesTests {
                         Node.testPattern("pattern")
                         Node.null("other")
                     }
-                })
+                }, limits: Limits(start: 1))
             unlink(path)
             #expect(mkfifo(path, 0o600) == 0)
             let begin = ContinuousClock.now
@@ -408,9 +408,9 @@ extension MediaNodesTests {
             await eventually("it waits for the file") { pipeline.graph.memberOpening?.plan.name == "stuck" }
             await pipeline.stop()
             let error = await #expect(throws: MediaError.self) { try await starting.value }
-            #expect(ContinuousClock.now - begin < .seconds(12))
+            #expect(ContinuousClock.now - begin < .seconds(7))
             #expect(error?.code == "pipeline.stalled")
-            #expect(error?.message.hasPrefix("\"stuck\" could not be opened within 8 s") == true)
+            #expect(error?.message.hasPrefix("\"stuck\" could not be opened within 1 s") == true)
             #expect(pipeline.state == .stopped)
             return pipeline
         }

@@ -170,5 +170,5 @@ final class FeedHub: Sendable {
 
 extension Double {
     /// Without a fraction where there is none.
-    fileprivate var formatted: String { self == rounded() ? "\(Int(self))" : "\(self)" }
+    var formatted: String { self == rounded() ? "\(Int(self))" : "\(self)" }
 }

@@ -16,21 +16,18 @@ final class GraphEditor: Sendable {
         var isStuck = false
     }
 
-    /// Seconds that a plan may take, which asks devices and network cameras.
-    private static let planLimit = 8.0
-    /// What an edit has on top of its deadline for taking out what came to nothing.
-    private static let undoLimit = 1.0
-
     private let graph: RunningGraph
     private let reporter: Reporter
     private let queue = DispatchQueue(label: "media.edits")
     /// Where time is kept for what may block the queue of the edits.
-    private let limits = DispatchQueue(label: "media.edit-limits")
+    private let timeouts = DispatchQueue(label: "media.edit-limits")
+    private let limits: Limits
     private let state = Mutex(State())
 
-    init(_ graph: RunningGraph, _ reporter: Reporter) {
+    init(_ graph: RunningGraph, _ reporter: Reporter, _ limits: Limits) {
         self.graph = graph
         self.reporter = reporter
+        self.limits = limits
         reporter.intercept { [weak self] error, node in self?.takeOut(node, for: error) ?? false }
     }
 
@@ -49,15 +46,15 @@ final class GraphEditor: Sendable {
                 if !isAnswered.exchange(true) { continuation.resume(returning: result) }
             }
             // What waits for a time holds neither the editor nor what runs.
-            let waiting = Timeout(at: .now() + seconds + Self.undoLimit, on: limits) { [weak self] timeout in
+            let waiting = Timeout(at: .now() + seconds + limits.undo, on: timeouts) { [weak self] timeout in
                 guard let self else { return }
-                guard state.withLock({ $0.isStuck }) else { return timeout.set(.now() + seconds + Self.undoLimit) }
+                guard state.withLock({ $0.isStuck }) else { return timeout.set(.now() + seconds + limits.undo) }
                 let error = stuck(isWaiting: true)
                 if outcome.giveUp(error) { answer(.failure(error)) }
             }
             queue.async {
                 waiting.cancel()
-                let limit = Timeout(at: .now() + Self.planLimit + seconds + Self.undoLimit, on: self.limits) {
+                let limit = Timeout(at: .now() + self.limits.plan + seconds + self.limits.undo, on: self.timeouts) {
                     [weak self] _ in
                     guard let self, !isAnswered.value else { return }
                     let error = stuck(isWaiting: false)
@@ -73,7 +70,7 @@ final class GraphEditor: Sendable {
                     self.state.withLock { $0.lost.subtract(next.nodes.map(\.name)) }
                     let change = GraphChange(from: running, to: next)
                     let deadline = DispatchTime.now() + seconds
-                    limit.set(deadline + Self.undoLimit)
+                    limit.set(deadline + self.limits.undo)
                     try self.perform(change, until: deadline, outcome)
                     finished()
                     answer(.success(change))
@@ -186,9 +183,6 @@ final class GraphEditor: Sendable {
         return true
     }
 
-    /// Seconds that the end waits for an edit that was told to come to nothing.
-    private static let endLimit = 2.0
-
     /// No edit begins after this; `done` is called when the one that is under way has ended, and `stuck` before, where a
     /// driver keeps it from ending.
     func end(stuck: @escaping @Sendable () -> Void, _ done: @escaping @Sendable () -> Void) {
@@ -196,7 +190,7 @@ final class GraphEditor: Sendable {
             state.hasEnded = true
             state.outcome?.fail(Reporter.stopped)
         }
-        let timeout = Timeout(at: .now() + Self.endLimit, on: limits) { _ in stuck() }
+        let timeout = Timeout(at: .now() + limits.cancel, on: timeouts) { _ in stuck() }
         queue.async {
             timeout.cancel()
             done()

@@ -13,8 +13,11 @@ extension MediaPipeline {
         let editor: GraphEditor
         let registry: NodeRegistry
         let bound: BoundCode
+        let limits: Limits
 
-        init(_ plan: GraphPlan, _ bindings: NodeBindings, _ registry: NodeRegistry) throws(MediaError) {
+        init(
+            _ plan: GraphPlan, _ bindings: NodeBindings, _ registry: NodeRegistry, _ limits: Limits
+        ) throws(MediaError) {
             let reporter = Reporter(events: bindings.events)
             let control = DispatchQueue(label: "media.pipeline")
             let explainer = Explainer(reporter)
@@ -33,9 +36,10 @@ extension MediaPipeline {
             let context = PipelineContext(
                 pipeline: pipeline, reporter: reporter, control: control, bound: bound)
             graph = try RunningGraph(plan, registry, context)
-            editor = GraphEditor(graph, reporter)
+            editor = GraphEditor(graph, reporter, limits)
             explainer.set(graph, editor)
             self.registry = registry
+            self.limits = limits
             self.pipeline = pipeline
             self.reporter = reporter
             self.control = control

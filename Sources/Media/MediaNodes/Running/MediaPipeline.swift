@@ -26,16 +26,12 @@ public final class MediaPipeline: Sendable {
         case stopped
     }
 
-    /// The longest wait for a capturer's first frame.
-    private static let startLimit = DispatchTimeInterval.seconds(8)
-    /// The longest wait for everything to be finished and closed; a recording alone may take 3 s.
-    private static let stopLimit = DispatchTimeInterval.seconds(10)
-
     private let pipeline: Pipeline
     private let reporter: Reporter
     private let control: DispatchQueue
+    private let limits: Limits
     /// Where time is kept for what may block the control queue.
-    private let limits = DispatchQueue(label: "media.limits")
+    private let timeouts = DispatchQueue(label: "media.limits")
     private let startTimeout = Mutex<Timeout?>(nil)
     private let opening = Opening()
     let graph: RunningGraph
@@ -52,9 +48,16 @@ public final class MediaPipeline: Sendable {
     public convenience init(
         _ graph: MediaGraph, bindings: NodeBindings = NodeBindings(), registry: NodeRegistry = .builtIn
     ) async throws(MediaError) {
+        try await self.init(graph, bindings: bindings, registry: registry, limits: Limits())
+    }
+
+    convenience init(
+        _ graph: MediaGraph, bindings: NodeBindings = NodeBindings(), registry: NodeRegistry = .builtIn,
+        limits: Limits
+    ) async throws(MediaError) {
         let parts = try await offPool { () throws(MediaError) in
             let plan = try Planner(registry, SystemEnvironment()).plan(graph, bound: bindings.names)
-            return try Parts(plan, bindings, registry)
+            return try Parts(plan, bindings, registry, limits)
         }
         self.init(parts)
     }
@@ -63,7 +66,7 @@ public final class MediaPipeline: Sendable {
     public convenience init(
         _ plan: GraphPlan, bindings: NodeBindings = NodeBindings(), registry: NodeRegistry = .builtIn
     ) async throws(MediaError) {
-        let parts = try await offPool { () throws(MediaError) in try Parts(plan, bindings, registry) }
+        let parts = try await offPool { () throws(MediaError) in try Parts(plan, bindings, registry, Limits()) }
         self.init(parts)
     }
 
@@ -87,6 +90,7 @@ public final class MediaPipeline: Sendable {
         editor = parts.editor
         registry = parts.registry
         bound = parts.bound
+        limits = parts.limits
     }
 
     /// What runs: the plan that the pipeline was made from, and every edit since.
@@ -168,29 +172,30 @@ public final class MediaPipeline: Sendable {
 
     /// On a queue of its own: a driver that does not answer holds up the control queue.
     private func armStartTimeout() {
-        let timeout = Timeout(at: .now() + Self.startLimit, on: limits) { [weak self] _ in
+        let timeout = Timeout(at: .now() + limits.start, on: timeouts) { [weak self] _ in
             guard let self else { return }
             if opening.isUnderWay {
-                opening.giveUp(Self.stuck(graph.memberOpening?.plan.name))
+                opening.giveUp(stuck(graph.memberOpening?.plan.name))
             } else if let late = reporter.awaited.sorted().first {
                 reporter.fail(
                     graph.runningNode(late)?.stalled
                         ?? MediaError(
                             code: MediaError.Code.pipelineStalled,
                             message:
-                                "\"\(late)\" gave no media within 8 s; check that the device or file can be read."),
+                                "\"\(late)\" gave no media within \(limits.start.formatted) s; check that the device or "
+                                + "file can be read."),
                     late)
             }
         }
         startTimeout.withLock { $0 = timeout }
     }
 
-    private static func stuck(_ node: String?) -> MediaError {
+    private func stuck(_ node: String?) -> MediaError {
         let name = node.map { "\"\($0)\"" } ?? "A node"
         return MediaError(
             code: MediaError.Code.pipelineStalled,
-            message: "\(name) could not be opened within 8 s, because its driver or file system does not answer; plug "
-                + "the device in again, or check what the path leads to.",
+            message: "\(name) could not be opened within \(limits.start.formatted) s, because its driver or file "
+                + "system does not answer; plug the device in again, or check what the path leads to.",
             node: node)
     }
 
@@ -209,7 +214,7 @@ public final class MediaPipeline: Sendable {
                 reporter.close()
                 if !isAnswered.exchange(true) { continuation.resume() }
             }
-            let timeout = Timeout(at: .now() + Self.stopLimit, on: limits) { _ in
+            let timeout = Timeout(at: .now() + limits.stop, on: timeouts) { _ in
                 if !isAnswered.value { self.abandon() }
                 answer()
             }
@@ -250,7 +255,7 @@ public final class MediaPipeline: Sendable {
         guard !names.isEmpty else { return }
         reporter.warn(
             nil,
-            "\(names.joined(separator: ", ")) could not be closed within 10 s, because a driver or file system does not "
+            "\(names.joined(separator: ", ")) could not be closed within \(limits.stop.formatted) s, because a driver or file system does not "
                 + "answer; what is left of the pipeline goes when it does.")
     }
 

@@ -1,0 +1,13 @@
+/// How long a running graph waits for drivers, file systems and devices that may never answer, in seconds. Tests shorten it.
+struct Limits: Sendable {
+    /// For the first frame of every capturer.
+    var start = 8.0
+    /// For everything to be finished and closed. A recording alone may take 3 s.
+    var stop = 10.0
+    /// For the plan of an edit, which queries devices and network cameras.
+    var plan = 8.0
+    /// For the removal of what an edit has built in vain, after the edit's deadline.
+    var undo = 1.0
+    /// For an edit that is cancelled because the pipeline stops.
+    var cancel = 2.0
+}
