@@ -5,7 +5,7 @@ Needs Debian's chromium, chromium-driver and python3-selenium. Starts no server.
 everything that was expected happened, else 1 with the reason in "sentence". Leaves no process and no file behind.
 
     chromium.py --page 'http://127.0.0.1:7880/?room=R&join=1' --seconds 10 \
-        --expect-video-from-others 1 --expect-audio --expect-publishing --screenshot out.png
+        --expect-video-from-others 1 --expect-audio --expect-publishing 5 --screenshot out.png
 """
 import argparse
 import json
@@ -75,10 +75,12 @@ def arguments():
     parser.add_argument("--expect-video-from-others", type=int, default=0, metavar="N",
                         help="moving pictures of N streams")
     parser.add_argument("--expect-audio", action="store_true", help="sound from others is heard")
-    parser.add_argument("--expect-publishing", action="store_true", help="our camera's frames and sound leave")
+    parser.add_argument("--expect-publishing", type=int, default=0, metavar="N",
+                        help="N of our camera's frames, and sound, leave")
     parser.add_argument("--expect-problem", metavar="CODE", help="the page says this problem in words")
     parser.add_argument("--expect-srtp", metavar="PROFILE", help="each session's profile has this in its name (GCM)")
-    parser.add_argument("--viewer", action="store_true", help="camera and microphone are refused by the browser")
+    parser.add_argument("--then-refuse", action="store_true",
+                        help="open the page once more afterwards, where the browser refuses camera and microphone")
     parser.add_argument("--screenshot", metavar="PNG")
     parser.add_argument("--window", default="1280x800", metavar="WxH")
     parser.add_argument("--flag", action="append", default=[], help="one more for Chromium, as in --flag=--lang=de")
@@ -97,7 +99,6 @@ def start(options, folder):
         # On a machine (or in a namespace) that has no address but loopback, Chromium would find no candidate at all.
         "--allow-loopback-in-peer-connection",
         "--window-size=" + options.window.replace("x", ","), "--user-data-dir=" + folder,
-        "--deny-permission-prompts" if options.viewer else "--use-fake-ui-for-media-stream",
     ]
     if os.geteuid() == 0:
         flags.append("--no-sandbox")
@@ -206,12 +207,18 @@ def missing(options, seen, result):
     if options.expect_audio and not (result["audio"]["energyRise"] > 1e-7 and result["audio"]["packets"] > 10):
         return f"Expected sound from others, heard {result['audio']}."
     sent = result["publishing"]
-    if options.expect_publishing and not (sent["framesSent"] >= 5 and sent["audioPackets"] > 10):
+    if sent["framesSent"] < options.expect_publishing or options.expect_publishing and sent["audioPackets"] <= 10:
         return f"Expected our camera and microphone to be sent, but {sent}."
     profiles = [str(session["srtp"]) for session in result["sessions"]]
     if options.expect_srtp and not (profiles and all(options.expect_srtp in profile for profile in profiles)):
         return f"Expected SRTP {options.expect_srtp}, found {profiles}."
     return None
+
+
+def allow(browser, setting):
+    """Sets the browser's answer, "granted" or "denied", to pages that ask for camera and microphone."""
+    for name in ("camera", "microphone"):
+        browser.execute_cdp_cmd("Browser.setPermission", {"permission": {"name": name}, "setting": setting})
 
 
 def observe(options, browser):
@@ -286,7 +293,12 @@ def main():
     browser, result, sentence = None, {}, None
     try:
         browser = start(options, folder)
+        allow(browser, "granted")
         result, sentence = observe(options, browser)
+        if options.then_refuse and sentence is None:
+            allow(browser, "denied")
+            options.expect_publishing = 0
+            result["refused"], sentence = observe(options, browser)
     except (WebDriverException, LookupError) as error:
         sentence = f"Chromium could not be driven: {str(error).strip().splitlines()[0]}"
     finally:
