@@ -1,7 +1,7 @@
+import Dispatch
 import GStreamerKit
 import MediaGraph
 @testable import MediaNodes
-import TestFixtures
 import Testing
 
 /// A machine that has what a test says, and nothing else.
@@ -78,19 +78,6 @@ private enum Rounding: NodeType {
             return .pass
         }
         return nil
-    }
-}
-
-extension MediaStatistics.VideoEncoder {
-    /// How much of the source's time is encoded or was thrown away before the encoder. A machine that is busy encodes fewer
-    /// frames; each then may have the bits of those that it stands for.
-    fileprivate func seconds(at framesPerSecond: Double) -> Double {
-        Double(encoded + droppedBeforeEncoder) / framesPerSecond
-    }
-
-    /// In bits per second of the source's time.
-    fileprivate func rate(since first: Self, at framesPerSecond: Double) -> Int {
-        Int(Double(bytes - first.bytes) * 8 / (seconds(at: framesPerSecond) - first.seconds(at: framesPerSecond)))
     }
 }
 
@@ -297,74 +284,81 @@ extension MediaNodesTests {
 
         @Test("AV1 keeps its bitrate where timestamps are no whole number of frames apart")
         func unevenTimestamps() async throws {
-            let folder = TemporaryFolder()
-            var encoder = encoder("av1")
-            encoder.settings["bitrate"] = 300_000
-            let pipeline = try await MediaPipeline(
-                MediaGraph {
-                    Chain {
-                        Node.file("clip", path: clip)
-                        Node.scale(width: 480, framesPerSecond: 30)
-                        Node("rounding")
-                        encoder
-                        Node.recorder("recorder", path: "\(folder.path)/a.mkv")
-                    }
-                }, registry: .builtIn.adding([Rounding.self]))
-            try await pipeline.start()
-            func statistics() -> MediaStatistics.VideoEncoder { pipeline.statistics.encoders["encoder"] ?? .init() }
-            await eventually("1 s") { statistics().seconds(at: 30) >= 1 }
-            let first = statistics()
-            await eventually("5 s") { statistics().seconds(at: 30) >= 5 }
-            let last = statistics()
-            await pipeline.stop()
-            let rate = last.rate(since: first, at: 30)
+            let film = try await Film("av1", bitrate: 300_000, framesPerSecond: 30, isRounded: true)
+            try await film.pipeline.start()
+            await eventually(within: 60, "5 s") { film.sizes.count >= 150 }
+            await film.pipeline.stop()
+            let rate = film.bitsPerSecond(1..<5)
             print("300 kbit/s:", rate / 1000)
             #expect(rate < 400_000)
         }
 
         @Test("The bitrate is kept, and follows a change while the encoder runs", arguments: ["vp9", "av1"])
         func bitrate(codec: String) async throws {
-            var (before, after, rounds) = (0, 0, 0)
-            // What a stall has left out of a film is encoded as a change of scene.
-            repeat {
-                let starvation = Starvation()
-                (before, after) = try await bitsPerSecond(codec)
-                starvation.end()
-                rounds += 1
-                if !starvation.stoodStill { break }
-            } while rounds < 3 && !(before > 300_000 && before < 800_000 && after < 220_000)
+            let film = try await Film(codec, bitrate: 600_000, framesPerSecond: 25, stopsAt: 4)
+            try await film.pipeline.start()
+            await eventually(within: 60, "4 s") { film.isWaiting.value }
+            try await film.pipeline.setBitrate(.kilobitsPerSecond(150), "encoder")
+            film.goesOn.signal()
+            await eventually(within: 60, "8 s") { film.sizes.count >= 200 }
+            await film.pipeline.stop()
+            let (before, after) = (film.bitsPerSecond(1..<4), film.bitsPerSecond(5..<8))
             print(codec, "600 kbit/s:", before / 1000, "150 kbit/s:", after / 1000)
             #expect(before > 300_000 && before < 800_000)
             #expect(after < 220_000)
         }
+    }
+}
 
-        /// What comes of 600 kbit/s, and after a change of 150.
-        private func bitsPerSecond(_ codec: String) async throws -> (before: Int, after: Int) {
-            let folder = TemporaryFolder()
-            var encoder = encoder(codec)
-            encoder.settings["bitrate"] = 600_000
-            let pipeline = try await MediaPipeline(
-                MediaGraph {
-                    Chain {
-                        Node.file("clip", path: clip)
-                        Node.scale(width: 480)
-                        encoder
-                        Node.recorder("recorder", path: "\(folder.path)/a.webm")
-                    }
-                })
-            try await pipeline.start()
-            func statistics() -> MediaStatistics.VideoEncoder { pipeline.statistics.encoders["encoder"] ?? .init() }
-            func rate(_ from: Double, _ to: Double) async -> Int {
-                await eventually("\(from) s") { statistics().seconds(at: 25) >= from }
-                let first = statistics()
-                await eventually("\(to) s") { statistics().seconds(at: 25) >= to }
-                return statistics().rate(since: first, at: 25)
-            }
-            let before = await rate(1, 4)
-            try await pipeline.setBitrate(.kilobitsPerSecond(150), "encoder")
-            let after = await rate(5, 8)
-            await pipeline.stop()
-            return (before, after)
+/// The clip, encoded as fast as the machine can. Its frames wait for the encoder and for no clock, and none is dropped, so
+/// that every machine encodes the same.
+private struct Film {
+    let pipeline: MediaPipeline
+    /// Bytes of each frame.
+    let sizes = Collected<Int>()
+    /// Whether the frames wait at the second where the film stops, for `goesOn`.
+    let isWaiting = Flag()
+    let goesOn = DispatchSemaphore(value: 0)
+    private let folder = TemporaryFolder()
+    private let rate: Int
+
+    init(
+        _ codec: String, bitrate: Int, framesPerSecond rate: Int, isRounded: Bool = false, stopsAt second: Int? = nil
+    ) async throws {
+        self.rate = rate
+        var encoder = encoder(codec)
+        encoder.settings["bitrate"] = .integer(bitrate)
+        let path = "\(folder.path)/film.mkv"
+        pipeline = try await MediaPipeline(
+            MediaGraph {
+                Chain {
+                    Node.file("clip", path: clip)
+                    Node.scale(width: 480, framesPerSecond: Double(rate))
+                    if isRounded { Node("rounding") }
+                    encoder
+                    Node.recorder("recorder", path: path)
+                }
+            }, registry: .builtIn.adding([Rounding.self]))
+        let source = try #require(pipeline.graph.member("clip")).instance
+        let node = try #require(pipeline.graph.member("encoder")).instance
+        try source.element("pace").set("sync", false)
+        try node.element("queue").set("leaky", "no")
+        let (sizes, isWaiting, goesOn, count) = (sizes, isWaiting, goesOn, Counter())
+        node.element("encoder").source.onBuffer { buffer in
+            sizes.append(buffer.byteCount)
+            return .pass
         }
+        node.element("queue").source.onBuffer { _ in
+            if Int(count.next()) == second.map({ $0 * rate }) {
+                isWaiting.raise()
+                goesOn.wait()
+            }
+            return .pass
+        }
+    }
+
+    func bitsPerSecond(_ seconds: Range<Int>) -> Int {
+        let frames = sizes.all[seconds.lowerBound * rate..<seconds.upperBound * rate]
+        return frames.reduce(0, +) * 8 / seconds.count
     }
 }

@@ -49,7 +49,8 @@ struct DecodedRecording: Sendable {
 
     fileprivate mutating func add(sound samples: [Int16], at time: Double, _ lastLoud: inout Double) {
         if firstSound == nil { firstSound = time }
-        for (index, sample) in samples.enumerated() where abs(Int(sample)) > 6000 {
+        // Every eighth moment is enough: a sixth of a millisecond.
+        for index in stride(from: 0, to: samples.count, by: 16) where abs(Int(samples[index])) > 6000 {
             let moment = time + Double(index / 2) / 48_000
             // What is under way when the recording begins does not begin there.
             if moment - lastLoud > 0.3, moment - (firstSound ?? 0) > 0.15 { beeps.append(moment) }
@@ -119,7 +120,7 @@ private final class Reader: Sendable {
                 self.state.withLock { $0.recording.add(picture: number, at: time) }
             } else {
                 let samples = buffer.read { bytes in
-                    (0..<bytes.byteCount / 2).map { bytes.unsafeLoadUnaligned(fromByteOffset: $0 * 2, as: Int16.self) }
+                    bytes.withUnsafeBytes { Array($0.bindMemory(to: Int16.self)) }
                 }
                 self.state.withLock { $0.recording.add(sound: samples ?? [], at: time, &$0.lastLoud) }
             }

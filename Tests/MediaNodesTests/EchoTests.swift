@@ -273,10 +273,6 @@ extension MediaNodesTests {
             let gone: [Double]
             let kept: [Double]
             let both: Double
-
-            var isGood: Bool {
-                gone.median.map { $0 >= 20 } == true && kept.median.map { abs($0) <= 3 } == true && abs(both) <= 7
-            }
         }
 
         private func throughServer() async throws -> ThroughServer {
@@ -350,17 +346,7 @@ extension MediaNodesTests {
             "What a loudspeaker plays is taken out of what a microphone hears, through a sound server and a room of 40 ms"
         )
         func soundServer() async throws {
-            var heard: ThroughServer
-            var rounds = 0
-            // Sound servers that stand still with the machine lose and shift what they carry: that is another room then,
-            // and says little about the canceller.
-            repeat {
-                let starvation = Starvation()
-                heard = try await throughServer()
-                starvation.end()
-                rounds += 1
-                if heard.isGood || !starvation.stoodStill { break }
-            } while rounds < 3
+            let heard = try await throughServer()
             let gone = try #require(heard.gone.median, "the echo is heard")
             let kept = try #require(heard.kept.median, "the near end is heard")
             #expect(gone >= 20, "\(gone) dB are gone, of \(heard.gone.map { Int($0) })")

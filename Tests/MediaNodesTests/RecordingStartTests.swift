@@ -1,7 +1,6 @@
 import Foundation
 import MediaGraph
 @testable import MediaNodes
-import TestFixtures
 import Testing
 
 private let rate = 30
@@ -33,11 +32,11 @@ extension MediaNodesTests {
         func bothStreams() async throws {
             let folder = TemporaryFolder()
             let seen = Seen()
-            let starvation = Starvation()
             let started = ["a.mp4", "a.mkv", "a.webm", "a.m3u8", "shared.mp4"]
             let joining = ["b.mp4", "b.mkv", "b.webm", "b.m3u8"]
             let graph = recordings(started, in: folder.path)
             let pipeline = try await MediaPipeline(graph, bindings: seen.bindings(of: graph))
+            let watch = pipeline.watch()
             try await pipeline.start()
             await eventually("sound beside the recording") { seen.sound.count > 0 }
             func lasts(_ seconds: Double, _ names: [String]) async {
@@ -50,14 +49,17 @@ extension MediaNodesTests {
             try await pipeline.apply(recordings(started + joining, in: folder.path), within: 5)
             await lasts(1.2, started + joining)
             await pipeline.stop()
+            // Sound that a queue of a busy machine dropped is missing from the recordings.
+            let dropped = watch.sample().flatMap(\.dropped).map(\.frames).reduce(0, +)
+            let slack = dropped == 0 ? 0.15 : 0.5
             for name in started + joining {
                 let recording = DecodedRecording("\(folder.path)/\(name)")
                 #expect(recording.problem == nil, "\(name)")
-                let pictures = Double(recording.numbers.count) / Double(rate)
-                #expect(pictures >= 1.1, "\(name)")
-                let slack = starvation.stoodStill ? 0.5 : 0.15
+                #expect(Double(recording.numbers.count) / Double(rate) >= 1.1, "\(name)")
+                let span = (recording.times.last ?? 0) - (recording.times.first ?? 0) + 1 / Double(rate)
                 #expect(
-                    abs(recording.secondsOfSound - pictures) < slack, "\(name): \(recording.secondsOfSound) s of sound")
+                    abs(recording.secondsOfSound - span) < slack,
+                    "\(name): \(recording.secondsOfSound) s of sound, \(span) s of frames, \(dropped) dropped")
                 let begin = try #require(recording.firstSound, "\(name)")
                 #expect(abs(begin - (recording.times.first ?? 9)) < 1.5 / Double(rate), "\(name)")
             }
