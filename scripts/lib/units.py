@@ -9,20 +9,19 @@ DIVIDED = {"MediaNodesTests", "GStreamerKitTests", "ConnectLiveSDKTests", "RoomC
 OUTER = {"MediaNodesTests", "SDKTests"}
 # Only make soak runs these suites.
 SOAK = re.compile("Soak/")
-# These start first, so that no lane works alone at the end.
-LONGEST = [
-    "MediaNodesTests/BuiltInConformanceTests", "PluginTestTests", "connectliveTests/PluginCommandTests",
-    "MediaTestingTests", "MediaNodesTests/RepeatTests", "MediaNodesTests/LongRunTests",
-    "connectliveTests/ShippedPipelinesTests", "PluginLoaderTests", "RoomClientTests/OwnCapturerTests",
-    "connectliveTests/NetworkNamespaceTests", "connectliveTests/RunTests", "connectliveTests/PipelinesPageTests",
-    "MediaNodesTests/ProcessTests", "MediaNodesTests/FeedTests", "MediaNodesTests/ExecTests",
-    "MediaNodesTests/MixerTests", "connectliveTests/ChromiumTests", "connectliveTests/AiortcTests",
+# Tests of these units build plugins in one folder, which one process at a time may use. Together they take longest.
+WORKBENCH = ["PluginTestTests", "connectliveTests/PluginCommandTests", "PluginLoaderTests",
+             "RoomClientTests/OwnCapturerTests"]
+# These start first, the longest first, so that no lane works alone at the end.
+LONGEST = WORKBENCH + [
+    "MediaNodesTests/BuiltInConformanceTests", "connectliveTests/ShippedPipelinesTests", "PeerSessionTests",
+    "MediaNodesTests/RecordingTests", "connectliveTests/NetworkNamespaceTests", "RTPTests", "connectliveTests/RunTests",
+    "connectliveTests/ChromiumTests", "MediaNodesTests/RTSPTests", "MediaNodesTests/EchoTests",
+    "connectliveTests/GraphCommandTests", "MediaNodesTests/ProcessTests", "MediaTestingTests",
+    "connectliveTests/AiortcTests", "GraphFileTests", "connectliveTests/CallTests", "MediaNodesTests/CodecTests",
+    "connectliveTests/PipelinesPageTests", "RoomServerTests", "MediaNodesTests/ExecTests", "ConnectLiveSDKTests/Calls",
+    "MediaNodesTests/NetworkTests", "ConnectLiveSDKTests/Failures", "connectliveTests/ControlSocketTests",
 ]
-
-
-# Tests of these units build plugins in one folder, which one process at a time may use.
-WORKBENCH = {"PluginTestTests", "PluginLoaderTests", "connectliveTests/PluginCommandTests",
-             "RoomClientTests/OwnCapturerTests"}
 
 
 @dataclass

@@ -46,10 +46,10 @@ class Division(unittest.TestCase):
         self.assertEqual([unit.name for unit in units.soak(TESTS, ["Soak/"])], ["MediaNodesTests/StartSoak"])
 
     def test_the_long_units_start_first(self):
-        tests = ["RTPTests.A/a()", "RTPTests.A/b()", "MediaTestingTests.B/c()"]
+        tests = ["FuzzTests.A/a()", "FuzzTests.A/b()", "RTPTests.B/c()", "PluginTestTests.C/d()"]
         self.assertEqual(
-            [unit.name for unit in units.divide(tests, {"RTPTests", "MediaTestingTests"}, [])[0]],
-            ["MediaTestingTests", "RTPTests"])
+            [unit.name for unit in units.divide(tests, {"FuzzTests", "RTPTests", "PluginTestTests"}, [])[0]],
+            ["PluginTestTests", "RTPTests", "FuzzTests"])
 
 
 if __name__ == "__main__":
