@@ -14,6 +14,16 @@ private func run(_ script: String, _ arguments: [String], seconds: Double = 90) 
     return try #require(try JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any])
 }
 
+/// The streams of a viewer's report of which something was rendered.
+private func rendered(_ media: String, in path: String) throws -> [[String: Any]] {
+    let report = try JSONSerialization.jsonObject(with: Data(contentsOf: URL(fileURLWithPath: path)))
+    let streams = try #require((report as? [String: Any])?["streams"] as? [[String: Any]])
+    return streams.filter {
+        $0["media"] as? String == media
+            && ($0["framesRendered"] as? Int ?? 0 > 0 || $0["audioSecondsRendered"] as? Double ?? 0 > 0)
+    }
+}
+
 @Suite(.serialized) struct ChromiumTests {
     /// One browser for all of it, because its start takes most of the processor time.
     @Test func `a browser and our programs see and hear each other, and H264 is shown as well as VP8`() throws {
@@ -41,15 +51,13 @@ private func run(_ script: String, _ arguments: [String], seconds: Double = 90) 
         viewer.interrupt()
         let ended = try viewer.finish(seconds: 60)
         #expect(ended.status == 0, "\(ended.error)")
-        let report = try JSONSerialization.jsonObject(
-            with: Data(contentsOf: URL(fileURLWithPath: server.folder.file("r.json"))))
-        let streams = try #require((report as? [String: Any])?["streams"] as? [[String: Any]])
-        let camera = streams.filter { $0["media"] as? String == "video" && $0["width"] as? Int == 640 }
-        #expect((camera.first?["framesRendered"] as? Int ?? 0) > 40, "\(streams)")
-        let sound = streams.filter { $0["media"] as? String == "audio" }
-        #expect(sound.count == 3)
+        let videos = try rendered("video", in: server.folder.file("r.json"))
+        let camera = videos.first { $0["width"] as? Int == 640 }
+        #expect((camera?["framesRendered"] as? Int ?? 0) > 40, "\(videos)")
+        let sound = try rendered("audio", in: server.folder.file("r.json"))
+        #expect(sound.count == 3, "\(sound)")
         // The clip, the pattern, and the made-up microphone of the browser, which beeps once a second.
-        #expect(sound.allSatisfy { ($0["audioSecondsRendered"] as? Double ?? 0) > 0.2 }, "\(streams)")
+        #expect(sound.allSatisfy { ($0["audioSecondsRendered"] as? Double ?? 0) > 0.2 }, "\(sound)")
     }
 }
 
@@ -60,16 +68,17 @@ private func run(_ script: String, _ arguments: [String], seconds: Double = 90) 
         let publisher = try CommandLineTool(
             ["publish", "--room", "r", "--test-pattern", "--codec", codec], folder: server.folder)
         _ = try publisher.waitForText("publishing")
-        let viewer = try CommandLineTool(
-            ["view", "--room", "r", "--report", "r.json", "--seconds", "14"], folder: server.folder)
+        let viewer = try CommandLineTool(["view", "--room", "r", "--report", "r.json"], folder: server.folder)
         let seen = try run(
             "aiortc_client.py",
             [
                 "--server", String(server.page.dropLast()), "--service-id", "svc", "--service-secret", "a secret",
-                "--room", "r", "--seconds", "40",
+                "--room", "r", "--frames", "60", "--seconds", "40",
             ])
         // This stack knows no other profile: the fallback is what it got.
         #expect((seen["srtpProfile"] as? String)?.contains("CM") == true, "\(seen)")
+        viewer.interrupt()
         #expect(try viewer.finish(seconds: 60).status == 0)
+        #expect(try rendered("video", in: server.folder.file("r.json")).count == 2)
     }
 }
