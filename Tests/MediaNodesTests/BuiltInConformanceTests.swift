@@ -12,15 +12,15 @@ private enum Built {
     /// What the process says as the last of its lines begins with this.
     static let mark = "REPORT "
 
-    /// `reopenings` is for make soak; make test makes 40 at the most, which show a descriptor or thread of each round.
+    /// `reopenings` is for make soak; make test makes 20 at the most, which show a descriptor or thread of each round.
     /// `unasked` are checks that are left out; why stands where they are.
     static func judge(
         _ stand: PipelineStand, _ rehearsal: Rehearsal = Rehearsal(), reopenings: Int = 500, unasked: Set<String> = []
     ) async throws {
         let checks = Set(Conformance.checks.map(\.name)).subtracting(unasked)
-        let report = await Conformance.test(
-            stand, rehearsal,
-            Conformance.Options(reopenings: Soak.rounds(min(reopenings, 40), soak: reopenings), checks: checks))
+        let rounds = Soak.rounds(min(reopenings, 20), soak: reopenings)
+        let options = Conformance.Options(seconds: Soak.isOn ? 2 : 1.2, reopenings: rounds, checks: checks)
+        let report = await Conformance.test(stand, rehearsal, options)
         Repeated.say(mark + String(decoding: try JSONEncoder().encode(report), as: UTF8.self))
     }
 
