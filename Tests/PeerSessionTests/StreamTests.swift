@@ -137,6 +137,34 @@ import Testing
         #expect(call.b.statistics.dropped.duplicates == 0)
     }
 
+    @Test("Late packets of a former SSRC do not take a stream back; a run of them does")
+    func lateFormerSSRC() throws {
+        let call = Call()
+        call.secure()
+        let id = call.b.addReceiver(receiver("v0", ssrc: SSRC(5)))
+        let voice = try Voice(call, to: .b)
+        func send(_ number: UInt16, of ssrc: UInt32, hasMid: Bool) {
+            voice.send(
+                hasMid
+                    ? rtp([1], number: number, ssrc: ssrc, head: 0x90, extra: midExtension("v0"))
+                    : rtp([1], number: number, ssrc: ssrc))
+        }
+        send(100, of: 5, hasMid: true)
+        send(7, of: 51, hasMid: true)
+        // The sender has seen feedback for SSRC 51 and stamps its MID no longer.
+        for number: UInt16 in 0..<200 {
+            send(101 + number, of: 5, hasMid: true)
+            send(8 + number, of: 51, hasMid: false)
+        }
+        #expect(call.positions.count == 202)
+        #expect(call.b.statistics(of: id)?.ssrc == SSRC(51))
+        #expect(call.b.statistics.dropped.tooOld == 200)
+        // SSRC 51 ends, and the sender returns to SSRC 5.
+        for number: UInt16 in 400..<501 { send(number, of: 5, hasMid: true) }
+        #expect(call.b.statistics(of: id)?.ssrc == SSRC(5))
+        #expect(call.positions.count == 203)
+    }
+
     @Test("A stream of which SRTP refuses every packet is reported once, until it is good again")
     func refusedStream() throws {
         let call = Call()

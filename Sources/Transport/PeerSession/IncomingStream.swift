@@ -8,10 +8,19 @@ final class IncomingStream {
     private static let refusedPackets = 20
     private static let refusedTime = TimeInterval.milliseconds(500)
 
+    /// This many packets of a former SSRC in a row, without one of the current SSRC, show that the stream returned to it.
+    private static let returningPackets = 100
+    /// The most former SSRCs remembered.
+    private static let formerLimit = 4
+
     let id: ReceiverID
     let configuration: ReceiverConfiguration
     var ssrc: SSRC?
     var retransmissionSSRC: SSRC?
+    /// The SSRCs that the stream had before, the latest one last.
+    private var former: [SSRC] = []
+    /// Packets of former SSRCs since the last packet of the current one.
+    private var latePackets = 0
     /// Counts how often the stream began anew.
     private(set) var epoch = 0
     /// The first packet that belongs to what the receiver carries now, and the same before any packet came.
@@ -51,12 +60,26 @@ final class IncomingStream {
 
     /// Points the stream to a new source and starts counting anew.
     func bind(_ newSSRC: SSRC) {
+        former.removeAll { $0 == newSSRC }
+        if let ssrc { former.append(ssrc) }
+        if former.count > Self.formerLimit { former.removeFirst() }
+        latePackets = 0
         ssrc = newSSRC
         epoch += 1
         first = nil
         counters.lost += reception.lost
         reception = ReceptionStatistics(clockRate: configuration.clockRate)
         nacks.reset()
+    }
+
+    /// Whether a packet that the stream could bind to is a late one of an SSRC that it had before.
+    ///
+    /// The current SSRC's packets may carry no MID any longer (RFC 8843, section 9.2.4), so a binding to a late packet would
+    /// lose them all.
+    func isLate(_ ssrc: SSRC) -> Bool {
+        guard former.contains(ssrc) else { return false }
+        latePackets += 1
+        return latePackets <= Self.returningPackets
     }
 
     /// Packets before this one belong to what the receiver carried before: they are dropped and no longer missed. Returns
@@ -84,6 +107,7 @@ final class IncomingStream {
         _ header: RTPHeader, isRetransmission: Bool, now: MonotonicTime, roundTrip: inout RepairRoundTrip
     ) -> ReceptionStatistics.Arrival {
         if !isRetransmission {
+            latePackets = 0
             refusedPackets = 0
             isRefusalKnown = false
         }

@@ -153,6 +153,10 @@ final class StreamTable {
         _ packet: inout PacketBuffer, _ header: RTPHeader, by route: Route, now: MonotonicTime
     ) -> Received {
         guard let stream = receivers[route.slot] else { return .nothing }
+        if route.source == nil, !route.isRetransmission, stream.isLate(header.ssrc) {
+            dropped.tooOld += 1
+            return .nothing
+        }
         if route.source == nil { bind(header.ssrc, to: stream, isRetransmission: route.isRetransmission) }
         let isRetransmission = route.isRetransmission
         var header = header
