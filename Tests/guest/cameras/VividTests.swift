@@ -152,6 +152,8 @@ extension GuestTests {
         {
             let cameras = try Vivid()
             let path = try cameras[0]
+            // GStreamer opens descriptors of its own with the first camera and keeps them.
+            try await Watched(Watched.viewing(path)).start().pipeline.stop()
             let before = Footprint.now
             let held = Collected<VideoFrame>()
             var bindings = NodeBindings()
@@ -174,7 +176,7 @@ extension GuestTests {
             await watched.pipeline.stop()
             held.removeAll()
             await eventually("the descriptors go with the pictures") {
-                Footprint.now.descriptors <= before.descriptors + 2
+                Footprint.now.descriptors <= before.descriptors
             }
             #expect(Footprint.now.cameras == 0)
         }
