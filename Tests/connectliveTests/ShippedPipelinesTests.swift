@@ -32,17 +32,23 @@ private final class Stage {
     let server: TestServer
     let settings: [String]
     private var environment: [String: String] = [:]
-    private let sound: Fixture<SoundServerAnswer>
-    private let display: Fixture<DisplayAnswer>
+    private var sound: Fixture<SoundServerAnswer>?
+    private var display: Fixture<DisplayAnswer>?
     private var camera: Fixture<RTSPServerAnswer>?
     private let companion: CommandLineTool?
 
     init(_ text: String, name: String) throws {
         server = try TestServer()
-        sound = try Fixture.soundServer()
-        environment = sound.answer.environment.filter { $0.key != "XDG_RUNTIME_DIR" }
-        display = try Fixture.display()
-        environment["DISPLAY"] = display.answer.display
+        if text.contains("node: microphone") {
+            let sound = try Fixture.soundServer()
+            environment = sound.answer.environment.filter { $0.key != "XDG_RUNTIME_DIR" }
+            self.sound = sound
+        }
+        if text.contains("node: screen") || text.contains("node: window") {
+            let display = try Fixture.display()
+            environment["DISPLAY"] = display.answer.display
+            self.display = display
+        }
         var values = [
             "source": "test-pattern", "second-source": "test-pattern", "camera": "", "second-camera": "", "format": "",
             "width": "320", "height": "240", "small-width": "160", "small-height": "120", "fps": "20",
