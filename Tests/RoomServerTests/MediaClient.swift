@@ -45,8 +45,8 @@ final class MediaSession {
             case .keyframeRequested: keyframeRequests += 1
             case .lossBeyondRepair: lossesBeyondRepair += 1
             case .senderReport: senderReports += 1
-            case .localCandidate, .gatheringDone, .connected, .disconnected, .mediaRefused, .bye, .roundTrip, .closed,
-                .failed:
+            case .localCandidate, .gatheringDone, .connected, .disconnected, .mediaRefused, .unauthenticated, .bye,
+                .roundTrip, .closed, .failed:
                 break
             }
         }

@@ -278,6 +278,7 @@ package final class Peer: TurnMember {
             case .keyframeRequested(let sender): report(.keyframeRequested(sender))
             case .lossBeyondRepair(let receiver): report(.lossBeyondRepair(receiver))
             case .refused(let receiver, let packets): report(.mediaRefused(receiver, packets: packets))
+            case .unauthenticated(let packets): report(.unauthenticated(packets: packets))
             case .senderReport(let receiver, let ntp, let rtp, let time):
                 report(.senderReport(receiver, ntp: ntp, rtp: rtp, at: time))
             case .bye(let receiver): report(.bye(receiver))

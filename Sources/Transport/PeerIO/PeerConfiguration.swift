@@ -53,6 +53,8 @@ package enum PeerEvent: Sendable {
     case lossBeyondRepair(ReceiverID)
     /// SRTP refuses every packet of a stream; comes once until a packet is good again.
     case mediaRefused(ReceiverID, packets: Int)
+    /// So many packets failed authentication since the beginning; at most once a second.
+    case unauthenticated(packets: Int)
     /// On the sender's wall clock it was `ntp` when its stream was at `rtp`; the report came in at `at`.
     case senderReport(ReceiverID, ntp: NTPTime, rtp: RTPTimestamp, at: MonotonicTime)
     /// The other end ended one stream.

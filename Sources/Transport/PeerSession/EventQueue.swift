@@ -22,7 +22,7 @@ extension PeerSessionEvent {
         case (.lossBeyondRepair(let old), .lossBeyondRepair(let new)): old == new
         case (.senderReport(let old, _, _, _), .senderReport(let new, _, _, _)): old == new
         case (.bye(let old), .bye(let new)): old == new
-        case (.roundTrip, .roundTrip), (.silent, .silent), (.heard, .heard): true
+        case (.unauthenticated, .unauthenticated), (.roundTrip, .roundTrip), (.silent, .silent), (.heard, .heard): true
         default: false
         }
     }

@@ -26,6 +26,8 @@ public enum PeerSessionEvent: Sendable, Equatable {
     /// SRTP refuses every packet of a stream, for half a second and more: the sender's numbers began anew under the same
     /// SSRC, or far from the ones before. Comes once until a packet is good again.
     case refused(ReceiverID, packets: Int)
+    /// So many packets failed authentication since the beginning. Comes at most once a second.
+    case unauthenticated(packets: Int)
     /// A sender report: on the peer's wall clock it was `ntp` when its stream was at `rtp`; it came in at `at`.
     case senderReport(ReceiverID, ntp: NTPTime, rtp: RTPTimestamp, at: MonotonicTime)
     /// The peer ended this stream. It may begin again with another SSRC.

@@ -180,7 +180,7 @@ public final class PeerSession<DTLS: DTLSEngine, SRTP: SRTPEngine> {
             return
         }
         guard srtp.unprotectRTCP(&packet) else {
-            streams.dropped.authenticationFailures += 1
+            streams.failedAuthentication(now: now)
             return
         }
         if let surplus = streams.opened(ssrc) { srtp.forget(surplus) }

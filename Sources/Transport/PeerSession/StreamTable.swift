@@ -26,6 +26,7 @@ final class StreamTable {
     private var sources: [Source] = []
     private var opened = OpenedSources()
     private var generation = 0
+    private var nextFailureReport = MonotonicTime.zero
     var random: RandomSource
     var dropped = DroppedDatagrams()
     var events = EventQueue()
@@ -188,9 +189,17 @@ final class StreamTable {
         return .nothing
     }
 
+    /// Counts a packet with a bad tag or a number that was used before, and reports how many there were.
+    func failedAuthentication(now: MonotonicTime) {
+        dropped.authenticationFailures += 1
+        guard now >= nextFailureReport else { return }
+        nextFailureReport = now + .seconds(1)
+        events.push(.unauthenticated(packets: dropped.authenticationFailures))
+    }
+
     /// Counts a packet that SRTP refused, and reports a stream of which it takes nothing any longer.
     func refused(_ header: RTPHeader, now: MonotonicTime) {
-        dropped.authenticationFailures += 1
+        failedAuthentication(now: now)
         guard let stream = receiver(header.ssrc), stream.isNewlyRefused(now: now) else { return }
         events.push(.refused(stream.id, packets: stream.refusedPackets))
     }

@@ -226,7 +226,7 @@ final class DownSession {
         case .roundTrip(let time): roundTrip = time
         case .closed: onEvent?(.ended(nil))
         case .failed(let error): onEvent?(.ended(error))
-        case .connected, .disconnected, .keyframeRequested, .mediaRefused, .bye: break
+        case .connected, .disconnected, .keyframeRequested, .mediaRefused, .unauthenticated, .bye: break
         }
     }
 }

@@ -236,7 +236,7 @@ final class UpSession {
         case .roundTrip(let time): roundTrip = time
         case .closed: onEvent?(.ended(nil))
         case .failed(let error): onEvent?(.ended(error))
-        case .connected, .disconnected, .lossBeyondRepair, .mediaRefused, .senderReport, .bye: break
+        case .connected, .disconnected, .lossBeyondRepair, .mediaRefused, .unauthenticated, .senderReport, .bye: break
         }
     }
 

@@ -27,6 +27,8 @@ final class DownSession {
 
     /// Called once, when the media path failed or the client closed it. The owner closes the session.
     var onEnded: ((RoomError) -> Void)?
+    /// Called at most once a second with the number of packets that failed authentication so far.
+    var onUnauthenticated: ((Int) -> Void)?
 
     init(
         pool: ReceiverPool, settings: SessionSettings, send: @escaping (ServerMessage) -> Void
@@ -204,6 +206,7 @@ final class DownSession {
             repeatedRequest.arm(at: EventLoop.now + Self.keyframeRepetition)
         case .keyframeRequested(let sender):
             consumers.first { $0.owns(sender) }?.stream?.requestKeyframe()
+        case .unauthenticated(let packets): onUnauthenticated?(packets)
         case .closed:
             onEnded?(RoomError(.mediaConnectionFailed, "The client closed the session that receives media."))
         case .failed(let error):

@@ -15,6 +15,8 @@ final class Participant {
     var onEnded: ((RoomError) -> Void)?
     /// Called when media of the participant's is no longer taken, which it is told itself.
     var onRefused: ((RoomError) -> Void)?
+    /// Called at most once a second for each session with the number of its packets that failed authentication.
+    var onUnauthenticated: ((Int) -> Void)?
 
     init(
         connection: SignallingConnection, token: String, pool: ReceiverPool, settings: SessionSettings
@@ -25,6 +27,7 @@ final class Participant {
         self.settings = settings
         down = try DownSession(pool: pool, settings: settings) { [connection] message in connection.send(message) }
         down.onEnded = { [unowned self] error in onEnded?(error) }
+        down.onUnauthenticated = { [unowned self] packets in onUnauthenticated?(packets) }
     }
 
     var info: ParticipantInfo { ParticipantInfo(id: id, streams: streams.map(\.info)) }
@@ -85,6 +88,7 @@ final class Participant {
         session.onEnded = { [unowned self] error in onEnded?(error) }
         session.onRefused = { [unowned self] error in
             connection.send(.error(Problem(error)))
+        session.onUnauthenticated = { [unowned self] packets in onUnauthenticated?(packets) }
             onRefused?(error)
         }
         up = session

@@ -180,6 +180,11 @@ actor RoomHost: SignallingDelegate {
         for info in more { connection.send(.participantEntered(ParticipantEntered(participant: info))) }
         participant.offer()
         participant.onEnded = { [weak self] error in self?.assumeIsolated { $0.sessionEnded(error, of: connection) } }
+        participant.onUnauthenticated = { [log, id = participant.id] packets in
+            log.write(
+                "packets not authenticated",
+                ["room": "\(name.text)", "participant": "\(id)", "packets": "\(packets)"], level: .warning)
+        }
         rooms[name] = room
         members[connection] = Membership(participant: participant, room: room)
         connection.didJoin()

@@ -24,6 +24,8 @@ final class UpSession {
 
     /// Called once, when the media path failed or the client closed it. The owner closes the session.
     var onEnded: ((RoomError) -> Void)?
+    /// Called at most once a second with the number of packets that failed authentication so far.
+    var onUnauthenticated: ((Int) -> Void)?
     /// Called when the packets of one stream are no longer taken; the session goes on.
     var onRefused: ((RoomError) -> Void)?
 
@@ -147,6 +149,7 @@ final class UpSession {
             for entry in streams where entry.receiver == receiver && !entry.stream.consumers.isEmpty {
                 entry.stream.requestKeyframe()
             }
+        case .unauthenticated(let packets): onUnauthenticated?(packets)
         case .closed:
             onEnded?(RoomError(.mediaConnectionFailed, "The client closed the session that publishes."))
         case .failed(let error):
