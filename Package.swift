@@ -152,6 +152,9 @@ let package = Package(
             name: "TestFixtures", path: "Tests/fixtures",
             exclude: ["README.md", "display.py", "pipewire_server.py", "rtsp_server.py", "sound_server.py"],
             swiftSettings: strict),
+        // Clients of the room server, for its tests and the program's.
+        .target(
+            name: "RoomFixtures", dependencies: ["RoomProtocol"], path: "Tests/room-fixtures", swiftSettings: strict),
         .testTarget(
             name: "MediaGraphTests", dependencies: [mediaGraph], path: "Tests/MediaGraphTests", swiftSettings: strict),
         .testTarget(
@@ -180,13 +183,15 @@ let package = Package(
         tests(of: "PeerIO", with: ["RTP", "PeerSession"]),
         tests(of: "RoomProtocol", with: ["RTP"]),
         tests(of: "EmbeddedFiles"),
-        tests(of: "RoomServer", with: ["RoomProtocol", "RTP", "PeerSession", "PeerIO", log] + nio),
+        tests(
+            of: "RoomServer",
+            with: ["RoomProtocol", "RTP", "PeerSession", "PeerIO", "RoomFixtures", log] + nio),
         tests(of: "RoomClient", with: ["RoomProtocol", "RoomServer", "PluginLoader", "TestFixtures"]),
         tests(of: "ConnectLiveSDK", with: ["RoomServer", mediaGraph, "MediaNodes", "TestFixtures"]),
         .testTarget(
             name: "PluginTestTests", dependencies: ["connectlive", mediaGraph, "TestFixtures"] + kit,
             path: "Tests/PluginTestTests", swiftSettings: strict),
-        tests(of: "connectlive", with: ["TestFixtures", "RoomProtocol"]),
+        tests(of: "connectlive", with: ["TestFixtures", "RoomFixtures", "RoomProtocol"]),
     ]
 )
 

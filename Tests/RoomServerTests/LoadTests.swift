@@ -1,5 +1,6 @@
 import PeerIO
 import RTP
+import RoomFixtures
 import RoomProtocol
 import Testing
 

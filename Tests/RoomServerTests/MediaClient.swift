@@ -1,6 +1,7 @@
 import PeerIO
 import PeerSession
 import RTP
+import RoomFixtures
 import RoomProtocol
 import Testing
 
@@ -13,9 +14,9 @@ func onLoop<Result: Sendable>(_ loop: EventLoop, _ body: @escaping @Sendable () 
     }
 }
 
-/// Waits until the condition holds; false when 10 s pass first.
-func eventually(_ condition: () async -> Bool) async -> Bool {
-    let deadline = EventLoop.now + .seconds(10)
+/// Waits until the condition holds; false when the seconds pass first.
+func eventually(within seconds: Int64 = 10, _ condition: () async -> Bool) async -> Bool {
+    let deadline = EventLoop.now + .seconds(seconds)
     while true {
         if await condition() { return true }
         guard EventLoop.now < deadline else { return false }
@@ -23,26 +24,33 @@ func eventually(_ condition: () async -> Bool) async -> Bool {
     }
 }
 
-/// One session of a `MediaClient`. On its loop only.
+/// One session of a client. On its loop only.
 final class MediaSession {
     let peer: Peer
-    var senders: [SenderID] = []
+    private(set) var senders: [SenderID] = []
     private(set) var isSecured = false
     private(set) var keyframeRequests = 0
+    var onKeyframeRequest: (() -> Void)?
     private(set) var lossesBeyondRepair = 0
     private(set) var senderReports = 0
     private var sent = 0
     private(set) var received: [RTPHeader] = []
+    /// Of what was received, the packets of a `FrameSource`.
+    private(set) var frames: [FrameSource.Frame] = []
 
-    init(loop: EventLoop, role: ICERole) throws {
-        var configuration = PeerConfiguration(iceRole: role, certificate: try Certificate(), cname: "test")
+    /// - Parameter certificate: nil for a new one.
+    init(loop: EventLoop, role: ICERole, certificate: Certificate? = nil) throws {
+        let certificate = try certificate ?? Certificate()
+        var configuration = PeerConfiguration(iceRole: role, certificate: certificate, cname: "test")
         // One byte more than the server sends on.
         configuration.maximumPacketLength = PeerSessionConfiguration.standardPacketLength + 1
         peer = try Peer(loop: loop, configuration: configuration)
         peer.onEvent = { [unowned self] event in
             switch event {
             case .secured: isSecured = true
-            case .keyframeRequested: keyframeRequests += 1
+            case .keyframeRequested:
+                keyframeRequests += 1
+                onKeyframeRequest?()
             case .lossBeyondRepair: lossesBeyondRepair += 1
             case .senderReport: senderReports += 1
             case .localCandidate, .gatheringDone, .connected, .disconnected, .mediaRefused, .unauthenticated, .bye,
@@ -50,8 +58,49 @@ final class MediaSession {
                 break
             }
         }
-        peer.onMedia = { [unowned self] _, header, _, _ in received.append(header) }
+        peer.onMedia = { [unowned self] _, header, _, packet in
+            received.append(header)
+            if let frame = FrameSource.Frame(header, packet) { frames.append(frame) }
+        }
         try peer.start()
+    }
+
+    // MARK: - Publishing
+
+    /// Adds a sender for each codec, and returns the offer of them all. `midExtension` is the id under which the mid
+    /// stands in their packets.
+    func offer(_ codecs: [Codec], midExtension: UInt8? = nil, lie: Fingerprint? = nil) -> Publish {
+        let new = codecs.enumerated().map { index, codec in
+            Sender(mid: String(index), codec: codec, ssrc: SSRC(UInt32(5000 + 2 * index)), retransmissionSSRC: nil)
+        }
+        for sender in new {
+            addSender(
+                sender.codec, sender.ssrc, mid: midExtension == nil ? nil : sender.mid, midExtension: midExtension)
+        }
+        var local = peer.local
+        if let lie { local.fingerprints = [lie] }
+        var offer = UpDescription.offer(sessionID: 1, version: 1, senders: new, transport: local, cname: "test")
+        if let midExtension {
+            let header = HeaderExtension(id: midExtension, uri: HeaderExtension.midURI)
+            for index in offer.media.indices { offer.media[index].extensions = [header] }
+        }
+        return Publish(sdp: offer.serialized(), streams: new.map { .init(mid: $0.mid) })
+    }
+
+    func addSender(_ codec: Codec, _ ssrc: SSRC, mid: String? = nil, midExtension: UInt8? = nil) {
+        senders.append(
+            peer.addSender(
+                SenderConfiguration(
+                    kind: codec.media == .audio ? .audio : .video, ssrc: ssrc, clockRate: codec.clockRate, mid: mid,
+                    midExtensionID: midExtension)))
+    }
+
+    /// Connects to the server by its answer to the offer.
+    func connect(by published: Published) throws {
+        guard let transport = try SessionDescription(parsing: published.sdp).transport else {
+            throw RoomError(.offerRefused, "The answer has no transport.")
+        }
+        try peer.setRemote(transport, dtlsRole: transport.setup == .active ? .server : .client)
     }
 
     /// Sends the next packets of made-up VP8.
@@ -60,24 +109,52 @@ final class MediaSession {
         sent += count
     }
 
-    /// Sends packets of made-up VP8, each a frame of its own.
-    func send(_ numbers: Range<Int>, keyframe: Bool = false, sender: Int = 0, payload length: Int = 7) {
+    /// Sends packets of made-up media, each a frame of its own.
+    func send(
+        _ numbers: Range<Int>, keyframe: Bool = false, sender: Int = 0, payload length: Int = 7, as codec: Codec = .vp8
+    ) {
         for number in numbers {
-            let packet = vp8(number, keyframe: keyframe, payload: length)
-            guard let header = RTPHeader(parsing: packet) else { return }
-            peer.send(packet, header: header, rewrite: Rewrite(keeping: header), via: senders[sender])
+            send(vp8(number, keyframe: keyframe, payload: length, as: codec), via: senders[sender])
         }
+    }
+
+    func send(_ packet: consuming PacketBuffer, via sender: SenderID) {
+        guard let header = RTPHeader(parsing: packet) else { return }
+        peer.send(packet, header: header, rewrite: Rewrite(keeping: header), via: sender)
+    }
+
+    // MARK: - Watching
+
+    /// Receives what the server offers; returns the answer.
+    func answer(_ offer: SessionDescription, lie: Fingerprint? = nil) throws -> SessionDescription {
+        for receiver in try DownDescription.receivers(in: offer) {
+            _ = peer.addReceiver(
+                ReceiverConfiguration(
+                    kind: receiver.media == .audio ? .audio : .video, ssrc: receiver.ssrc,
+                    retransmissionSSRC: receiver.retransmissionSSRC, mid: receiver.mid,
+                    clockRate: receiver.media == .audio ? 48000 : 90000,
+                    payloadTypes: Set(Codec.of(receiver.media).map(\.payloadType)), nack: false))
+        }
+        guard let transport = offer.transport else { throw RoomError(.offerRefused, "The offer has no transport.") }
+        try peer.setRemote(transport, dtlsRole: .client)
+        var local = peer.local
+        local.setup = .active
+        if let lie { local.fingerprints = [lie] }
+        return DownDescription.answer(to: offer, sessionID: 1, transport: local)
     }
 }
 
-/// A packet of made-up VP8, a frame of its own. A payload of 0 bytes is padding.
-func vp8(_ number: Int, keyframe: Bool = false, payload length: Int = 7) -> PacketBuffer {
+/// A packet of made-up VP8, a frame of its own. A payload of 0 bytes is padding. Under the payload type of an audio codec
+/// it is audio.
+func vp8(
+    _ number: Int, keyframe: Bool = false, payload length: Int = 7, as codec: Codec = .vp8
+) -> PacketBuffer {
     var packet = PacketBuffer()
     let pictureID = number & 0x7fff
     let head: [UInt8] = [0x90, 0x80, 0x80 | UInt8(pictureID >> 8), UInt8(pictureID & 0xff), keyframe ? 0 : 1]
     let payload = (head + [UInt8](repeating: 0, count: max(0, length - head.count))).prefix(length)
     _ = packet.assignRTP(
-        payloadType: Codec.vp8.payloadType, sequenceNumber: SequenceNumber(UInt16(number & 0xffff)),
+        payloadType: codec.payloadType, sequenceNumber: SequenceNumber(UInt16(number & 0xffff)),
         timestamp: RTPTimestamp(UInt32(truncatingIfNeeded: number * 3000)), ssrc: SSRC(1), payload: Array(payload))
     return packet
 }
@@ -115,7 +192,7 @@ final class MediaClient {
     /// Takes the server's offer of the down session and waits until media can flow.
     func watch() async throws -> LoopBound<MediaSession> {
         let session = try await answer()
-        #expect(await eventually { await onLoop(loop) { session.value.isSecured } })
+        try #require(await eventually { await onLoop(loop) { session.value.isSecured } })
         return session
     }
 
@@ -124,27 +201,8 @@ final class MediaClient {
         let message = try raw.message { if case .offer = $0.message { true } else { false } }
         guard case .offer(let description) = message.message else { throw RoomError(.offerRefused, "no offer") }
         let offer = try SessionDescription(parsing: description.sdp)
-        let receivers = try DownDescription.receivers(in: offer)
-        let transport = try #require(offer.transport)
         let session = try await makeSession(.controlled)
-        let local = try await onLoop(loop) {
-            Result {
-                for receiver in receivers {
-                    _ = session.value.peer.addReceiver(
-                        ReceiverConfiguration(
-                            kind: receiver.media == .audio ? .audio : .video, ssrc: receiver.ssrc,
-                            retransmissionSSRC: receiver.retransmissionSSRC, mid: receiver.mid,
-                            clockRate: receiver.media == .audio ? 48000 : 90000,
-                            payloadTypes: Set(Codec.of(receiver.media).map(\.payloadType)), nack: false))
-                }
-                try session.value.peer.setRemote(transport, dtlsRole: .client)
-                return session.value.peer.local
-            }
-        }.get()
-        var answering = local
-        answering.setup = .active
-        if let lie { answering.fingerprints = [lie] }
-        let answer = DownDescription.answer(to: offer, sessionID: 1, transport: answering)
+        let answer = try await onLoop(loop) { Result { try session.value.answer(offer, lie: lie) } }.get()
         raw.sendMessage(
             .answer(Description(session: .down, sdp: answer.serialized(), revision: description.revision)))
         return session
@@ -152,33 +210,18 @@ final class MediaClient {
 
     /// Publishes streams of made-up video; `lie` goes in place of the session's fingerprint.
     func publish(
-        _ count: Int = 1, lie: Fingerprint? = nil
+        _ count: Int = 1, midExtension: UInt8? = nil, lie: Fingerprint? = nil
     ) async throws -> (session: LoopBound<MediaSession>, streams: [Int]) {
         let session = try await makeSession(.controlling)
-        let senders = (0..<count).map {
-            Sender(mid: String($0), codec: .vp8, ssrc: SSRC(UInt32(5000 + 2 * $0)), retransmissionSSRC: nil)
+        let publish = await onLoop(loop) {
+            session.value.offer(Array(repeating: .vp8, count: count), midExtension: midExtension, lie: lie)
         }
-        var local = await onLoop(loop) {
-            for sender in senders {
-                session.value.senders.append(
-                    session.value.peer.addSender(
-                        SenderConfiguration(kind: .video, ssrc: sender.ssrc, clockRate: 90000)))
-            }
-            return session.value.peer.local
-        }
-        if let lie { local.fingerprints = [lie] }
-        let offer = UpDescription.offer(sessionID: 1, version: 1, senders: senders, transport: local, cname: "test")
-        raw.sendMessage(
-            .publish(Publish(sdp: offer.serialized(), streams: senders.map { .init(mid: $0.mid) })), id: 1000)
+        raw.sendMessage(.publish(publish), id: 1000)
         let answered = try raw.message { $0.id == 1000 }
         guard case .published(let published) = answered.message else {
             throw RoomError(.publishRefused, "\(answered)")
         }
-        let transport = try #require(try SessionDescription(parsing: published.sdp).transport)
-        try await onLoop(loop) {
-            let role: DTLSRole = transport.setup == .active ? .server : .client
-            return Result { try session.value.peer.setRemote(transport, dtlsRole: role) }
-        }.get()
+        try await onLoop(loop) { Result { try session.value.connect(by: published) } }.get()
         return (session, published.streams.map(\.stream))
     }
 
@@ -193,10 +236,13 @@ final class MediaClient {
 }
 
 /// A server, and a loop for the sessions of its `MediaClient`s.
-func withMedia(_ body: @Sendable (RoomServer, AccessGrant, EventLoop) async throws -> Void) async throws {
+func withMedia(
+    configured change: (inout RoomServer.Configuration) -> Void = { _ in },
+    _ body: @Sendable (RoomServer, AccessGrant, EventLoop) async throws -> Void
+) async throws {
     let loop = EventLoop(name: "clients")
     do {
-        try await withServer { server, grant in try await body(server, grant, loop) }
+        try await withServer(configured: change) { server, grant in try await body(server, grant, loop) }
     } catch {
         loop.shutdown()
         throw error

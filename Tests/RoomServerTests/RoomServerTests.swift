@@ -1,5 +1,6 @@
 import Foundation
 import RTP
+import RoomFixtures
 import RoomProtocol
 import Testing
 

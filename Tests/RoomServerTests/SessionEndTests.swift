@@ -2,6 +2,7 @@ import Glibc
 import PeerIO
 import PeerSession
 import RTP
+import RoomFixtures
 import RoomProtocol
 import Testing
 
@@ -181,16 +182,10 @@ private final class Uplink {
         let settings = SessionSettings(loop: loop, certificate: try Certificate(), scope: .loopback, impairment: nil)
         client = try MediaSession(loop: loop, role: .controlling)
         session = try UpSession(participant: "p-1", settings: settings) { _ in }
-        let sender = Sender(mid: "0", codec: .vp8, ssrc: SSRC(5000), retransmissionSSRC: nil)
-        client.senders = [
-            client.peer.addSender(SenderConfiguration(kind: .video, ssrc: sender.ssrc, clockRate: 90000))
-        ]
-        let offer = UpDescription.offer(
-            sessionID: 1, version: 1, senders: [sender], transport: client.peer.local, cname: "test")
+        let publish = client.offer([.vp8])
         let (answer, streams) = try session.publish(
-            Publish(sdp: offer.serialized(), streams: [.init(mid: "0")]), offer: offer, numbered: { 1 })
-        let transport = try #require(try SessionDescription(parsing: answer.sdp).transport)
-        try client.peer.setRemote(transport, dtlsRole: .client)
+            publish, offer: try SessionDescription(parsing: publish.sdp), numbered: { 1 })
+        try client.connect(by: answer)
         subscriber = try settings.makePeer(.controlling)
         consumer = Consumer(
             Receiver(mid: "0", media: .video, ssrc: SSRC(1), retransmissionSSRC: nil), peer: subscriber,

@@ -3,6 +3,7 @@ import NIOCore
 import NIOPosix
 import NIOWebSocket
 import PeerIO
+import RoomFixtures
 import RoomProtocol
 import Synchronization
 import Testing

@@ -1,4 +1,5 @@
 import RTP
+import RoomFixtures
 import RoomProtocol
 import Testing
 

@@ -1,6 +1,7 @@
 import Foundation
 import Logging
 import RTP
+import RoomFixtures
 import RoomProtocol
 import Synchronization
 import Testing

@@ -1,5 +1,6 @@
 import Foundation
 import Glibc
+import RoomFixtures
 import RoomProtocol
 import Testing
 

@@ -1,17 +1,20 @@
-import Foundation
-import Glibc
-import Testing
+internal import Foundation
+internal import Glibc
+package import RoomProtocol
 
-@testable import RoomProtocol
+/// What a `RawClient` could not do.
+package struct RawClientError: Error, CustomStringConvertible {
+    package let description: String
+}
 
 /// A TCP client that says exactly what a test wants it to, well-formed or not. Blocking, with a deadline on each read.
-final class RawClient {
+package final class RawClient {
     private let descriptor: Int32
     private var received: [UInt8] = []
 
-    init(port: Int) throws {
+    package init(port: Int) throws {
         descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-        try #require(descriptor >= 0)
+        guard descriptor >= 0 else { throw RawClientError(description: "no socket: errno \(errno)") }
         var timeout = timeval(tv_sec: 12, tv_usec: 0)
         setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &timeout, socklen_t(MemoryLayout<timeval>.size))
         setsockopt(descriptor, SOL_SOCKET, SO_SNDTIMEO, &timeout, socklen_t(MemoryLayout<timeval>.size))
@@ -24,14 +27,14 @@ final class RawClient {
                 connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
             }
         }
-        try #require(result == 0)
+        guard result == 0 else { throw RawClientError(description: "no connection: errno \(errno)") }
     }
 
     deinit { close(descriptor) }
 
     /// False when the server has closed.
     @discardableResult
-    func send(_ bytes: [UInt8]) -> Bool {
+    package func send(_ bytes: [UInt8]) -> Bool {
         var sent = 0
         while sent < bytes.count {
             let count = bytes[sent...].withUnsafeBytes { bytes in
@@ -61,7 +64,7 @@ final class RawClient {
     }
 
     /// Whether the server closes the connection within 20 s.
-    func isClosedByServer() -> Bool {
+    package func isClosedByServer() -> Bool {
         var buffer = [UInt8](repeating: 0, count: 65536)
         let deadline = ContinuousClock.now + .seconds(20)
         while ContinuousClock.now < deadline {
@@ -74,12 +77,12 @@ final class RawClient {
 
     // MARK: - HTTP
 
-    func request(_ text: String, body: String = "") throws -> (status: Int, body: String) {
+    package func request(_ text: String, body: String = "") throws -> (status: Int, body: String) {
         var head = text
         if !body.isEmpty { head += "content-length: \(body.utf8.count)\r\n" }
         send(Array((head + "\r\n" + body).utf8))
         let response = try readHead()
-        let status = try #require(Int(response.split(separator: " ")[1]))
+        let status = try Self.status(of: response)
         let lines = response.lowercased().split(separator: "\r\n")
         let length = lines.first { $0.hasPrefix("content-length:") }.flatMap {
             Int($0.dropFirst(15).drop { $0 == " " })
@@ -90,6 +93,14 @@ final class RawClient {
         return (status, String(decoding: data, as: UTF8.self))
     }
 
+    private static func status(of head: String) throws -> Int {
+        let words = head.split(separator: " ")
+        guard words.count > 1, let status = Int(words[1]) else {
+            throw RawClientError(description: "no HTTP status in: \(head)")
+        }
+        return status
+    }
+
     private func readHead() throws -> String {
         let end: [UInt8] = [13, 10, 13, 10]
         while true {
@@ -98,26 +109,26 @@ final class RawClient {
                 received.removeSubrange(..<range.upperBound)
                 return head
             }
-            try #require(fill(), "no answer")
+            guard fill() else { throw RawClientError(description: "the server sent no answer") }
         }
     }
 
     /// The status of the WebSocket handshake: 101 when it is open.
-    func openWebSocket(port: Int, headers: String = "") throws -> Int {
+    package func openWebSocket(port: Int, headers: String = "") throws -> Int {
         send(
             Array(
                 ("GET /v1/room HTTP/1.1\r\nhost: 127.0.0.1:\(port)\r\nupgrade: websocket\r\nconnection: Upgrade\r\n"
                     + "sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\nsec-websocket-version: 13\r\n\(headers)\r\n").utf8
             ))
-        return try #require(Int(try readHead().split(separator: " ")[1]))
+        return try Self.status(of: readHead())
     }
 
     // MARK: - WebSocket
 
     @discardableResult
-    func sendText(_ text: String) -> Bool { send(frame(Array(text.utf8))) }
+    package func sendText(_ text: String) -> Bool { send(frame(Array(text.utf8))) }
 
-    func frame(_ payload: [UInt8]) -> [UInt8] {
+    package func frame(_ payload: [UInt8]) -> [UInt8] {
         var frame: [UInt8] = [0x81]
         switch payload.count {
         case ..<126: frame.append(0x80 | UInt8(payload.count))
@@ -127,14 +138,14 @@ final class RawClient {
         return frame + [0, 0, 0, 0] + payload
     }
 
-    func sendMessage(_ message: ClientMessage, id: Int? = nil) { sendText(Envelope(id: id, message).json()) }
+    package func sendMessage(_ message: ClientMessage, id: Int? = nil) { sendText(Envelope(id: id, message).json()) }
 
     /// The next message that the condition holds for; others are passed over. Pings are answered. Throws when the message
     /// has not come after 20 s: the server's pings would keep each single read in time.
-    func message(where condition: (Envelope<ServerMessage>) -> Bool) throws -> Envelope<ServerMessage> {
+    package func message(where condition: (Envelope<ServerMessage>) -> Bool) throws -> Envelope<ServerMessage> {
         let deadline = ContinuousClock.now + .seconds(20)
         while true {
-            try #require(ContinuousClock.now < deadline, "the message does not come")
+            guard ContinuousClock.now < deadline else { throw RawClientError(description: "the message does not come") }
             let (opcode, payload) = try readFrame()
             if opcode == 9 {
                 send([0x8a, 0x80 | UInt8(payload.count), 0, 0, 0, 0] + payload)
@@ -146,7 +157,11 @@ final class RawClient {
     }
 
     private func readFrame() throws -> (UInt8, [UInt8]) {
-        func need(_ count: Int) throws { while received.count < count { try #require(fill(), "the server closed") } }
+        func need(_ count: Int) throws {
+            while received.count < count {
+                guard fill() else { throw RawClientError(description: "the server closed") }
+            }
+        }
         try need(2)
         let opcode = received[0] & 0x0f
         var length = Int(received[1] & 0x7f)

@@ -1,1 +1,0 @@
-../RoomServerTests/RawClient.swift
