@@ -5,6 +5,18 @@ import Testing
 @testable import PeerIO
 
 struct TurnTests {
+    @Test("a share ends with its pieces or its time, and its first piece always runs")
+    func share() {
+        let start = MonotonicTime.zero + .seconds(1)
+        var quick = TurnShare(of: 3, at: start)
+        let mayGoOn = (0..<3).map { _ in quick.spend(at: start) }
+        #expect(mayGoOn == [true, true, false])
+        var slow = TurnShare(of: 3, at: start)
+        let mayGoOnAfterwards = slow.spend(at: start + TurnShare.time)
+        #expect(!mayGoOnAfterwards)
+        #expect(slow.used == 1)
+    }
+
     @Test("a turn reads its share of a burst, and the other end gets the whole burst all the same")
     func datagramShare() async throws {
         let loop = EventLoop(name: "burst")
@@ -22,7 +34,7 @@ struct TurnTests {
 
     @Test("answers leave while a long turn still reads")
     func earlySend() async throws {
-        let loop = EventLoop(name: "long turn")
+        let loop = EventLoop(name: "long turn", turnClock: { .zero })
         var calls: [Call] = []
         for _ in 0..<4 { calls.append(try await Call.begin(on: loop)) }
         for call in calls { try #require(await call.isSecured()) }

@@ -2,7 +2,7 @@ package import Logging
 internal import NIOCore
 internal import NIOPosix
 package import PeerIO
-internal import RTP
+package import RTP
 package import RoomProtocol
 
 /// A room server: sign-in, rooms, forwarding and the web page, in this process.
@@ -23,6 +23,8 @@ package final class RoomServer: Sendable {
         package var log: Logger
         /// Loss at the sockets of media, for tests.
         package var impairment: (@Sendable () -> Impairment?)?
+        /// Measures the shares of the rooms' turns; see `EventLoop`.
+        package var turnClock: @Sendable () -> MonotonicTime = { EventLoop.now }
 
         package init(service: ServiceKey, log: Logger) {
             self.service = service
@@ -33,7 +35,7 @@ package final class RoomServer: Sendable {
     package let configuration: Configuration
     /// The port that is listened on.
     package let port: Int
-    private let host: RoomHost
+    let host: RoomHost
     private let listener: HTTPListener
 
     private init(configuration: Configuration, host: RoomHost, listener: HTTPListener) {
@@ -65,7 +67,8 @@ package final class RoomServer: Sendable {
         let isLoopback = address?.isLoopback ?? false
         let impairment = configuration.impairment
         let tokens = AccessTokens()
-        let host = RoomHost(loop: EventLoop(name: "rooms"), tokens: tokens, log: configuration.log) { loop in
+        let loop = EventLoop(name: "rooms", turnClock: configuration.turnClock)
+        let host = RoomHost(loop: loop, tokens: tokens, log: configuration.log) { loop in
             SessionSettings(
                 loop: loop, certificate: certificate, scope: scope(of: address), impairment: impairment)
         }

@@ -15,21 +15,13 @@ extension TurnMember {
     package func sendEarly() {}
 }
 
-/// The most that any turn of a loop has done.
-package struct TurnCounts: Sendable, Equatable {
-    /// Pieces of work from other threads.
-    package var work = 0
-    /// Datagrams of one ICE agent.
-    package var datagrams = 0
-}
-
 /// One GLib main context with a thread of its own: the place where all transport of a client process, or of the rooms
 /// assigned to it, lives.
 ///
 /// A *turn* is: dispatch of what the sockets have, the ends of turn, the timers that are due, the work handed in from
 /// other threads (`execute`, and the jobs of actors pinned to the loop) in the order it came, and the ends of turn again.
-/// Each part does its share at most and leaves the rest to the next turn, so that a flood of one kind delays the others
-/// by one share.
+/// Each part does its share at most (`TurnShare`) and leaves the rest to the next turn, so that a flood of one kind
+/// delays the others by one share.
 ///
 /// The loop is also a `SerialExecutor`: an actor that returns `loop.asUnownedSerialExecutor()` as its
 /// `unownedExecutor` runs on it, and code called by the loop may enter such an actor with `assumeIsolated`.
@@ -56,6 +48,8 @@ package final class EventLoop: SerialExecutor, @unchecked Sendable {
     let context: OpaquePointer
     private let inbox = Mutex(Inbox())
     private let threadID = Atomic<UInt>(0)
+    /// Measures the shares of a turn.
+    let turnClock: @Sendable () -> MonotonicTime
 
     // On the loop.
     private var work: [Work] = []
@@ -99,9 +93,14 @@ package final class EventLoop: SerialExecutor, @unchecked Sendable {
         }
     }
 
-    /// Starts the loop's thread. `name` is shown by debuggers and `top` (the first 15 bytes of it).
-    package init(name: String = "loop") {
+    /// Starts the loop's thread.
+    ///
+    /// - Parameters:
+    ///   - name: shown by debuggers and `top` (the first 15 bytes of it).
+    ///   - turnClock: measures how long the parts of a turn take; called on the loop after each piece of work.
+    package init(name: String = "loop", turnClock: @escaping @Sendable () -> MonotonicTime = { EventLoop.now }) {
         self.name = name
+        self.turnClock = turnClock
         guard let context = g_main_context_new() else { fatalError("GLib made no main context") }
         self.context = context
         inbox.withLock { $0.thread = startThread() }
@@ -294,9 +293,9 @@ package final class EventLoop: SerialExecutor, @unchecked Sendable {
             }
         }
         turnTime = now
-        let end = min(work.count, nextWork + Self.workShare)
-        busiest.work = max(busiest.work, end - nextWork)
-        while nextWork < end {
+        var share = TurnShare(of: Self.workShare, at: turnClock())
+        var mayGoOn = true
+        while mayGoOn, nextWork < work.count {
             // What ran is let go of at once.
             var item = Work.done
             swap(&item, &work[nextWork])
@@ -306,7 +305,9 @@ package final class EventLoop: SerialExecutor, @unchecked Sendable {
             case .job(let job): job.runSynchronously(on: asUnownedSerialExecutor())
             case .done: break
             }
+            mayGoOn = share.spend(at: turnClock())
         }
+        busiest.work = max(busiest.work, share.used)
         return hasEnded
     }
 
@@ -329,10 +330,13 @@ package final class EventLoop: SerialExecutor, @unchecked Sendable {
 
     private func fireTimers() {
         turnTime = now
-        for _ in 0..<Self.timerShare {
-            guard let timer = timers.popDue(at: turnTime) else { return }
+        var share = TurnShare(of: Self.timerShare, at: turnClock())
+        var mayGoOn = true
+        while mayGoOn, let timer = timers.popDue(at: turnTime) {
             timer.fire(now: turnTime)
+            mayGoOn = share.spend(at: turnClock())
         }
+        busiest.timers = max(busiest.timers, share.used)
     }
 
     /// An actor job that comes after `shutdown` runs on the thread that brings it, which owns the context meanwhile,

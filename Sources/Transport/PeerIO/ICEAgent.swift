@@ -64,9 +64,9 @@ final class ICEAgent {
     private var remoteCandidates: [String: Int] = [:]
     private let scopes: Set<AddressScope>
     private var isOpen = true
-    /// Datagrams handled in the turn `countedTurn` of the loop.
-    private var datagramsRead = 0
-    private var countedTurn = 0
+    /// What this agent may read in the turn `sharedTurn` of the loop.
+    private var share = TurnShare(of: 0, at: .zero)
+    private var sharedTurn = 0
     private var events: (ICEEvent) -> Void
     private var datagrams: (UnsafeRawBufferPointer) -> Void
 
@@ -300,15 +300,15 @@ final class ICEAgent {
     @inline(__always)
     fileprivate func received(_ datagram: UnsafeRawBufferPointer) {
         loop.preconditionOnLoop()
+        if sharedTurn != loop.turn {
+            sharedTurn = loop.turn
+            share = TurnShare(of: EventLoop.datagramShare, at: loop.turnClock())
+        }
         datagrams(datagram)
         guard isOpen else { return }
-        if countedTurn != loop.turn {
-            countedTurn = loop.turn
-            datagramsRead = 0
-        }
-        datagramsRead += 1
-        loop.busiest.datagrams = max(loop.busiest.datagrams, datagramsRead)
-        if datagramsRead == EventLoop.datagramShare { pause() }
+        let mayGoOn = share.spend(at: loop.turnClock())
+        loop.busiest.datagrams = max(loop.busiest.datagrams, share.used)
+        if !mayGoOn { pause() }
         loop.countDatagram()
     }
 

@@ -13,6 +13,8 @@ final class Consumer {
     /// The codecs that the client's answer takes for this m-line; nil until it has answered.
     private(set) var accepted: [NegotiatedCodec]?
     private(set) var stream: PublishedStream?
+    /// Its index among the stream's consumers, which the stream sets.
+    var place = 0
 
     init(_ receiver: Receiver, peer: Peer, cacheCapacity: Int) {
         self.receiver = receiver
@@ -57,13 +59,13 @@ final class Consumer {
     func assign(_ stream: PublishedStream) {
         release()
         self.stream = stream
-        stream.consumers.append(self)
+        stream.add(self)
         beginIfPossible()
     }
 
     func release() {
         guard let stream else { return }
-        stream.consumers.removeAll { $0 === self }
+        stream.remove(self)
         self.stream = nil
         splice.end()
         // Repairs of this stream would reach the next one.

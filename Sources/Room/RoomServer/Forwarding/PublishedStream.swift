@@ -9,7 +9,8 @@ final class PublishedStream {
     let info: StreamInfo
     let codec: Codec
     let participant: String
-    var consumers: [Consumer] = []
+    /// In any order.
+    private(set) var consumers: [Consumer] = []
     /// Ties the timestamps of the current epoch to the publisher's wall clock.
     private(set) var clock: SenderClock?
     private let peer: Peer
@@ -24,6 +25,20 @@ final class PublishedStream {
         self.participant = participant
         self.peer = peer
         self.receiver = receiver
+    }
+
+    func add(_ consumer: Consumer) {
+        consumer.place = consumers.count
+        consumers.append(consumer)
+    }
+
+    /// Takes the same time however many consumers there are: hundreds are released when a stream ends.
+    func remove(_ consumer: Consumer) {
+        guard consumers.indices.contains(consumer.place), consumers[consumer.place] === consumer else { return }
+        let last = consumers.removeLast()
+        guard last !== consumer else { return }
+        consumers[consumer.place] = last
+        last.place = consumer.place
     }
 
     /// Sends one packet on to every consumer. Nothing here allocates, locks or awaits.

@@ -2,7 +2,7 @@ internal import RTP
 internal import RoomProtocol
 
 /// One client in a room: its connection, its two sessions and what it publishes. On the loop only.
-final class Participant {
+final class Participant: AudioListener {
     let id: String
     /// The access token that it joined by; revoking it ends the participant.
     let token: String
@@ -69,6 +69,8 @@ final class Participant {
 
     var hasFreeAudioSlot: Bool { down.hasFreeAudioSlot }
 
+    func publishes(_ stream: PublishedStream) -> Bool { stream.participant == id }
+
     func isHearing(_ stream: PublishedStream) -> Bool { down.receiver(carrying: stream) != nil }
 
     func streamEnded(_ stream: PublishedStream) -> Bool { down.streamEnded(stream) }
@@ -86,9 +88,9 @@ final class Participant {
             connection.send(message)
         }
         session.onEnded = { [unowned self] error in onEnded?(error) }
+        session.onUnauthenticated = { [unowned self] packets in onUnauthenticated?(packets) }
         session.onRefused = { [unowned self] error in
             connection.send(.error(Problem(error)))
-        session.onUnauthenticated = { [unowned self] packets in onUnauthenticated?(packets) }
             onRefused?(error)
         }
         up = session

@@ -12,8 +12,7 @@ final class Room {
     let name: RoomName
     private var participants: [Participant] = []
     private var streams: [Int: PublishedStream] = [:]
-    /// In the order in which they were published.
-    private var audio: [PublishedStream] = []
+    private var audio = AudioSlots<Participant>()
     private var announced = 0
 
     init(_ name: RoomName) { self.name = name }
@@ -37,20 +36,20 @@ final class Room {
         tell(.participantEntered(ParticipantEntered(participant: participant.info)), except: participant)
         participants.append(participant)
         announced += participant.info.announcedLength
-        fillSlots(of: participant)
+        audio.fill(participant)
     }
 
     func leave(_ participant: Participant) {
         announced -= participant.info.announcedLength
         participants.removeAll { $0 === participant }
-        audio.removeAll { $0.participant == participant.id }
+        audio.left(participant, ending: participant.streams.filter { $0.codec.media == .audio })
         var listeners: [Participant] = []
         for stream in participant.streams {
             streams[stream.info.id] = nil
             if stream.consumers.isEmpty { continue }
             listeners += participants.filter { $0.streamEnded(stream) }
         }
-        for listener in listeners { fillSlots(of: listener) }
+        for listener in listeners { audio.fill(listener) }
         tell(.participantLeft(ParticipantReference(participant: participant.id)), except: participant)
         participant.close()
     }
@@ -70,14 +69,11 @@ final class Room {
         for stream in new {
             announced += stream.info.announcedLength
             streams[stream.info.id] = stream
-            if stream.codec.media == .audio { audio.append(stream) }
             tell(
                 .streamPublished(StreamPublished(participant: participant.id, stream: stream.info)),
                 except: participant)
         }
-        for stream in new where stream.codec.media == .audio {
-            for other in participants where other !== participant { other.hear(stream) }
-        }
+        for stream in new where stream.codec.media == .audio { audio.published(stream) }
     }
 
     /// The video stream with this id that somebody else in the room publishes.
@@ -97,14 +93,6 @@ final class Room {
     private func tell(_ message: ServerMessage, except participant: Participant) {
         SignallingConnection.send(
             message, to: participants.lazy.filter { $0 !== participant }.map(\.connection))
-    }
-
-    /// The four audio slots are kept by the first who ask, in the order in which they published.
-    private func fillSlots(of listener: Participant) {
-        for stream in audio where stream.participant != listener.id {
-            guard listener.hasFreeAudioSlot else { return }
-            if !listener.isHearing(stream) { listener.hear(stream) }
-        }
     }
 }
 

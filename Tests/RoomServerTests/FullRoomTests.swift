@@ -1,0 +1,102 @@
+import PeerIO
+import RTP
+import RoomFixtures
+import RoomProtocol
+import Synchronization
+import Testing
+
+@testable import RoomServer
+
+@Suite(.serialized) struct FullRoomTests {
+    /// A clock on which each reading takes 100 µs: a turn's share of 2 ms is 20 pieces of work.
+    private final class SteppedClock: Sendable {
+        static let pieces = 20
+        private let readings = Atomic<UInt64>(0)
+
+        var now: MonotonicTime {
+            MonotonicTime(nanoseconds: readings.add(1, ordering: .relaxed).newValue * 100_000)
+        }
+    }
+
+    @Test func `500 participants announce audio and one bursts, while each turn does its share and other media flows`()
+        async throws
+    {
+        let clock = SteppedClock()
+        try await withMedia(configured: { $0.turnClock = { clock.now } }) { server, grant, loop in
+            let probe = try await Probe(server, grant, loop: loop)
+            let crowd = try await Crowd(500, in: server, token: grant.accessToken, room: "full", loop: loop)
+            let result = await run(crowd, probe, server)
+            await crowd.leave()
+            await probe.close()
+            try result.get()
+        }
+    }
+
+    private func run(_ crowd: Crowd, _ probe: Probe, _ server: RoomServer) async -> Result<Void, any Error> {
+        do {
+            crowd.join()
+            try await crowd.announceAudio()
+            try await probe.passes(20)
+            await crowd.speak(0)
+            await crowd.speak(1..<5001, as: 0)
+            await crowd.speak(1)
+            try await probe.passes(20)
+            let most = await server.busiestTurn
+            #expect(most.work == SteppedClock.pieces)
+            #expect(most.datagrams == SteppedClock.pieces)
+            #expect(most.timers <= SteppedClock.pieces)
+            // Each entry and each stream is told to all others, and encoded once.
+            let told = (0..<500).reduce(0, +) + 500 * 499
+            #expect(await eventually(within: 60) { crowd.wire.frames > told })
+            #expect(crowd.wire.encodings < 500 * 20)
+            return .success(())
+        } catch { return .failure(error) }
+    }
+}
+
+/// A publisher and a subscriber of a room of their own, whose media has to go on.
+private struct Probe {
+    private let publisher: MediaClient
+    private let subscriber: MediaClient
+    private let up: LoopBound<MediaSession>
+    private let down: LoopBound<MediaSession>
+    private let loop: EventLoop
+
+    init(_ server: RoomServer, _ grant: AccessGrant, loop: EventLoop) async throws {
+        self.loop = loop
+        publisher = try MediaClient(server, grant, room: "probe", loop: loop)
+        let (up, streams) = try await publisher.publish()
+        subscriber = try MediaClient(server, grant, room: "probe", loop: loop)
+        let down = try await subscriber.watch()
+        try subscriber.subscribe(streams[0])
+        (self.up, self.down) = (up, down)
+        try #require(
+            await eventually {
+                await onLoop(loop) {
+                    if up.value.isSecured { up.value.send(next: 1, keyframe: true) }
+                    return !down.value.received.isEmpty
+                }
+            })
+    }
+
+    /// Sends packets one by one; each has to come before the next is sent.
+    func passes(_ count: Int) async throws {
+        for _ in 0..<count {
+            let (up, down) = (up, down)
+            let before = await onLoop(loop) {
+                up.value.send(next: 1)
+                return down.value.received.count
+            }
+            try #require(await eventually { await onLoop(loop) { down.value.received.count > before } })
+        }
+        for client in [publisher, subscriber] {
+            client.raw.sendMessage(.ping, id: 9000)
+            _ = try client.raw.message { $0.id == 9000 }
+        }
+    }
+
+    func close() async {
+        await publisher.close()
+        await subscriber.close()
+    }
+}
