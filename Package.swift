@@ -185,7 +185,7 @@ let package = Package(
         tests(of: "EmbeddedFiles"),
         tests(
             of: "RoomServer",
-            with: ["RoomProtocol", "RTP", "PeerSession", "PeerIO", "RoomFixtures", log] + nio
+            with: ["RoomProtocol", "RTP", "PeerSession", "PeerIO", "RoomFixtures", "TestFixtures", log] + nio
                 + [.product(name: "NIOEmbedded", package: "swift-nio")]),
         tests(of: "RoomClient", with: ["RoomProtocol", "RoomServer", "PluginLoader", "TestFixtures"]),
         tests(of: "ConnectLiveSDK", with: ["RoomServer", mediaGraph, "MediaNodes", "TestFixtures"]),

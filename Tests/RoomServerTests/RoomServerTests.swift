@@ -135,7 +135,7 @@ import Testing
     }
 
     @Test func `a client that does not read is dropped while others go on`() async throws {
-        try await withServer { server, grant in
+        try await withServer(configured: { $0.messageBurst = 10_000_000 }) { server, grant in
             let (slow, _) = try join(server, grant.accessToken)
             // Each of these is answered with an error that repeats nothing; the answers pile up unread.
             let question = slow.frame(Array(#"{"type":"subscribe","id":1,"stream":1}"#.utf8))
@@ -146,6 +146,18 @@ import Testing
             let (other, _) = try join(server, grant.accessToken)
             other.sendMessage(.ping, id: 3)
             #expect(try other.message { $0.id == 3 }.message == .pong)
+        }
+    }
+
+    @Test func `a client that sends too many messages is told so, and dropped`() async throws {
+        try await withServer(configured: { $0.messageBurst = 50 }) { server, grant in
+            let (client, _) = try join(server, grant.accessToken)
+            let question = client.frame(Array(#"{"type":"ping","id":1}"#.utf8))
+            client.send(Array(repeatElement(question, count: 60).joined()))
+            let closed = try client.message { if case .closed = $0.message { true } else { false } }
+            guard case .closed(let closing) = closed.message else { return }
+            #expect(closing.code == RoomError.Code.tooManyRequests.name)
+            #expect(client.isClosedByServer())
         }
     }
 

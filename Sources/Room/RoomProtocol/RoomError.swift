@@ -67,6 +67,7 @@ extension RoomError.Code {
     public static let listenFailed = Self(name: "server.listen", number: 2011)
     public static let portInUse = Self(name: "server.port-in-use", number: 2012)
     public static let serverFull = Self(name: "server.full", number: 2013)
+    public static let tooManyRequests = Self(name: "server.too-many-requests", number: 2014)
     public static let streamRefused = Self(name: "stream.refused", number: 2005)
     public static let settingInvalid = Self(name: "setting.invalid", number: 2021)
     public static let media = Self(name: "media", number: 2031)
@@ -79,7 +80,7 @@ extension RoomError.Code {
         } else {
             let known: [Self] = [
                 .messageMalformed, .messageUnknown, .versionUnsupported, .outOfOrder, .listenFailed, .portInUse,
-                .serverFull, .streamRefused, .settingInvalid, .media, .packetTooLong,
+                .serverFull, .tooManyRequests, .streamRefused, .settingInvalid, .media, .packetTooLong,
             ]
             self = known.first { $0.name == wireName } ?? Self(name: wireName, number: 2000)
         }

@@ -23,6 +23,10 @@ package final class RoomServer: Sendable {
         package var log: Logger
         /// Loss at the sockets of media, for tests.
         package var impairment: (@Sendable () -> Impairment?)?
+        /// Each participant has sockets and caches of its own; more than these are refused with `server.full`.
+        package var maximumParticipants = 1000
+        /// Messages that a client may send at once.
+        package var messageBurst = WebSocketHandler.messageBurst
         /// Measures the shares of the rooms' turns; see `EventLoop`.
         package var turnClock: @Sendable () -> MonotonicTime = { EventLoop.now }
 
@@ -68,7 +72,10 @@ package final class RoomServer: Sendable {
         let impairment = configuration.impairment
         let tokens = AccessTokens()
         let loop = EventLoop(name: "rooms", turnClock: configuration.turnClock)
-        let host = RoomHost(loop: loop, tokens: tokens, log: configuration.log) { loop in
+        let host = RoomHost(
+            loop: loop, tokens: tokens, log: configuration.log,
+            maximumParticipants: configuration.maximumParticipants
+        ) { loop in
             SessionSettings(
                 loop: loop, certificate: certificate, scope: scope(of: address), impairment: impairment)
         }
@@ -78,9 +85,12 @@ package final class RoomServer: Sendable {
             revoked: { token in host.revoked(token) })
         do throws(RoomError) {
             let first = configuration.port
+            let messagePace = Pace(
+                burst: configuration.messageBurst,
+                interval: .seconds(1) / Int64(WebSocketHandler.messagesPerSecond))
             let ports = first == 0 ? 0...0 : first...min(first + configuration.portsTried - 1, 65535)
             let listener = try await HTTPListener.start(
-                host: configuration.host, ports: ports, routes: routes, delegate: host)
+                host: configuration.host, ports: ports, routes: routes, messagePace: messagePace, delegate: host)
             return RoomServer(configuration: configuration, host: host, listener: listener)
         } catch {
             host.loop.shutdown()

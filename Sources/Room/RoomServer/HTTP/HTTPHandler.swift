@@ -74,7 +74,7 @@ final class HTTPHandler: ChannelInboundHandler, RemovableChannelHandler {
 
     private func respond(to head: HTTPRequestHead, _ context: ChannelHandlerContext) {
         let response = routes.answer(
-            head, body: body, peerIsLoopback: context.remoteAddress?.isLoopback ?? false,
+            head, body: body, from: ClientAddress(context.remoteAddress?.ipAddress),
             now: MonotonicTime(nanoseconds: NIODeadline.now().uptimeNanoseconds))
         write(response, keepAlive: head.isKeepAlive, context)
     }

@@ -22,10 +22,10 @@ final class HTTPListener: Sendable {
 
     /// Listens on the first free port of `ports`.
     static func start(
-        host: String, ports: ClosedRange<Int>, routes: Routes, delegate: any SignallingDelegate
+        host: String, ports: ClosedRange<Int>, routes: Routes, messagePace: Pace, delegate: any SignallingDelegate
     ) async throws(RoomError) -> HTTPListener {
         let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
-        let connections = ConnectionCounter()
+        let connections = Connections(messagePace: messagePace)
         var failure: (any Error)?
         for port in ports {
             do {
@@ -59,7 +59,7 @@ final class HTTPListener: Sendable {
 
     private static func bootstrap(
         _ group: MultiThreadedEventLoopGroup, _ routes: Routes, _ delegate: any SignallingDelegate,
-        _ connections: ConnectionCounter
+        _ connections: Connections
     ) -> ServerBootstrap {
         ServerBootstrap(group: group)
             // Without descriptors for another connection, the listener pauses for a second and goes on.
@@ -87,7 +87,7 @@ final class HTTPListener: Sendable {
     }
 
     private static func configure(
-        _ channel: any Channel, _ routes: Routes, _ delegate: any SignallingDelegate, _ connections: ConnectionCounter
+        _ channel: any Channel, _ routes: Routes, _ delegate: any SignallingDelegate, _ connections: Connections
     ) throws {
         let upgrader = NIOWebSocketServerUpgrader(
             maxFrameSize: Signalling.maximumMessageLength, automaticErrorHandling: true,
@@ -102,7 +102,7 @@ final class HTTPListener: Sendable {
                         NIOWebSocketFrameAggregator(
                             minNonFinalFragmentSize: 1, maxAccumulatedFrameCount: 64,
                             maxAccumulatedFrameSize: Signalling.maximumMessageLength),
-                        WebSocketHandler(connection: connection, delegate: delegate),
+                        WebSocketHandler(connection: connection, delegate: delegate, pace: connections.messagePace),
                     ])
                 }
             })
@@ -119,20 +119,18 @@ final class HTTPListener: Sendable {
     }
 }
 
-/// Bounds the open connections and numbers the WebSockets.
-private final class ConnectionCounter: Sendable {
-    static let maximum = 4000
-
-    private let open = Atomic<Int>(0)
+/// Admits connections and numbers the WebSockets.
+private final class Connections: Sendable {
+    let messagePace: Pace
+    private let quota = ConnectionQuota()
     private let issued = Atomic<UInt64>(0)
 
+    init(messagePace: Pace) { self.messagePace = messagePace }
+
     func admit(_ channel: any Channel) -> Bool {
-        guard Descriptors.areLeft(besides: Descriptors.connectionReserve) else { return false }
-        guard open.add(1, ordering: .relaxed).newValue <= Self.maximum else {
-            open.subtract(1, ordering: .relaxed)
-            return false
-        }
-        channel.closeFuture.whenComplete { _ in self.open.subtract(1, ordering: .relaxed) }
+        let address = ClientAddress(channel.remoteAddress?.ipAddress)
+        guard Descriptors.areLeft(besides: Descriptors.connectionReserve), quota.admit(address) else { return false }
+        channel.closeFuture.whenComplete { _ in self.quota.release(address) }
         return true
     }
 

@@ -18,16 +18,17 @@ struct Routes: Sendable {
     var service: ServiceKey
     var tokens: AccessTokens
     var origins: OriginPolicy
+    let limits = AccessLimits()
     /// Tells the rooms that a token was revoked.
     var revoked: @Sendable (String) -> Void
 
-    func answer(_ head: HTTPRequestHead, body: [UInt8], peerIsLoopback: Bool, now: MonotonicTime) -> Response {
+    func answer(_ head: HTTPRequestHead, body: [UInt8], from client: ClientAddress, now: MonotonicTime) -> Response {
         let path = String(head.uri.prefix { $0 != "?" })
         do throws(RoomError) {
             switch (head.method, path) {
-            case (.POST, Signalling.signInPath): return try signIn(head, body, now)
+            case (.POST, Signalling.signInPath): return try signIn(head, body, client, now)
             case (.POST, Signalling.signOutPath): return try signOut(head)
-            case (.GET, Signalling.pageTokenPath): return try pageToken(head, peerIsLoopback, now)
+            case (.GET, Signalling.pageTokenPath): return try pageToken(head, client, now)
             case (.GET, Signalling.webSocketPath): return try refuseWebSocket(head)
             case (.GET, _):
                 guard let file = WebPage.file(at: path) else { return notFound(path) }
@@ -39,12 +40,16 @@ struct Routes: Sendable {
         }
     }
 
-    private func signIn(_ head: HTTPRequestHead, _ body: [UInt8], _ now: MonotonicTime) throws(RoomError) -> Response {
+    private func signIn(
+        _ head: HTTPRequestHead, _ body: [UInt8], _ client: ClientAddress, _ now: MonotonicTime
+    ) throws(RoomError) -> Response {
         guard origins.admitsOrigin(head.headers) else { throw foreignOrigin }
+        try limits.admitSignIn(from: client, now: now)
         guard let request = try? JSONDecoder().decode(SignInRequest.self, from: Data(body)) else {
             throw RoomError(.messageMalformed, "Sign-in takes a JSON object with 'serviceId' and 'serviceSecret'.")
         }
         guard service.admits(id: request.serviceId, secret: request.serviceSecret) else {
+            limits.countWrongSecret(from: client, now: now)
             throw RoomError(
                 .serviceInvalid,
                 "The service id '\(request.serviceId.prefix(64))' or its secret is not the one of this server.")
@@ -62,14 +67,15 @@ struct Routes: Sendable {
     }
 
     private func pageToken(
-        _ head: HTTPRequestHead, _ peerIsLoopback: Bool, _ now: MonotonicTime
+        _ head: HTTPRequestHead, _ client: ClientAddress, _ now: MonotonicTime
     ) throws(RoomError) -> Response {
-        guard origins.admitsPageToken(head.headers, peerIsLoopback: peerIsLoopback) else {
+        guard origins.admitsPageToken(head.headers, peerIsLoopback: client.isLoopback) else {
             throw RoomError(
                 .forbidden,
                 "This server gives its page a token on its own machine only; "
                     + "start it with --open to let browsers elsewhere in.")
         }
+        try limits.admitPageToken(for: client, now: now)
         let items = URLComponents(string: head.uri)?.queryItems ?? []
         let room = try RoomName(items.first { $0.name == "room" }?.value ?? "")
         return json(try tokens.issue(.oneRoom(room), lifetime: AccessTokens.pageLifetime, now: now))
@@ -99,6 +105,7 @@ struct Routes: Sendable {
             case .serviceInvalid, .tokenInvalid, .unauthorized: .unauthorized
             case .forbidden: .forbidden
             case .serverFull: .serviceUnavailable
+            case .tooManyRequests: .tooManyRequests
             default: .badRequest
             }
         return Response(status: status, body: (try? JSONEncoder().encode(Problem(error))).map(Array.init) ?? [])

@@ -25,9 +25,14 @@ final class WebSocketHandler: ChannelInboundHandler {
     /// again as the cut was.
     static let patience = TimeAmount.seconds(20)
     static let joinDeadline = TimeAmount.seconds(10)
+    /// A client may send a burst of messages, candidates above all, and then so many a second.
+    static let messageBurst = 2000
+    static let messagesPerSecond = 200
 
     private let connection: SignallingConnection
     private let delegate: any SignallingDelegate
+    /// Bounds the frames of this client.
+    private var pace: Pace
     private var lastHeard = NIODeadline.now()
     /// As far as it was asked for: only once there is silence here.
     private var lastMedia = NIODeadline.uptimeNanoseconds(0)
@@ -36,9 +41,10 @@ final class WebSocketHandler: ChannelInboundHandler {
     /// The end of a silence that comes before the next ping.
     private var lastWatch: Scheduled<Void>?
 
-    init(connection: SignallingConnection, delegate: any SignallingDelegate) {
+    init(connection: SignallingConnection, delegate: any SignallingDelegate, pace: Pace) {
         self.connection = connection
         self.delegate = delegate
+        self.pace = pace
     }
 
     func handlerAdded(context: ChannelHandlerContext) {
@@ -60,6 +66,9 @@ final class WebSocketHandler: ChannelInboundHandler {
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         lastHeard = .now()
         guard !connection.isEnding else { return }
+        let now = MonotonicTime(nanoseconds: lastHeard.uptimeNanoseconds)
+        guard pace.delay(now: now) == nil else { return connection.close(Self.tooManyMessages) }
+        pace.count(now: now)
         let frame = unwrapInboundIn(data)
         switch frame.opcode {
         case .text: read(frame.unmaskedData)
@@ -71,6 +80,11 @@ final class WebSocketHandler: ChannelInboundHandler {
         default: break
         }
     }
+
+    private static let tooManyMessages = Closing(
+        reason: .disconnected,
+        error: RoomError(
+            .tooManyRequests, "The client sends too many messages: send at most \(messagesPerSecond) a second."))
 
     /// More than the high-water mark waits for a client that does not read: it is dropped, not waited for.
     func channelWritabilityChanged(context: ChannelHandlerContext) {

@@ -12,14 +12,15 @@ actor RoomHost: SignallingDelegate {
         var room: Room
     }
 
-    /// Each participant has sockets and caches of its own; more than these are refused with `server.full`.
-    private static let maximumParticipants = 1000
+    /// Participants by one token of a page, which anybody may have on an open server; a page is one participant.
+    static let participantsPerPageToken = 16
 
     nonisolated let loop: EventLoop
     nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
     private let tokens: AccessTokens
     private let log: LogQueue
+    private let maximumParticipants: Int
     private let makeSettings: @Sendable (EventLoop) -> SessionSettings
     private lazy var settings = makeSettings(loop)
     private var rooms: [RoomName: Room] = [:]
@@ -28,12 +29,13 @@ actor RoomHost: SignallingDelegate {
     private var isClosed = false
 
     init(
-        loop: EventLoop, tokens: AccessTokens, log: Logger,
+        loop: EventLoop, tokens: AccessTokens, log: Logger, maximumParticipants: Int,
         makeSettings: @escaping @Sendable (EventLoop) -> SessionSettings
     ) {
         self.loop = loop
         self.tokens = tokens
         self.log = LogQueue(log)
+        self.maximumParticipants = maximumParticipants
         self.makeSettings = makeSettings
     }
 
@@ -143,7 +145,7 @@ actor RoomHost: SignallingDelegate {
         guard !isClosed, !connection.isEnding else {
             throw RoomError(.roomReleased, "The server is closing this connection.")
         }
-        guard members.count < Self.maximumParticipants else {
+        guard members.count < maximumParticipants else {
             throw RoomError(
                 .serverFull, "The server has \(members.count) participants and takes no more: try later.")
         }
@@ -159,6 +161,12 @@ actor RoomHost: SignallingDelegate {
             guard allowed == name else {
                 throw RoomError(.forbidden, "The access token is for the room '\(allowed)', not for '\(name)'.")
             }
+            guard members.values.count(where: { $0.participant.token == join.token }) < Self.participantsPerPageToken
+            else {
+                throw RoomError(
+                    .tooManyRequests,
+                    "\(Self.participantsPerPageToken) participants use this page's token: ask for another.")
+            }
         }
         let participant = try Participant(
             connection: connection, token: join.token, pool: pool(join.receivers), settings: settings)
@@ -172,6 +180,11 @@ actor RoomHost: SignallingDelegate {
             let metadata: Logger.Metadata = ["room": "\(name.text)", "participant": "\(id)", "error": "\(error)"]
             log.write("media refused", metadata, level: .warning)
         }
+        participant.onUnauthenticated = { [log, id = participant.id] packets in
+            log.write(
+                "packets not authenticated",
+                ["room": "\(name.text)", "participant": "\(id)", "packets": "\(packets)"], level: .warning)
+        }
         let room = rooms[name] ?? Room(name)
         let (others, more) = room.introduction()
         connection.send(
@@ -180,11 +193,6 @@ actor RoomHost: SignallingDelegate {
         for info in more { connection.send(.participantEntered(ParticipantEntered(participant: info))) }
         participant.offer()
         participant.onEnded = { [weak self] error in self?.assumeIsolated { $0.sessionEnded(error, of: connection) } }
-        participant.onUnauthenticated = { [log, id = participant.id] packets in
-            log.write(
-                "packets not authenticated",
-                ["room": "\(name.text)", "participant": "\(id)", "packets": "\(packets)"], level: .warning)
-        }
         rooms[name] = room
         members[connection] = Membership(participant: participant, room: room)
         connection.didJoin()

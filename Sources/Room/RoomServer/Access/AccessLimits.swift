@@ -1,0 +1,39 @@
+internal import RTP
+internal import RoomProtocol
+internal import Synchronization
+
+/// Limits what one address may ask of sign-in and of the page's tokens. Called on NIO's threads; it is told the time.
+final class AccessLimits: Sendable {
+    /// Wrong secrets of one address: so many immediately, and one for each interval.
+    static let wrongSecrets = Pace(burst: 10, interval: .seconds(10))
+    /// Page tokens for one address, which an office may share.
+    static let pageTokens = Pace(burst: 200, interval: .milliseconds(500))
+
+    private let secrets = Mutex(PaceTable<ClientAddress>(wrongSecrets))
+    private let tokens = Mutex(PaceTable<ClientAddress>(pageTokens))
+
+    /// Throws before the secret is compared, so that a right guess among too many is not found either.
+    func admitSignIn(from address: ClientAddress, now: MonotonicTime) throws(RoomError) {
+        guard let delay = secrets.withLock({ $0.delay(of: address, now: now) }) else { return }
+        throw Self.error("Sign-in refuses this address: it sent too many wrong secrets.", delay)
+    }
+
+    func countWrongSecret(from address: ClientAddress, now: MonotonicTime) {
+        guard !address.isLoopback else { return }
+        secrets.withLock { $0.count(address, now: now) }
+    }
+
+    func admitPageToken(for address: ClientAddress, now: MonotonicTime) throws(RoomError) {
+        guard !address.isLoopback else { return }
+        let delay = tokens.withLock { tokens in
+            let delay = tokens.delay(of: address, now: now)
+            if delay == nil { tokens.count(address, now: now) }
+            return delay
+        }
+        if let delay { throw Self.error("The server issues no more tokens to this address.", delay) }
+    }
+
+    private static func error(_ sentence: String, _ delay: TimeInterval) -> RoomError {
+        RoomError(.tooManyRequests, "\(sentence) Try again in \(Int(delay.seconds.rounded(.up))) s.")
+    }
+}

@@ -1,0 +1,116 @@
+import Foundation
+import NIOHTTP1
+import RTP
+import RoomProtocol
+import Testing
+
+@testable import RoomServer
+
+@Suite struct PaceTests {
+    private let start = MonotonicTime.zero + .seconds(1)
+
+    @Test func `a pace admits its burst, then one per interval, and the burst again after a rest`() {
+        var pace = Pace(burst: 3, interval: .seconds(2))
+        func admitted(at now: MonotonicTime) -> Int {
+            var count = 0
+            while pace.delay(now: now) == nil {
+                pace.count(now: now)
+                count += 1
+            }
+            return count
+        }
+        #expect(admitted(at: start) == 3)
+        #expect(pace.delay(now: start) == .seconds(2))
+        #expect(admitted(at: start + .seconds(1)) == 0)
+        #expect(admitted(at: start + .seconds(2)) == 1)
+        #expect(admitted(at: start + .seconds(6)) == 2)
+        #expect(admitted(at: start + .seconds(60)) == 3)
+    }
+
+    @Test func `100,000 addresses take bounded memory, and lock nobody out`() {
+        var table = PaceTable<Int>(Pace(burst: 1, interval: .seconds(60)), capacity: 1000)
+        for address in 0..<100_000 {
+            #expect(table.delay(of: address, now: start) == nil)
+            table.count(address, now: start)
+            #expect(table.delay(of: address, now: start) == .seconds(60))
+        }
+        #expect(table.count <= 1000)
+    }
+}
+
+@Suite("S13 limits of sign-in") struct AccessLimitTests {
+    private let start = MonotonicTime.zero + .seconds(1)
+    private let routes = Routes(
+        service: ServiceKey(id: "svc", secret: "right"), tokens: AccessTokens(),
+        origins: OriginPolicy(isLoopbackOnly: false, isOpen: true), revoked: { _ in })
+
+    private func signIn(_ secret: String, from address: String, at now: MonotonicTime) -> Routes.Response {
+        routes.answer(
+            HTTPRequestHead(version: .http1_1, method: .POST, uri: Signalling.signInPath),
+            body: Array(#"{"serviceId":"svc","serviceSecret":"\#(secret)"}"#.utf8), from: ClientAddress(address),
+            now: now)
+    }
+
+    @Test func `an address that guesses secrets is refused, even with the right one, until it rests`() throws {
+        for _ in 0..<10 { #expect(signIn("wrong", from: "192.0.2.1", at: start).status == .unauthorized) }
+        let refusal = signIn("right", from: "192.0.2.1", at: start)
+        #expect(refusal.status == .tooManyRequests)
+        let problem = try JSONDecoder().decode(Problem.self, from: Data(refusal.body))
+        #expect(problem.error.code == .tooManyRequests)
+        #expect(problem.message.contains("in 10 s"))
+        // Others are not concerned, nor is the machine itself.
+        #expect(signIn("right", from: "192.0.2.2", at: start).status == .ok)
+        for _ in 0..<20 { #expect(signIn("wrong", from: "127.0.0.1", at: start).status == .unauthorized) }
+        #expect(signIn("right", from: "127.0.0.1", at: start).status == .ok)
+        #expect(signIn("right", from: "192.0.2.1", at: start + .seconds(10)).status == .ok)
+        // A right secret costs nothing.
+        for _ in 0..<50 { #expect(signIn("right", from: "192.0.2.3", at: start).status == .ok) }
+    }
+
+    @Test func `the addresses of one IPv6 network count as one, and loopback as none`() {
+        #expect(ClientAddress("2001:db8::1") == ClientAddress("2001:db8:0:0:ffff::2"))
+        #expect(ClientAddress("2001:db8::1") != ClientAddress("2001:db8:0:1::1"))
+        #expect(ClientAddress("::ffff:192.0.2.1") == ClientAddress("192.0.2.1"))
+        #expect(ClientAddress("192.0.2.1") != ClientAddress("192.0.2.2"))
+        #expect(ClientAddress("fe80::1%eth0") == ClientAddress("fe80::2%eth1"))
+        for loopback in ["127.0.0.1", "127.9.9.9", "::1", "::ffff:127.0.0.1"] {
+            #expect(ClientAddress(loopback).isLoopback)
+        }
+        #expect(!ClientAddress(nil).isLoopback)
+    }
+
+    @Test func `one address cannot use up the page tokens of an open server`() {
+        var head = HTTPRequestHead(version: .http1_1, method: .GET, uri: Signalling.pageTokenPath + "?room=kitchen")
+        head.headers.add(name: "host", value: "rooms.example")
+        func request(_ address: String, at now: MonotonicTime) -> HTTPResponseStatus {
+            routes.answer(head, body: [], from: ClientAddress(address), now: now).status
+        }
+        var issued = 0
+        for second in 0..<600 {
+            for _ in 0..<20 where request("192.0.2.1", at: start + .seconds(Int64(second))) == .ok { issued += 1 }
+        }
+        #expect(issued < 1500)
+        #expect(request("192.0.2.1", at: start + .seconds(599)) == .tooManyRequests)
+        #expect(request("192.0.2.2", at: start + .seconds(599)) == .ok)
+    }
+}
+
+@Suite("S14 connections of one address") struct ConnectionQuotaTests {
+    @Test func `one address cannot take all connections, and gets others for those that it closes`() {
+        let quota = ConnectionQuota()
+        let (greedy, other, local) = (
+            ClientAddress("192.0.2.1"), ClientAddress("192.0.2.2"), ClientAddress("127.0.0.1")
+        )
+        var admitted = 0
+        while admitted < 5000, quota.admit(greedy) { admitted += 1 }
+        #expect(admitted == ConnectionQuota.maximumPerAddress)
+        #expect(quota.admit(other))
+        quota.release(greedy)
+        #expect(quota.admit(greedy))
+        #expect(!quota.admit(greedy))
+        var ownConnections = 0
+        while ownConnections < 5000, quota.admit(local) { ownConnections += 1 }
+        #expect(ownConnections == ConnectionQuota.maximum - admitted - 1)
+        #expect(!quota.admit(other))
+    }
+}
