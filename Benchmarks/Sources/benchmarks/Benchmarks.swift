@@ -9,8 +9,8 @@ internal import Glibc
 struct Benchmarks: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "benchmarks",
-        abstract: "Measures connecting, latency and forwarding; each command prints one line of JSON.",
-        subcommands: [CallCommand.self, ForwardingCommand.self, ServeCommand.self])
+        abstract: "Measures connecting, latency, forwarding and busy rooms; each command prints one line of JSON.",
+        subcommands: [CallCommand.self, ForwardingCommand.self, BusyCommand.self, ServeCommand.self])
 }
 
 /// What went wrong, in a sentence.

@@ -20,6 +20,7 @@ actor LoadClient {
     private var source: PacketSource?
     private var checking = SequenceCheck()
     private var profiles: [SRTPProfile] = []
+    private var delays: LoopBound<DelayLog>?
     private var securing: [CheckedContinuation<Void, any Error>] = []
 
     /// - Parameter profiles: what the client offers in DTLS; the server's preference decides.
@@ -48,7 +49,9 @@ actor LoadClient {
         case .failed(let error):
             for waiter in securing { waiter.resume(throwing: error) }
             securing = []
-        default: break
+        case .localCandidate, .gatheringDone, .connected, .disconnected, .lossBeyondRepair, .mediaRefused,
+            .unauthenticated, .senderReport, .bye, .roundTrip, .closed:
+            break
         }
     }
 
@@ -92,6 +95,7 @@ actor LoadClient {
     private func take(_ packet: borrowing PacketBuffer, _ header: RTPHeader, from receiver: ReceiverID) {
         guard receiver == carrying else { return }
         checking.take(packet, header)
+        if let number = checking.last { delays?.value.received(number, at: loop.now) }
     }
 
     func subscribe(_ stream: Int) async throws {
@@ -103,6 +107,12 @@ actor LoadClient {
 
     var check: SequenceCheck { checking }
 
+    /// Logs when packets are sent and when they are received.
+    func log(delays: LoopBound<DelayLog>) {
+        self.delays = delays
+        source?.onSend = { [loop] number in delays.value.sent(number, at: loop.now) }
+    }
+
     /// What was negotiated, of the down session first.
     var negotiated: [SRTPProfile] { profiles }
 
@@ -112,15 +122,16 @@ actor LoadClient {
         return (statistics.lost, statistics.recovered)
     }
 
-    /// Publishes one video; returns its id when the up session is secured.
-    func publish() async throws -> Int {
+    /// Publishes one stream; returns its id when the up session is secured.
+    func publish(_ codec: Codec = .vp8) async throws -> Int {
         let peer = try makePeer(.controlling)
         up = peer
         let ssrc = SSRC(0x0bad_cafe)
-        let retransmissionSSRC = SSRC(0x0bad_caff)
+        let isVideo = codec.media == .video
+        let retransmissionSSRC = isVideo ? SSRC(0x0bad_caff) : nil
         let offer = UpDescription.offer(
             sessionID: 1, version: 1,
-            senders: [Sender(mid: "0", codec: .vp8, ssrc: ssrc, retransmissionSSRC: retransmissionSSRC)],
+            senders: [Sender(mid: "0", codec: codec, ssrc: ssrc, retransmissionSSRC: retransmissionSSRC)],
             transport: peer.local, cname: name)
         let request = Publish(sdp: offer.serialized(), streams: [Publish.Stream(mid: "0")])
         guard case .published(let published) = try await line.request(.publish(request)),
@@ -130,13 +141,13 @@ actor LoadClient {
         try peer.setRemote(remote, dtlsRole: remote.setup == .passive ? .client : .server)
         let sender = peer.addSender(
             SenderConfiguration(
-                kind: .video, ssrc: ssrc, retransmissionSSRC: retransmissionSSRC, clockRate: Codec.vp8.clockRate,
-                retransmissionPayloadTypes: Self.retransmission))
+                kind: isVideo ? .video : .audio, ssrc: ssrc, retransmissionSSRC: retransmissionSSRC,
+                clockRate: codec.clockRate, retransmissionPayloadTypes: isVideo ? Self.retransmission : [:]))
         // Sender reports go out as those of a real publisher do.
         let wall = UInt64(Date().timeIntervalSince1970 * 1e9)
         peer.setClock(sender, ntp: NTPTime(unixNanoseconds: wall), rtp: RTPTimestamp(0), at: loop.now)
         source = PacketSource(
-            loop: loop, peer: peer, sender: sender, ssrc: ssrc, payloadType: Codec.vp8.payloadType)
+            loop: loop, peer: peer, sender: sender, ssrc: ssrc, payloadType: codec.payloadType)
         try await secured(peer)
         return stream
     }

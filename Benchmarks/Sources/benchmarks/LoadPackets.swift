@@ -96,6 +96,8 @@ final class PacketSource {
     private var interval = TimeInterval.zero
     private var due = MonotonicTime.zero
     private var finished: (() -> Void)?
+    /// Called with each packet's number before it is sent.
+    var onSend: ((UInt64) -> Void)?
     private(set) var sent: UInt64 = 0
     private(set) var keyframes = 0
 
@@ -120,7 +122,11 @@ final class PacketSource {
         timer?.arm(at: due)
     }
 
-    func stop() { timer?.disarm() }
+    func stop() {
+        timer?.disarm()
+        finished?()
+        finished = nil
+    }
 
     private func sendBurst() {
         let isKeyframe = isKeyframeWanted
@@ -132,6 +138,7 @@ final class PacketSource {
                 isKeyframe: isKeyframe)
             LoadPacket.write(position, ssrc: ssrc, payloadType: payloadType, into: &packet)
             if let header = RTPHeader(parsing: packet) {
+                onSend?(sent)
                 peer.send(packet, header: header, rewrite: Rewrite(keeping: header), via: sender)
             }
             sent += 1
