@@ -1,4 +1,5 @@
 import Glibc
+import MediaGraph
 import Testing
 
 @testable import GStreamerKit
@@ -39,7 +40,7 @@ import Testing
         let path = try write(format)
         defer { unlink(path) }
         let decoded = try #require(contents(FileDiscovery.discover(path)))
-        #expect((decoded.video != nil) == !format.video.isEmpty)
+        #expect(decoded.hasVideo == !format.video.isEmpty)
         #expect(contents(FileDiscovery.discover(path, trustingHeads: true)) == decoded)
         let glance = FileGlance.look(into: path, seconds: 10)
         #expect(glance == .contents(decoded) || !format.isPlain && glance == .unclear)
@@ -68,7 +69,7 @@ import Testing
         }
     }
 
-    private func contents(_ answer: DiscoveredFile) -> DiscoveredFile.Contents? {
+    private func contents(_ answer: DiscoveredFile) -> MediaFileInfo? {
         if case .found(let contents) = answer { contents } else { nil }
     }
 

@@ -258,12 +258,12 @@ extension MediaNodesTests {
 
         @Test("Tiles share the window in a grid")
         func tiles() {
-            #expect(TileLayout.places(0, width: 1280, height: 720).isEmpty)
-            #expect(TileLayout.places(1, width: 1280, height: 720) == [.init(x: 0, y: 0, width: 1280, height: 720)])
-            let three = TileLayout.places(3, width: 1280, height: 720)
+            #expect(MixerLayout.tiles(0, width: 1280, height: 720).isEmpty)
+            #expect(MixerLayout.tiles(1, width: 1280, height: 720) == [.init(x: 0, y: 0, width: 1280, height: 720)])
+            let three = MixerLayout.tiles(3, width: 1280, height: 720)
             #expect(three[2] == .init(x: 0, y: 360, width: 640, height: 360))
             for count in 1...20 {
-                let places = TileLayout.places(count, width: 1280, height: 720)
+                let places = MixerLayout.tiles(count, width: 1280, height: 720)
                 #expect(places.count == count)
                 #expect(places.allSatisfy { $0.x + $0.width <= 1280 && $0.y + $0.height <= 720 })
                 #expect(Set(places.map { "\($0.x),\($0.y)" }).count == count)

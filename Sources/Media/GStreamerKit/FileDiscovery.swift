@@ -1,24 +1,11 @@
 internal import CGLib
 internal import CGStreamer
 internal import Glibc
-import MediaGraph
+package import MediaGraph
 
 /// What looking into a file gave.
 package enum DiscoveredFile: Sendable {
-    package struct Video: Sendable, Hashable {
-        package let width: Int
-        package let height: Int
-        package let framesPerSecond: Double
-    }
-
-    package struct Contents: Sendable, Hashable {
-        package let video: Video?
-        package let hasAudio: Bool
-        /// In seconds.
-        package let duration: Double
-    }
-
-    case found(Contents)
+    case found(MediaFileInfo)
     case notFound
     case unreadable(String)
     /// What nothing installed can decode, in words.
@@ -72,10 +59,10 @@ package enum FileDiscovery {
         }
         switch gst_discoverer_info_get_result(info) {
         case GST_DISCOVERER_OK:
-            return .found(contents(of: info))
+            return .found(contents(of: info, path))
         case GST_DISCOVERER_MISSING_PLUGINS:
-            let contents = contents(of: info)
-            if contents.video?.width ?? 0 > 0, !lacksVideoDecoder(info) { return .found(contents) }
+            let contents = contents(of: info, path)
+            if contents.hasVideo, !lacksVideoDecoder(info) { return .found(contents) }
             return .missingPlugin(missing(in: info) ?? "a decoder")
         case GST_DISCOVERER_TIMEOUT:
             return .unreadable("it took longer than 5 s")
@@ -84,24 +71,25 @@ package enum FileDiscovery {
         }
     }
 
-    private static func contents(of info: OpaquePointer) -> DiscoveredFile.Contents {
-        var video: DiscoveredFile.Video?
+    private static func contents(of info: OpaquePointer, _ path: String) -> MediaFileInfo {
+        var video = (width: 0, height: 0, framesPerSecond: 0.0)
         let videos = gst_discoverer_info_get_video_streams(info)
         if let first = videos?.pointee.data {
             let stream = OpaquePointer(first)
             let below = gst_discoverer_video_info_get_framerate_denom(stream)
             let above = gst_discoverer_video_info_get_framerate_num(stream)
-            video = DiscoveredFile.Video(
-                width: Int(gst_discoverer_video_info_get_width(stream)),
-                height: Int(gst_discoverer_video_info_get_height(stream)),
-                framesPerSecond: below == 0 ? 0 : Double(above) / Double(below))
+            video = (
+                Int(gst_discoverer_video_info_get_width(stream)), Int(gst_discoverer_video_info_get_height(stream)),
+                below == 0 ? 0 : Double(above) / Double(below)
+            )
         }
         gst_discoverer_stream_info_list_free(videos)
         let sounds = gst_discoverer_info_get_audio_streams(info)
         defer { gst_discoverer_stream_info_list_free(sounds) }
         let duration = gst_discoverer_info_get_duration(info)
-        return DiscoveredFile.Contents(
-            video: video, hasAudio: sounds != nil, duration: duration == UInt.max ? 0 : Double(duration) / 1e9)
+        return MediaFileInfo(
+            path: path, width: video.width, height: video.height, framesPerSecond: video.framesPerSecond,
+            hasAudio: sounds != nil, duration: duration == UInt.max ? 0 : Double(duration) / 1e9)
     }
 
     private static func missing(in info: OpaquePointer) -> String? {

@@ -1,6 +1,7 @@
 internal import CGLib
 internal import CGStreamer
 internal import Dispatch
+import MediaGraph
 import Synchronization
 
 /// What a media file says of itself: its container, and the heads of its streams. Nothing is decoded, so that it takes
@@ -19,7 +20,7 @@ final class FileGlance: Sendable {
     }
 
     enum Answer: Sendable, Equatable {
-        case contents(DiscoveredFile.Contents)
+        case contents(MediaFileInfo)
         /// What GStreamer says is wrong with it.
         case broken(String)
         /// Something in it is missing, not said, or not known to be decodable here.
@@ -57,7 +58,7 @@ final class FileGlance: Sendable {
         guard pipeline.pause() != .failed, glance.isSettled.wait(timeout: .now() + seconds) == .success else {
             return .unclear
         }
-        return glance.answer
+        return glance.answer(path)
     }
 
     private func take(_ pad: Pad, in pipeline: Pipeline) {
@@ -111,35 +112,36 @@ final class FileGlance: Sendable {
         return isOver ? .pass : .drop
     }
 
-    private var answer: Answer {
+    private func answer(_ path: String) -> Answer {
         state.withLock { state in
             if let error = state.error { return .broken(error) }
             guard !state.isUnclear, state.duration > 0, !state.formats.isEmpty else { return .unclear }
-            var video: DiscoveredFile.Video?
+            var video: (width: Int, height: Int, framesPerSecond: Double)?
             var hasAudio = false
             for format in state.formats {
                 guard let format, ElementFactory.canDecode(format) else { return .unclear }
                 if format.name.hasPrefix("audio/") {
                     hasAudio = true
-                } else if video == nil, let found = DiscoveredFile.Video(format) {
+                } else if video == nil, let found = Self.video(format) {
                     video = found
                 } else {
                     return .unclear
                 }
             }
             let seconds = Double(state.duration) / 1e9
-            return .contents(DiscoveredFile.Contents(video: video, hasAudio: hasAudio, duration: seconds))
+            return .contents(
+                MediaFileInfo(
+                    path: path, width: video?.width ?? 0, height: video?.height ?? 0,
+                    framesPerSecond: video?.framesPerSecond ?? 0, hasAudio: hasAudio, duration: seconds))
         }
     }
-}
 
-extension DiscoveredFile.Video {
     /// Nil where the stream does not say all of it, or only the decoder can tell.
-    fileprivate init?(_ format: FormatStructure) {
+    private static func video(_ format: FormatStructure) -> (width: Int, height: Int, framesPerSecond: Double)? {
         guard format.name.hasPrefix("video/"), let width = format.integer("width"), width > 0,
             let height = format.integer("height"), height > 0, let rate = format.fractions("framerate").first, rate > 0,
             !format.isRange("framerate"), format.text("interlace-mode") ?? "progressive" == "progressive"
         else { return nil }
-        self.init(width: width, height: height, framesPerSecond: rate)
+        return (width, height, rate)
     }
 }

@@ -20,13 +20,10 @@ public enum MediaFile {
         case .unreadable(let reason): throw unreadable(path, reason)
         case .missingPlugin(let name): throw undecodable(path, name)
         case .found(let contents):
-            guard contents.video != nil || contents.hasAudio else {
+            guard contents.hasVideo || contents.hasAudio else {
                 throw unreadable(path, "it holds neither picture nor sound")
             }
-            return MediaFileInfo(
-                path: path, width: contents.video?.width ?? 0, height: contents.video?.height ?? 0,
-                framesPerSecond: contents.video?.framesPerSecond ?? 0, hasAudio: contents.hasAudio,
-                duration: contents.duration)
+            return contents
         }
     }
 

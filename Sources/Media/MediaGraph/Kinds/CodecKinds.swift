@@ -17,29 +17,18 @@ extension NodeKind {
             "The GStreamer element that encodes; auto takes the first of our table that can be used, hardware first"),
     ]
 
-    public static let vp8Encoder = NodeKind(
-        "vp8-encoder", .codec,
-        "VP8 at a constant bitrate, behind a capture queue of 2 frames that drops the oldest",
-        inputs: [Port("in", [.rawVideo], encodings: ["I420"])],
-        outputs: [Port("out", [.encodedVideo], encodings: ["vp8"])], settings: videoEncoderSettings)
+    private static func videoEncoder(_ encoding: String, _ title: String) -> NodeKind {
+        NodeKind(
+            "\(encoding)-encoder", .codec,
+            "\(title) at a constant bitrate, behind a capture queue of 2 frames that drops the oldest",
+            inputs: [Port("in", [.rawVideo], encodings: ["I420"])],
+            outputs: [Port("out", [.encodedVideo], encodings: [encoding])], settings: videoEncoderSettings)
+    }
 
-    public static let vp9Encoder = NodeKind(
-        "vp9-encoder", .codec,
-        "VP9 at a constant bitrate, behind a capture queue of 2 frames that drops the oldest",
-        inputs: [Port("in", [.rawVideo], encodings: ["I420"])],
-        outputs: [Port("out", [.encodedVideo], encodings: ["vp9"])], settings: videoEncoderSettings)
-
-    public static let h264Encoder = NodeKind(
-        "h264-encoder", .codec,
-        "H.264 constrained baseline at a constant bitrate, behind a capture queue of 2 frames that drops the oldest",
-        inputs: [Port("in", [.rawVideo], encodings: ["I420"])],
-        outputs: [Port("out", [.encodedVideo], encodings: ["h264"])], settings: videoEncoderSettings)
-
-    public static let av1Encoder = NodeKind(
-        "av1-encoder", .codec,
-        "AV1 at a constant bitrate, behind a capture queue of 2 frames that drops the oldest",
-        inputs: [Port("in", [.rawVideo], encodings: ["I420"])],
-        outputs: [Port("out", [.encodedVideo], encodings: ["av1"])], settings: videoEncoderSettings)
+    public static let vp8Encoder = videoEncoder("vp8", "VP8")
+    public static let vp9Encoder = videoEncoder("vp9", "VP9")
+    public static let h264Encoder = videoEncoder("h264", "H.264 constrained baseline")
+    public static let av1Encoder = videoEncoder("av1", "AV1")
 
     public static let opusEncoder = NodeKind(
         "opus-encoder", .codec, "Opus, 20 ms a packet, with in-band forward error correction",

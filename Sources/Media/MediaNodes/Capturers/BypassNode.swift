@@ -4,8 +4,8 @@ public import MediaGraph
 /// Pictures that the program pushes.
 final class BypassNode: NodeType, RunningNode {
     let name: String
-    private let queue: PushQueue
-    private let codec: VideoCodec?
+    fileprivate let queue: PushQueue
+    fileprivate let codec: VideoCodec?
     private let width: Int
     private let height: Int
 
@@ -48,16 +48,6 @@ final class BypassNode: NodeType, RunningNode {
             width == self.width && height == self.height && source.push(picture, timestamp: timestamp)
         }
     }
-
-    func push(encoded bytes: [UInt8], at time: MediaTime) -> Bool {
-        queue.push(encoded: bytes.span.bytes, at: time, isKeyframe: codec?.isKeyframe(bytes) ?? false)
-    }
-
-    func endOfStream() {
-        queue.endOfStream()
-    }
-
-    var statistics: FrameInput.Statistics { queue.statistics }
 }
 
 /// Where the program pushes the pictures of a bypass node. All calls may come from any thread, in order for one node.
@@ -104,15 +94,15 @@ public struct FrameInput: Sendable {
     /// `keyframeNeeded` with the node's name asks for one.
     @discardableResult
     public func push(encoded bytes: [UInt8], at time: MediaTime) -> Bool {
-        node.push(encoded: bytes, at: time)
+        node.queue.push(encoded: bytes.span.bytes, at: time, isKeyframe: node.codec?.isKeyframe(bytes) ?? false)
     }
 
     /// Tells whatever the node feeds that nothing more comes.
     public func end() {
-        node.endOfStream()
+        node.queue.endOfStream()
     }
 
-    public var statistics: Statistics { node.statistics }
+    public var statistics: Statistics { node.queue.statistics }
 }
 
 extension MediaPipeline {

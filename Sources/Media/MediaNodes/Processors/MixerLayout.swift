@@ -27,12 +27,18 @@ enum MixerLayout {
     }
 
     private static func grid(_ inputs: [Int], _ settings: Settings) -> [Int: Place] {
-        let tiles = TileLayout.places(inputs.count, width: settings.width, height: settings.height)
-        var places: [Int: Place] = [:]
-        for (input, tile) in zip(inputs, tiles) {
-            places[input] = Place(x: tile.x, y: tile.y, width: tile.width, height: tile.height)
+        let tiles = tiles(inputs.count, width: settings.width, height: settings.height)
+        return Dictionary(uniqueKeysWithValues: zip(inputs, tiles))
+    }
+
+    /// Equal tiles, row by row, in a grid that is as square as possible.
+    static func tiles(_ count: Int, width: Int, height: Int) -> [Place] {
+        guard count > 0 else { return [] }
+        let columns = Int(Double(count).squareRoot().rounded(.up))
+        let (wide, high) = (even(width / columns), even(height / ((count + columns - 1) / columns)))
+        return (0..<count).map { index in
+            Place(x: index % columns * wide, y: index / columns * high, width: wide, height: high)
         }
-        return places
     }
 
     /// One fills the picture; the others stand in a row that begins in a corner and goes on to the other side, each

@@ -193,37 +193,12 @@ public final class TiledWindow: Sendable {
     /// Lays the tiles out in a grid that is as square as their number allows.
     private func arrange() {
         let tiles = state.withLock { state in state.order.compactMap { state.tiles[$0] } }
-        for (tile, place) in zip(tiles, TileLayout.places(tiles.count, width: width, height: height)) {
+        for (tile, place) in zip(tiles, MixerLayout.tiles(tiles.count, width: width, height: height)) {
             _ = tile.filter.trySet(
                 "caps",
                 .text("video/x-raw,width=\(place.width),height=\(place.height),pixel-aspect-ratio=1/1"))
             _ = tile.pad.trySet("xpos", .integer(place.x))
             _ = tile.pad.trySet("ypos", .integer(place.y))
-        }
-    }
-}
-
-/// Where tiles lie in a window.
-enum TileLayout {
-    struct Place: Equatable {
-        let x: Int
-        let y: Int
-        let width: Int
-        let height: Int
-    }
-
-    /// Equal tiles, row by row, in a grid that is as square as possible; sizes are even, as I420 wants them.
-    static func places(_ count: Int, width: Int, height: Int) -> [Place] {
-        guard count > 0 else { return [] }
-        var columns = 1
-        while columns * columns < count { columns += 1 }
-        let rows = (count + columns - 1) / columns
-        let tileWidth = width / columns / 2 * 2
-        let tileHeight = height / rows / 2 * 2
-        return (0..<count).map { index in
-            Place(
-                x: index % columns * tileWidth, y: index / columns * tileHeight, width: tileWidth,
-                height: tileHeight)
         }
     }
 }
