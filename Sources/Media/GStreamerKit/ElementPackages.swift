@@ -31,22 +31,19 @@ let elementPackages = """
     h265parse h265timestamper hlsdemux hlssink hlssink2 id3mux interaudiosink interaudiosrc interlace \
     intersubsink intersubsrc intervideosink intervideosrc ipcpipelinesink ipcpipelinesrc \
     ipcslavepipeline irtspparse ivfparse ivtc jifmux jp2kdecimator jpeg2000parse jpegparse kaleidoscope \
-    katedec kateenc kateparse katetag kmssink ladspa-amp-so-amp-mono ladspa-amp-so-amp-stereo \
-    ladspa-delay-so-delay-5s ladspa-filter-so-hpf ladspa-filter-so-lpf ladspa-sine-so-sine-faaa \
-    ladspa-sine-so-sine-faac ladspa-sine-so-sine-fcaa ladspasrc-noise-so-noise-white \
-    ladspasrc-sine-so-sine-fcac lcms ldacenc libde265dec line21decoder line21encoder marble midiparse \
-    mirror modplug mpeg2enc mpeg4videoparse mpegpsdemux mpegpsmux mpegtsmux mpegvideoparse mplex \
-    mssdemux musepackdec mxfdemux mxfmux neonhttpsrc netsim openalsink openalsrc openaptxdec openaptxenc \
-    openexrdec openh264dec openh264enc openjpegdec openjpegenc openmptdec openni2src opusparse pcapparse \
-    perspective pinch pitch pngparse pnmdec pnmenc proxysink proxysrc qroverlay removesilence rfbsrc \
-    rgb2bayer ristrtpdeext ristrtpext ristrtxreceive ristrtxsend ristsink ristsrc rotate roundrobin \
-    rsndvdbin rsvgdec rsvgoverlay rtmp2sink rtmp2src rtmpsink rtmpsrc rtpasfpay rtponvifparse \
-    rtponviftimestamp rtpsink rtpsrc sbcdec sbcenc scenechange sctpdec sctpenc sdpdemux sdpsrc sfdec \
-    shmsink shmsrc simplevideomark simplevideomarkdetect sirendec sirenenc smooth solarize spacescope \
-    spanplc spectrascope speed sphere square srtclientsink srtclientsrc srtenc srtpdec srtpenc \
-    srtserversink srtserversrc srtsink srtsrc stretch switchbin synaescope teletextdec testsrcbin \
-    timecodestamper tonegeneratesrc transcodebin tsdemux tsparse ttmlparse ttmlrender tunnel twirl \
-    uritranscodebin uvch264mjpgdemux uvch264src vc1parse videoanalyse videocodectestsink videodiff \
+    katedec kateenc kateparse katetag kmssink lcms ldacenc libde265dec line21decoder line21encoder \
+    marble midiparse mirror modplug mpeg2enc mpeg4videoparse mpegpsdemux mpegpsmux mpegtsmux \
+    mpegvideoparse mplex mssdemux musepackdec mxfdemux mxfmux neonhttpsrc netsim openalsink openalsrc \
+    openaptxdec openaptxenc openexrdec openh264dec openh264enc openjpegdec openjpegenc openmptdec \
+    openni2src opusparse pcapparse perspective pinch pitch pngparse pnmdec pnmenc proxysink proxysrc \
+    qroverlay removesilence rfbsrc rgb2bayer ristrtpdeext ristrtpext ristrtxreceive ristrtxsend ristsink \
+    ristsrc rotate roundrobin rsndvdbin rsvgdec rsvgoverlay rtmp2sink rtmp2src rtmpsink rtmpsrc \
+    rtpasfpay rtponvifparse rtponviftimestamp rtpsink rtpsrc sbcdec sbcenc scenechange sctpdec sctpenc \
+    sdpdemux sdpsrc sfdec shmsink shmsrc simplevideomark simplevideomarkdetect sirendec sirenenc smooth \
+    solarize spacescope spanplc spectrascope speed sphere square srtclientsink srtclientsrc srtenc \
+    srtpdec srtpenc srtserversink srtserversrc srtsink srtsrc stretch switchbin synaescope teletextdec \
+    testsrcbin timecodestamper tonegeneratesrc transcodebin tsdemux tsparse ttmlparse ttmlrender tunnel \
+    twirl uritranscodebin uvch264mjpgdemux uvch264src vc1parse videoanalyse videocodectestsink videodiff \
     videoframe-audiolevel videoparse videosegmentclip viewfinderbin vmncdec voaacenc voamrwbenc \
     vp8alphadecodebin vp9alphadecodebin vp9parse vulkancolorconvert vulkandownload vulkanimageidentity \
     vulkanoverlaycompositor vulkanshaderspv vulkansink vulkanupload vulkanviewconvert watchdog \
@@ -74,28 +71,12 @@ let elementPackages = """
     mj2mux monoscope mp4mux mpegaudioparse mpg123audiodec mssdemux2 mulawdec mulawenc multifilesink \
     multifilesrc multipartdemux multipartmux multiudpsink navigationtest navseek optv oss4sink oss4src \
     osssink osssrc pngdec pngenc progressreport pulsesink pulsesrc pushfilesrc qtdemux qtmoovrecover \
-    qtmux quarktv radioactv revtv rganalysis rglimiter rgvolume rippletv rndbuffersize rtpL16depay \
-    rtpL16pay rtpL24depay rtpL24pay rtpL8depay rtpL8pay rtpac3depay rtpac3pay rtpamrdepay rtpamrpay \
-    rtpbin rtpbvdepay rtpbvpay rtpceltdepay rtpceltpay rtpdec rtpdtmfdepay rtpdtmfmux rtpdtmfsrc \
-    rtpdvdepay rtpdvpay rtpfunnel rtpg722depay rtpg722pay rtpg723depay rtpg723pay rtpg726depay \
-    rtpg726pay rtpg729depay rtpg729pay rtpgsmdepay rtpgsmpay rtpgstdepay rtpgstpay rtph261depay \
-    rtph261pay rtph263depay rtph263pay rtph263pdepay rtph263ppay rtph264depay rtph264pay rtph265depay \
-    rtph265pay rtphdrextclientaudiolevel rtphdrextcolorspace rtphdrextmid rtphdrextntp64 \
-    rtphdrextrepairedstreamid rtphdrextstreamid rtphdrexttwcc rtpilbcdepay rtpilbcpay rtpisacdepay \
-    rtpisacpay rtpj2kdepay rtpj2kpay rtpjitterbuffer rtpjpegdepay rtpjpegpay rtpklvdepay rtpklvpay \
-    rtpldacpay rtpmp1sdepay rtpmp2tdepay rtpmp2tpay rtpmp4adepay rtpmp4apay rtpmp4gdepay rtpmp4gpay \
-    rtpmp4vdepay rtpmp4vpay rtpmpadepay rtpmpapay rtpmparobustdepay rtpmpvdepay rtpmpvpay rtpmux \
-    rtpopusdepay rtpopuspay rtppcmadepay rtppcmapay rtppcmudepay rtppcmupay rtpptdemux rtpqcelpdepay \
-    rtpreddec rtpredenc rtprtxqueue rtprtxreceive rtprtxsend rtpsbcdepay rtpsbcpay rtpsession \
-    rtpsirendepay rtpsirenpay rtpspeexdepay rtpspeexpay rtpssrcdemux rtpst2022-1-fecdec \
-    rtpst2022-1-fecenc rtpstorage rtpstreamdepay rtpstreampay rtpsv3vdepay rtptheoradepay rtptheorapay \
-    rtpulpfecdec rtpulpfecenc rtpvorbisdepay rtpvorbispay rtpvp8depay rtpvp8pay rtpvp9depay rtpvp9pay \
-    rtpvrawdepay rtpvrawpay rtpxqtdepay rtspsrc sbcparse scaletempo shagadelictv shapewipe shout2send \
-    smpte smptealpha souphttpclientsink souphttpsrc spectrum speexdec speexenc splitfilesrc splitmuxsink \
-    splitmuxsrc stereo streaktv taginject testsink twolamemp2enc udpsink udpsrc v4l2radio v4l2sink \
-    v4l2src vertigotv videobalance videobox videocrop videoflip videomedian videomixer vp8dec vp8enc \
-    vp9dec vp9enc warptv wavenc wavpackdec wavpackenc wavpackparse wavparse webmmux ximagesrc xingmux \
-    y4menc
+    qtmux quarktv radioactv revtv rganalysis rglimiter rgvolume rippletv rndbuffersize rtspsrc sbcparse \
+    scaletempo shagadelictv shapewipe shout2send smpte smptealpha souphttpclientsink souphttpsrc \
+    spectrum speexdec speexenc splitfilesrc splitmuxsink splitmuxsrc stereo streaktv taginject testsink \
+    twolamemp2enc udpsink udpsrc vertigotv videobalance videobox videocrop videoflip videomedian \
+    videomixer vp8dec vp8enc vp9dec vp9enc warptv wavenc wavpackdec wavpackenc wavpackparse wavparse \
+    webmmux ximagesrc xingmux y4menc
     gstreamer1.0-plugins-ugly: a52dec amrnbdec amrnbenc amrwbdec asfdemux cdiocddasrc dvdlpcmdec \
     dvdreadsrc dvdsubdec dvdsubparse mpeg2dec pnmsrc rademux rdtdepay rdtmanager rmdemux rtpasfdepay \
     rtspreal rtspwms siddec x264enc

@@ -30,6 +30,7 @@ enum ElementPackages {
         ("vaapi", "gstreamer1.0-vaapi"),
         ("avdec_", "gstreamer1.0-libav"), ("avenc_", "gstreamer1.0-libav"), ("avdemux_", "gstreamer1.0-libav"),
         ("avmux_", "gstreamer1.0-libav"), ("avdeinterlace", "gstreamer1.0-libav"), ("gl", "gstreamer1.0-gl"),
+        ("rtp", "gstreamer1.0-plugins-good"),
         ("omx", "gstreamer1.0-omx-generic"),
         ("v4l2sl", "gstreamer1.0-plugins-bad"), ("v4l2", "gstreamer1.0-plugins-good"),
         ("vah26", "gstreamer1.0-plugins-bad"), ("vavp", "gstreamer1.0-plugins-bad"),
