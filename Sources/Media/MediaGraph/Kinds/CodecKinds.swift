@@ -1,3 +1,17 @@
+extension MediaKind {
+    static let videoEncodings = ["vp8", "vp9", "h264", "h265", "av1", "mjpeg"]
+    static let audioEncodings = ["opus", "aac", "pcmu", "pcma", "flac", "mp3", "vorbis"]
+
+    /// The kind of media that an encoding belongs to. A name that is neither a codec nor a sample format is a pixel format.
+    public init(ofEncoding encoding: String) {
+        self =
+            Self.videoEncodings.contains(encoding)
+            ? .encodedVideo
+            : Self.audioEncodings.contains(encoding)
+                ? .encodedAudio : ["S16LE", "S32LE", "F32LE"].contains(encoding) ? .rawAudio : .rawVideo
+    }
+}
+
 /// Nodes that encode and decode.
 extension NodeKind {
     static let codecs: [NodeKind] = [
@@ -49,14 +63,12 @@ extension NodeKind {
 
     public static let videoDecoder = NodeKind(
         "video-decoder", .codec, "Decodes pictures of whatever codec comes in",
-        inputs: [Port("in", [.encodedVideo], encodings: ["vp8", "vp9", "h264", "h265", "av1", "mjpeg"])],
+        inputs: [Port("in", [.encodedVideo], encodings: MediaKind.videoEncodings)],
         outputs: [Port("out", [.rawVideo], encodings: ["I420"])])
 
     public static let audioDecoder = NodeKind(
         "audio-decoder", .codec, "Decodes sound of whatever codec comes in; what is lost of Opus is concealed",
-        inputs: [
-            Port("in", [.encodedAudio], encodings: ["opus", "aac", "pcmu", "pcma", "flac", "mp3", "vorbis"])
-        ],
+        inputs: [Port("in", [.encodedAudio], encodings: MediaKind.audioEncodings)],
         outputs: [Port("out", [.rawAudio])])
 }
 

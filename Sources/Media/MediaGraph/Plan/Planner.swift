@@ -307,18 +307,6 @@ extension Port {
     var takesOnlyEncoded: Bool { kinds.isDisjoint(with: [.rawVideo, .rawAudio]) }
 }
 
-extension MediaKind {
-    /// The kind of media that an encoding is one of; what is no codec and no sample format is a pixel format.
-    public init(ofEncoding encoding: String) {
-        switch encoding {
-        case "vp8", "vp9", "h264", "h265", "av1", "mjpeg": self = .encodedVideo
-        case "opus", "aac", "pcmu", "pcma", "flac", "mp3", "vorbis": self = .encodedAudio
-        case "S16LE", "S32LE", "F32LE": self = .rawAudio
-        default: self = .rawVideo
-        }
-    }
-}
-
 extension MediaError {
     /// The same error, naming the node that it is about.
     public func about(_ node: String) -> MediaError {

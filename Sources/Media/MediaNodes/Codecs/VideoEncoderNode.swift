@@ -247,22 +247,3 @@ final class VideoEncoderNode: RunningNode {
         statistics.encoders[name] = ledger.statistics
     }
 }
-
-extension EncodedVideo {
-    /// The node that encodes with this codec.
-    var encoder: NodeImplementation {
-        NodeImplementation(
-            kind: kind,
-            plan: { (request) throws(MediaError) in try VideoEncoderNode.plan(request, codec: self) },
-            activate: { (instance) throws(MediaError) in try VideoEncoderNode.activate(instance, codec: self) })
-    }
-
-    private var kind: NodeKind {
-        switch self {
-        case .vp8: .vp8Encoder
-        case .vp9: .vp9Encoder
-        case .h264: .h264Encoder
-        case .av1: .av1Encoder
-        }
-    }
-}
