@@ -149,7 +149,7 @@ let package = Package(
             path: "examples/ivf-capturer/Sources/ivf-capturer", swiftSettings: strict),
         // Tests
         .target(
-            name: "TestFixtures", path: "Tests/fixtures",
+            name: "TestFixtures", dependencies: ["GStreamerKit", "CGLib", "CGStreamer"], path: "Tests/fixtures",
             exclude: ["README.md", "display.py", "pipewire_server.py", "rtsp_server.py", "sound_server.py"],
             swiftSettings: strict),
         // Clients of the room server, for its tests and the program's.

@@ -1,4 +1,5 @@
 import GStreamerKit
+import TestFixtures
 import Testing
 
 @Suite struct ObjectLedgerTests {
