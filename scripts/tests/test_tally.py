@@ -1,21 +1,18 @@
-"""scripts/test counts honestly: every way in which a run can end badly is a failure in the closing line."""
-import importlib.machinery
-import importlib.util
+"""The tally counts honestly: every way in which a run can end badly is a failure in the closing line."""
 import pathlib
+import sys
 import unittest
 
-PATH = pathlib.Path(__file__).resolve().parent.parent / "test"
-LOADER = importlib.machinery.SourceFileLoader("closing", str(PATH))
-closing = importlib.util.module_from_spec(importlib.util.spec_from_loader("closing", LOADER))
-LOADER.exec_module(closing)
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+from lib.tally import COLOURS, SWIFT, UNITTEST, Tally  # noqa: E402
 
 GOOD = ["◇ Test one() started.", "✔ Test one() passed after 0.001 seconds."]
 BAD = ["◇ Test two() started.", '✘ Test two() recorded an issue at a.swift:5:22', "✘ Test two() failed after 0.1 seconds."]
 
 
 class Closing(unittest.TestCase):
-    def tally(self, code, lines, words=closing.SWIFT):
-        tally = closing.Tally()
+    def tally(self, code, lines, words=SWIFT):
+        tally = Tally()
         tally.tests("T", code, lines, words)
         return tally.passed, tally.skipped, tally.failures
 
@@ -27,8 +24,8 @@ class Closing(unittest.TestCase):
         self.assertEqual(self.tally(1, lines), (1, 0, ["T: two()"]))
 
     def test_what_was_wrong_is_kept_with_what_was_said_of_it(self):
-        tally = closing.Tally()
-        tally.tests("T", 1, GOOD + BAD[:2] + ["  in turn", "↳ 3 of 4 came", "◇ Test case passing"] + BAD[2:], closing.SWIFT)
+        tally = Tally()
+        tally.tests("T", 1, GOOD + BAD[:2] + ["  in turn", "↳ 3 of 4 came", "◇ Test case passing"] + BAD[2:], SWIFT)
         self.assertEqual(tally.issues, {"two()": ["at a.swift:5:22 in turn (3 of 4 came)"]})
 
     def test_arguments_of_one_test_count_once(self):
@@ -61,18 +58,18 @@ class Closing(unittest.TestCase):
         self.assertEqual(self.tally(0, lines), (1, 1, []))
 
     def test_the_slowest_tests_come_first_whether_they_passed_or_not(self):
-        tally = closing.Tally()
+        tally = Tally()
         lines = ['✔ Test "of three" with 3 test cases passed after 2.500 seconds.', *GOOD, *BAD]
-        tally.tests("T", 1, lines, closing.SWIFT)
+        tally.tests("T", 1, lines, SWIFT)
         self.assertEqual(tally.slowest(2), [(2.5, "T", '"of three"'), (0.1, "T", "two()")])
 
     def test_colours_hide_nothing(self):
-        lines = [closing.COLOURS.sub("", f"\x1b[92m{line[0]}\x1b[0m{line[1:]}") for line in GOOD]
+        lines = [COLOURS.sub("", f"\x1b[92m{line[0]}\x1b[0m{line[1:]}") for line in GOOD]
         self.assertEqual(lines, GOOD)
 
     def test_the_scripts_own_tests_are_read(self):
         lines = ["FAIL: test_x (test_y.Y)", "Ran 4 tests in 0.1s", "FAILED (failures=1)"]
-        self.assertEqual(self.tally(1, lines, closing.UNITTEST), (3, 0, ["T: test_x"]))
+        self.assertEqual(self.tally(1, lines, UNITTEST), (3, 0, ["T: test_x"]))
 
 
 if __name__ == "__main__":
