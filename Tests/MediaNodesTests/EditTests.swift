@@ -1,3 +1,4 @@
+import GStreamerKit
 import MediaGraph
 import Synchronization
 import Testing
@@ -103,6 +104,129 @@ extension MediaNodesTests {
             // No frame of the old size comes after one of the new.
             let sizes = first.sizes.all
             #expect(sizes.sorted() == sizes)
+            await pipeline.stop()
+        }
+
+        @Test("A source that also takes over an input which does not let go keeps feeding its other branches")
+        func heldSource() async throws {
+            let (first, second, events) = (Viewer(), Viewer(), Collected<MediaEvent>())
+            let (gate, isStuck) = (Gate(), Flag())
+            var bindings = Self.bindings(["first": first], events)
+            bindings.frames["second"] = { frame in
+                if second.numbers.count == 5 {
+                    isStuck.raise()
+                    gate.wait()
+                }
+                second.take(frame)
+            }
+            func graph(feedingSecond source: String) -> MediaGraph {
+                Self.watching.adding {
+                    Chain {
+                        Node.testPattern("other", width: 160, height: 120, framesPerSecond: 30)
+                        Node.null("rest")
+                    }
+                    Chain(from: source) { Node.frames("second") }
+                }
+            }
+            let pipeline = try await MediaPipeline(graph(feedingSecond: "other"), bindings: bindings)
+            try await pipeline.start()
+            await eventually("the second is stuck") { isStuck.value }
+            let isDone = Flag()
+            async let change = {
+                let change = try await pipeline.apply(graph(feedingSecond: "pattern"))
+                isDone.raise()
+                return change
+            }()
+            let before = first.numbers.count
+            await eventually("the first goes on") { first.numbers.count > before + 60 }
+            #expect(!isDone.value)
+            gate.open()
+            #expect(try await change.description == "links anew")
+            await eventually("the second goes on with the other's frames") { second.sizes.all.last == 320 }
+            await pipeline.stop()
+        }
+
+        @Test("An input that its old source was stuck in takes frames of its new source")
+        func refusingInput() async throws {
+            let (first, second, events) = (Viewer(), Viewer(), Collected<MediaEvent>())
+            let (gate, isStuck) = (Gate(), Flag())
+            var bindings = Self.bindings(["first": first], events)
+            bindings.frames["second"] = { frame in
+                if second.numbers.count == 5 {
+                    isStuck.raise()
+                    gate.wait()
+                }
+                second.take(frame)
+            }
+            let before = Self.watching.adding {
+                Chain {
+                    Node.testPattern("other", width: 160, height: 120, framesPerSecond: 30)
+                    Node.frames("second")
+                }
+            }
+            let pipeline = try await MediaPipeline(before, bindings: bindings)
+            try await pipeline.start()
+            await eventually("the second is stuck") { isStuck.value }
+            async let change = pipeline.apply(
+                Self.watching.adding { Chain(from: "pattern") { Node.frames("second") } })
+            let start = first.numbers.count
+            // 1.5 s: the edit has freed the input by force then.
+            await eventually("the first goes on") { first.numbers.count > start + 90 }
+            gate.open()
+            #expect(try await change.description == "removes other")
+            await eventually("the second goes on with the other's frames") { second.sizes.all.last == 320 }
+            await pipeline.stop()
+        }
+
+        @Test("A source that waits in an edit for another source's keyframe keeps feeding its other branches")
+        func waitingSource() async throws {
+            let pictures = try await EncodedPictures.make("vp8", count: 2)
+            try #require(pictures.count == 2)
+            let (stays, one, events) = (Collected<Bool>(), Collected<Bool>(), Collected<MediaEvent>())
+            var bindings = Self.bindings([:], events)
+            for name in ["second", "two", "rest"] { bindings.rtpOutputs[name] = { _ in } }
+            bindings.rtpOutputs["stays"] = { stays.append($0.isKeyframe) }
+            bindings.rtpOutputs["one"] = { one.append($0.isKeyframe) }
+            func graph(_ first: String, _ second: String) -> MediaGraph {
+                MediaGraph {
+                    for (source, output) in [("a", "stays"), ("b", "second"), ("c", "rest")] {
+                        Chain {
+                            Node.bypass(source, width: 320, height: 240, codec: .vp8)
+                            Node.rtpOutput(output)
+                        }
+                    }
+                    Chain(from: first) { Node.rtpOutput("one") }
+                    Chain(from: second) { Node.rtpOutput("two") }
+                }
+            }
+            let pipeline = try await MediaPipeline(graph("c", "c"), bindings: bindings)
+            try await pipeline.start()
+            func push(_ picture: Int, into node: String) {
+                _ = pipeline.frameInput(node)?.push(encoded: pictures[picture], at: .now)
+            }
+            for node in ["a", "b", "c"] { push(0, into: node) }
+            await eventually("the first pictures") { stays.count == 1 && one.count == 1 }
+            func wishes(_ node: String) -> Int {
+                events.all.count { if case .keyframeNeeded(node) = $0 { true } else { false } }
+            }
+            let before = (a: wishes("a"), b: wishes("b"))
+            async let change = pipeline.apply(graph("a", "b"), within: 20)
+            await eventually("the edit asks the first source for a keyframe") {
+                for node in ["a", "b"] { push(1, into: node) }
+                return wishes("a") > before.a
+            }
+            push(0, into: "a")
+            await eventually("the edit asks the second source for a keyframe") { wishes("b") > before.b }
+            let start = stays.count
+            await eventually("the first source's other branch goes on") {
+                push(1, into: "a")
+                return stays.count > start + 20
+            }
+            let taken = one.count
+            push(0, into: "b")
+            #expect(try await change.description == "links anew")
+            await eventually("the first source's new branch begins with its keyframe") { one.count > taken }
+            #expect(one.all[taken])
             await pipeline.stop()
         }
 

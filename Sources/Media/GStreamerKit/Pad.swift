@@ -168,6 +168,11 @@ package final class Pad: @unchecked Sendable {
         gst_pad_send_event(pointer, gst_event_new_flush_start())
     }
 
+    /// Undoes `refuseEverything`, for an input that something else is about to feed. Running time goes on.
+    package func acceptAgain() {
+        gst_pad_send_event(pointer, gst_event_new_flush_stop(0))
+    }
+
     /// Tells the element that this input belongs to that nothing will come.
     package func sendEndOfStream() {
         gst_pad_send_event(pointer, gst_event_new_eos())

@@ -180,7 +180,8 @@ extension Pad {
     ///
     /// A queue lets the thread that asks such a query wait until everything before it has left. Where the output of the
     /// queue is blocked, that thread would be blocked too.
-    package func refuseSerializedQueries() {
+    @discardableResult
+    package func refuseSerializedQueries() -> Probe {
         attach(GST_PAD_PROBE_TYPE_QUERY_DOWNSTREAM, to: {} as PlainBody) { _, info, _ in
             guard let query = info?.pointee.data?.assumingMemoryBound(to: GstQuery.self) else {
                 return GST_PAD_PROBE_OK

@@ -20,7 +20,7 @@ public struct GraphChange: Sendable, Hashable {
     /// Inputs that go from nodes that stay.
     public var removedInputs: [PortReference] = []
     public var removedLinks: [Link]
-    public var addedLinks: [LinkPlan]
+    public var addedLinks: [LinkPlan] = []
     public var settings: [SettingChange]
     /// What runs afterwards.
     public var result: GraphPlan
@@ -44,7 +44,6 @@ public struct GraphChange: Sendable, Hashable {
                 && old.links.contains { $0.link == link } && new.links.contains { $0.link == link }
         }
         removedLinks = old.links.map(\.link).filter { !stays($0) }
-        addedLinks = new.links.filter { !stays($0.link) }
         settings = staying.sorted().flatMap { name -> [SettingChange] in
             let before = old.node(name)?.node.settings ?? [:]
             let after = new.node(name)?.node.settings ?? [:]
@@ -57,6 +56,9 @@ public struct GraphChange: Sendable, Hashable {
         for index in result.links.indices where stays(result.links[index].link) {
             result.links[index].queue = old.links.first { $0.link == result.links[index].link }?.queue
         }
+        let coming = Set(
+            addedInputs.flatMap { part in part.inputs.keys.map { PortReference(node: part.name, port: $0) } })
+        addLinks(where: { !stays($0) }, takingOver: { staying.contains($0.to.node) && !coming.contains($0.to) })
     }
 
     /// Makes nodes of a running plan anew, just as they were.
@@ -65,9 +67,24 @@ public struct GraphChange: Sendable, Hashable {
         removed = plan.nodes.map(\.name).filter(names.contains)
         added = plan.nodes.filter { names.contains($0.name) }
         removedLinks = plan.links.map(\.link).filter(touches)
-        addedLinks = plan.links.filter { touches($0.link) }
         settings = []
         result = plan
+        addLinks(where: touches, takingOver: { !names.contains($0.to.node) })
+    }
+
+    /// Collects the links that come. A link that takes over an input which stays has a queue: an edit holds the new media
+    /// there until the old link is cut, and the source's other branches go on meanwhile.
+    private mutating func addLinks(where isNew: (Link) -> Bool, takingOver: (Link) -> Bool) {
+        for index in result.links.indices where isNew(result.links[index].link) {
+            let link = result.links[index]
+            if link.queue == nil, takingOver(link.link) {
+                let isAlone = result.links.count { $0.link.from == link.link.from } == 1
+                let raw = link.format.branchQueue
+                // Raw media that feeds nothing else may wait: a queue would drop it.
+                result.links[index].queue = raw == nil ? .encodedBranch : isAlone ? nil : raw
+            }
+            addedLinks.append(result.links[index])
+        }
     }
 
     public var isEmpty: Bool {

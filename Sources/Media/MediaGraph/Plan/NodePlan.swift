@@ -151,7 +151,7 @@ public struct QueuePlan: Sendable, Hashable, Codable {
         case dropOldest = "drops the oldest"
         /// Everything goes until the next keyframe, which is asked for.
         case dropToKeyframe = "drops to the next keyframe"
-        /// Whoever brings more waits: only where that is a file.
+        /// Whoever brings more waits: only where that is a file, or where an edit may hold encoded media.
         case wait = "waits"
     }
 
@@ -187,6 +187,9 @@ public struct QueuePlan: Sendable, Hashable, Codable {
         self.bytesPerFrame = bytesPerFrame
     }
 
+    /// Of a link whose media may not be dropped. Who brings more than that waits.
+    static let encodedBranch = QueuePlan(element: "branch", limits: Limits(bytes: 16_000_000, seconds: 12, rule: .wait))
+
     /// The most that it may hold, in bytes; nil where that cannot be known before.
     public var mostBytes: Int? {
         if let bytes = limits.bytes { return bytes }
@@ -203,5 +206,16 @@ public struct QueuePlan: Sendable, Hashable, Codable {
             "max-size-buffers": .integer(limits.frames ?? 0), "max-size-bytes": .integer(limits.bytes ?? 0),
             "max-size-time": .integer(limits.seconds.map { Int($0 * 1e9) } ?? 0), "silent": true,
         ]
+    }
+}
+
+extension MediaFormat {
+    /// The queue of a branch that may drop its media; nil for media of which every part is needed.
+    var branchQueue: QueuePlan? {
+        switch kind {
+        case .rawVideo: QueuePlan(element: "branch", limits: .rawPictures, bytesPerFrame: bytesPerFrame)
+        case .rawAudio: QueuePlan(element: "branch", limits: .rawSound)
+        case .encodedVideo, .encodedAudio, .rtp, .data, .applicationFrames: nil
+        }
     }
 }

@@ -272,13 +272,7 @@ private struct Planning {
             let target = nodes.first { $0.name == link.link.to.node }
             let entry = target?.inputs[link.link.to.port].flatMap { target?.element($0.element) }
             guard isBranch, entry?.factory != "queue" else { continue }
-            switch link.format.kind {
-            case .rawVideo:
-                links[index].queue = QueuePlan(
-                    element: "branch", limits: .rawPictures, bytesPerFrame: link.format.bytesPerFrame)
-            case .rawAudio: links[index].queue = QueuePlan(element: "branch", limits: .rawSound)
-            case .encodedVideo, .encodedAudio, .rtp, .data, .applicationFrames: continue
-            }
+            links[index].queue = link.format.branchQueue
         }
         return GraphPlan(source: graph, nodes: nodes, links: links)
     }

@@ -28,7 +28,12 @@ final class GraphEdit {
         let target: Member
         let tee: Element
         let branch: Pad
+        /// Where the new media is held, so that the source's other branches go on; nil where it has no others.
+        let queue: BranchQueue?
         let waiting: Element
+
+        /// The last pad before the input.
+        var output: Pad { queue?.element.source ?? branch }
     }
 
     /// What is waited for at least where the deadline has nearly passed: the swap itself.
@@ -119,12 +124,17 @@ final class GraphEdit {
             ["sync": false, "async": false, "enable-last-sample": false, "qos": false])
         graph.context.pipeline.add(waiting)
         waiting.followPipeline()
+        let target = live(link.link.to.node)
+        let queue = try graph.makeQueue(of: link, from: source, to: target, suffix: graph.newSuffix())
+        queue?.element.followPipeline()
         let tee = try graph.tee(behind: link.link.from.port, of: source)
-        guard let branch = tee.requestPad("src_%u"), branch.link(waiting.sink) else {
+        guard let branch = tee.requestPad("src_%u") else { preconditionFailure("a tee gives every pad") }
+        let takeover = Takeover(
+            plan: link, source: source, target: target, tee: tee, branch: branch, queue: queue, waiting: waiting)
+        guard takeover.output.link(waiting.sink), queue.map({ branch.link($0.element.sink) }) ?? true else {
             preconditionFailure("a tee feeds everything")
         }
-        return Takeover(
-            plan: link, source: source, target: live(link.link.to.node), tee: tee, branch: branch, waiting: waiting)
+        return takeover
     }
 
     /// Lets what is staged play, ends first.
@@ -227,19 +237,22 @@ final class GraphEdit {
         for takeover in takeovers {
             let isHeld = DispatchSemaphore(value: 0)
             let isEncoded = takeover.plan.format.kind == .encodedVideo
+            if let queue = takeover.queue { held.append(queue.element.sink.refuseSerializedQueries()) }
             held.append(
-                takeover.branch.block(from: { !isEncoded || $0.isKeyframe }) { isHeld.signal() })
+                takeover.output.block(from: { !isEncoded || $0.isKeyframe }) { isHeld.signal() })
             if isEncoded { takeover.branch.requestKeyframe() }
             guard isHeld.wait(timeout: limit) == .success else { throw late("gave no keyframe") }
         }
         // From here on nothing can fail but a format that does not fit, and the old has been cut off by then.
         for takeover in takeovers {
-            if let old = former(takeover.plan.link.to) { graph.detach(old) }
-            takeover.branch.unlink(takeover.waiting.sink)
+            if let old = former(takeover.plan.link.to), graph.detach(old), old.queue == nil {
+                old.entry.acceptAgain()
+            }
+            takeover.output.unlink(takeover.waiting.sink)
             let connection = try graph.connect(
-                takeover.plan, from: takeover.source, to: takeover.target, branch: takeover.branch)
-            connection.queue?.followPipeline()
-            try graph.link(connection)
+                takeover.plan, from: takeover.source, to: takeover.target, branch: takeover.branch,
+                queue: takeover.queue)
+            if connection.queue == nil { try graph.link(connection) }
             connections.append(connection)
         }
     }
@@ -302,9 +315,15 @@ final class GraphEdit {
         for connection in connections where !names.contains(connection.plan.link.from.node) {
             graph.detach(connection)
         }
-        for takeover in takeovers {
-            takeover.branch.whenIdle { takeover.branch.unlink(takeover.waiting.sink) }
+        for takeover in takeovers where !connections.contains(where: { $0.branch === takeover.branch }) {
+            takeover.queue?.containment.isLeaving.raise()
+            let entry = takeover.queue?.element.sink ?? takeover.waiting.sink
+            takeover.branch.whenIdle { takeover.branch.unlink(entry) }
             takeover.tee.release(takeover.branch)
+            if let queue = takeover.queue?.element {
+                queue.close()
+                graph.context.pipeline.remove(queue)
+            }
         }
         discardWaiting()
         for connection in connections where names.contains(connection.plan.link.from.node) {

@@ -34,20 +34,38 @@ final class Connection: Sendable {
     /// Whether an error behind the entry ends there.
     let isContained: Flag
     /// Whether the link is being cut: an error behind the entry ends there and is nobody's failure.
-    let isLeaving = Flag()
+    let isLeaving: Flag
 
     init(
-        _ plan: LinkPlan, tee: Element, branch: Pad, queue: Element?, entry: Pad,
-        requested: (element: Element, pad: Pad)?, isContained: Flag
+        _ plan: LinkPlan, tee: Element, branch: Pad, queue: BranchQueue?, pad: Pad, isRequestedFrom element: Element?,
+        _ containment: BranchContainment
     ) {
         self.plan = plan
         self.tee = tee
         self.branch = branch
-        self.queue = queue
-        self.entry = entry
-        self.requested = requested
-        self.isContained = isContained
+        self.queue = queue?.element
+        entry = queue?.element.sink ?? pad
+        requested = element.map { ($0, pad) }
+        isContained = containment.isContained
+        isLeaving = containment.isLeaving
     }
+}
+
+/// When an error behind a link ends at its entry.
+struct BranchContainment: Sendable {
+    let isContained: Flag
+    let isLeaving = Flag()
+
+    /// Wraps the functions of the entry: nothing may flow through it yet.
+    func apply(to entry: Pad) {
+        entry.containErrors { isLeaving.value ? .silent : isContained.value ? .reported : .none }
+    }
+}
+
+/// The queue of a link, which need not feed the link's node yet.
+struct BranchQueue: Sendable {
+    let element: Element
+    let containment: BranchContainment
 }
 
 /// The nodes of a plan as they stand in a pipeline, and how they hang together.
@@ -224,48 +242,63 @@ final class RunningGraph: Sendable {
         }
     }
 
-    /// Prepares a link; `link` makes media flow. `isContained` says that an error behind the input ends there, `branch`
-    /// is a pad of the tee that is there already.
+    /// Prepares a link; `link` makes media flow. `isContained` says that an error behind the input ends there; `branch`
+    /// and `queue` are a pad of the tee and the link's queue, where those exist already.
     func connect(
-        _ plan: LinkPlan, from source: Member, to target: Member, isContained: Bool = false, branch: Pad? = nil
+        _ plan: LinkPlan, from source: Member, to target: Member, isContained: Bool = false, branch: Pad? = nil,
+        queue held: BranchQueue? = nil
     ) throws(MediaError) -> Connection {
         guard let input = target.plan.inputs[plan.link.to.port] else {
             preconditionFailure("\(plan.link.to) has no element")
         }
         let tee = try tee(behind: plan.link.from.port, of: source)
         let pad = target.instance.pad(input, isOutput: false)
-        var entry = pad
-        var queue: Element?
-        if let planned = plan.queue {
-            let made = try Element(
-                "queue", name: "\(target.prefix).branch-\(plan.link.to.port)",
-                planned.properties.mapValues(PropertyValue.init))
-            context.pipeline.add(made)
-            _ = made.source.link(pad)
-            entry = made.sink
-            queue = made
+        var queue = held
+        if queue == nil { queue = try makeQueue(of: plan, from: source, to: target, isContained: isContained) }
+        let containment = queue?.containment ?? containment(from: source, to: target, isContained)
+        if let queue {
+            if let reason = queue.element.source.tryLink(pad) { throw Self.clash(plan, reason) }
+        } else {
+            containment.apply(to: pad)
         }
-        // What is optional keeps its errors from the rest, wherever it hangs on what is not.
-        let isOptional = target.plan.node.isOptional && !source.plan.node.isOptional
-        let contained = Flag(isContained || isOptional)
         guard let branch = branch ?? tee.requestPad("src_%u") else { preconditionFailure("a tee gives every pad") }
         let isRequested = input.pad?.contains("%") == true
-        let connection = Connection(
-            plan, tee: tee, branch: branch, queue: queue, entry: entry,
-            requested: isRequested ? (target.instance.element(input.element), pad) : nil, isContained: contained)
-        let leaving = connection.isLeaving
-        entry.containErrors { leaving.value ? .silent : contained.value ? .reported : .none }
-        return connection
+        return Connection(
+            plan, tee: tee, branch: branch, queue: queue, pad: pad,
+            isRequestedFrom: isRequested ? target.instance.element(input.element) : nil, containment)
+    }
+
+    /// Makes the planned queue of a link; nil where none is planned. `suffix` tells it from the queue of the link that it
+    /// replaces.
+    func makeQueue(
+        of plan: LinkPlan, from source: Member, to target: Member, isContained: Bool = false, suffix: String = ""
+    ) throws(MediaError) -> BranchQueue? {
+        guard let planned = plan.queue else { return nil }
+        let element = try Element(
+            "queue", name: "\(target.prefix).branch-\(plan.link.to.port)\(suffix)",
+            planned.properties.mapValues(PropertyValue.init))
+        let queue = BranchQueue(element: element, containment: containment(from: source, to: target, isContained))
+        queue.containment.apply(to: element.sink)
+        context.pipeline.add(element)
+        return queue
+    }
+
+    /// An optional node keeps its errors from the rest, wherever it hangs on one that is not.
+    private func containment(from source: Member, to target: Member, _ isContained: Bool) -> BranchContainment {
+        let isOptional = target.plan.node.isOptional && !source.plan.node.isOptional
+        return BranchContainment(isContained: Flag(isContained || isOptional))
     }
 
     /// Makes what was connected flow. Throws where the formats turn out not to fit.
     func link(_ connection: Connection) throws(MediaError) {
-        if let reason = connection.branch.tryLink(connection.entry) {
-            throw MediaError(
-                code: MediaError.Code.formatClash,
-                message: "\(connection.plan.link.from) and \(connection.plan.link.to) do not fit together.",
-                cause: reason, node: connection.plan.link.to.node)
-        }
+        if let reason = connection.branch.tryLink(connection.entry) { throw Self.clash(connection.plan, reason) }
+    }
+
+    private static func clash(_ plan: LinkPlan, _ reason: String) -> MediaError {
+        MediaError(
+            code: MediaError.Code.formatClash,
+            message: "\(plan.link.from) and \(plan.link.to) do not fit together.", cause: reason,
+            node: plan.link.to.node)
     }
 
     func tee(behind port: String, of source: Member) throws(MediaError) -> Element {
@@ -293,13 +326,17 @@ final class RunningGraph: Sendable {
         context.bound.endEdit(plan.expanded, registry)
     }
 
+    /// A suffix that no element has yet: new elements stand beside those that they replace.
+    func newSuffix() -> String {
+        state.withLock { state in
+            state.generation += 1
+            return "~\(state.generation)"
+        }
+    }
+
     /// Makes a node that is to join; it stays apart until `commit`.
     func stage(_ plan: NodePlan, in whole: GraphPlan) throws(MediaError) -> Member {
-        let generation = state.withLock { state in
-            state.generation += 1
-            return state.generation
-        }
-        let member = try make(plan, in: whole, prefix: "\(plan.name)~\(generation)")
+        let member = try make(plan, in: whole, prefix: plan.name + newSuffix())
         state.withLock { $0.staged[plan.name] = member }
         return member
     }
@@ -354,12 +391,14 @@ final class RunningGraph: Sendable {
     /// Cuts a link: what comes next goes nowhere. Waits until nothing is on its way through it, for 2 s at most.
     ///
     /// Where a push does not come back in that time, the tee lets go of its pad all the same. The push keeps the pad
-    /// until it returns, and the tee has marked it as gone by then.
-    func detach(_ connection: Connection) {
+    /// until it returns, and the tee has marked it as gone by then. The entry is left refusing everything; true then.
+    @discardableResult
+    func detach(_ connection: Connection) -> Bool {
         connection.isLeaving.raise()
         let branch = connection.branch
         let entry = connection.entry
         let isCut = DispatchSemaphore(value: 0)
+        var refuses = false
         branch.whenIdle {
             branch.unlink(entry)
             isCut.signal()
@@ -367,6 +406,7 @@ final class RunningGraph: Sendable {
         if isCut.wait(timeout: .now() + Self.patience) == .timedOut {
             // Somebody behind holds on to what he was given: he is freed, and gets nothing more.
             entry.refuseEverything()
+            refuses = true
             _ = isCut.wait(timeout: .now() + Self.patience)
         }
         connection.tee.release(branch)
@@ -375,6 +415,7 @@ final class RunningGraph: Sendable {
             context.pipeline.remove(queue)
         }
         if let (element, pad) = connection.requested { element.release(pad) }
+        return refuses
     }
 
     /// How long is waited for what is under way.
