@@ -237,7 +237,7 @@ final class ReceiverSlot {
     let id: ReceiverID
     let codecs: [NegotiatedCodec]
     private(set) var assignment: Assignment?
-    /// Media of the next stream that overtook the message which assigns it.
+    /// Media that may belong to the next stream: it can overtake the message which assigns that.
     private var held = HeldPackets()
 
     init(receiver: Receiver, id: ReceiverID, codecs: [NegotiatedCodec]) {
@@ -248,16 +248,17 @@ final class ReceiverSlot {
 
     func receive(_ packet: borrowing PacketBuffer, _ header: RTPHeader, at position: StreamPosition) {
         guard let assignment else { return held.hold(packet, header, at: position) }
+        held.remember(packet, header, at: position)
         // A packet with another type belongs to the stream before or after this one.
         guard assignment.payloadType == header.payloadType else { return }
         assignment.receive(packet.bytes.span.extracting(0..<packet.count))
     }
 
-    /// Carries the stream, which begins at `first`, from now on. False when its first packets were dropped because too
-    /// many came before the message.
+    /// Carries the stream, which begins at `first`, from now on: what came of it before the message goes to it now, also
+    /// what the stream before has had already. False when its first packets were dropped because too many came before.
     func begin(_ assignment: Assignment, at first: Int?) -> Bool {
         self.assignment = assignment
-        let isWhole = !held.hasOverflowed
+        let isWhole = held.isWhole(from: first)
         for packet in held.take(from: first) where packet.payloadType == assignment.payloadType {
             assignment.receive(packet.bytes.span)
         }

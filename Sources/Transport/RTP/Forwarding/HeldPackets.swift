@@ -1,8 +1,12 @@
-/// Keeps the packets of a receiver that carries nothing yet: media can arrive before the message that assigns a stream.
+/// Keeps packets of a receiver for the stream that it carries next: media can arrive before the message that assigns a
+/// stream.
 public struct HeldPackets: Sendable {
-    /// A keyframe of 1080p has some 150 packets. Without the first of what waits the rest is of no use, so that one more
-    /// packet drops them all.
+    /// Packets kept while the receiver carries nothing. A keyframe of 1080p has some 150 packets. Without the first of
+    /// what waits the rest is of no use, so that one more packet drops them all.
     public static let capacity = 512
+    /// Packets kept while it carries a stream that the server may have replaced already: the newest. They are a second
+    /// of sound, and 0.3 s of a video at 2 Mbit/s.
+    public static let recentCapacity = 64
 
     public struct Packet: Sendable {
         /// The place in the stream of the receiver.
@@ -12,18 +16,28 @@ public struct HeldPackets: Sendable {
     }
 
     private var waiting: [Packet] = []
-    /// Whether packets were dropped for want of room.
-    public private(set) var hasOverflowed = false
+    /// The newest place of a packet that was dropped for want of room.
+    private var dropped: StreamPosition?
 
     public init() {}
 
+    /// Keeps a packet that arrives while the receiver carries nothing.
     public mutating func hold(_ packet: borrowing PacketBuffer, _ header: RTPHeader, at position: StreamPosition) {
-        if waiting.count == Self.capacity {
-            waiting.removeAll()
-            hasOverflowed = true
-        }
-        let bytes = (0..<packet.count).map { packet.bytes[$0] }
-        waiting.append(Packet(position: position, payloadType: header.payloadType, bytes: bytes))
+        if waiting.count >= Self.capacity { drop(waiting.count) }
+        append(packet, header, position)
+    }
+
+    /// Keeps a packet that arrives while the receiver carries a stream. It may belong to the next one: the packets
+    /// themselves do not tell.
+    public mutating func remember(_ packet: borrowing PacketBuffer, _ header: RTPHeader, at position: StreamPosition) {
+        if waiting.count >= Self.recentCapacity { drop(waiting.count - Self.recentCapacity + 1) }
+        append(packet, header, position)
+    }
+
+    /// Whether nothing was dropped of the stream that begins at this number.
+    public func isWhole(from first: Int?) -> Bool {
+        guard let first, let dropped, dropped.epoch == waiting.last?.position.epoch else { return true }
+        return dropped.number < first
     }
 
     /// Takes out what belongs to the stream that begins at this number; nil discards everything.
@@ -31,5 +45,21 @@ public struct HeldPackets: Sendable {
         defer { self = HeldPackets() }
         guard let first, let epoch = waiting.last?.position.epoch else { return [] }
         return waiting.filter { $0.position.epoch == epoch && $0.position.number >= first }
+    }
+
+    private mutating func append(_ packet: borrowing PacketBuffer, _ header: RTPHeader, _ position: StreamPosition) {
+        let bytes = (0..<packet.count).map { packet.bytes[$0] }
+        waiting.append(Packet(position: position, payloadType: header.payloadType, bytes: bytes))
+    }
+
+    private mutating func drop(_ count: Int) {
+        for packet in waiting.prefix(count) {
+            guard let newest = dropped, newest.epoch == packet.position.epoch else {
+                dropped = packet.position
+                continue
+            }
+            dropped?.number = max(newest.number, packet.position.number)
+        }
+        waiting.removeFirst(count)
     }
 }

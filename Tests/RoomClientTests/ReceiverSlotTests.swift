@@ -1,0 +1,92 @@
+@testable import PeerSession
+import RTP
+import RoomProtocol
+import Synchronization
+import Testing
+
+@testable import RoomClient
+
+/// The first payload bytes of the packets that a stream's decoder was given.
+private final class Decoder: IncomingSink, Sendable {
+    private let taken = Mutex<[UInt8]>([])
+
+    var numbers: [UInt8] { taken.withLock { $0 } }
+
+    func begin(_ stream: RoomClient.IncomingStream) {}
+    func receive(_ packet: Span<UInt8>) {
+        let number = packet[RTPHeader.minimumLength]
+        taken.withLock { $0.append(number) }
+    }
+    func end() {}
+}
+
+/// Media that arrives before the message which assigns its stream to a receiver.
+@Suite struct ReceiverSlotTests {
+    private static let codec = NegotiatedCodec(
+        codec: .opus, payloadType: 111, retransmissionPayloadType: nil, parameters: "")
+
+    private static func makeSlot() -> ReceiverSlot {
+        ReceiverSlot(
+            receiver: Receiver(mid: "0", media: .audio, ssrc: SSRC(1), retransmissionSSRC: nil),
+            id: ReceiverID(slot: 0, generation: 0), codecs: [codec])
+    }
+
+    private static func assignment(_ id: Int, to decoder: Decoder) throws -> Assignment {
+        let stream = AssignedStream(
+            id: id, participant: "\(id)", codec: .opus,
+            key: .init(server: try ServerAddress("ws://127.0.0.1:1"), stream: id), destination: .packets(decoder))
+        return Assignment(stream, mid: "0", codec: codec, before: nil) { _ in }
+    }
+
+    /// Packets whose first payload byte is their number.
+    private static func send(_ numbers: ClosedRange<Int>, to slot: ReceiverSlot) {
+        for number in numbers {
+            var packet = PacketBuffer()
+            let isFilled = packet.assignRTP(
+                payloadType: codec.payloadType, sequenceNumber: SequenceNumber(UInt16(number)),
+                timestamp: RTPTimestamp(UInt32(number) * 960), ssrc: SSRC(1), payload: [UInt8(number & 0xff)])
+            guard isFilled, let header = RTPHeader(parsing: packet) else { preconditionFailure() }
+            slot.receive(packet, header, at: StreamPosition(epoch: 0, number: number))
+        }
+    }
+
+    @Test func `sound that overtakes the message of a reassignment reaches the new decoder whole`() throws {
+        let slot = Self.makeSlot()
+        let (first, second) = (Decoder(), Decoder())
+        _ = slot.begin(try Self.assignment(1, to: first), at: nil)
+        Self.send(1...100, to: slot)
+        // The server has given the slot to another speaker at 91. Its two messages arrive only now.
+        slot.release()
+        Self.send(101...102, to: slot)
+        #expect(slot.begin(try Self.assignment(2, to: second), at: 91))
+        Self.send(103...105, to: slot)
+        #expect(second.numbers == Array(91...105))
+        #expect(first.numbers.prefix(90) == ArraySlice(1...90))
+    }
+
+    @Test func `a stream whose beginning is no longer kept is reported as incomplete`() throws {
+        let slot = Self.makeSlot()
+        _ = slot.begin(try Self.assignment(1, to: Decoder()), at: nil)
+        Self.send(1...200, to: slot)
+        slot.release()
+        let late = Decoder()
+        #expect(!slot.begin(try Self.assignment(2, to: late), at: 100))
+        // Nothing of the next stream is missing, whatever was dropped before.
+        Self.send(201...300, to: slot)
+        slot.release()
+        let next = Decoder()
+        #expect(slot.begin(try Self.assignment(3, to: next), at: 290))
+        #expect(next.numbers == (290...300).map { UInt8($0 & 0xff) })
+    }
+
+    @Test func `a free receiver keeps the packets of a keyframe, and no more`() throws {
+        let slot = Self.makeSlot()
+        Self.send(1...HeldPackets.capacity, to: slot)
+        let whole = Decoder()
+        #expect(slot.begin(try Self.assignment(1, to: whole), at: 1))
+        #expect(whole.numbers.count == HeldPackets.capacity)
+        slot.release()
+        Self.send(600...600 + HeldPackets.capacity, to: slot)
+        #expect(!slot.begin(try Self.assignment(2, to: Decoder()), at: 600))
+    }
+}
