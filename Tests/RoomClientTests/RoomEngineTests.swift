@@ -47,4 +47,35 @@ struct RoomEngineTests {
             }
         }
     }
+
+    @Test func `an engine that is let go while it is connected leaves the room`() async throws {
+        try await RoomStage.run { stage in
+            let (events, teller) = AsyncStream<RoomEvent>.makeStream()
+            let onlooker = RoomEngine { teller.yield($0) }
+            onlooker.connect(to: try RoomName("room"), with: try await stage.token())
+            var iterator = events.makeAsyncIterator()
+            var comings: [String] = []
+            func next() async {
+                while let event = await iterator.next() {
+                    switch event {
+                    case .connected: comings.append("connected")
+                    case .participantEntered: comings.append("entered")
+                    case .participantLeft: comings.append("left")
+                    default: continue
+                    }
+                    return
+                }
+            }
+            await next()
+            do {
+                let passing = RoomEngine { _ in }
+                passing.connect(to: try RoomName("room"), with: try await stage.token())
+                await next()
+                withExtendedLifetime(passing) {}
+            }
+            await next()
+            #expect(comings == ["connected", "entered", "left"])
+            onlooker.disconnect()
+        }
+    }
 }

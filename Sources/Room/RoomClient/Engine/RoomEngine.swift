@@ -54,6 +54,13 @@ package actor RoomEngine {
         ReceivingGraph.warmUp()
     }
 
+    /// An engine that is let go while it is connected closes its connection without a word.
+    isolated deinit {
+        up?.close()
+        down?.close()
+        pipe?.close()
+    }
+
     /// Runs on the loop, from wherever; false when the loop refuses.
     @discardableResult
     nonisolated func post(_ action: @escaping @Sendable (isolated RoomEngine) -> Void) -> Bool {
