@@ -63,6 +63,18 @@ import Testing
         #expect(filter.trySet("caps", "video/x-raw,,")?.contains("it takes a format such as") == true)
     }
 
+    @Test("A number outside a property's range is refused, whoever names the property")
+    func outOfRange() throws {
+        for value: PropertyValue in [5, 2.5, -1] {
+            let error = #expect(throws: MediaError.self) { _ = try Element("videobalance", ["saturation": value]) }
+            #expect(error?.code == "element.property")
+            #expect(error?.message.contains("saturation cannot be \(value); it takes") == true)
+        }
+        let balance = try Element("videobalance", ["saturation": 2])
+        #expect(throws: MediaError.self) { try balance.set("saturation", 3) }
+        #expect(balance.value("saturation") == 2.0)
+    }
+
     @Test("What can be changed only before the start is refused afterwards")
     func late() throws {
         let encoder = try Element("opusenc")

@@ -8,10 +8,10 @@ extension Element {
         specification(of: property) != nil
     }
 
-    /// Sets a property that the program itself names; a number outside the property's range becomes the nearest inside.
+    /// Sets a property that the program itself names.
     ///
-    /// Throws `element.property` when the installed element does not have the property or the value: releases of
-    /// GStreamer differ.
+    /// Throws `element.property` when the installed element does not have the property or the value, or a number is
+    /// outside its range: releases of GStreamer differ.
     package func set(_ property: String, _ value: PropertyValue) throws(MediaError) {
         try holder.set(property, value)
     }
@@ -95,7 +95,7 @@ struct PropertyHolder {
     /// Throws `element.property` when the object does not have the property or the value.
     func set(_ property: String, _ value: PropertyValue) throws(MediaError) {
         let specification = g_object_class_find_property(classPointer, property)
-        let reason = specification.map { store(value, in: $0, isStrict: false) } ?? unknown(property)
+        let reason = specification.map { store(value, in: $0) } ?? unknown(property)
         if let reason { throw refusal(reason) }
     }
 
@@ -125,19 +125,18 @@ struct PropertyHolder {
         if let state, let highest = PropertyFlags.highestState(flags), state.rawValue > highest.rawValue {
             return "\(name).\(property) cannot be changed while the element is \(state)"
         }
+        return store(value, in: specification)
+    }
+
+    /// Nil when that worked, else why it did not, in words.
+    private func store(_ value: PropertyValue, in specification: UnsafeMutablePointer<GParamSpec>) -> String? {
+        let property = String(cString: specification.pointee.name)
         // GStreamer would take a negative number for a very large one.
         if case .integer(let number) = value, case .integer(let range)? = PropertyDomain(specification),
             !range.contains(number)
         {
             return "\(name).\(property) cannot be \(number); it takes \(PropertyDomain.integer(range))"
         }
-        return store(value, in: specification, isStrict: true)
-    }
-
-    func store(
-        _ value: PropertyValue, in specification: UnsafeMutablePointer<GParamSpec>, isStrict: Bool
-    ) -> String? {
-        let property = String(cString: specification.pointee.name)
         let domain = { PropertyDomain(specification).map { "; it takes \($0)" } ?? "" }
         var holder = GValue()
         g_value_init(&holder, specification.pointee.value_type)
@@ -148,7 +147,7 @@ struct PropertyHolder {
             return "\(name).\(property) cannot be \(value.text)\(domain())"
         }
         // Validation changes what lies outside the property's range, and says that it did.
-        if isStrict, g_param_value_validate(specification, &holder) != 0 {
+        if g_param_value_validate(specification, &holder) != 0 {
             return "\(name).\(property) cannot be \(value.text)\(domain())"
         }
         g_object_set_property(object, property, &holder)

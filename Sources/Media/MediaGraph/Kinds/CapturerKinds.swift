@@ -125,7 +125,7 @@ extension NodeKind {
             SettingContract("height", .integer(64...8192), default: 480, unit: "pixels", "Height of the picture"),
             SettingContract("fps", .number(1...240), default: 30, unit: "frames/s", "Frame rate"),
             SettingContract(
-                "frames", .integer(0...Int(UInt32.max)), default: 0, unit: "frames", "End after so many; 0 for never"),
+                "frames", .integer(0...Int(Int32.max)), default: 0, unit: "frames", "End after so many; 0 for never"),
         ])
 }
 
