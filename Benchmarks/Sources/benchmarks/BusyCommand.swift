@@ -49,6 +49,17 @@ struct BusyCommand: AsyncParsableCommand {
         endProcess(after: 240)
         let server = try ServerProcess(counter: nil, core: core, loss: 0)
         defer { server.stop() }
+        do {
+            try await measure(server)
+        } catch {
+            // The clients that are open end with the process.
+            FileHandle.standardError.write(Data("Error: \(error)\n".utf8))
+            server.stop()
+            Foundation.exit(1)
+        }
+    }
+
+    private func measure(_ server: ServerProcess) async throws {
         let token = try await server.token()
         let probe = try await DelayProbe(server, token: token, rate: rate)
         var phases = [try await probe.phase("quiet") { try await Task.sleep(for: .seconds(seconds)) }]
@@ -122,14 +133,14 @@ private final class LoadCrowd: Sendable {
                 group.addTask { await client.send(bursts: seconds, of: 1, every: .seconds(1)) }
             }
         }
+        // The last second.
+        try await Task.sleep(for: .seconds(1))
     }
 
     /// A participant with a video that the first `receivers` participants have subscribed to.
     func publisher(receivers: Int) async throws -> LoadClient {
         let subscribers = await clients.all.prefix(receivers)
-        let publisher = try await LoadClient(
-            "publisher", loop: loop, port: port, profiles: [.aeadAES128GCM, .aes128CMSHA1_80])
-        _ = try await publisher.join("busy", token: token)
+        let publisher = try await client("publisher")
         let stream = try await publisher.publish()
         for client in subscribers { try await client.subscribe(stream) }
         await publisher.send(bursts: 10, of: 1, every: .milliseconds(20))
