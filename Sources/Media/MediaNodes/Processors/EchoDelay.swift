@@ -3,6 +3,9 @@
 /// Timestamps alone do not tell: sound servers and loudspeakers add delays that nobody reports, while the canceller
 /// looks for the echo in a window of 40 ms only. Compares the spectra of both sounds at every delay up to 0.9 s; where
 /// they agree in most bits for a while, that is the delay. Measured with speech: found 0.5 to 1 s after it begins.
+///
+/// The `delay-agnostic` of webrtcdsp 1.22 does not replace it: it removes 46 dB of an echo after 40 ms, and less than 1 dB
+/// after 180, 400 and 600 ms.
 struct EchoDelay {
     /// Longest delay that is found, in words of 8 ms.
     private static let longest = 112
