@@ -6,34 +6,18 @@ package import RTP
 /// reveal their difference, and under GCM the key that authenticates (RFC 3711 section 9.1, RFC 7714 section 8.4).
 /// Debug builds and tests record every packet. SRTCP needs no record: the engine itself counts its indexes.
 package struct EncryptionLedger {
-    /// Indexes of one SSRC. The array is a ring with one bit for each of the newest 32768 indexes: RFC 3711
-    /// section 3.3.1 counts a number that is farther behind as one of the next cycle.
+    /// Indexes of one SSRC, the newest 32768: RFC 3711 section 3.3.1 counts a number that is farther behind as one of the
+    /// next cycle.
     private struct Source {
-        private static let window = 1 << 15
-
         private var unwrapper = SequenceUnwrapper()
-        private var used = [UInt64](repeating: 0, count: window / 64)
+        private var used = NumberWindow(length: 1 << 15)
 
         mutating func record(_ number: SequenceNumber) -> Bool {
             let highest = unwrapper.highest
             let index = unwrapper.unwrap(number)
-            if let highest, index > highest {
-                for skipped in (highest + 1)...index { mark(skipped, false) }
-            }
-            let isNew = !isMarked(index)
-            mark(index, true)
-            return isNew
-        }
-
-        private func isMarked(_ index: Int) -> Bool {
-            let position = index % Self.window
-            return used[position / 64] & (1 << UInt64(position % 64)) != 0
-        }
-
-        private mutating func mark(_ index: Int, _ isUsed: Bool) {
-            let position = index % Self.window
-            let bit: UInt64 = 1 << UInt64(position % 64)
-            if isUsed { used[position / 64] |= bit } else { used[position / 64] &= ~bit }
+            if let highest, index > highest { used.remove((highest + 1)...index) }
+            defer { used.insert(index) }
+            return !used.contains(index)
         }
     }
 

@@ -1,12 +1,15 @@
-/// Notes which of the newest 2048 numbers of an endless line were seen. Its owner clears the numbers that it moves on to.
-struct NumberWindow: Sendable {
-    static let length = 2048
+/// Notes which of the newest numbers of an endless line were seen. Its owner clears the numbers that it moves on to.
+package struct NumberWindow: Sendable {
+    package static let standardLength = 2048
 
-    private var words = [UInt64](repeating: 0, count: NumberWindow.length / 64)
+    private var words: [UInt64]
 
-    func contains(_ number: Int) -> Bool { words[place(of: number)] & bit(of: number) != 0 }
+    /// `length` is a power of two, 64 or more.
+    package init(length: Int = standardLength) { words = [UInt64](repeating: 0, count: length / 64) }
 
-    mutating func insert(_ number: Int) { words[place(of: number)] |= bit(of: number) }
+    package func contains(_ number: Int) -> Bool { words[place(of: number)] & bit(of: number) != 0 }
+
+    package mutating func insert(_ number: Int) { words[place(of: number)] |= bit(of: number) }
 
     mutating func remove(_ number: Int) { words[place(of: number)] &= ~bit(of: number) }
 
@@ -14,8 +17,8 @@ struct NumberWindow: Sendable {
         for index in words.indices { words[index] = 0 }
     }
 
-    mutating func remove(_ numbers: ClosedRange<Int>) {
-        guard numbers.count < Self.length else { return removeAll() }
+    package mutating func remove(_ numbers: ClosedRange<Int>) {
+        guard numbers.count < words.count * 64 else { return removeAll() }
         for number in numbers { remove(number) }
     }
 
@@ -32,7 +35,7 @@ struct NumberWindow: Sendable {
         return count
     }
 
-    private func place(of number: Int) -> Int { (number >> 6) & (Self.length / 64 - 1) }
+    private func place(of number: Int) -> Int { (number >> 6) & (words.count - 1) }
 
     private func bit(of number: Int) -> UInt64 { 1 << UInt64(number & 63) }
 }

@@ -12,7 +12,7 @@ public struct ReceptionStatistics: Sendable {
     }
 
     /// Packets behind the newest within which duplicates are known.
-    public static let window = NumberWindow.length
+    public static let window = NumberWindow.standardLength
     /// A step forward beyond this is a restart once a second packet follows in order (RFC 3550 A.1, MAX_DROPOUT).
     public static let maximumDropout = 3000
 

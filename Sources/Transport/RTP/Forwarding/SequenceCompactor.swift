@@ -3,7 +3,7 @@
 /// A gap can be closed only while nothing after it was sent. A packet that is left out late keeps its number.
 struct SequenceCompactor: Sendable {
     /// Packets this far behind the newest no longer have a place.
-    static let window = NumberWindow.length
+    static let window = NumberWindow.standardLength
 
     private var leftOut: NumberWindow?
     private(set) var highest: Int
@@ -36,7 +36,7 @@ struct SequenceCompactor: Sendable {
     }
 
     private mutating func advance(to number: Int) {
-        if leftOut != nil { leftOut?.remove((highest + 1)...number) }
+        leftOut?.remove((highest + 1)...number)
         highest = number
     }
 }
