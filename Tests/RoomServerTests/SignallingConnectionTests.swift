@@ -69,7 +69,8 @@ import Testing
         try await group.shutdownGracefully()
     }
 
-    @Test func `a ping is answered while the rooms are busy`() async throws {
+    /// A client that has joined, while the join of a newcomer keeps the rooms busy.
+    private func withBusyRooms(_ body: @escaping @Sendable (RawClient) throws -> Void) async throws {
         let rooms = Gate()
         try await withServer(configured: { $0.impairment = { rooms.pass() } }) { server, grant in
             defer { rooms.open() }
@@ -79,29 +80,26 @@ import Testing
             #expect(try newcomer.openWebSocket(port: server.port) == 101)
             newcomer.sendMessage(.join(Join(token: grant.accessToken, room: "kitchen")), id: 1)
             rooms.waitUntilReached()
-            client.sendMessage(.ping, id: 2)
-            #expect(try client.message { $0.id == 2 }.message == .pong)
+            try body(client)
             rooms.open()
             _ = try newcomer.message { $0.id == 1 }
         }
     }
 
+    @Test func `a ping is answered while the rooms are busy`() async throws {
+        try await withBusyRooms { client in
+            client.sendMessage(.ping, id: 2)
+            let answer = try client.message { $0.id == 2 }
+            #expect(answer.message == .pong)
+        }
+    }
+
     @Test func `a client that sends more requests than may wait for the rooms is disconnected`() async throws {
-        let rooms = Gate()
-        try await withServer(configured: { $0.impairment = { rooms.pass() } }) { server, grant in
-            defer { rooms.open() }
-            let (client, _) = try join(server, grant.accessToken)
-            rooms.close()
-            let newcomer = try RawClient(port: server.port)
-            #expect(try newcomer.openWebSocket(port: server.port) == 101)
-            newcomer.sendMessage(.join(Join(token: grant.accessToken, room: "kitchen")), id: 1)
-            rooms.waitUntilReached()
+        try await withBusyRooms { client in
             for _ in 0...SignallingConnection.maximumUnhandled {
                 client.sendMessage(.candidate(Candidate(session: .down, candidate: "")))
             }
             #expect(client.isClosedByServer())
-            rooms.open()
-            _ = try newcomer.message { $0.id == 1 }
         }
     }
 

@@ -102,8 +102,5 @@ final class HTTPHandler: ChannelInboundHandler, RemovableChannelHandler {
 
 extension SocketAddress {
     /// Whether the address is the machine's own (127.0.0.0/8 or ::1).
-    var isLoopback: Bool {
-        guard let ip = ipAddress else { return false }
-        return ip.hasPrefix("127.") || ip == "::1" || ip.hasPrefix("::ffff:127.")
-    }
+    var isLoopback: Bool { ClientAddress(ipAddress).isLoopback }
 }

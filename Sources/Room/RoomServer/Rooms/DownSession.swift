@@ -157,7 +157,7 @@ final class DownSession {
 
     /// Gives an audio a slot if one is free, and tells the client.
     func hear(_ stream: PublishedStream) {
-        guard hasFreeAudioSlot, let consumer = freeConsumer(for: stream) else { return }
+        guard let consumer = freeConsumer(for: stream) else { return }
         consumer.assign(stream)
         send(assigned(consumer))
     }

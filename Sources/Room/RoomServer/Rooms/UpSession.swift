@@ -10,6 +10,13 @@ final class UpSession {
     /// In bytes of UTF-8.
     private static let maximumExtraValueLength = 1024
 
+    private struct Incoming {
+        let offered: OfferedStream
+        let receiver: ReceiverID
+        let stream: PublishedStream
+        var lengths = PacketLengthCheck()
+    }
+
     private let peer: Peer
     private let settings: SessionSettings
     private let participant: String
@@ -17,10 +24,7 @@ final class UpSession {
     private let sessionID: UInt64
     /// The client's transport, once it is connected.
     private var remote: TransportDescription?
-    private var taken: [OfferedStream] = []
-    private var streams: [(receiver: ReceiverID, stream: PublishedStream)] = []
-    /// Of `streams`, in their order, as is `taken`.
-    private var lengths: [PacketLengthCheck] = []
+    private var streams: [Incoming] = []
 
     /// Called once, when the media path failed or the client closed it. The owner closes the session.
     var onEnded: ((RoomError) -> Void)?
@@ -37,19 +41,16 @@ final class UpSession {
         peer = try settings.makePeer(.controlled)
         peer.onEvent = { [unowned self] event in handle(event) }
         peer.onMedia = { [unowned self] receiver, header, position, packet in
-            for entry in streams where entry.receiver == receiver {
-                entry.stream.forward(packet, header: header, at: position)
+            guard let index = streams.firstIndex(where: { $0.receiver == receiver }) else { return }
+            streams[index].stream.forward(packet, header: header, at: position)
+            if let problem = streams[index].lengths.problem(with: header, of: streams[index].offered.mid) {
+                send(.error(Problem(problem)))
             }
-            checkLength(header, of: receiver)
         }
     }
 
-    /// Tells the publisher once for each stream whose packets are too long to be sent on.
-    private func checkLength(_ header: RTPHeader, of receiver: ReceiverID) {
-        guard let index = streams.firstIndex(where: { $0.receiver == receiver }),
-            let problem = lengths[index].problem(with: header, of: taken[index].mid)
-        else { return }
-        send(.error(Problem(problem)))
+    private func stream(of receiver: ReceiverID) -> PublishedStream? {
+        streams.first { $0.receiver == receiver }?.stream
     }
 
     /// Takes the new streams of an offer; `numbered` gives each its id. All of them, or none and an error.
@@ -62,7 +63,7 @@ final class UpSession {
         if let remote { try settings.requireSame(transport, as: remote, .offerRefused) }
         var new: [(offered: OfferedStream, extraValue: String)] = []
         for stream in publish.streams {
-            guard !(taken + new.map(\.offered)).contains(where: { $0.mid == stream.mid }) else {
+            guard !(streams.map(\.offered) + new.map(\.offered)).contains(where: { $0.mid == stream.mid }) else {
                 throw RoomError(.publishRefused, "The m-line '\(stream.mid.prefix(32))' is published already.")
             }
             let extraValue = stream.extraValue ?? ""
@@ -75,7 +76,7 @@ final class UpSession {
             new.append((try UpDescription.stream(stream.mid, of: offer), extraValue))
         }
         guard !new.isEmpty else { throw RoomError(.publishRefused, "The message lists no stream to publish.") }
-        guard taken.count + new.count <= Self.maximumStreams else {
+        guard streams.count + new.count <= Self.maximumStreams else {
             throw RoomError(
                 .publishRefused, "A participant publishes \(Self.maximumStreams) streams at most: publish fewer.")
         }
@@ -87,7 +88,8 @@ final class UpSession {
         let published = new.map { add($0.offered, extraValue: $0.extraValue, id: numbered()) }
         var local = peer.local
         local.setup = transport.setup == .passive ? .active : .passive
-        let answer = UpDescription.answer(to: offer, taking: taken, sessionID: sessionID, transport: local)
+        let answer = UpDescription.answer(
+            to: offer, taking: streams.map(\.offered), sessionID: sessionID, transport: local)
         return (
             Published(
                 sdp: answer.serialized(),
@@ -119,13 +121,11 @@ final class UpSession {
                 retransmissionPayloadTypes: negotiated.retransmissionPayloadType.map { [negotiated.payloadType: $0] }
                     ?? [:],
                 nack: negotiated.codec.media == .video))
-        taken.append(offered)
         let stream = PublishedStream(
             StreamInfo(
                 id: id, media: negotiated.codec.media, codec: negotiated.codec.rawValue, extraValue: extraValue),
             codec: negotiated.codec, participant: participant, peer: peer, receiver: receiver)
-        streams.append((receiver, stream))
-        lengths.append(PacketLengthCheck())
+        streams.append(Incoming(offered: offered, receiver: receiver, stream: stream))
         return stream
     }
 
@@ -138,17 +138,13 @@ final class UpSession {
                 entry.stream.requestKeyframe()
             }
         case .senderReport(let receiver, let ntp, let rtp, let time):
-            for entry in streams where entry.receiver == receiver {
-                let rate = entry.stream.codec.clockRate
-                entry.stream.setClock(SenderClock(ntp: ntp, rtp: rtp, at: time, clockRate: rate))
-            }
+            guard let stream = stream(of: receiver) else { return }
+            stream.setClock(SenderClock(ntp: ntp, rtp: rtp, at: time, clockRate: stream.codec.clockRate))
         case .mediaRefused(let receiver, let packets):
-            for entry in streams where entry.receiver == receiver { refuse(entry.stream, packets) }
+            if let stream = stream(of: receiver) { refuse(stream, packets) }
         case .lossBeyondRepair(let receiver):
             // The subscribers' requests for these packets would fail too: one keyframe mends the stream for all.
-            for entry in streams where entry.receiver == receiver && !entry.stream.consumers.isEmpty {
-                entry.stream.requestKeyframe()
-            }
+            if let stream = stream(of: receiver), !stream.consumers.isEmpty { stream.requestKeyframe() }
         case .unauthenticated(let packets): onUnauthenticated?(packets)
         case .closed:
             onEnded?(RoomError(.mediaConnectionFailed, "The client closed the session that publishes."))
