@@ -39,9 +39,7 @@ import Testing
             await onLoop(loop) { call.value.forward(vp8(1, keyframe: true), 1, on: first.value) }
             #expect(await eventually { await onLoop(loop) { call.value.client.received.count == 1 } })
             await onLoop(loop) {
-                var cut = Impairment(seed: 0)
-                cut.isCut = true
-                call.value.peer.impairment = cut
+                call.value.peer.impairment = .cut
                 call.value.forward(vp8(2), 2, on: first.value)
             }
             await onLoop(loop) {

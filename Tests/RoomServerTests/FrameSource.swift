@@ -73,9 +73,7 @@ final class FrameSource {
 
     /// Moves the numbers so far on, behind a cut, that the receiver's SRTP mistakes the rollover counter.
     func loseCount() {
-        var impairment = Impairment(seed: 0)
-        impairment.isCut = true
-        session.peer.impairment = impairment
+        session.peer.impairment = .cut
         for _ in 0..<2 {
             number = number.advanced(by: 20_000)
             sendPacket()

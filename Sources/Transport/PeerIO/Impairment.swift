@@ -5,7 +5,7 @@ package struct Impairment: Sendable {
     package var outgoingLoss: Double
     package var incomingLoss: Double
     /// Loses everything in both directions.
-    package var isCut = false
+    package static let cut = Impairment(seed: 0, outgoingLoss: 1, incomingLoss: 1)
 
     // One sequence of draws for each direction, so that what comes in does not change what gets lost going out.
     private var outgoing: SeededGenerator
@@ -18,9 +18,9 @@ package struct Impairment: Sendable {
         incoming = SeededGenerator(seed: ~seed)
     }
 
-    mutating func admitsOutgoing() -> Bool { outgoing.chance() >= outgoingLoss && !isCut }
+    mutating func admitsOutgoing() -> Bool { outgoing.chance() >= outgoingLoss }
 
-    mutating func admitsIncoming() -> Bool { incoming.chance() >= incomingLoss && !isCut }
+    mutating func admitsIncoming() -> Bool { incoming.chance() >= incomingLoss }
 }
 
 /// SplitMix64: small, fast and good enough to lose packets by.

@@ -136,11 +136,7 @@ final class UpSession {
         }
     }
 
-    func cut(_ isCut: Bool) {
-        var impairment = Impairment(seed: 0)
-        impairment.isCut = isCut
-        peer.impairment = impairment
-    }
+    func cut(_ isCut: Bool) { peer.impairment = isCut ? .cut : nil }
 
     /// When media or a word about it last came.
     var lastReceived: MonotonicTime { peer.lastReceived }
