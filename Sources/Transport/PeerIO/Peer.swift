@@ -188,7 +188,6 @@ package final class Peer: TurnMember {
     package func forget(_ sender: SenderID) { session.forget(sender) }
 
     /// See `PeerSession.discard`.
-    @discardableResult
     package func discard(before number: SequenceNumber, on receiver: ReceiverID) -> Int? {
         session.discard(before: number, on: receiver)
     }

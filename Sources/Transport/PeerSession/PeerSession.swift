@@ -313,7 +313,6 @@ public final class PeerSession<DTLS: DTLSEngine, SRTP: SRTPEngine> {
 
     /// What the receiver carries from now on begins with this number: earlier packets are dropped and no longer asked
     /// for. Returns the number as positions count it; nil before the first packet.
-    @discardableResult
     public func discard(before number: SequenceNumber, on id: ReceiverID) -> Int? {
         streams.receiver(id)?.discard(before: number)
     }

@@ -338,21 +338,17 @@ private struct MediaParser {
     }
 
     func description(mid: String, transport: TransportDescription) -> MediaDescription {
-        var description = description(of: mid, over: transport)
-        description.isMuxed = isMuxed
-        return description
-    }
-
-    private func description(of mid: String, over transport: TransportDescription) -> MediaDescription {
         let repeating = Set(fidGroups.map { $0.1 })
         var primary = ssrcs.filter { !repeating.contains($0) }
         for (first, _) in fidGroups where !primary.contains(first) { primary.append(first) }
         let retransmission = fidGroups.first { $0.0 == primary.first }?.1
         var formats = formats
         for index in formats.indices { formats[index].feedback += feedbackForAll }
-        return MediaDescription(
+        var description = MediaDescription(
             kind: kind, mid: mid, direction: direction, formats: formats, extensions: extensions, ssrcs: primary,
             retransmissionSSRC: retransmission, cname: cname == "-" ? nil : cname, msid: msid ?? sourceMsid,
             transport: transport, isRejected: port == 0 && !isBundleOnly, applicationLine: applicationLine)
+        description.isMuxed = isMuxed
+        return description
     }
 }
