@@ -42,6 +42,13 @@ private let millisecond: UInt64 = 1_000_000
         #expect(first.takes && first.begins == 92 * millisecond)
         let next = gate.soundLeaves(at: 112 * millisecond)
         #expect(next.takes && next.begins == nil)
+        #expect(!gate.soundLeaves(at: 91 * millisecond).takes)
+        // Half a packet after the picture is near enough.
+        for (first, begins) in [(110 * millisecond, true), (111 * millisecond, false)] {
+            var gate = RecordingGate(hasVideo: true, hasAudio: true, keepsOffsets: false)
+            _ = gate.sound(at: first)
+            #expect(gate.picture(at: 100 * millisecond, isKeyframe: true, room: .enough).begins == begins)
+        }
     }
 
     @Test("A disk that does not keep up loses pictures up to a keyframe, which is asked for once there is room")

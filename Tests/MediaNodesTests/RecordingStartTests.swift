@@ -91,6 +91,46 @@ extension MediaNodesTests {
             #expect(pipeline.shortfalls.map(\.code) == [MediaError.Code.fileUnwritable])
         }
 
+        @Test("The playlist of a recording lasts as long as its pictures, also where one has a segment to itself")
+        func playlist() async throws {
+            let folder = TemporaryFolder()
+            let seen = Seen()
+            let path = "\(folder.path)/a.m3u8"
+            let graph = MediaGraph {
+                Node.testPattern("pattern", width: 160, height: 120, framesPerSecond: Double(rate), frames: rate + 1)
+                Node("recorder", settings: ["path": .text(path), "segment": 1])
+                Chain(from: "pattern", port: "video") { Join("recorder", port: "video") }
+                Chain(from: "pattern", port: "audio") { Join("recorder", port: "audio") }
+            }
+            let pipeline = try await MediaPipeline(graph, bindings: seen.bindings(of: graph))
+            try await pipeline.start()
+            await eventually("the end") {
+                seen.events.all.contains { if case .ended = $0 { true } else { false } }
+            }
+            await pipeline.stop()
+            let text = try #require(FileAccess.text(of: path))
+            let lengths = text.split(separator: "\n").filter { $0.hasPrefix("#EXTINF:") }
+                .compactMap { Double($0.dropFirst(8).prefix { $0 != "," }) }
+            let recording = DecodedRecording(path)
+            #expect(recording.numbers.count == pipeline.statistics.recorders["recorder"]?.frames)
+            #expect(lengths.allSatisfy { $0 > 0.03 }, "\(lengths)")
+            // The last frame is taken to last as long as the one before, which is longer where one was dropped.
+            let span = (recording.times.last ?? 0) - (recording.times.first ?? 0) + 1 / Double(rate)
+            #expect((span - 0.01..<span + 0.2).contains(lengths.reduce(0, +)), "\(lengths) for \(span) s of frames")
+            #expect(fileNames(in: folder.path).allSatisfy { !$0.hasSuffix(".new") })
+        }
+
+        @Test("The last segment of a playlist is as long as what is left, and no longer than announced")
+        func lastSegment() {
+            func playlist(_ target: Int, _ last: String) -> String {
+                "#EXTM3U\n#EXT-X-TARGETDURATION:\(target)\n\n#EXTINF:1.5,\na-0.ts\n#EXTINF:\(last),\na-1.ts\n#EXT-X-ENDLIST"
+            }
+            #expect(RecordingContainer.playlist(playlist(2, "0"), lasting: 1.75) == playlist(2, "0.25"))
+            #expect(RecordingContainer.playlist(playlist(2, "2.25"), lasting: 4.0) == playlist(3, "2.5"))
+            #expect(RecordingContainer.playlist(playlist(2, "0.5"), lasting: 1.0) == playlist(2, "0.5"))
+            #expect(RecordingContainer.playlist("#EXTM3U\n", lasting: 1) == "#EXTM3U\n")
+        }
+
         @Test("A recording that lacks a stream, or is empty, is reported when it ends")
         func lacksStream() async throws {
             let folder = TemporaryFolder()
@@ -100,21 +140,34 @@ extension MediaNodesTests {
                 Node.recorder("mute", path: "\(folder.path)/mute.mkv")
                 Node.recorder("empty", path: "\(folder.path)/empty.mkv")
                 Node.recorder("spare", path: "\(folder.path)/spare.mkv").optional
+                Node.recorder("hush", path: "\(folder.path)/hush.mkv")
                 Chain(from: "pattern", port: "video") { Join("mute", port: "video") }
                 Chain(from: "silent") { Join("mute", port: "audio") }
+                Chain(from: "pattern", port: "video") { Join("hush", port: "video") }
+                Chain(from: "pattern", port: "audio") {
+                    Node("element:valve", settings: ["drop": true, "drop-mode": "forward-sticky-events"])
+                    // AAC has a parser, which takes an end without any frame for an error.
+                    Node.aacEncoder()
+                    Join("hush", port: "audio")
+                }
                 Chain(from: "silent") { Join("empty", port: "audio") }
                 Chain(from: "silent") { Join("spare", port: "audio") }
             }
             let seen = Seen()
             let pipeline = try await MediaPipeline(graph, bindings: seen.bindings(of: graph))
             try await pipeline.start()
-            await eventually("pictures") { (pipeline.statistics.recorders["mute"]?.frames ?? 0) >= 5 }
+            await eventually("pictures") {
+                ["mute", "hush"].allSatisfy { (pipeline.statistics.recorders[$0]?.frames ?? 0) >= 5 }
+            }
             await pipeline.stop()
             let shortfalls = pipeline.shortfalls
-            #expect(shortfalls.map(\.code) == Array(repeating: MediaError.Code.recordingIncomplete, count: 2))
-            #expect(shortfalls.contains { $0.node == "mute" && $0.message.contains("has no audio") })
+            #expect(shortfalls.map(\.code) == Array(repeating: MediaError.Code.recordingIncomplete, count: 3))
+            for name in ["mute", "hush"] {
+                #expect(shortfalls.contains { $0.node == name && $0.message.contains("has no audio") }, "\(name)")
+            }
+            #expect(seen.failures.isEmpty, "\(seen.failures)")
             #expect(shortfalls.contains { $0.node == "empty" && $0.message.contains("is empty") })
-            #expect(seen.warnings(MediaError.Code.recordingIncomplete).count == 3, "the optional one is a warning only")
+            #expect(seen.warnings(MediaError.Code.recordingIncomplete).count == 4, "the optional one is a warning only")
         }
     }
 }

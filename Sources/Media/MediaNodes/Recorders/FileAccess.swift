@@ -60,6 +60,30 @@ enum FileAccess {
         return count > 0 ? String(decoding: target.prefix(count).map(UInt8.init(bitPattern:)), as: UTF8.self) : nil
     }
 
+    /// A short text file; nil when it cannot be read.
+    static func text(of path: String) -> String? {
+        guard let file = fopen(path, "r") else { return nil }
+        defer { fclose(file) }
+        var bytes: [UInt8] = []
+        var piece = [UInt8](repeating: 0, count: 65_536)
+        while case let count = fread(&piece, 1, piece.count, file), count > 0 { bytes += piece.prefix(count) }
+        return String(decoding: bytes, as: UTF8.self)
+    }
+
+    /// Replaces a text file that exists, at once: a reader sees the old text or the new one. The file stays as it is when
+    /// the new one cannot be written.
+    static func replace(_ path: String, with text: String) {
+        // A symbolic link stays one.
+        guard let resolved = realpath(path, nil) else { return }
+        defer { free(resolved) }
+        let path = String(cString: resolved)
+        let new = path + ".new"
+        guard let file = fopen(new, "w") else { return }
+        let bytes = Array(text.utf8)
+        let isWritten = fwrite(bytes, 1, bytes.count, file) == bytes.count
+        if fclose(file) != 0 || !isWritten || rename(new, path) != 0 { unlink(new) }
+    }
+
     /// Whether the last line of a short text file is `line`.
     static func ends(_ path: String, with line: String) -> Bool {
         guard let file = fopen(path, "r") else { return false }

@@ -306,6 +306,7 @@ final class RecorderNode: NodeType, RunningNode {
             if hasEntered(stream) { queue?.sink.sendEndOfStream() } else { end(stream) }
         }
         let isWhole = container == .hls ? waitForPlaylist() : waitForEnd()
+        if isWhole, container == .hls { mendPlaylist() }
         state.withLock { $0.lacksEnd = !isWhole && !$0.hasFailed }
     }
 
@@ -321,6 +322,13 @@ final class RecorderNode: NodeType, RunningNode {
             usleep(5_000)
         }
         return true
+    }
+
+    /// hlssink2 takes the last segment to end where its last picture begins: one of a single picture would have no length.
+    private func mendPlaylist() {
+        let (origin, end) = state.withLock { ($0.gate.origin, $0.gate.end) }
+        guard let origin, let end, let text = FileAccess.text(of: path) else { return }
+        FileAccess.replace(path, with: RecordingContainer.playlist(text, lasting: Double(end - origin) / 1e9))
     }
 
     func stopped() {

@@ -85,6 +85,25 @@ enum RecordingContainer: String, CaseIterable, Sendable {
     /// Whether it remembers by how much one side began after the other; a fragmented MP4 of GStreamer 1.22 does not.
     var keepsOffsets: Bool { self != .mp4 }
 
+    /// A complete playlist whose last segment lasts up to the end of the recording.
+    static func playlist(_ text: String, lasting seconds: Double) -> String {
+        let (length, target) = ("#EXTINF:", "#EXT-X-TARGETDURATION:")
+        var lines = text.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
+        func value(_ line: String, _ tag: String) -> Double {
+            Double(line.dropFirst(tag.count).prefix { $0 != "," }) ?? 0
+        }
+        let segments = lines.indices.filter { lines[$0].hasPrefix(length) }
+        guard let last = segments.last else { return text }
+        let left = seconds - segments.dropLast().map { value(lines[$0], length) }.reduce(0, +)
+        guard left > value(lines[last], length) else { return text }
+        lines[last] = "\(length)\(left),"
+        // No segment may be longer, to the nearest second (RFC 8216 section 4.3.3.1).
+        if let line = lines.firstIndex(where: { $0.hasPrefix(target) }) {
+            lines[line] = "\(target)\(Int(max(value(lines[line], target), left.rounded())))"
+        }
+        return lines.joined(separator: "\n")
+    }
+
     /// Where HLS writes: segments next to the playlist, named after it. All of them are kept and listed.
     func playlist(_ path: String, seconds: Int) -> [String: SettingValue] {
         let base = path.hasSuffix(".m3u8") ? String(path.dropLast(5)) : path

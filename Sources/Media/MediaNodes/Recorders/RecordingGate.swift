@@ -62,6 +62,8 @@ struct RecordingGate: Sendable {
     private var isOverflowing = false
     /// The time that became zero.
     private(set) var origin: UInt64?
+    /// When the last picture that was recorded ends, if the picture before it came as long before; nil for the first.
+    private(set) var end: UInt64?
     /// Pictures that were left out because the queue had no room.
     private(set) var droppedPictures = 0
     /// Keyframes asked for.
@@ -89,6 +91,7 @@ struct RecordingGate: Sendable {
         if room == .none { isOverflowing = true }
         if isOverflowing, isKeyframe, room == .enough { isOverflowing = false }
         decision.takes = !isOverflowing
+        if decision.takes, step > 0 { end = time + step }
         if isOverflowing {
             droppedPictures += 1
             decision.asksForKeyframe = room == .enough && asks(at: time)
