@@ -6,10 +6,11 @@ internal import CGStreamer
 /// Xlib belongs to the whole process, which may have an X connection of its own or none at all. So it is touched when the
 /// first of these elements is made, and never on a machine that uses none.
 enum XElements {
-    /// Names of their plugins. Elements of OpenGL and VA-API take an X display where there is one.
+    /// Names of their plugins. Elements of OpenGL and VA-API take an X display where there is one. `autovideosink` opens
+    /// the element that it chooses before it adds it.
     private static let plugins: Set = [
-        "aasink", "cacasink", "gtk", "gtk4", "opengl", "qml6", "qmlgl", "sdl", "vaapi", "ximagesink", "ximagesrc",
-        "xvimagesink",
+        "aasink", "autodetect", "cacasink", "gtk", "gtk4", "opengl", "qml6", "qmlgl", "sdl", "vaapi", "ximagesink",
+        "ximagesrc", "xvimagesink",
     ]
 
     /// To be called for every element before it leaves the state NULL, in which no element opens a display.
