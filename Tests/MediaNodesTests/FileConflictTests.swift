@@ -26,10 +26,12 @@ extension MediaNodesTests {
             symlink("a.mkv", folder.path + "/dangling.mkv")
             let dangling = await failure(of: recording(path, folder.path + "/dangling.mkv"))
             #expect(dangling?.code == MediaError.Code.fileConflict, "of a file that is yet to be made")
+            #expect(dangling?.message.contains("both write") == true, "the plan tells, before anything is claimed")
             writeFile([1, 2, 3], to: path)
             link(path, folder.path + "/hard.mkv")
             let hard = await failure(of: recording(path, folder.path + "/hard.mkv"))
             #expect(hard?.code == MediaError.Code.fileConflict)
+            #expect(hard?.message.contains("both write") == true)
             #expect(fileSize(path) == 3, "nothing was written")
         }
 
@@ -49,7 +51,29 @@ extension MediaNodesTests {
             let error = await failure(of: graph)
             #expect(error?.code == MediaError.Code.fileConflict)
             #expect(error?.node == "copy")
+            #expect(error?.message.contains("which \"file\" reads") == true, "\(error?.message ?? "")")
             #expect(fileSize(path) == size)
+        }
+
+        @Test("A file that one pipeline reads is written by no other until the first stops", arguments: [true, false])
+        func otherReader(starts: Bool) async throws {
+            let folder = TemporaryFolder()
+            let path = folder.path + "/clip.mp4"
+            try FileManager.default.copyItem(atPath: clip, toPath: path)
+            let size = fileSize(path)
+            let reader = try await MediaPipeline(
+                MediaGraph {
+                    Chain {
+                        Node.file(path: path)
+                        Node.null("end")
+                    }
+                })
+            if starts { try await reader.start() }
+            let refused = await failure(of: recording(path))
+            #expect(refused?.code == MediaError.Code.fileConflict)
+            #expect(fileSize(path) == size)
+            await reader.stop()
+            #expect(await failure(of: recording(path)) == nil)
         }
 
         @Test("A recording under way keeps its file to itself, in its graph and against others")

@@ -328,6 +328,7 @@ extension MediaNodesTests {
             #expect(offsets.count >= 1)
             #expect(offsets.allSatisfy { abs($0) < pattern.limit(watch) }, "\(offsets)")
             let all = DecodedRecording("\(folder.path)/all.mkv")
+            #expect(all.problem == nil)
             #expect(all.numbers.count == pipeline.statistics.encoders["encoder"]?.encoded)
             let isWhole = all.isContinuous(but: dropped)
             #expect(isWhole)
