@@ -44,7 +44,7 @@ import Testing
         return poll(&asked, 1, 20_000) > 0
     }
 
-    @Test func `a program gets its words, its variables, the descriptors it should have and no others`() throws {
+    @Test func `a program gets its arguments, variables and descriptors, and no others`() throws {
         let extra = open("/dev/zero", O_RDONLY | O_CLOEXEC)
         let leaking = open("/dev/zero", O_RDONLY)
         defer {
@@ -60,14 +60,14 @@ import Testing
         #expect(child.ended == .exited(0))
     }
 
-    @Test func `how a program ended is told`() throws {
+    @Test func `the end of a program is reported with its status`() throws {
         let (child, _) = try python("raise SystemExit(3)")
         #expect(wait(child.endDescriptor) && child.ended == .exited(3) && child.ended == .exited(3))
         let (killed, _) = try python("import os; os.abort()")
         #expect(wait(killed.endDescriptor) && killed.ended == .killed(SIGABRT))
     }
 
-    @Test func `a program that cannot be started is told at once, and leaves nothing`() {
+    @Test func `a program that cannot start is reported immediately and leaks nothing`() {
         #expect(throws: ChildProcess.Failure.self) {
             _ = try ChildProcess(path: "/nonexistent", arguments: [], environment: [:], descriptors: [])
         }
@@ -78,7 +78,7 @@ import Testing
         #expect(waitpid(-1, &status, WNOHANG) == -1, "no process is left to be waited for")
     }
 
-    @Test func `one that does not want to end is killed, with all that it has started`() throws {
+    @Test func `a program that does not end is killed with all its children`() throws {
         let (child, output) = try python(
             "import os, signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
                 + "if os.fork() == 0: time.sleep(100)\n"
@@ -89,7 +89,7 @@ import Testing
         #expect(text(output) == "")
     }
 
-    @Test func `one that is asked ends by itself`() throws {
+    @Test func `a program ends by itself on request`() throws {
         let (child, output) = try python(
             "import signal, sys, time; signal.signal(signal.SIGTERM, lambda *_: sys.exit(7)); print('ready', flush=True)\n"
                 + "while True: time.sleep(1)")
@@ -97,7 +97,7 @@ import Testing
         #expect(child.end(within: 20) == .exited(7))
     }
 
-    @Test func `one that is asked may write as much as it likes before it ends`() throws {
+    @Test func `a program may write any amount of output before it ends on request`() throws {
         let (child, output) = try python(
             "import os, signal\n"
                 + "def leave(*_): os.write(1, bytes(1 << 20)); os._exit(7)\n"
@@ -107,7 +107,7 @@ import Testing
         #expect(child.end(within: 20, discarding: [output]) == .exited(7))
     }
 
-    @Test func `a pipe that has ended is not looked at over and over`() throws {
+    @Test func `a pipe that has ended is not polled repeatedly`() throws {
         let (child, output) = try python(
             "import os, signal, sys, time\n"
                 + "signal.signal(signal.SIGTERM, signal.SIG_IGN); print('ready', flush=True)\n"
@@ -122,7 +122,7 @@ import Testing
         #expect(seconds < 0.1)
     }
 
-    @Test func `a signal does not cut short the time that a program has`() throws {
+    @Test func `a signal does not shorten a program's time limit`() throws {
         let (child, output) = try python(
             "import os, signal, time\n"
                 + "def leave(*_): time.sleep(0.3); os._exit(7)\n"
@@ -146,7 +146,7 @@ import Testing
         isQuiet.wait()
     }
 
-    @Test func `one whose value goes has gone with it`() throws {
+    @Test func `releasing the value ends its program`() throws {
         var running: (ChildProcess, OutputPipe)? = try python(
             "print('ready', flush=True); import time; time.sleep(100)")
         let output = try #require(running).1
@@ -155,7 +155,7 @@ import Testing
         #expect(text(output) == "")
     }
 
-    @Test func `a program does not outlive this process, however that ends`() async throws {
+    @Test func `a program does not outlive this process, however it ends`() async throws {
         await #expect(processExitsWith: .signal(SIGKILL)) {
             let started = try ChildProcess(
                 path: "/usr/bin/python3", arguments: ["-c", "import time; time.sleep(100)"], environment: [:],
@@ -193,7 +193,7 @@ import Testing
 }
 
 @Suite struct CommandWordsTests {
-    @Test func `a command is split as a shell splits it`() {
+    @Test func `a command is split like in a shell`() {
         #expect(
             CommandWords.split("python3  clock.py\t--size 640x480 ") == ["python3", "clock.py", "--size", "640x480"])
         #expect(CommandWords.split(#"a 'b c' "d e" f\ g "#) == ["a", "b c", "d e", "f g"])
@@ -205,7 +205,7 @@ import Testing
         #expect(CommandWords.split("a \\") == nil)
     }
 
-    @Test func `a program is found as a shell finds it`() {
+    @Test func `a program is found like in a shell`() {
         #expect(ProgramSearch.find("python3", path: "/nonexistent:/usr/bin") == "/usr/bin/python3")
         #expect(ProgramSearch.find("python3", path: "/nonexistent") == nil)
         #expect(ProgramSearch.find("/usr/bin/python3", path: nil) == "/usr/bin/python3")

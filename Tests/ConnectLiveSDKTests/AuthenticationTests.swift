@@ -25,7 +25,7 @@ struct AuthenticationTests {
         try await authentication.finish(authentication.begin(credentials(name)))
     }
 
-    @Test func `signing out ends the tokens of every sign-in and renewal, the oldest first`() async throws {
+    @Test func `signing out revokes the tokens of every sign-in and renewal, oldest first`() async throws {
         let authentication = authentication
         try await signIn("a", to: authentication)
         try await signIn("b", to: authentication)
@@ -47,7 +47,7 @@ struct AuthenticationTests {
         await #expect(throws: RoomError.self) { try await authentication.token() }
     }
 
-    @Test func `the sign-in that begins later wins, whichever the server answers first`() async throws {
+    @Test func `the sign-in that begins later wins, whichever reply arrives first`() async throws {
         let authentication = authentication
         let earlier = authentication.begin(credentials("a"))
         try await signIn("b", to: authentication)
@@ -57,7 +57,7 @@ struct AuthenticationTests {
         #expect(try await authentication.token().token == "b1")
     }
 
-    @Test func `a sign-out during a renewal ends the new token too`() async throws {
+    @Test func `a sign-out during a renewal revokes the new token too`() async throws {
         let authentication = authentication
         try await signIn("a", to: authentication)
         server.hold("a")
@@ -69,7 +69,7 @@ struct AuthenticationTests {
         #expect(Set(await server.revocations(2)) == ["a1", "a2"])
     }
 
-    @Test func `a token that the application brought along is neither renewed nor ended`() async throws {
+    @Test func `the application's own token is neither renewed nor revoked`() async throws {
         let authentication = authentication
         server.answer("a")
         try await authentication.finish(

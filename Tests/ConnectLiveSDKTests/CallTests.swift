@@ -50,7 +50,7 @@ extension SDKTests {
             }
         }
 
-        @Test func `every frame that was encoded is rendered once and in order`() async throws {
+        @Test func `every encoded frame is rendered once and in order`() async throws {
             try await onStage { stage in
                 let viewer = Client()
                 _ = try await viewer.join("order")
@@ -92,8 +92,8 @@ extension SDKTests {
         }
 
         /// Repairs on time are tested on virtual time (PeerSessionTests) and over real sockets (PeerIOTests). Here they
-        /// have to reach the decoder: a frame that lacks one packet takes all up to the next keyframe with it.
-        @Test func `five percent of loss on every hop is repaired before anybody sees it`() async throws {
+        /// must reach the decoder: a frame without one packet loses all frames up to the next keyframe.
+        @Test func `five percent of loss on every hop is repaired without a visible effect`() async throws {
             try await onStage { stage in
                 // Each client loses 5 % of what it sends and of what comes in: one hop is between it and the server.
                 let viewer = Client(impairment: LinkImpairment(seed: 1, outgoingLoss: 0.05, incomingLoss: 0.05))
@@ -148,7 +148,7 @@ extension SDKTests {
             }
         }
 
-        @Test func `a receiver that carried VP8 carries H264 next, and decodes it`() async throws {
+        @Test func `a receiver that carried VP8 can carry H264 next, and decodes it`() async throws {
             try await onStage { _ in
                 var config = silent()
                 // The maximum holds although the default of the initial count is greater.
@@ -185,7 +185,7 @@ extension SDKTests {
             }
         }
 
-        @Test func `the pool of receivers grows when one more video is subscribed`() async throws {
+        @Test func `the pool of receivers grows for one more video`() async throws {
             try await onStage { _ in
                 var config = silent()
                 config.videoReceiverInitialCount = 1
@@ -213,7 +213,7 @@ extension SDKTests {
             }
         }
 
-        @Test func `sound is heard without subscribing, and its owner is an audio occupant`() async throws {
+        @Test func `audio is heard without subscribing, and its participant is an audio occupant`() async throws {
             try await onStage { _ in
                 let viewer = Client()
                 _ = try await viewer.join("sound")

@@ -10,7 +10,7 @@ import Testing
         DispatchQueue(label: name, attributes: .initiallyInactive)
     }
 
-    @Test func `callbacks wait for the main queue however long it is busy`() async {
+    @Test func `callbacks wait for a busy main queue`() async {
         let main = Self.heldQueue("main")
         let (warnings, continuation) = AsyncStream<String>.makeStream()
         let callbacks = CallbackQueue(main: main, grace: .nanoseconds(0)) { continuation.yield($0) }
@@ -27,7 +27,7 @@ import Testing
         #expect(called.withLock { $0 } == [0, 1, 2])
     }
 
-    @Test func `callbacks come on the application's queue once it sets one`() {
+    @Test func `callbacks run on the application's queue once it is set`() {
         let own = DispatchQueue(label: "own")
         let callbacks = CallbackQueue(main: DispatchQueue(label: "main")) { _ in }
         callbacks.chosen = own

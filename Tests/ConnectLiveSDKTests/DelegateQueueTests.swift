@@ -13,7 +13,7 @@ import Testing
 
     init() { callbacks = CallbackQueue(main: main) { _ in } }
 
-    /// What was delivered once the queue ran.
+    /// The events delivered when the queue ran.
     private var delivered: [String] {
         main.activate()
         main.sync {}
@@ -22,7 +22,7 @@ import Testing
 
     private func enter(_ events: DelegateQueue) -> Bool { events.tell { $0.onConnecting(progress: 33) } }
 
-    @Test func `the error that ends a room comes directly before onDisconnected, and nothing after that`() {
+    @Test func `the error that ends a room precedes onDisconnected directly, and nothing follows`() {
         let events = DelegateQueue(listener, queue: callbacks)
         #expect(enter(events))
         events.end(.disconnected, failure)
@@ -31,7 +31,7 @@ import Testing
         #expect(delivered == ["progress", "error", "disconnected"])
     }
 
-    @Test func `after a disconnect only onDisconnected comes, not even the events that waited`() {
+    @Test func `after a disconnect only onDisconnected follows, not even waiting events`() {
         let events = DelegateQueue(listener, queue: callbacks)
         #expect(enter(events))
         events.leave()
@@ -40,14 +40,14 @@ import Testing
         #expect(delivered == ["disconnected"])
     }
 
-    @Test func `a room that ended before the application left it is not an error any more`() {
+    @Test func `a room that ended before the application left is not an error`() {
         let events = DelegateQueue(listener, queue: callbacks)
         events.end(.disconnected, failure)
         events.leave()
         #expect(delivered == ["disconnected"])
     }
 
-    @Test func `the backlog of one room leaves another alone`() {
+    @Test func `the backlog of one room does not affect another`() {
         let busy = DelegateQueue(listener, queue: callbacks)
         let other = DelegateQueue(listener, queue: callbacks)
         #expect((0..<DelegateQueue.capacity).allSatisfy { _ in enter(busy) })

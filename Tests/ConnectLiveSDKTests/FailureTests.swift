@@ -9,7 +9,7 @@ import Testing
 @testable import ConnectLiveSDK
 
 extension SDKTests {
-    /// What goes wrong is told in one sentence with a stable code, and nothing hangs longer than 10 s.
+    /// Failures are reported in one sentence with a stable code, and nothing hangs longer than 10 s.
     @Suite(.timeLimit(.minutes(2)))
     struct Failures {
         private func signIn(_ endpoint: String, secret: String = "x") async -> (Int, String) {
@@ -22,7 +22,7 @@ extension SDKTests {
             return (ContinuousClock.now - start) / .seconds(1)
         }
 
-        @Test func `a wrong secret is refused with the server's code, and the completion hears of it`() async throws {
+        @Test func `a wrong secret is refused with the server's code, also in the completion`() async throws {
             try await onStage(isSignedIn: false) { stage in
                 let (code, message) = await signIn(stage.server.url, secret: "wrong")
                 #expect(code == -11003)
@@ -36,7 +36,7 @@ extension SDKTests {
             }
         }
 
-        @Test func `signing out ends what was joined before and after the token was renewed`() async throws {
+        @Test func `signing out ends rooms joined before and after the token's renewal`() async throws {
             try await onStage { _ in
                 let early = Client()
                 _ = try await early.join("hours")
@@ -55,7 +55,7 @@ extension SDKTests {
             }
         }
 
-        @Test func `a server that is not there is named at once`() async throws {
+        @Test func `an unreachable server is named immediately`() async throws {
             let relay = try await Relay.start(to: nil)
             await relay.kill()
             let seconds = await elapsed {
@@ -69,7 +69,7 @@ extension SDKTests {
             #expect(seconds < 2)
         }
 
-        @Test func `a server that takes the connection and says nothing is given up within ten seconds`() async throws {
+        @Test func `a server that accepts the connection but never replies times out`() async throws {
             let relay = try await Relay.start(to: nil)
             let seconds = await elapsed {
                 let (code, _) = await signIn(relay.url)
@@ -79,13 +79,13 @@ extension SDKTests {
             await relay.kill()
         }
 
-        @Test func `an endpoint that is no server address is refused`() async {
+        @Test func `an endpoint that is not a server address is refused`() async {
             let (code, message) = await signIn("gopher://x")
             #expect(code == 1305)
             #expect(message.contains("gopher://x"))
         }
 
-        @Test func `a room name with a space ends the room with 1301 before anything is connected`() async throws {
+        @Test func `a room name with a space ends the room with 1301 before any connection`() async throws {
             let client = Client()
             client.room.connect(roomId: "my room")
             let error = try await client.listener.waitForError()
@@ -97,7 +97,7 @@ extension SDKTests {
             #expect(client.room.status == .disconnected)
         }
 
-        @Test func `connecting without having signed in is told`() async throws {
+        @Test func `connecting without signing in is reported`() async throws {
             ConnectLive.signOut()
             let client = Client()
             client.room.connect(roomId: "r")
@@ -105,7 +105,7 @@ extension SDKTests {
             _ = try await client.listener.waitForDisconnected()
         }
 
-        @Test func `a token that the server does not know opens no room`() async throws {
+        @Test func `an unknown token opens no room`() async throws {
             try await onStage(isSignedIn: false) { stage in
                 let (code, _) = await ConnectLive.signIn(
                     serviceId: "test", token: "made-up", endpoint: stage.server.url)
@@ -129,7 +129,7 @@ extension SDKTests {
             return client
         }
 
-        @Test func `a server that falls silent is gone after less than ten seconds`() async throws {
+        @Test func `a silent server is given up within ten seconds`() async throws {
             try await onStage(isSignedIn: false) { stage in
                 let relay = try await Relay.start(to: stage.server.port)
                 let client = try await joined(through: relay, stage)
@@ -149,7 +149,7 @@ extension SDKTests {
             }
         }
 
-        @Test func `a cut of five seconds is survived, and pictures go on after it`() async throws {
+        @Test func `a network cut of five seconds is survived, and frames continue`() async throws {
             try await onStage { stage in
                 let publisher = Client()
                 _ = try await publisher.join("relayed")
@@ -173,7 +173,7 @@ extension SDKTests {
                 let before = watcher.sights.count
                 relay.thaw()
                 engine.cutMedia(false)
-                try await eventually("pictures again", within: 3) { watcher.sights.count >= before + 20 }
+                try await eventually("frames again", within: 3) { watcher.sights.count >= before + 20 }
                 let codes = watcher.sights.compactMap(\.barCode)
                 #expect(zip(codes, codes.dropFirst()).allSatisfy { $0 < $1 })
                 #expect(viewer.room.isConnected)
@@ -187,7 +187,7 @@ extension SDKTests {
             }
         }
 
-        @Test func `a server that dies is noticed at once`() async throws {
+        @Test func `a server that dies is detected immediately`() async throws {
             try await onStage(isSignedIn: false) { stage in
                 let relay = try await Relay.start(to: stage.server.port)
                 let client = try await joined(through: relay, stage)
@@ -201,7 +201,7 @@ extension SDKTests {
             }
         }
 
-        @Test func `leaving while connecting leaves`() async throws {
+        @Test func `leaving during the connection leaves the room`() async throws {
             try await onStage { _ in
                 let client = Client()
                 client.room.connect(roomId: "hasty")
@@ -217,7 +217,7 @@ extension SDKTests {
             }
         }
 
-        @Test func `a missing file is told when it is published, and the room goes on`() async throws {
+        @Test func `a missing file is reported when it is published, and the room continues`() async throws {
             try await onStage { _ in
                 let client = Client()
                 _ = try await client.join("files")
@@ -236,7 +236,7 @@ extension SDKTests {
             }
         }
 
-        @Test func `subscribing what there is not, and what there is twice, is refused`() async throws {
+        @Test func `subscribing to a missing video, or twice to one, is refused`() async throws {
             try await onStage { _ in
                 let viewer = Client()
                 #expect(code(await viewer.room.subscribe(videoId: 1)) == 1328)

@@ -12,7 +12,7 @@ extension SDKTests {
     /// How a room ends, and what its delegate hears of it.
     @Suite(.timeLimit(.minutes(1)))
     struct Leaving {
-        @Test func `nothing follows a disconnect but onDisconnected`() async throws {
+        @Test func `only onDisconnected follows a disconnect`() async throws {
             try await onStage { _ in
                 let client = Client()
                 client.listener.react { [room = client.room] event in
@@ -24,7 +24,7 @@ extension SDKTests {
             }
         }
 
-        @Test func `leaving is no error when the server ends the connection first`() async throws {
+        @Test func `leaving is not an error if the server closes the connection first`() async throws {
             try await onStage { _ in
                 let client = Client()
                 _ = try await client.join("race")
@@ -54,7 +54,7 @@ extension SDKTests {
             }
         }
 
-        @Test func `a room that is let go while its token is renewed is left`() async throws {
+        @Test func `a room that is released during a token renewal is left`() async throws {
             let (gate, opener) = AsyncStream<Void>.makeStream()
             let listener = Listener()
             var room: RoomSession? = RoomSession(options: RoomOptions(), delegate: listener) {
@@ -69,7 +69,7 @@ extension SDKTests {
             opener.finish()
         }
 
-        @Test func `local media can be published in another room after its room has ended`() async throws {
+        @Test func `local media can be published in another room after its room ended`() async throws {
             try await onStage { _ in
                 let media = ConnectLive.createLocalMedia(capture: CaptureOptions(source: .testPattern(frames: 0)))
                 let first = Client()
@@ -94,10 +94,10 @@ extension SDKTests {
         }
     }
 
-    /// What a sign-out ends.
+    /// Rooms that a sign-out ends.
     @Suite(.timeLimit(.minutes(1)))
     struct SigningOut {
-        @Test func `signing out ends rooms of an earlier sign-in too`() async throws {
+        @Test func `signing out also ends rooms of an earlier sign-in`() async throws {
             try await onStage { stage in
                 let client = Client()
                 _ = try await client.join("earlier")

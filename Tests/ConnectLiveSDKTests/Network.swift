@@ -40,7 +40,7 @@ final class Relay: Sendable {
     /// From now on bytes wait, in both directions.
     func freeze() { state.withLock { $0.isFrozen = true } }
 
-    /// What waited arrives.
+    /// Delivers the waiting datagrams.
     func thaw() {
         let held = state.withLock { state in
             state.isFrozen = false

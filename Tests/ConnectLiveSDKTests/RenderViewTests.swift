@@ -7,7 +7,7 @@ import Testing
 @testable import ConnectLiveSDK
 
 @Suite struct RenderViewTests {
-    @Test func `an image in a folder that does not exist is refused at once`() {
+    @Test func `an image in a missing folder is refused immediately`() {
         let error = #expect(throws: ConnectLiveError.self) { try UIRenderView(imagePath: "/nonexistent/frame.png") }
         #expect(error?.errorDescription?.contains("/nonexistent") == true)
         #expect(error?.errorDescription?.hasSuffix("[file.unwritable]") == true)

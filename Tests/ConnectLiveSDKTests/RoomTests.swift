@@ -7,10 +7,10 @@ import Synchronization
 import Testing
 
 extension SDKTests {
-    /// Who is in a room, and in which order and where one is told of it.
+    /// The participants of a room, and the order and queue of their events.
     @Suite(.timeLimit(.minutes(1)))
     struct Rooms {
-        @Test func `participants see one another come and go, and themselves among those present`() async throws {
+        @Test func `participants see each other enter and leave, and are in the list themselves`() async throws {
             try await onStage { _ in
                 let first = Client()
                 let alone = try await first.join("hall")
@@ -33,7 +33,7 @@ extension SDKTests {
             }
         }
 
-        @Test func `what is published before connecting is published then, and gone with its publisher`() async throws {
+        @Test func `media published before connecting appears then, and ends with its publisher`() async throws {
             try await onStage { _ in
                 let viewer = Client()
                 _ = try await viewer.join("early")
@@ -75,7 +75,7 @@ extension SDKTests {
             }
         }
 
-        @Test func `a view is free again when its participant leaves, once the application knows`() async throws {
+        @Test func `a view is free again after its participant left and the application was notified`() async throws {
             try await onStage { _ in
                 let viewer = Client()
                 _ = try await viewer.join("views")
@@ -99,7 +99,7 @@ extension SDKTests {
             }
         }
 
-        @Test func `a room that is let go is left`() async throws {
+        @Test func `a room that is released is left`() async throws {
             try await onStage { _ in
                 let stayer = Client()
                 _ = try await stayer.join("leavers")
@@ -112,7 +112,7 @@ extension SDKTests {
             }
         }
 
-        @Test func `signing out ends what was joined by the sign-in`() async throws {
+        @Test func `signing out ends rooms of the sign-in`() async throws {
             try await onStage { _ in
                 let client = Client()
                 _ = try await client.join("signed-out")
@@ -124,7 +124,7 @@ extension SDKTests {
             }
         }
 
-        @Test func `callbacks come on the main queue where Swift's async main serves it`() async throws {
+        @Test func `callbacks run on the main queue if Swift's async main serves it`() async throws {
             try await onStage { _ in
                 let client = Client()
                 _ = try await client.join("threads")
@@ -133,7 +133,7 @@ extension SDKTests {
             }
         }
 
-        @Test func `callbacks come on the queue that the application sets`() async throws {
+        @Test func `callbacks run on the queue that the application sets`() async throws {
             let queue = DispatchQueue(label: "application")
             let key = DispatchSpecificKey<Bool>()
             queue.setSpecific(key: key, value: true)
@@ -147,7 +147,7 @@ extension SDKTests {
             #expect(onQueue)
         }
 
-        @Test func `a local view shows the captured pictures`() async throws {
+        @Test func `a local view shows the captured frames`() async throws {
             var options = CaptureOptions(source: .testPattern(frames: 0))
             options.hasAudio = false
             let media = ConnectLive.createLocalMedia(capture: options)
@@ -156,7 +156,7 @@ extension SDKTests {
             watcher.watch(in: view) { media.video.attach($0) }
             #expect(media.video.viewId == view.uuid)
             try await media.start()
-            try await eventually("5 pictures") { watcher.sights.count >= 5 }
+            try await eventually("5 frames") { watcher.sights.count >= 5 }
             #expect(watcher.sights.allSatisfy { $0.width == 640 && $0.rtpTimestamp == nil })
             #expect(view.latestFrame != nil)
             // A view shows one video at a time.
@@ -170,7 +170,7 @@ extension SDKTests {
             await #expect(throws: ConnectLiveError.self) { try await media.start() }
         }
 
-        @Test func `the defaults are the original's`() {
+        @Test func `the defaults are those of the original SDK`() {
             let config = Config()
             #expect(config.videoReceiverInitialCount == 9)
             #expect(config.videoReceiverMaximumCount == 20)

@@ -26,7 +26,7 @@ func eventually(
     }
 }
 
-/// What a room told its delegate, in order.
+/// Events that a room sent to its delegate, in order.
 enum Heard: Sendable {
     case progress(Float)
     case connected([String])
@@ -212,7 +212,7 @@ final class Watcher: Sendable {
         attach(view)
     }
 
-    /// Sees every picture as it is rendered, without a view in between, which drops some when it is too slow.
+    /// Receives every rendered frame directly, because a slow view would drop some.
     func watch(_ video: RemoteVideo) {
         _ = video.outlet.fanout.add { [self] frame in
             let sight = Sight(

@@ -6,7 +6,7 @@ import Testing
     private static let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
         .deletingLastPathComponent()
 
-    @Test func `every file of the web page is inside, and as it is in the sources`() throws {
+    @Test func `every file of the web page is embedded unchanged`() throws {
         let folder = Self.root.appendingPathComponent("Sources/Room/RoomServer/Web")
         let names = try FileManager.default.contentsOfDirectory(atPath: folder.path)
         #expect(names.contains("index.html"))
@@ -15,7 +15,7 @@ import Testing
         }
     }
 
-    @Test func `the demo's clip is inside`() throws {
+    @Test func `the demo's clip is embedded`() throws {
         let clip = Self.root.appendingPathComponent("media/bigbuckbunny.mp4")
         #expect(EmbeddedFiles.demoClip == Array(try Data(contentsOf: clip)))
         #expect(EmbeddedFiles.file(named: "../etc/passwd") == nil)

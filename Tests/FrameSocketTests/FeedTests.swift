@@ -34,28 +34,28 @@ import Testing
         return (feed, host)
     }
 
-    @Test func `pictures cross, and slots come back`() throws {
+    @Test func `frames arrive, and slots return`() throws {
         var (feed, host) = try connected()
         #expect(feed.wanted == small)
         #expect(try !feed.send { _ in }, "nothing is wanted before the start")
         host.socket.send(.start)
         #expect(try feed.events() == [.started])
         for _ in 0..<3 { #expect(try feed.send { $0.storeBytes(of: 7, as: UInt8.self) }) }
-        #expect(try !feed.send { _ in }, "every slot is under way")
+        #expect(try !feed.send { _ in }, "every slot is in use")
         #expect(feed.skipped == 2)
         for slot in UInt32(0)..<3 {
-            guard case .frame(let picture)? = try host.next() else { return #expect(Bool(false), "no picture") }
+            guard case .frame(let picture)? = try host.next() else { return #expect(Bool(false), "no frame") }
             #expect(picture.slot == slot && picture.length == small.bytesPerFrame && picture.remark == nil)
         }
         let isNews = host.intake.release(pool: 1, slot: 1)
         #expect(isNews)
         host.socket.send(.release(pool: 1, slot: 1))
         #expect(try feed.send { _ in })
-        guard case .frame(let picture)? = try host.next() else { return #expect(Bool(false), "no picture") }
+        guard case .frame(let picture)? = try host.next() else { return #expect(Bool(false), "no frame") }
         #expect(picture.slot == 1)
     }
 
-    @Test func `whoever waits for room gets it when a slot comes back`() async throws {
+    @Test func `a feeder that waits for a slot gets the next released one`() async throws {
         let (feed, host) = try connected(slots: 1)
         host.socket.send(.start)
         #expect(try feed.send { _ in })
@@ -65,7 +65,7 @@ import Testing
         #expect(try await sent)
     }
 
-    @Test func `a pause draws nothing until it ends, and a stop is the end`() throws {
+    @Test func `a pause draws nothing until it ends, and a stop ends the feed`() throws {
         let (feed, host) = try connected()
         host.socket.send(.start)
         host.socket.send(.pause)
@@ -80,7 +80,7 @@ import Testing
         #expect(try feed.events() == [.stop(.meetingFinished)])
     }
 
-    @Test func `what the feeder says reaches the other end`() throws {
+    @Test func `messages of the feeder reach the other end`() throws {
         var (feed, host) = try connected()
         try feed.pause()
         try feed.resume()
@@ -92,7 +92,7 @@ import Testing
         #expect(try host.next() == .bye("enough"))
     }
 
-    @Test func `last words are heard though the one who spoke them had not read everything`() throws {
+    @Test func `the last messages arrive even if the sender has not read everything`() throws {
         var connection: (FrameFeed, Host)? = try connected()
         var host = try #require(connection).1
         host.socket.send(.start)
@@ -101,7 +101,7 @@ import Testing
         #expect(try host.next() == .bye("enough"))
     }
 
-    @Test func `memory is changed while it runs`() throws {
+    @Test func `shared memory can change during the connection`() throws {
         var (feed, host) = try connected()
         host.socket.send(.start)
         #expect(try feed.send { _ in })
@@ -115,7 +115,7 @@ import Testing
         #expect(try !feed.send { _ in }, "the slot of the old memory is none of the new")
     }
 
-    @Test func `a picture that was begun before a change is none of the new memory`() throws {
+    @Test func `a frame begun before a change is not part of the new memory`() throws {
         var (feed, host) = try connected()
         host.socket.send(.start)
         for _ in 0..<2 {
@@ -127,12 +127,12 @@ import Testing
         #expect(try !feed.send { _ in change() })
         guard case .memory(2, _, _, false)? = try host.next() else { return #expect(Bool(false), "no memory") }
         #expect(try feed.send { _ in })
-        guard case .frame(let picture)? = try host.next() else { return #expect(Bool(false), "no picture") }
+        guard case .frame(let picture)? = try host.next() else { return #expect(Bool(false), "no frame") }
         #expect(picture.pool == 2 && picture.slot == 0)
         #expect(try !feed.send { _ in })
     }
 
-    @Test func `nothing that was begun before a change comes back as a slot of the new memory`() throws {
+    @Test func `a slot of the old memory is not released as a slot of the new one`() throws {
         var (feed, host) = try connected()
         host.socket.send(.start)
         for _ in 0..<2 { #expect(try feed.send { _ in }) }
@@ -143,11 +143,11 @@ import Testing
         #expect(!isSent)
         for _ in 0..<3 { _ = try host.next() }
         #expect(try feed.send { _ in })
-        guard case .frame(let picture)? = try host.next() else { return #expect(Bool(false), "no picture") }
+        guard case .frame(let picture)? = try host.next() else { return #expect(Bool(false), "no frame") }
         #expect(picture.pool == 2 && picture.slot == 0)
     }
 
-    @Test func `what two threads hear is noted in the order in which it was said`() throws {
+    @Test func `messages read by two threads are recorded in order`() throws {
         let (feed, host) = try connected()
         host.socket.send(.start)
         #expect(try feed.events() == [.started])
@@ -162,7 +162,7 @@ import Testing
         }
     }
 
-    @Test func `whoever waits for room gets it though another thread heard of it`() throws {
+    @Test func `a feeder that waits for a slot gets it even if another thread reads the release`() throws {
         let (feed, host) = try connected(slots: 1)
         host.socket.send(.start)
         #expect(try feed.send { _ in })
@@ -181,7 +181,7 @@ import Testing
         }
     }
 
-    @Test func `a slot that was not announced cannot be given back`() throws {
+    @Test func `a slot that was not announced cannot be released`() throws {
         let (feed, host) = try connected()
         host.socket.send(.start)
         for slot: UInt32 in [0, 3, 99, .max] { host.socket.send(.release(pool: 1, slot: slot)) }
@@ -189,7 +189,7 @@ import Testing
         #expect(try !feed.send { _ in })
     }
 
-    @Test func `a size that no picture may have is refused, whoever names it`() throws {
+    @Test func `an invalid frame size is refused from either end`() throws {
         let sizes = [(0, 0), (15, 48), (64, 8193), (40_000, 40_000), (0xffff_ffff, 0xffff_ffff)]
         for (width, height) in sizes {
             for encoding: FrameFormat.Encoding in [.i420, .bgra, .h264] {
@@ -206,7 +206,7 @@ import Testing
         }
     }
 
-    @Test func `times to wait that are no times are taken for what is nearest`() throws {
+    @Test func `invalid waiting times are clamped`() throws {
         let (feed, host) = try connected(slots: 1)
         host.socket.send(.start)
         #expect(try feed.send(waiting: .infinity) { _ in })
@@ -226,7 +226,7 @@ import Testing
         #expect(refusal { _ = try feed.events() } == "feed.format")
     }
 
-    @Test func `an end that says nothing or goes is told from one that refuses`() throws {
+    @Test func `silence and closing of the other end are distinguished from a refusal`() throws {
         let (mine, theirs) = try MessageSocket.pair()
         mine.send(.failure(FrameSocketError(code: "feed.busy", "Taken.")))
         #expect(refusal { _ = try FrameFeed(descriptor: dup(theirs.number)) } == "feed.busy")
@@ -240,7 +240,7 @@ import Testing
         #expect(refusal { try feed.send { _ in } } == "feed.closed")
     }
 
-    @Test func `a listener is this user's alone, goes with its file, and takes over from one that died`() throws {
+    @Test func `a listener is private to its user, ends with its file, and replaces one that died`() throws {
         let path = "/tmp/frame-socket-test-\(getpid()).sock"
         do {
             let listener = try MessageListener(path: path)
@@ -258,7 +258,7 @@ import Testing
         _ = try MessageListener(path: path)
     }
 
-    /// What a killed process leaves behind: a file at which nobody listens.
+    /// The remains of a killed process: a socket file without a listener.
     private func leaveSocket(at path: String) {
         let left = socket(AF_UNIX, Int32(SOCK_SEQPACKET.rawValue), 0)
         var address = sockaddr_un()
@@ -271,7 +271,7 @@ import Testing
         close(left)
     }
 
-    @Test func `of many that want a path one gets it, and is found there`() throws {
+    @Test func `of many listeners for one path, exactly one succeeds and is reachable`() throws {
         let path = "/tmp/frame-socket-rush-\(getpid()).sock"
         for _ in 0..<200 {
             leaveSocket(at: path)
@@ -288,7 +288,7 @@ import Testing
         }
     }
 
-    @Test func `whoever makes a socket waits for its turn in the folder, and not for ever`() throws {
+    @Test func `creating a socket waits for the folder's lock, with a timeout`() throws {
         let folder = "/tmp/frame-socket-turn-\(getpid())"
         #expect(mkdir(folder, 0o700) == 0)
         defer { rmdir(folder) }
@@ -299,7 +299,7 @@ import Testing
         _ = try MessageListener(path: folder + "/feed.sock")
     }
 
-    @Test func `one that listens and lets nobody in holds nobody up, and is waited for a while`() throws {
+    @Test func `a listener that accepts no connections blocks nothing, and is retried for a while`() throws {
         let path = "/tmp/frame-socket-full-\(getpid()).sock"
         let listener = try MessageListener(path: path)
         var waiting: [MessageSocket] = []
@@ -333,7 +333,7 @@ import Testing
         #expect(feed.withLock { $0?.wanted } == small)
     }
 
-    @Test func `a listener that is withdrawn leaves the path to the next at once, whoever still holds it`() throws {
+    @Test func `a closed listener frees its path immediately`() throws {
         let path = "/tmp/frame-socket-withdrawn-\(getpid()).sock"
         var first: MessageListener? = try MessageListener(path: path)
         try #require(first).withdraw()
@@ -344,7 +344,7 @@ import Testing
         #expect(second.path == path)
     }
 
-    @Test func `a file that is no socket is left alone`() throws {
+    @Test func `a file that is not a socket is left alone`() throws {
         let path = "/tmp/frame-socket-file-\(getpid())"
         let file = try #require(fopen(path, "w"))
         fclose(file)
@@ -353,7 +353,7 @@ import Testing
         #expect(access(path, F_OK) == 0)
     }
 
-    @Test func `descriptors beyond those that are taken are closed`() throws {
+    @Test func `descriptors beyond the accepted ones are closed`() throws {
         let (mine, theirs) = try MessageSocket.pair()
         let sender = MessageSocket(theirs)
         let before = descriptors()

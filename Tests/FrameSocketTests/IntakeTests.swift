@@ -2,7 +2,7 @@ import Testing
 
 @testable import FrameSocket
 
-/// What a receiver takes, and with which code it refuses the rest.
+/// Accepted messages, and the codes for refused ones.
 @Suite struct IntakeTests {
     private func hello(
         _ format: FrameFormat = small, slots: UInt32 = 4, slotBytes: UInt32 = 4608, memory: [Int?] = [18_432]
@@ -14,11 +14,11 @@ import Testing
         }
     }
 
-    @Test func `a feeder with what is wanted and memory for it is accepted`() {
+    @Test func `a feeder with the requested format and memory is accepted`() {
         #expect(hello() == nil)
     }
 
-    @Test func `another size or encoding is refused, naming both`() {
+    @Test func `another size or encoding is refused with both formats`() {
         #expect(hello(FrameFormat(.i420, width: 64, height: 64)) == "feed.format")
         #expect(hello(FrameFormat(.nv12, width: 64, height: 48)) == "feed.format")
         var intake = FrameIntake(wanted: small, now: second)
@@ -28,11 +28,11 @@ import Testing
             _ = try intake.receive(FrameMessage.hello(other).bytes, memory: [1 << 22], now: second)
             Issue.record("it was accepted")
         } catch {
-            #expect(error.message.contains("\"screen\" gives BGRx 1280x720, and I420 64x48 is wanted"))
+            #expect(error.message.contains("\"screen\" sends BGRx 1280x720 instead of I420 64x48"))
         }
     }
 
-    @Test func `memory that is missing, not sealed, too small or too large is refused`() {
+    @Test func `missing, unsealed, too small and too large memory is refused`() {
         #expect(hello(memory: []) == "feed.memory")
         #expect(hello(memory: [nil]) == "feed.memory")
         #expect(hello(memory: [18_432, 18_432]) == "feed.memory")
@@ -50,7 +50,7 @@ import Testing
         }
     }
 
-    @Test func `a picture outside its slot, or with planes outside of it, is refused`() {
+    @Test func `a frame outside of its slot, or with planes outside of it, is refused`() {
         #expect(frame(FrameNotice(slot: 3, captureTime: 0, length: 4608)) == nil)
         #expect(frame(FrameNotice(slot: 3, captureTime: 0, offset: 3584, length: 4608)) == nil)
         #expect(frame(FrameNotice(slot: 4, captureTime: 0, length: 4608)) == "feed.bad-frame")
@@ -70,14 +70,14 @@ import Testing
         #expect(strides(80, 40) == nil)
         #expect(strides(63, 40) == "feed.bad-frame")
         #expect(strides(80, .max) == "feed.bad-frame")
-        #expect(strides(80, 40, 64) == "feed.bad-frame", "the last row ends behind the picture")
+        #expect(strides(80, 40, 64) == "feed.bad-frame", "the last row ends after the frame")
         #expect(strides(80, 40, at: .max) == "feed.bad-frame")
         #expect(
             frame(FrameNotice(slot: 0, captureTime: 0, length: 8192, planes: [PlanePlace(offset: 0, stride: 64)]))
                 == "feed.bad-frame")
     }
 
-    @Test func `a slot cannot be used again before it was given back`() throws {
+    @Test func `a slot cannot be used again before its release`() throws {
         var intake = try greeted()
         let notice = FrameMessage.frame(FrameNotice(slot: 2, captureTime: 0, length: 4608)).bytes
         _ = try intake.receive(notice, now: second)
@@ -89,7 +89,7 @@ import Testing
         #expect(intake.counts.received == 3)
     }
 
-    @Test func `with new memory all slots are free, and the old ones come back unheard`() throws {
+    @Test func `new memory has free slots, and releases of the old ones are ignored`() throws {
         var intake = try greeted()
         let notice = FrameMessage.frame(FrameNotice(slot: 2, captureTime: 0, length: 4608)).bytes
         _ = try intake.receive(notice, now: second)
@@ -102,7 +102,7 @@ import Testing
         #expect(intake.counts.held == 1)
     }
 
-    @Test func `messages out of turn, with descriptors or cut are refused`() throws {
+    @Test func `messages out of order, with descriptors or truncated are refused`() throws {
         var fresh = FrameIntake(wanted: small, now: second)
         let notice = FrameMessage.frame(FrameNotice(slot: 0, captureTime: 0, length: 4608)).bytes
         #expect(refusal { _ = try fresh.receive(notice, now: second) } == "feed.malformed")
@@ -112,7 +112,7 @@ import Testing
         #expect(refusal { _ = try intake.receive(FrameMessage.start.bytes, now: second) } == "feed.malformed")
     }
 
-    @Test func `times that cannot be are replaced by those of arrival, which is said once`() throws {
+    @Test func `impossible times are replaced by arrival times, reported once`() throws {
         var intake = try greeted(slots: 64)
         func time(_ stated: UInt64, at now: UInt64, slot: UInt32) throws -> (UInt64, String?) {
             let notice = FrameNotice(slot: slot, captureTime: stated, length: 4608)
@@ -122,14 +122,14 @@ import Testing
             return (picture.captureTime, picture.remark?.code)
         }
         #expect(try time(2 * second, at: 2 * second, slot: 0) == (2 * second, nil))
-        #expect(try time(0, at: 3 * second, slot: 1) == (3 * second, nil), "0 is no statement")
+        #expect(try time(0, at: 3 * second, slot: 1) == (3 * second, nil), "0 means no time")
         #expect(try time(3 * second, at: 4 * second, slot: 2) == (4 * second, "feed.bad-time"), "not later")
         #expect(try time(9 * second, at: 5 * second, slot: 3) == (5 * second, nil), "in the future, said before")
         #expect(try time(.max, at: 5 * second, slot: 4) == (5 * second + 1, nil))
         #expect(try time(6 * second, at: 6 * second, slot: 5) == (6 * second, nil), "a right one is taken again")
     }
 
-    @Test func `a picture from before the feeder came has a wrong time`() throws {
+    @Test func `a frame from before the feeder's connection has an invalid time`() throws {
         var times = CaptureTimes(connectedAt: 10 * second)
         let (time, remark) = times.check(8 * second, now: 11 * second)
         #expect(time == 11 * second && remark?.code == "feed.bad-time")

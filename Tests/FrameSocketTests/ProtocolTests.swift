@@ -24,19 +24,19 @@ import Testing
         .paused, .resumed, .statusQuestion, .bye("done"),
     ]
 
-    @Test func `every message is read as it was written`() throws {
+    @Test func `every message survives writing and reading`() throws {
         for message in Self.messages {
             #expect(message.bytes.count <= FrameMessage.limit)
             #expect(try FrameMessage(message.bytes) == message)
         }
     }
 
-    @Test func `what a later version adds to a message is ignored`() throws {
+    @Test func `additions of a later version are ignored`() throws {
         #expect(
             try FrameMessage(FrameMessage.release(pool: 1, slot: 2).bytes + [1, 2, 3]) == .release(pool: 1, slot: 2))
     }
 
-    @Test func `messages that are cut, unknown or of another protocol are refused with a code`() {
+    @Test func `truncated, unknown and foreign messages are refused with a code`() {
         for message in Self.messages {
             for count in 0..<min(message.bytes.count, 4) {
                 #expect(refusal { _ = try FrameMessage(message.bytes.prefix(count)) } == "feed.malformed")
@@ -53,7 +53,7 @@ import Testing
         #expect(refusal { _ = try FrameMessage(hello) } == "feed.version")
     }
 
-    @Test func `texts are cut to a message and cannot steer a terminal`() throws {
+    @Test func `texts are cut to the message's length and cannot control a terminal`() throws {
         let name = String(repeating: "ä", count: 1000)
         let long = FrameMessage.bye("\u{1b}[31mred\u{202e}\n" + name)
         #expect(long.bytes.count <= FrameMessage.limit)
@@ -61,7 +61,7 @@ import Testing
         #expect(text.hasPrefix("[31mredäää"))
     }
 
-    @Test(arguments: 0..<8) func `random messages never trap, and what is held stays bounded`(seed: UInt64) throws {
+    @Test(arguments: 0..<8) func `random messages never trap, and memory stays bounded`(seed: UInt64) throws {
         var random = Seeded(seed + 1)
         var intake = try greeted()
         var accepted = 0

@@ -16,7 +16,7 @@ struct Seeded: RandomNumberGenerator {
 
 let small = FrameFormat(.i420, width: 64, height: 48)
 
-/// A receiver that has accepted a feeder with four slots for one picture each.
+/// A receiver that has accepted a feeder with four slots for one frame each.
 func greeted(_ format: FrameFormat = small, slots: UInt32 = 4, slotBytes: UInt32? = nil) throws -> FrameIntake {
     var intake = FrameIntake(wanted: format, now: second)
     let bytes = slotBytes ?? UInt32(format.bytesPerFrame)

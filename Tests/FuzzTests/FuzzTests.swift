@@ -8,7 +8,7 @@ import Testing
         .appendingPathComponent("fuzz/corpus")
 
     @Test(arguments: FuzzTarget.all.map(\.name))
-    func `the kept inputs of a fuzz target neither trap nor break a promise`(
+    func `the stored inputs of a fuzz target neither trap nor break an invariant`(
         name: String
     ) throws {
         let target = try #require(FuzzTarget.named(name))

@@ -38,7 +38,7 @@ import Testing
     }
 
     @Test(
-        "A camera is found by its USB port, in the kernel's words and in V4L2's",
+        "A camera is found by its USB port, as written by the kernel and by V4L2",
         arguments: [
             ("1-1.2", ["video0", "video1"]), ("1-1.3", ["video2", "video3"]), ("2-1.2", ["video10"]),
             ("usb-0000:00:14.0-1.2", ["video0", "video1"]), ("usb-0000:00:15.0-1.2", ["video10"]),

@@ -18,7 +18,7 @@ import Testing
             modes == ["YUY2 320x180 [15.0, 30.0, 60.0]", "MJPG 320x180 [30.0]", "H264 320x180 [30.0]"])
     }
 
-    @Test("A device that this process itself has open is not taken by another")
+    @Test("A device that this process has open does not count as used by another")
     func openHere() throws {
         #expect(!DeviceProbe.isOpenHere("/dev/zero") && !DeviceProbe.isOpenHere("/dev/no-such-device"))
         let descriptor = open("/dev/zero", O_RDONLY | O_CLOEXEC)
@@ -27,7 +27,7 @@ import Testing
         #expect(!DeviceProbe.isOpenHere("/dev/zero"))
     }
 
-    @Test("Of a device that takes any size or rate the usual ones are listed, not the largest that it can name")
+    @Test("For a device of any size and rate, common modes are listed, not the largest one")
     func ranges() {
         let modes = listed(
             "video/x-raw,format=YUY2,width=[16,16384,2],height=[16,480,2],framerate=[0/1,2147483647/1]")
@@ -37,7 +37,7 @@ import Testing
         #expect(small == ["YUY2 160x120 [25.0]"])
     }
 
-    @Test("What is no camera is not let go of, and has no controls")
+    @Test("A device that is not a camera is not released, and has no controls")
     func noCamera() throws {
         let descriptor = open("/dev/zero", O_RDONLY | O_CLOEXEC)
         defer { close(descriptor) }
@@ -50,7 +50,7 @@ import Testing
         #expect(DeviceProbe.controls(of: "/dev/zero")?.isEmpty == true)
     }
 
-    @Test("What is no device lists nothing", arguments: ["/dev/null", "/dev/video-absent", "/etc/passwd"])
+    @Test("A file that is not a device lists nothing", arguments: ["/dev/null", "/dev/video-absent", "/etc/passwd"])
     func none(path: String) {
         #expect(DeviceProbe.formats(of: path).isEmpty)
     }

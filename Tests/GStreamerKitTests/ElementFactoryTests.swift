@@ -3,7 +3,7 @@ import MediaGraph
 import Testing
 
 @Suite struct ElementFactoryTests {
-    @Test("An element tells its pads and the kinds, ranges and defaults of its properties")
+    @Test("An element lists its pads and the types, ranges and defaults of its properties")
     func balance() throws {
         let balance = try #require(ElementFactory.describe("videobalance"))
         #expect(balance.longName == "Video balance")
@@ -17,7 +17,7 @@ import Testing
         #expect(balance.property("name") == nil)
     }
 
-    @Test("Choices, flags, text, fractions and formats are told apart")
+    @Test("Choices, flags, text, fractions and formats are distinguished")
     func domains() throws {
         let overlay = try #require(ElementFactory.describe("textoverlay"))
         #expect(overlay.property("text")?.domain == .text)
@@ -34,11 +34,11 @@ import Testing
         if case .flags(let words)? = encoder.property("analyse")?.domain {
             #expect(words.contains("i4x4"))
         } else {
-            Issue.record("analyse is no set of flags")
+            Issue.record("analyse is not a set of flags")
         }
     }
 
-    @Test("Every element that is installed can be described")
+    @Test("Every installed element can be described")
     func everything() {
         let all = ElementFactory.all()
         #expect(all.count > 500)
@@ -54,7 +54,7 @@ import Testing
         }
     }
 
-    @Test("Debian's package is known of every element that is installed, and of many that are not")
+    @Test("The Debian package is known for every installed element, and for many others")
     func packages() {
         for entry in ElementFactory.all() where entry.name != "no-such" {
             #expect(!GStreamer.debianPackage(of: entry.name).contains(" "), "\(entry.name)")
@@ -73,18 +73,18 @@ import Testing
         }
     }
 
-    @Test("What is missing is told by its package, what is misspelt by what was meant")
+    @Test("A missing element is reported with its package, a misspelt one with a suggestion")
     func lack() {
         #expect(
             ElementFactory.reasonForLack(of: "libcamerasrc")
-                == "The GStreamer element libcamerasrc is not installed; on Debian it comes with gstreamer1.0-libcamera."
+                == "The GStreamer element libcamerasrc is not installed. On Debian, install gstreamer1.0-libcamera."
         )
         #expect(
             ElementFactory.reasonForLack(of: "videobalanse")
-                == "There is no GStreamer element videobalanse here; did you mean videobalance?")
+                == "The GStreamer element videobalanse is not installed; did you mean videobalance?")
         #expect(
             ElementFactory.reasonForLack(of: "v4l2scr")
-                == "There is no GStreamer element v4l2scr here; did you mean v4l2src?")
+                == "The GStreamer element v4l2scr is not installed; did you mean v4l2src?")
         #expect(ElementFactory.isLacking("vah264enc") && !ElementFactory.isLacking("v4l2src"))
         #expect(ElementFactory.nearest(to: "x264enk") == "x264enc")
         #expect(ElementFactory.describe("videobalanse") == nil)

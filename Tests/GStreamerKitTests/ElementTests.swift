@@ -12,7 +12,7 @@ import Testing
         #expect(GStreamer.debianPackage(of: "x264enc") == "gstreamer1.0-plugins-ugly")
     }
 
-    @Test("Properties take and give typed values")
+    @Test("Properties accept and return typed values")
     func properties() throws {
         let queue = try Element("queue", ["max-size-buffers": 7, "leaky": "downstream", "silent": true])
         #expect(queue.integer("max-size-buffers") == 7)
@@ -20,7 +20,7 @@ import Testing
         #expect(!queue.has("bitrate"))
     }
 
-    @Test("A property or a value that the installed element does not have is an error")
+    @Test("A missing property or value of an installed element is an error")
     func unknownProperties() throws {
         func refusal(_ body: () throws -> Void) -> MediaError? { #expect(throws: MediaError.self, performing: body) }
         let property = refusal { _ = try Element("queue", ["leeky": "downstream"]) }

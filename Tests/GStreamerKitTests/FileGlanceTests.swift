@@ -4,7 +4,7 @@ import Testing
 
 @testable import GStreamerKit
 
-/// What a file says of itself is what decoding it shows.
+/// A file's headers state the same as its decoded streams.
 @Suite struct FileGlanceTests {
     private static let clip: String = {
         let source = realpath(#filePath, nil)
@@ -35,7 +35,7 @@ import Testing
         Format(muxer: "wavenc", isPlain: true),
     ]
 
-    @Test("A file of any kind tells without being decoded what it tells decoded", arguments: formats)
+    @Test("Headers of any file type state the same as decoding", arguments: formats)
     func same(format: Format) throws {
         let path = try write(format)
         defer { unlink(path) }
@@ -46,13 +46,13 @@ import Testing
         #expect(glance == .contents(decoded) || !format.isPlain && glance == .unclear)
     }
 
-    @Test("The clip says all of itself")
+    @Test("The clip's headers state all properties")
     func shippedClip() throws {
         let decoded = try #require(contents(FileDiscovery.discover(Self.clip)))
         #expect(FileGlance.look(into: Self.clip, seconds: 10) == .contents(decoded))
     }
 
-    @Test("Nothing is believed of a file that is cut off")
+    @Test("The headers of a truncated file are not trusted")
     func cutOff() throws {
         let whole = try #require(fopen(Self.clip, "rb"))
         defer { fclose(whole) }
@@ -81,7 +81,7 @@ import Testing
         return template.withUnsafeBufferPointer { $0.baseAddress.map { String(cString: $0) } ?? "" }
     }
 
-    /// A second of a test picture and a tone.
+    /// A second of a test pattern and a tone.
     private func write(_ format: Format) throws -> String {
         let path = try temporaryPath()
         let end = Moment()

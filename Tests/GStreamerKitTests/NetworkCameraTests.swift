@@ -4,7 +4,7 @@ import Testing
 @testable import GStreamerKit
 
 @Suite struct NetworkCameraTests {
-    @Test("An address is taken apart, and printed without its password")
+    @Test("An address is parsed, and printed without its password")
     func address() throws {
         let full = try #require(RTSPAddress("rtsp://admin:se%20cret@10.0.0.7:8554/stream1?profile=2"))
         #expect(full.user == "admin" && full.password == "se cret")
@@ -19,7 +19,7 @@ import Testing
     }
 
     @Test(
-        "What is no address of a camera is not taken for one",
+        "An invalid address of a camera is refused",
         arguments: [
             "", "http://camera/", "rtsp://", "rtsp:///path", "rtsp://camera:0/", "rtsp://camera:x/", "rtsp://a:1:2/",
             "rtsp://cam era/", "rtsp://[fe80::1/", "rtspx://camera/",
@@ -53,7 +53,7 @@ import Testing
     }
 
     @Test(
-        "A description that is broken gives what can be read of it",
+        "A malformed description gives its readable parts",
         arguments: [
             "", "m=", "m=video", "m=video 0 RTP/AVP", "m=video 0 RTP/AVP 96\na=rtpmap:",
             "m=video 0 RTP/AVP 96\na=rtpmap:97 H264/90000",

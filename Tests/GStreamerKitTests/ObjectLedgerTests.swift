@@ -3,7 +3,7 @@ import TestFixtures
 import Testing
 
 @Suite struct ObjectLedgerTests {
-    @Test func `an object that is kept is counted by its type until it is freed`() async {
+    @Test func `a retained object is counted by its type until it is freed`() async {
         await #expect(processExitsWith: .success) {
             ObjectLedger.trace()
             let ledger = try #require(ObjectLedger())
@@ -17,7 +17,7 @@ import Testing
         }
     }
 
-    @Test func `a process that is not traced has no ledger`() async {
+    @Test func `an untraced process has no ledger`() async {
         await #expect(processExitsWith: .success) {
             #expect(ObjectLedger() == nil)
         }

@@ -2,7 +2,7 @@ import GStreamerKit
 import Testing
 
 @Suite struct PadContainmentTests {
-    /// What a branch gives whose sibling fails without a word, and the errors that the bus was told.
+    /// The frames of a branch whose sibling fails silently, and the errors on the bus.
     private func run(_ answer: ErrorContainment) throws -> (passed: Int, errors: [PipelineFailure]) {
         let errors = Record<PipelineFailure>()
         let over = Moment()
@@ -39,7 +39,7 @@ import Testing
         return (passed.entries.count, errors.entries)
     }
 
-    @Test("An error that is contained stops no other branch, and is reported once by the element that it ended at")
+    @Test("A contained error stops no other branch, and is reported once for its element")
     func reported() throws {
         let (passed, errors) = try run(.reported)
         #expect(passed == 20)
@@ -47,7 +47,7 @@ import Testing
         #expect(errors.first?.detail.contains("reason error") == true)
     }
 
-    @Test("An error may be contained silently, and goes upstream where it is not contained")
+    @Test("An error can be contained silently, and passes upstream otherwise")
     func others() throws {
         let silent = try run(.silent)
         #expect(silent.passed == 20 && silent.errors.isEmpty)

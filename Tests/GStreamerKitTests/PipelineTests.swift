@@ -4,7 +4,7 @@ import Synchronization
 import Testing
 
 @Suite struct PipelineTests {
-    @Test("The length of a pause is missing in running time, and live timestamps go on where they were")
+    @Test("Running time omits a pause, and live timestamps continue")
     func pause() throws {
         let pipeline = Pipeline { _ in }
         defer { pipeline.stop() }
@@ -41,7 +41,7 @@ import Testing
         #expect(pipeline.runningTime >= (entries.last ?? 0))
     }
 
-    @Test("Measurements of an element arrive with their numbers, warnings with their words")
+    @Test("Measurements of an element arrive with their numbers, warnings with their text")
     func notes() throws {
         let notes = Record<BusNote>()
         let pipeline = Pipeline(onNote: { notes.add($0) }, onMessage: { _ in })
@@ -75,7 +75,7 @@ import Testing
         #expect(level.source.latency?.isLive == true)
     }
 
-    @Test("A sink that is late says by how much and what it dropped")
+    @Test("A late sink reports its lateness and its drops")
     func late() throws {
         let notes = Record<BusNote>()
         let pipeline = Pipeline(onNote: { notes.add($0) }, onMessage: { _ in })
@@ -100,7 +100,7 @@ import Testing
             })
     }
 
-    @Test("An element's error names the element and what is around it")
+    @Test("An element's error names the element and its parents")
     func failing() throws {
         let messages = Record<BusMessage>()
         let pipeline = Pipeline { messages.add($0) }

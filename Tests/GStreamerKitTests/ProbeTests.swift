@@ -27,7 +27,7 @@ import Testing
         static func sink() throws -> Element { try Element("fakesink", ["sync": false, "async": false]) }
     }
 
-    @Test("A probe that was removed sees nothing more, the others go on")
+    @Test("A removed probe sees nothing more, and the others continue")
     func removed() throws {
         let line = try Line()
         defer { line.pipeline.stop() }
@@ -52,7 +52,7 @@ import Testing
         #expect(seen.entries.count <= last + 1)
     }
 
-    @Test("A probe removes itself by its answer, and what it saw last passes")
+    @Test("A probe removes itself by its return value, and its last buffer passes")
     func removesItself() throws {
         let line = try Line()
         defer { line.pipeline.stop() }
@@ -74,7 +74,7 @@ import Testing
         probe.remove()
     }
 
-    @Test("What a closure holds is freed when its probe is removed")
+    @Test("Removing a probe frees the objects that its closure retains")
     func freed() throws {
         let line = try Line()
         final class Held: Sendable {}
@@ -90,7 +90,7 @@ import Testing
         #expect(watched == nil)
     }
 
-    @Test("A blocked output is given another sink, which hears of the stream's start; no frame is lost")
+    @Test("A blocked output gets another sink, which sees the stream's start; no frame is lost")
     func relinked() throws {
         let line = try Line(["is-live": true, "num-buffers": 200])
         defer { line.pipeline.stop() }
@@ -130,7 +130,7 @@ import Testing
         #expect(events.entries.prefix(2) == ["caps", "segment"])
     }
 
-    @Test("A block that is removed inside its own closure lets everything through")
+    @Test("A block removed inside its own closure passes everything")
     func removedInside() throws {
         let line = try Line(["is-live": true, "num-buffers": 50])
         defer { line.pipeline.stop() }
@@ -150,7 +150,7 @@ import Testing
         own.withLock { $0 = nil }
     }
 
-    @Test("A block from the next keyframe on lets everything before it pass")
+    @Test("A block from the next keyframe on passes everything before it")
     func fromKeyframe() throws {
         let pipeline = Pipeline { _ in }
         defer { pipeline.stop() }
@@ -181,7 +181,7 @@ import Testing
         #expect(arrived[0].entries.count.isMultiple(of: 10))
     }
 
-    @Test("The end of one branch is told apart from the end of all, and the others go on")
+    @Test("The end of one branch differs from the end of all, and a flush cancels it")
     func branchEnds() throws {
         let line = try Line()
         defer { line.pipeline.stop() }
@@ -227,7 +227,7 @@ import Testing
         #expect(line.messages.entries.allSatisfy { if case .endOfStream = $0 { false } else { true } })
     }
 
-    @Test("Probes may come and go while frames pass")
+    @Test("Probes can be added and removed while frames pass")
     func comingAndGoing() throws {
         let line = try Line(["is-live": false])
         defer { line.pipeline.stop() }
@@ -251,7 +251,7 @@ import Testing
         #expect(arrived.wait(count: count + 5))
     }
 
-    @Test("A link that is refused says why, and leaves things as they were")
+    @Test("A refused link reports the reason and changes nothing")
     func refused() throws {
         let pipeline = Pipeline { _ in }
         let encoder = try Element("vp8enc", name: "encoder")
@@ -259,11 +259,12 @@ import Testing
         let sink = try Element("fakesink", name: "sink")
         for element in [encoder, parser, sink] { pipeline.add(element) }
         let reason = try #require(encoder.source.tryLink(parser.sink))
-        #expect(reason == "encoder.src cannot feed parser.sink: one gives video/x-vp8, the other takes video/x-h264")
+        let fault = "the formats video/x-vp8 and video/x-h264 have nothing in common"
+        #expect(reason == "encoder.src cannot feed parser.sink: \(fault)")
         #expect(encoder.tryLink(parser) == reason)
         #expect(encoder.tryLink(sink) == nil)
         let taken = try #require(parser.source.tryLink(sink.sink))
-        #expect(taken == "parser.src cannot feed sink.sink: sink.sink is linked to encoder.src already")
+        #expect(taken == "parser.src cannot feed sink.sink: sink.sink is already linked to encoder.src")
     }
 }
 

@@ -33,11 +33,11 @@ import Testing
         #expect(camera.structure("extra-controls") == ["brightness": 120, "white_balance_auto": 0])
         #expect(camera.integer("brightness", ofStructure: "extra-controls") == 120)
         let reason = try #require(camera.trySet("extra-controls", "controls,brightness"))
-        #expect(reason.contains("it takes a structure such as controls,brightness=120"))
+        #expect(reason.contains("it must be a structure such as controls,brightness=120"))
         #expect(camera.structure("device").isEmpty)
     }
 
-    @Test("What does not fit is refused in words, and nothing changes")
+    @Test("An invalid value is refused with a message and changes nothing")
     func refused() throws {
         let balance = try Element("videobalance")
         #expect(
@@ -45,37 +45,37 @@ import Testing
         #expect(balance.trySet("zzzzzz", 0.2) == "videobalance has no property zzzzzz")
         #expect(
             balance.trySet("saturation", 2.5)
-                == "videobalance.saturation cannot be 2.5; it takes a number from 0.0 to 2.0")
+                == "videobalance.saturation cannot be 2.5; it must be a number from 0.0 to 2.0")
         #expect(
             balance.trySet("saturation", "much")
-                == "videobalance.saturation cannot be much; it takes a number from 0.0 to 2.0")
+                == "videobalance.saturation cannot be much; it must be a number from 0.0 to 2.0")
         #expect(balance.value("saturation") == .number(1))
         let queue = try Element("queue")
         #expect(
             queue.trySet("leaky", "sideways")
-                == "queue.leaky cannot be sideways; it takes one of no, upstream, downstream")
-        #expect(queue.trySet("silent", "maybe") == "queue.silent cannot be maybe; it takes true or false")
-        #expect(queue.trySet("current-level-bytes", 3) == "queue.current-level-bytes can only be read")
+                == "queue.leaky cannot be sideways; it must be one of no, upstream, downstream")
+        #expect(queue.trySet("silent", "maybe") == "queue.silent cannot be maybe; it must be true or false")
+        #expect(queue.trySet("current-level-bytes", 3) == "queue.current-level-bytes is read-only")
         #expect(
             queue.trySet("max-size-buffers", -3)
-                == "queue.max-size-buffers cannot be -3; it takes a whole number from 0 to 4294967295")
+                == "queue.max-size-buffers cannot be -3; it must be a whole number from 0 to 4294967295")
         let filter = try Element("capsfilter")
-        #expect(filter.trySet("caps", "video/x-raw,,")?.contains("it takes a format such as") == true)
+        #expect(filter.trySet("caps", "video/x-raw,,")?.contains("it must be a format such as") == true)
     }
 
-    @Test("A number outside a property's range is refused, whoever names the property")
+    @Test("A number outside a property's range is refused")
     func outOfRange() throws {
         for value: PropertyValue in [5, 2.5, -1] {
             let error = #expect(throws: MediaError.self) { _ = try Element("videobalance", ["saturation": value]) }
             #expect(error?.code == "element.property")
-            #expect(error?.message.contains("saturation cannot be \(value); it takes") == true)
+            #expect(error?.message.contains("saturation cannot be \(value); it must be") == true)
         }
         let balance = try Element("videobalance", ["saturation": 2])
         #expect(throws: MediaError.self) { try balance.set("saturation", 3) }
         #expect(balance.value("saturation") == 2.0)
     }
 
-    @Test("What can be changed only before the start is refused afterwards")
+    @Test("A property that can only change before the start is refused afterwards")
     func late() throws {
         let encoder = try Element("opusenc")
         #expect(encoder.trySet("audio-type", "voice") == nil)
@@ -87,7 +87,7 @@ import Testing
         #expect(parser.trySet("bitrate", 900) == nil)
     }
 
-    @Test("An element tells its pad templates and its pads")
+    @Test("An element lists its pad templates and its pads")
     func pads() throws {
         let mixer = try Element("compositor")
         let templates = mixer.padTemplates

@@ -25,7 +25,7 @@ import Testing
         }
     }
 
-    @Test("A camera says which codecs it would send, at every mount")
+    @Test("A camera lists the codecs at each of its mounts")
     func codecs() throws {
         let names = [
             "h264": "H264", "h265": "H265", "vp8": "VP8", "mjpeg": "JPEG", "mpeg4": "MP4V-ES", "opus": "OPUS",
@@ -42,7 +42,7 @@ import Testing
         #expect(camera.audio?.clockRate == 48_000 && camera.audio?.channels == 2)
     }
 
-    @Test("What keeps a camera from answering is told apart, in the time given")
+    @Test("The reasons why a camera does not respond are distinguished within the timeout")
     func failures() throws {
         let server = try Fixture.rtspServer()
         #expect(try failure(server.answer.url + "/nowhere") == .notFound)
@@ -54,7 +54,7 @@ import Testing
         #expect(try failure("rtsp://127.0.0.1:\(port)/") == .refused)
     }
 
-    @Test("What is no camera is not taken for one")
+    @Test("Another server is not mistaken for a camera")
     func notRTSP() throws {
         for greeting in ["HTTP/1.1 400 Bad Request\r\n\r\n", "220 mail ready\r\n", ""] {
             let other = try Listener()
@@ -63,7 +63,7 @@ import Testing
         }
     }
 
-    @Test("A camera with a password lets in who has it, and nobody else")
+    @Test("A camera with a password admits only clients that know it")
     func password() throws {
         let server = try Fixture.rtspServer("--user", "guard", "--password", "p@ss:word")
         let place = server.answer.url.dropFirst("rtsp://".count)
@@ -72,7 +72,7 @@ import Testing
         #expect(try describe("rtsp://guard:p%40ss%3aword@\(place)/h264").video?.payloadFormat == "H264")
     }
 
-    @Test("A camera that asks for a digest lets in who has the password")
+    @Test("Digest authentication follows RFC 2617")
     func digest() throws {
         let server = try Fixture.rtspServer("--user", "guard", "--password", "secret", "--digest")
         let place = server.answer.url.dropFirst("rtsp://".count)

@@ -4,7 +4,7 @@ import Testing
 @testable import GStreamerKit
 
 @Suite(.serialized) struct XDisplayTests {
-    @Test("A display tells its size and its windows; one that is not there tells nothing")
+    @Test("A display reports its size and windows; a missing one reports nothing")
     func windows() throws {
         let fixture = try Fixture.display("--size", "800x600", "--window", "320x180")
         let display = fixture.answer.display
@@ -16,7 +16,7 @@ import Testing
         #expect(XDisplay.screen(of: display) == nil)
     }
 
-    @Test("Xlib is as it was until the first element of X is made")
+    @Test("Xlib is unchanged until the first X element is created")
     func untouched() async {
         await #expect(processExitsWith: .success) {
             let pipeline = Pipeline { _ in }
@@ -32,7 +32,7 @@ import Testing
         }
     }
 
-    @Test("A window that is not there is an answer, not the end of the process")
+    @Test("A missing window is a result, not the end of the process")
     func absentWindow() throws {
         let fixture = try Fixture.display("--empty")
         #expect(XDisplay.window(0x123_4567, of: fixture.answer.display) == nil)

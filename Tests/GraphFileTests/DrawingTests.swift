@@ -19,7 +19,7 @@ import Testing
         }
     }
 
-    @Test func `a node with several inputs follows what feeds the first of them, the others join it by name`() {
+    @Test func `a node with several inputs follows its first input's source; the others join by name`() {
         let graph = MediaGraph {
             Chain {
                 Node("camera")
@@ -37,7 +37,7 @@ import Testing
         #expect(text.components(separatedBy: "│ publish ").count == 2)
     }
 
-    @Test func `nodes of kinds that nobody here knows are drawn and written where their links put them`() {
+    @Test func `unknown kinds are drawn and written by their links`() {
         func link(_ from: String, _ output: String, _ to: String, _ input: String) -> Link {
             Link(from: PortReference(node: from, port: output), to: PortReference(node: to, port: input))
         }
@@ -65,7 +65,7 @@ import Testing
                 """)
     }
 
-    @Test func `notes of a plan or of what was measured stand in place of what the contracts say`() {
+    @Test func `notes of a plan or of measurements replace the contracts' texts`() {
         let graph = MediaGraph {
             Chain {
                 Node("camera")

@@ -13,9 +13,11 @@ import Testing
             try? String(contentsOf: folder.appendingPathComponent(name), encoding: .utf8)
         }
         return shipped + [
-            "variables: {a: x}\nchains:\n  - - {node: camera, name: a, fps: \"${a:-5}\"}\n    - tee: [scale, {to: m.in1}]\n"
-                + "      branch: b\n    - {element: videobalance, settings: {to: 3}}\n    - mixer\n    - 'null'\n",
-            "{\"chains\": [[{\"node\": \"file\", \"path\": \"x\"}, \"window\"], [{\"from\": \"file.audio\"}, \"opus-encoder\"]]}",
+            "variables: {a: x}\nchains:\n  - - {node: camera, name: a, fps: \"${a:-5}\"}\n    - tee: [scale, {to: "
+                + "m.in1}]\n      branch: b\n    - {element: videobalance, settings: {to: 3}}\n    - mixer\n    - "
+                + "'null'\n",
+            "{\"chains\": [[{\"node\": \"file\", \"path\": \"x\"}, \"window\"], [{\"from\": \"file.audio\"}, "
+                + "\"opus-encoder\"]]}",
         ]
     }()
 
@@ -27,7 +29,7 @@ import Testing
         "to: ", "from: ", "name: ", "settings: ", "chains: ", "optional: ", "\\u", "$$",
     ]
 
-    @Test(arguments: 0..<8) func `mutations of right files never trap`(seed: UInt64) {
+    @Test(arguments: 0..<8) func `mutations of valid files never trap`(seed: UInt64) {
         var random = Seeded(seed)
         for _ in 0..<400 {
             guard let seedText = Self.seeds.randomElement(using: &random) else { return }
@@ -89,7 +91,7 @@ import Testing
     ]
 
     @Test(.timeLimit(.minutes(1)), arguments: bombs.map(\.0))
-    func `files made to take long do not`(name: String) throws {
+    func `files designed to be slow are fast`(name: String) throws {
         let text = try #require(Self.bombs.first { $0.0 == name }).1
         let start = ContinuousClock.now
         let reading = read(text)
@@ -101,15 +103,15 @@ import Testing
         #expect(ContinuousClock.now - start < .seconds(20), "\(name)")
     }
 
-    @Test func `a file of ten megabytes is refused unread`() {
+    @Test func `a file of ten megabytes is refused without parsing`() {
         let bytes = [UInt8](repeating: UInt8(ascii: "a"), count: 10_000_000)
         let start = ContinuousClock.now
         let reading = GraphReading(bytes, catalogue: TestKinds())
-        #expect(reading.problems.map(\.message) == ["The file is larger than 1000000 bytes; no graph needs that."])
+        #expect(reading.problems.map(\.message) == ["The file is larger than 1000000 bytes. Split the graph."])
         #expect(ContinuousClock.now - start < .seconds(5))
     }
 
-    @Test func `tees within tees are read as deep as anybody nests them`() {
+    @Test func `nested tees are read at any practical depth`() {
         var nested = "{node: window, name: w}"
         for level in 0..<15 { nested = "{tee: [{node: scale, name: s\(level)}, \(nested)]}" }
         #expect(read("chains: [[camera, \(nested), null]]").problems.isEmpty)

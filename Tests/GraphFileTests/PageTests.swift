@@ -19,7 +19,7 @@ let graph = MediaGraph {
         return graph
     }
 
-    @Test func `the page's Swift is compiled here, and gives the graph of its JSON`() throws {
+    @Test func `the page's Swift compiles, and builds the graph of its JSON`() throws {
         let page = try String(contentsOf: projectFolder.appendingPathComponent("docs/pipelines.md"), encoding: .utf8)
         let source = try String(contentsOfFile: #filePath, encoding: .utf8)
         let code = try #require(block("swift", of: page))

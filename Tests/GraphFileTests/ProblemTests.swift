@@ -3,7 +3,7 @@ import MediaGraph
 import Testing
 
 @Suite struct ProblemTests {
-    @Test func `secrets are shown in no excerpt and as no variable, and columns stay`() {
+    @Test func `secrets appear in no excerpt and no variable, and columns stay correct`() {
         let reading = GraphReading(
             text: """
                 chains:
@@ -17,7 +17,7 @@ import Testing
         #expect(reading.document.variables.map(\.isSecret) == [true])
     }
 
-    @Test func `every problem is told at once, with its place and the nearest right word`() {
+    @Test func `all problems are reported together, with their places and suggestions`() {
         let text = """
             descripton: A camera
             chains:
@@ -36,21 +36,21 @@ import Testing
             """
         #expect(
             problems(text) == [
-                "1:1 A graph file has no \"descripton\"; did you mean \"description\"?",
+                "1:1 A graph file has no key \"descripton\"; did you mean \"description\"?",
                 "3:14 There is no kind of node \"camrea\"; did you mean \"camera\"?",
                 "5:31 \"a\" (camera) has no setting \"widht\"; did you mean \"width\"?",
                 "5:48 \"a\": fps is 1000, outside 1 to 240 frames/s.",
                 "5:62 \"a\": format is \"mjpeg\", not one of auto, raw, h264.",
-                "5:77 \"a\": mirror is \"yes\" where true or false is needed.",
+                "5:77 \"a\": mirror is \"yes\" instead of true or false.",
                 "7:14 \"f\" (file) needs the setting \"path\".",
                 "8:12 There is no node \"recoding\"; did you mean \"recording\"?",
-                "10:14 \"recording\" (recorder) has no output \"out\": it has none.",
+                "10:14 \"recording\" (recorder) has no output \"out\": it has no outputs.",
                 "12:14 \"a\" (camera) has no output \"vidio\": it has video.",
-                "13:7 This step does not say what it is; did you mean \"node\"?",
+                "13:7 This step has no kind; did you mean \"node\"?",
             ])
     }
 
-    @Test func `every setting that is written wrongly is reported at once with its line`() {
+    @Test func `all malformed settings are reported together, with their lines`() {
         let text = """
             chains:
               - - camera
@@ -66,15 +66,15 @@ import Testing
             problems(text, NodeKind.builtIn) == [
                 "3:31 \"rotate\": degrees is 45, not 0, 90, 180 or 270 degrees.",
                 "4:30 \"overlay\": color is \"red\"; write red, green and blue as #rrggbb, such as #ffcc00.",
-                "4:42 \"overlay\": clock is \"true\"; write the time as strftime writes it, such as %H:%M:%S.",
+                "4:42 \"overlay\": clock is \"true\"; write a format of strftime, such as %H:%M:%S.",
                 "5:27 \"crop\": shape is \"wide\"; write width to height, such as 16:9.",
-                "6:39 \"both\" has both shape and left; give one of them, or use two nodes.",
+                "6:39 \"both\" has both shape and left. Set one of them, or use two nodes.",
                 "7:30 \"snapshot\": path is \"\"; write the path of a file.",
                 "8:29 \"exec\": command is \"ls 'x\"; write a program and its arguments, with every quote closed.",
             ])
     }
 
-    @Test func `a value of the right form is taken, whatever looks special in it`() {
+    @Test func `a value of the right form is accepted, whatever special characters it has`() {
         let text = """
             chains:
               - - {node: exec, command: 'sh -c "echo it''s a \\" $HOME" x\\ y'}
@@ -90,7 +90,7 @@ import Testing
         #expect(problems(text, NodeKind.builtIn).isEmpty)
     }
 
-    @Test func `an input that two nodes feed is the problem, not the output that has to be linked`() {
+    @Test func `an input with two sources is the problem, not an unlinked output`() {
         let text = """
             chains:
               - - {node: test-pattern, name: a}
@@ -101,7 +101,7 @@ import Testing
         #expect(problems(text, NodeKind.builtIn) == ["5:12 recorder.video has more than one source."])
     }
 
-    @Test func `an end that nothing feeds is a problem, though it needs none of its inputs`() {
+    @Test func `an end node without input is a problem, though none of its inputs is required`() {
         let text = """
             chains:
               - - {node: recorder, path: a.mkv}
@@ -109,7 +109,7 @@ import Testing
         #expect(problems(text, NodeKind.builtIn) == ["2:14 Nothing feeds recorder.video or recorder.audio."])
     }
 
-    @Test func `a sentence that ends in a question has no full stop behind it`() {
+    @Test func `a message that ends in a question mark gets no full stop`() {
         let text = """
             chains:
               - - {node: camera, format: mjpg}
@@ -118,7 +118,7 @@ import Testing
         #expect(problems(text, NodeKind.builtIn).first?.hasSuffix("did you mean \"mjpeg\"?") == true)
     }
 
-    @Test func `steps in the wrong place are told`() {
+    @Test func `steps in the wrong place are reported`() {
         let text = """
             chains:
               - - tee: ["null"]
@@ -138,37 +138,37 @@ import Testing
             """
         #expect(
             problems(text) == [
-                "2:12 Nothing comes before this tee that could feed it.",
-                "3:12 Nothing comes before this \"to\" that could feed it.",
-                "4:22 \"to\" stands in a step of its own, not beside \"node\".",
-                "4:31 \"tee\" stands in a step of its own, not beside \"node\".",
-                "5:14 \"from\" is the first step of a chain; begin another with \"- - from\".",
+                "2:12 No step before this tee can feed it.",
+                "3:12 No step before this \"to\" can feed it.",
+                "4:22 \"to\" needs a separate step; it cannot be combined with \"node\".",
+                "4:31 \"tee\" needs a separate step; it cannot be combined with \"node\".",
+                "5:14 \"from\" must be the first step of a chain. Begin another chain with \"- - from\".",
                 "8:12 end.in has more than one source.",
-                "9:7 The \"to\" in line 8 ends this chain; what follows needs a chain of its own.",
-                "10:20 A tee takes what comes before it; \"from\" begins a chain.",
-                "11:12 \"branch\" and \"optional\" are said of nodes, and this tee holds none; say them of the node that it "
+                "9:7 The \"to\" in line 8 ends this chain. Begin another chain for this step.",
+                "10:20 A tee branches off the step before it. Use \"from\" only to begin a chain.",
+                "11:12 \"branch\" and \"optional\" need a node, and this tee has none. Write them at the node that it "
                     + "feeds.",
                 "11:18 end.in has more than one source.",
-                "13:12 \"tee\" takes a list of steps, not \"window\".",
-                "14:7 A list stands here where a step is needed; a branch is written {tee: [...]}.",
-                "15:5 A chain is a list of its own, not \"camera\": its first step has two dashes, \"- - camera\".",
+                "13:12 \"tee\" must be a list of steps, not \"window\".",
+                "14:7 A step must not be a list. Write a branch as {tee: [...]}.",
+                "15:5 A chain must be a list, not \"camera\". Begin its first step with two dashes: \"- - camera\".",
             ])
     }
 
-    @Test func `two nodes of one name are told with both lines`() {
+    @Test func `two nodes of one name are reported with both lines`() {
         let found = problems(
             "chains:\n  - - camera\n    - tee: [window]\n    - tee: [{node: \"null\", name: a.b}]\n    - window")
         #expect(
             found
                 == [
-                    "4:34 \"a.b\" is no name of a node: it is not empty and holds no dot, which parts a node's name from its "
-                        + "port's.",
-                    "5:7 Two nodes are named \"window\", the other in line 3; a node is named after its kind unless it has a "
-                        + "\"name\" of its own.",
+                    "4:34 \"a.b\" is not a valid name of a node. Use a name without dots, which separate a node from "
+                        + "its port.",
+                    "5:7 Two nodes are named \"window\", the other in line 3. Add a \"name\" to one of them; by "
+                        + "default, a node is named after its kind.",
                 ])
     }
 
-    @Test func `a circle is told with its lines`() {
+    @Test func `a cycle is reported with its lines`() {
         let found = problems(
             """
             chains:
@@ -177,32 +177,33 @@ import Testing
                 - tee: [window]
                 - {to: a}
             """)
-        #expect(found == ["2:14 These nodes feed one another in a circle: a, b (lines 2, 3)."])
+        #expect(found == ["2:14 These nodes form a cycle: a, b (lines 2, 3)."])
     }
 
-    @Test func `media that cannot become one another are told at the link`() {
+    @Test func `incompatible media are reported at the link`() {
         #expect(
             problems("chains:\n  - - microphone\n    - window") == [
-                "3:7 microphone.audio gives raw audio but window.in takes raw video; link a node that gives that."
+                "3:7 microphone.audio delivers raw audio, but window.in accepts raw video; link a node that delivers "
+                    + "that."
             ])
     }
 
-    @Test func `what a catalogue knows about a missing element is said`() {
+    @Test func `the catalogue's reason for a missing element is reported`() {
         let found = problems("chains:\n  - - camera\n    - {element: x265enc}\n    - window")
         #expect(found == ["3:17 \"x265enc\": the element x265enc is not installed; Debian has it in a package."])
     }
 
-    @Test func `names that lack a function of the program are told where they stand`() {
+    @Test func `unbound names are reported at their places`() {
         let text = "{\"$schema\": \"x\", \"chains\": [[\"test-pattern\", {\"node\": \"frames\", \"name\": \"view\"}]]}"
         #expect(GraphReading(text: text, catalogue: NodeKind.builtIn).problems.isEmpty)
         let bound = BoundNames(frames: ["veiw"])
         let found = GraphReading(text: text, catalogue: NodeKind.builtIn, bound: bound).problems
         #expect(found.map(\.place) == [nil, GraphPlace(line: 1, column: 55)])
-        #expect(found.last?.message == "\"view\" has no frames function bound to it.")
+        #expect(found.last?.message == "\"view\" needs a bound frames function.")
         #expect(found.first?.message.contains("did you mean \"view\"?") == true)
     }
 
-    @Test func `a key that stands twice in a map is reported at its first place`() {
+    @Test func `a duplicate key is reported at its first place`() {
         let text = """
             chains:
               - - {node: camera, fps: 5, fps: 6}
@@ -210,27 +211,27 @@ import Testing
             """
         #expect(
             problems(text) == [
-                "2:22 The key \"fps\" stands twice in this map."
+                "2:22 The key \"fps\" occurs twice in this map."
             ])
     }
 
     @Test(arguments: [
-        ("", "The file is empty; a graph has \"chains\"."),
-        ("# nothing\n", "The file is empty; a graph has \"chains\"."),
-        ("- camera", "1:1 A graph file is a map with \"chains\" in it, not a list."),
-        ("camera", "1:1 A graph file is a map with \"chains\" in it, not \"camera\"."),
-        ("description: x", "1:1 The file has no \"chains\": lists of nodes, each feeding the next."),
-        ("chains: []", "1:9 \"chains\" holds no chain: the graph has no nodes."),
-        ("chains: [[]]", "1:10 The chain holds no step."),
-        ("chains: {}", "1:9 \"chains\" is a list of chains, not a map."),
-        ("chains:", "1:8 \"chains\" is a list of chains, not nothing."),
-        ("chains:\n\t- - camera", "2:1 A tab stands in the indentation; YAML takes spaces alone there."),
+        ("", "The file is empty. A graph needs \"chains\"."),
+        ("# nothing\n", "The file is empty. A graph needs \"chains\"."),
+        ("- camera", "1:1 A graph file must be a map with the key \"chains\", not a list."),
+        ("camera", "1:1 A graph file must be a map with the key \"chains\", not \"camera\"."),
+        ("description: x", "1:1 The file has no \"chains\". Add lists of nodes, each feeding the next."),
+        ("chains: []", "1:9 \"chains\" is empty, so the graph has no nodes."),
+        ("chains: [[]]", "1:10 The chain has no steps."),
+        ("chains: {}", "1:9 \"chains\" must be a list of chains, not a map."),
+        ("chains:", "1:8 \"chains\" must be a list of chains, not nothing."),
+        ("chains:\n\t- - camera", "2:1 The indentation has a tab. Use spaces only."),
         ("chains:\n  - -\tcamera\n    - win:dow: x", nil),
         ("a: &x 1\nb: *x", nil),
         (
             "chains: [[{node: camera, device: ${camera:-auto}}]]",
-            "1:35 YAML: did not find expected ',' or '}' while parsing a flow mapping, begun in line 1, column 11; inside "
-                + "braces a text with ${...} needs quotes."
+            "1:35 YAML: did not find expected ',' or '}' while parsing a flow mapping, which begins in line 1, column "
+                + "11; inside braces, quote text with ${...}."
         ),
         ("chains: [[camera, window]]\n---\nchains: []", nil),
         ("chains: [[camera, window]", nil),
@@ -238,18 +239,18 @@ import Testing
         ("chains: [[camera, {node: window, title: \"x\u{0}y\"}]]", nil),
         ("chains: [[camera, @window]]", nil),
     ])
-    func `files that are no graphs get one sentence`(text: String, sentence: String?) {
+    func `files that are not graphs get one sentence`(text: String, sentence: String?) {
         let found = problems(text)
         #expect(found.count >= 1)
         if let sentence { #expect(found == [sentence]) }
         #expect(found.allSatisfy { $0.hasSuffix(".") }, "\(found)")
     }
 
-    @Test func `encodings other than UTF-8 are told`() {
+    @Test func `encodings other than UTF-8 are reported`() {
         let utf16: [UInt8] = [0xFF, 0xFE, 0x63, 0x00]
         #expect(
             GraphReading(utf16, catalogue: TestKinds()).problems.first?.message
-                == "The file is UTF-16; save it as UTF-8.")
+                == "The file is UTF-16. Save it as UTF-8.")
         let latin = Array("chains:\n  - - {node: window, title: Caf".utf8) + [0xE9] + Array("}".utf8)
         let problem = GraphReading(latin, catalogue: TestKinds()).problems.first
         #expect(problem?.place == GraphPlace(line: 2, column: 32))
@@ -257,7 +258,7 @@ import Testing
         #expect(GraphReading(marked, catalogue: TestKinds()).problems.isEmpty)
     }
 
-    @Test func `the report shows the line, marks the place and lists what is accepted`() {
+    @Test func `the report shows the line, marks the place and lists the accepted words`() {
         let reading = read("chains:\r\n  - - {node: camera, form: raw}\r\n    - window\r\n", ["x": "1"])
         #expect(
             reading.report(path: "graph.yaml") == """

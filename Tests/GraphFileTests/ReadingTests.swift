@@ -46,7 +46,7 @@ import Testing
         }
     }
 
-    @Test func `a file gives the graph that the builder gives`() {
+    @Test func `a file gives the same graph as the builder`() {
         let reading = read(example)
         #expect(reading.problems.isEmpty, "\(reading.report(path: "example"))")
         #expect(reading.document.graph == exampleGraph.settled(with: TestKinds()))
@@ -77,14 +77,14 @@ import Testing
         #expect(reading.document.places.nodes["encoder"] == GraphPlace(line: 7, column: 13))
     }
 
-    @Test func `JSON's escapes are read, those of two halves too`() {
+    @Test func `JSON escapes are read, including surrogate pairs`() {
         let reading = read(#"{"chains": [["camera", {"node": "window", "title": "\ud83c\uDFA5 \u00e9\/\\ud83c\""}]]}"#)
         #expect(reading.problems.isEmpty, "\(reading.report(path: "x"))")
         #expect(reading.document.graph.node("window")?.settings["title"] == "\u{1F3A5} é/\\ud83c\"")
         #expect(!problems(#"{"chains": [["camera", {"node": "window", "title": "\ud83c"}]]}"#).isEmpty)
     }
 
-    @Test func `nodes, settings and links know where they stand`() throws {
+    @Test func `nodes, settings and links keep their places`() throws {
         let places = read(example).document.places
         #expect(places.nodes["camera"] == GraphPlace(line: 3, column: 14))
         #expect(places.nodes["microphone"] == GraphPlace(line: 10, column: 7))
@@ -106,11 +106,11 @@ import Testing
             ])
     }
 
-    @Test func `a variable takes the type of the setting, and an empty one leaves the setting out`() {
+    @Test func `a variable has the type of its setting, and an empty one omits the setting`() {
         let text = """
             variables:
-              source: Where pictures come from
-              width: {summary: Width of the picture, default: 320}
+              source: The video source
+              width: {summary: Width of the frames, default: 320}
             chains:
               - - {node: "${source:-camera}", width: "${width}", fps: "${fps:-29.97}", mirror: "${mirror:-false}", device: "${device:-}"}
                 - {node: window, title: "Camera ${number:-1} costs $${5}"}
@@ -121,12 +121,12 @@ import Testing
         #expect(node?.settings == ["width": 320, "fps": 29.97, "mirror": false])
         #expect(reading.document.graph.node("window")?.settings["title"] == "Camera 1 costs ${5}")
         #expect(reading.document.variables.map(\.name) == ["source", "width", "fps", "mirror", "device", "number"])
-        #expect(reading.document.variables.first?.summary == "Where pictures come from")
+        #expect(reading.document.variables.first?.summary == "The video source")
         let other = read(text, ["source": "scale", "fps": "fast"])
         #expect(other.problems.contains { $0.message.contains("has no setting \"fps\"") && $0.place?.line == 5 })
     }
 
-    @Test func `variables without a value, unknown ones and broken ones are told`() {
+    @Test func `variables without a value, unknown and malformed ones are reported`() {
         let text = """
             variables: {unused: Nothing uses this}
             chains:
@@ -137,19 +137,19 @@ import Testing
         #expect(
             found == [
                 "--set: the file has no variable \"camra\"; did you mean \"camera\"?",
-                "1:13 Nothing in the file uses the variable \"unused\".",
-                "3:30 \"camera\" has no value: give one with --set camera=..., or a default with ${camera:-...}.",
-                "3:50 \"${a b}\" is no variable: ${name} or ${name:-default} is, with letters, digits, - and _ in the "
-                    + "name, a letter first.",
-                "3:68 \"${height\" has no } at its end; \"$${\" would be the text itself.",
-                "4:29 \"x\" has the default \"2\" here and \"1\" in line 4; one of them is enough.",
-                "4:29 The default of \"y\" holds another variable; a default is plain text.",
+                "1:13 The file does not use the variable \"unused\".",
+                "3:30 \"camera\" has no value. Set one with --set camera=..., or write a default with ${camera:-...}.",
+                "3:50 \"${a b}\" is not a variable. Write ${name} or ${name:-default}, with letters, digits, - and _ "
+                    + "in the name, a letter first.",
+                "3:68 \"${height\" lacks the closing }. Write \"$${\" for the text itself.",
+                "4:29 \"x\" has the default \"2\" here and \"1\" in line 4. Leave out one of them.",
+                "4:29 The default of \"y\" has another variable. Write a default without variables.",
             ])
     }
 
     // MARK: Settings
 
-    @Test func `bits per second are written as the field writes them`() {
+    @Test func `bitrates accept suffixes such as k and M`() {
         for (text, bits) in [("2M", 2_000_000), ("2.5M", 2_500_000), ("500k", 500_000), ("2e6", 2_000_000)] {
             let reading = read("chains: [[camera, {node: h264-encoder, bitrate: \(text)}, publish]]")
             #expect(reading.problems.isEmpty)
@@ -157,21 +157,22 @@ import Testing
         }
         for text in ["2G", "M", "k5", "2.00000001k", "1_000_000", "0x10", "inf"] {
             let found = problems("chains: [[camera, {node: h264-encoder, bitrate: \(text)}, publish]]")
-            #expect(found.count == 1 && found[0].contains("a whole number from 30000 to 100000000 bit/s is needed"))
+            #expect(found.count == 1 && found[0].contains("instead of a whole number from 30000 to 100000000 bit/s"))
         }
     }
 
-    @Test func `text settings take any word, quoted or not`() {
+    @Test func `text settings accept any word, quoted or not`() {
         for text in ["5", "\"5\"", "'5'", "5 # comment"] {
             #expect(
                 read("chains: [[camera, {node: window, title: \(text)\n}]]").document.graph.node("window")?
                     .settings["title"] == "5")
         }
-        #expect(problems("chains: [[camera, {node: window, title: }]]").first?.contains("has no value here") == true)
-        #expect(problems("chains: [[{node: camera, width: \"640\"}, window]]").first?.contains("\"640\" where") == true)
+        #expect(problems("chains: [[camera, {node: window, title: }]]").first?.contains("has no value") == true)
+        let number = problems("chains: [[{node: camera, width: \"640\"}, window]]").first
+        #expect(number?.contains("\"640\" instead of") == true, "\(number ?? "")")
     }
 
-    @Test func `a setting whose name is a word of ours stands below settings`() {
+    @Test func `a setting whose name is a key of the file format belongs under settings`() {
         let reading = read("chains: [[camera, {element: videobalance, settings: {to: 3}, name: b}, window]]")
         #expect(reading.problems.isEmpty)
         #expect(reading.document.graph.node("b")?.settings["to"] == 3)
@@ -180,13 +181,13 @@ import Testing
         #expect(own.document.graph.node("b")?.settings == ["to": "size", "name": "c", "after": 5])
         #expect(
             problems("chains: [[camera, {node: changing, settings: {to: size, after: 5}}, window]]").map {
-                $0.contains("1:57 \"after\" stands beside \"node\"")
+                $0.contains("1:57 Write \"after\" beside \"node\"")
             } == [true])
     }
 
     // MARK: Chains
 
-    @Test func `branches and optional parts reach every node of their tee or chain`() {
+    @Test func `branch and optional apply to every node of their tee or chain`() {
         let graph = read(
             """
             chains:
@@ -212,7 +213,7 @@ import Testing
             ])
     }
 
-    @Test func `inputs of a mixer are named, or taken in turn`() {
+    @Test func `inputs of a mixer are named, or numbered in order`() {
         let reading = read(
             """
             chains:

@@ -14,7 +14,7 @@ struct TestKinds: NodeCatalogue {
                 SettingContract("height", .integer(16...8192), default: 480, unit: "pixels", "Height"),
                 SettingContract("fps", .number(1...240), default: 20, unit: "frames/s", "Rate"),
                 SettingContract("mirror", .flag, default: true, "Whether left and right are swapped"),
-                SettingContract("format", .choice(["auto", "raw", "h264"]), default: "auto", "What it gives"),
+                SettingContract("format", .choice(["auto", "raw", "h264"]), default: "auto", "Output format"),
             ]),
         NodeKind("microphone", .capturer, "A microphone", outputs: [Port("audio", [.rawAudio])]),
         NodeKind(
@@ -86,7 +86,7 @@ func read(_ text: String, _ values: [String: String] = [:]) -> GraphReading {
     GraphReading(text: text, values: values, catalogue: TestKinds())
 }
 
-/// What is wrong, each as `line:column sentence`.
+/// The problems, each as `line:column message`.
 func problems(_ text: String, _ values: [String: String] = [:]) -> [String] { listed(read(text, values)) }
 
 /// The same with other kinds than those of the tests.

@@ -18,7 +18,7 @@ import Testing
         }
     }
 
-    @Test func `a graph is written as a person would`() {
+    @Test func `a graph is written like by hand`() {
         let graph = MediaGraph {
             Chain {
                 Node("camera", settings: ["device": "/dev/video0", "fps": 30.0, "mirror": false])
@@ -66,7 +66,7 @@ import Testing
         expectRoundTrip(graph, description: "Webcam")
     }
 
-    @Test func `tees in tees, joins, several outputs and repeated inputs come back`() {
+    @Test func `nested tees, joins, several outputs and repeated inputs survive writing and reading`() {
         expectRoundTrip(
             MediaGraph {
                 Chain {
@@ -97,7 +97,7 @@ import Testing
             })
     }
 
-    @Test func `texts of any kind come back`() {
+    @Test func `texts of any kind survive writing and reading`() {
         let texts = [
             "", " ", "null", "true", "no", "5", "-", "- a", "a: b", "#x", "a #b", "\"", "\\", "'", "{", "*x", "&x",
             "${x}",
@@ -128,14 +128,14 @@ import Testing
         }
     }
 
-    @Test func `the step that lists a kind's settings can be read`() {
+    @Test func `the example step of each kind is readable`() {
         let step = GraphDocument.step(
             Node("changing", settings: ["to": "size", "after": 3]), of: TestKinds().kind(named: "changing"))
         #expect(step == "{node: changing, after: 3, settings: {to: size}}")
         #expect(problems("chains: [[camera, \(step), window]]").isEmpty)
     }
 
-    @Test func `a schema has settings that are called like words of ours below settings`() throws {
+    @Test func `a schema has settings that are keys of the file format under settings`() throws {
         let schema = GraphSchema(kinds: TestKinds().kinds).json
         let tree = try #require(
             try JSONSerialization.jsonObject(with: Data(schema.utf8)) as? [String: Any])
@@ -148,7 +148,7 @@ import Testing
         #expect((settings?["properties"] as? [String: Any])?.keys.sorted() == ["name", "to"])
     }
 
-    @Test func `graphs that cannot run are written too`() {
+    @Test func `invalid graphs can be written too`() {
         let graph = MediaGraph(
             nodes: [Node("scale", name: "a"), Node("scale", name: "b"), Node("nothing-known", settings: ["x": 1.5])],
             links: [
@@ -160,7 +160,7 @@ import Testing
         expectRoundTrip(graph)
     }
 
-    @Test(arguments: 0..<20) func `random graphs come back`(seed: UInt64) {
+    @Test(arguments: 0..<20) func `random graphs survive writing and reading`(seed: UInt64) {
         for round in 0..<15 {
             var random = Seeded(seed * 1000 + UInt64(round))
             expectRoundTrip(randomGraph(&random))

@@ -11,7 +11,7 @@ import Testing
     }
 
     @Test(
-        "A number that was drawn is read",
+        "A drawn number is readable",
         arguments: [(64, 64), (320, 180), (352, 288), (640, 480), (1280, 720), (641, 361)],
         [0, 1, 0x1234_5678, UInt32.max])
     func roundTrip(size: (width: Int, height: Int), number: UInt32) {
@@ -21,13 +21,13 @@ import Testing
         #expect(read == number)
     }
 
-    @Test("A picture of one shade holds no number", arguments: [UInt8(0), 16, 90, 126, 127, 200, 255])
+    @Test("A frame of one shade has no number", arguments: [UInt8(0), 16, 90, 126, 127, 200, 255])
     func noNumber(shade: UInt8) {
         let plane = [UInt8](repeating: shade, count: 640 * 480)
         #expect(BarCode.read(plane.span.bytes, stride: 640, width: 640, height: 480) == nil)
     }
 
-    @Test("One flipped block is noticed", arguments: 0..<40)
+    @Test("One flipped block is detected", arguments: 0..<40)
     func checksum(block: Int) {
         var plane = Self.drawn(77, width: 640, height: 480, stride: 640)
         let isWhite = plane[8 * 640 + block * 16 + 8] > 126

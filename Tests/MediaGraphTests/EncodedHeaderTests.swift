@@ -12,7 +12,7 @@ import Testing
     private let jpeg: [UInt8] = [0xff, 0xd8, 0xff, 0xc0, 0, 11, 8, 0, 48, 0, 64, 1, 1, 0x11, 0, 0xff, 0xd9]
     private let vp8: [UInt8] = [0x10, 0, 0, 0x9d, 0x01, 0x2a, 64, 0, 48, 0]
 
-    @Test("What states the format passes")
+    @Test("A frame of the stated format passes")
     func right() {
         #expect(fault(jpeg, "mjpeg", isKeyframe: true) == nil)
         #expect(fault(vp8, "vp8", isKeyframe: true) == nil)
@@ -20,7 +20,7 @@ import Testing
         #expect(fault([0, 0, 1, 0x41, 0x9a, 2], "h264", isKeyframe: false) == nil)
     }
 
-    @Test("A picture of another codec is named")
+    @Test("A frame of another codec is reported")
     func otherCodec() {
         #expect(fault(jpeg, "h264")?.contains("is a JPEG") == true)
         #expect(fault(jpeg, "vp8")?.contains("is a JPEG") == true)
@@ -28,11 +28,11 @@ import Testing
         #expect(fault([1, 2, 0, 0, 1, 0x65], "h264")?.contains("start code") == true)
     }
 
-    @Test("Another size and another kind of frame than stated are named")
+    @Test("Another size or frame type than stated is reported")
     func contradictions() {
-        #expect(fault([0x10, 0, 0, 0x9d, 0x01, 0x2a, 32, 0, 24, 0], "vp8") == "it is 32x24, and 64x48 was stated")
-        #expect(fault([0, 0, 0, 1, 0x65, 0x88, 4], "h264", isKeyframe: false)?.contains("has an IDR picture") == true)
-        #expect(fault([0, 0, 0, 1, 0x41, 0x9a, 2], "h264", isKeyframe: true)?.contains("no IDR picture") == true)
+        #expect(fault([0x10, 0, 0, 0x9d, 0x01, 0x2a, 32, 0, 24, 0], "vp8") == "it is 32x24 instead of 64x48")
+        #expect(fault([0, 0, 0, 1, 0x65, 0x88, 4], "h264", isKeyframe: false)?.contains("has an IDR slice") == true)
+        #expect(fault([0, 0, 0, 1, 0x41, 0x9a, 2], "h264", isKeyframe: true)?.contains("no IDR slice") == true)
     }
 
     @Test("B-frames of H.264 are refused")
@@ -40,7 +40,7 @@ import Testing
         #expect(fault([0, 0, 0, 1, 0x01, 0xa0, 4], "h264")?.contains("B-frame") == true)
     }
 
-    @Test("No beginning of a picture is read beyond its end")
+    @Test("Truncated frames are not read beyond their end")
     func truncated() {
         for picture in [jpeg, vp8, [0, 0, 0, 1, 0x67, 0x64, 0, 0x1f, 0xac, 0xd9, 0, 0, 0, 1, 0x65, 0x88]] {
             for count in 0...picture.count {

@@ -25,7 +25,7 @@ import Testing
         Link(from: PortReference(node: from, port: fromPort), to: PortReference(node: to, port: toPort))
     }
 
-    @Test("Chains and tees become nodes and links, with ports that fit")
+    @Test("Chains and tees become nodes and links with matching ports")
     func builder() {
         let graph = publishing
         #expect(graph.nodes.map(\.name) == ["clip", "small", "preview", "encoder", "video", "voice", "audio"])
@@ -40,7 +40,7 @@ import Testing
         #expect(graph.validate(bound: bound).isEmpty)
     }
 
-    @Test("A chain finds the output that fits without being told")
+    @Test("A chain finds the matching output by itself")
     func fittingPort() {
         let graph = MediaGraph {
             Node.testPattern("pattern")
@@ -51,7 +51,7 @@ import Testing
         #expect(graph.links(into: "screen").first?.from.port == "video")
     }
 
-    @Test("A chain may end at a node that stands elsewhere, and may hold conditions")
+    @Test("A chain may end at a node of another chain, and may have conditions")
     func join() {
         for isLoud in [true, false] {
             let graph = MediaGraph {
@@ -69,7 +69,7 @@ import Testing
         }
     }
 
-    @Test("A graph survives being written and read")
+    @Test("A graph survives writing and reading")
     func codable() throws {
         let data = try JSONEncoder().encode(publishing)
         #expect(try JSONDecoder().decode(MediaGraph.self, from: data) == publishing)
@@ -78,7 +78,7 @@ import Testing
         #expect(try JSONDecoder().decode(Node.self, from: JSONEncoder().encode(node)) == node)
     }
 
-    @Test("Every problem is reported at once")
+    @Test("All problems are reported together")
     func everything() {
         let graph = MediaGraph(
             nodes: [
@@ -105,10 +105,10 @@ import Testing
         #expect(text.contains("did you mean \"test-pattern\"?"))
         #expect(text.contains("1 to 240 frames/s"))
         #expect(text.contains("vp8, h264, opus"))
-        #expect(text.contains("camera.video gives encoded video or raw video but voice.in takes raw audio;"))
+        #expect(text.contains("camera.video delivers encoded video or raw video, but voice.in accepts raw audio;"))
     }
 
-    @Test("A problem names the setting or the link that it is about, and what would be taken there")
+    @Test("A problem names its setting or link, and the accepted values")
     func whereProblemsAre() throws {
         let wrong = link("camera", "vidio", "end", "in")
         let graph = MediaGraph(
@@ -124,7 +124,7 @@ import Testing
         #expect(port.accepted == ["video"])
     }
 
-    @Test("The word that was probably meant is found through typing mistakes, or as the word's only place")
+    @Test("A suggestion is found through typing mistakes, or if only one word matches")
     func nearestWord() {
         let kinds = ["vp8-encoder", "h264-encoder", "camera", "null", "microphone"]
         #expect("camrea".nearest(among: kinds) == "camera")
@@ -136,14 +136,14 @@ import Testing
         #expect(String(repeating: "camera", count: 100_000).nearest(among: kinds) == nil)
     }
 
-    @Test("A rate of 30 is the same however it was written")
+    @Test("A rate of 30 is the same in every notation")
     func numbers() {
         #expect(SettingValue.integer(30) == .number(30))
         #expect(Set([SettingValue.integer(30), .number(30), .number(30.5), "30", true]).count == 4)
         #expect(SettingValue.integer(.max) != .number(Double(Int.max)))
     }
 
-    @Test("A circle is reported with the nodes on it, and only those")
+    @Test("A cycle is reported with its nodes, and no others")
     func cycle() throws {
         let graph = MediaGraph(
             nodes: [
@@ -156,10 +156,10 @@ import Testing
         let problem = try #require(graph.validate().first)
         #expect(graph.validate().count == 1)
         #expect(problem.kind == .cycle)
-        #expect(problem.message == "These nodes feed one another in a circle: a, b.")
+        #expect(problem.message == "These nodes form a cycle: a, b.")
     }
 
-    @Test("Functions that are missing or too many are reported, with the name that was meant")
+    @Test("Missing and unused functions are reported, with a suggestion")
     func bindings() {
         let graph = publishing
         let problems = graph.validate(bound: BoundNames(rtpOutputs: ["video", "adio"], frames: ["preview"]))
@@ -172,7 +172,7 @@ import Testing
         #expect(MediaGraph().validate().map(\.kind) == [.empty])
     }
 
-    @Test("Every built-in node fits its kind's contract")
+    @Test("Every built-in node matches its kind's contract")
     func factories() throws {
         let nodes: [Node] = [
             .camera(), .microphone(), .file(path: "x"), .testPattern(), .scale(width: 2 * 64, framesPerSecond: 29.97),
@@ -202,10 +202,10 @@ import Testing
         NodeKind.builtIn + [
             NodeKind(
                 "stage", .transport, "A stage", inputs: [Port("in", [.rawVideo])],
-                settings: [SettingContract("entry", .text, default: "", isSecret: true, "What lets one in")])
+                settings: [SettingContract("entry", .text, default: "", isSecret: true, "Password")])
         ]
 
-    @Test("What is secret is shown in no graph and no plan, and comes back where it was not changed")
+    @Test("Secrets appear in no graph and no plan, and are restored if unchanged")
     func secrets() {
         let graph = MediaGraph {
             Chain {
@@ -226,7 +226,7 @@ import Testing
         // Nothing is there that it could stand for.
         let stranger = shown.withSecrets(of: MediaGraph(), Self.secretive)
         let problem = stranger.validate(with: Self.secretive).first { $0.setting == "entry" }
-        #expect(problem?.message.contains("give the value itself") == true)
+        #expect(problem?.message.contains("write the value itself") == true)
         var plan = NodePlan(graph.nodes[1])
         plan.add("fakesink", as: "sink", ["entry": "hush", "sync": false])
         plan.fixedSettings = ["entry": "hush"]
@@ -234,7 +234,7 @@ import Testing
         #expect(!page.contains("hush") && !page.contains("pa:ss") && page.contains("sync"))
     }
 
-    @Test("The bitrate table rises with size and rate, and says what it documents")
+    @Test("The bitrate table increases with size and rate, and matches its documentation")
     func bitrates() {
         #expect(VideoBitrate.default(width: 640, height: 480, framesPerSecond: 20).kilobitsPerSecond == 816)
         #expect(VideoBitrate.default(width: 1280, height: 720, framesPerSecond: 25).kilobitsPerSecond == 2008)
@@ -250,7 +250,7 @@ import Testing
         }
     }
 
-    @Test("Times subtract both ways")
+    @Test("Times subtract in both directions")
     func times() {
         let early = MediaTime(nanoseconds: 1_000_000_000)
         let late = MediaTime(nanoseconds: 1_500_000_000)
@@ -259,7 +259,7 @@ import Testing
         #expect(early < late)
     }
 
-    @Test("Packets of a batch lie back to back")
+    @Test("Packets of a batch are contiguous")
     func batch() {
         let batch = RTPBatch(
             bytes: [1, 2, 3, 4, 5, 6], ends: [1, 4, 6], captureTime: MediaTime(nanoseconds: 0), rtpTimestamp: 0,

@@ -86,7 +86,7 @@ private struct MadeUpNodes: PlanningCatalogue {
 
     private func names(_ plan: GraphPlan) -> [String] { plan.nodes.map(\.name).sorted() }
 
-    @Test("What a consumer does not take is converted on the way, once for all who want the same")
+    @Test("A format that a consumer does not accept is converted, once for all consumers that need it")
     func conversion() throws {
         let plan = try plan(
             MediaGraph {
@@ -101,7 +101,7 @@ private struct MadeUpNodes: PlanningCatalogue {
         #expect(plan.links.allSatisfy { $0.link.from.node != "source" || $0.link.to.node == "source-i420" })
     }
 
-    @Test("A stream is encoded once, with the codec that serves most of those who want it encoded")
+    @Test("A stream is encoded once, with the codec that serves most of its consumers")
     func sharedEncoder() throws {
         let plan = try plan(
             MediaGraph {
@@ -118,7 +118,7 @@ private struct MadeUpNodes: PlanningCatalogue {
         #expect(plan.links(into: "disk").first?.format.encoding == "h264")
     }
 
-    @Test("Alone, a consumer gets the codec that it names first")
+    @Test("A single consumer gets its preferred codec")
     func preferredCodec() throws {
         let plan = try plan(
             MediaGraph {
@@ -130,7 +130,7 @@ private struct MadeUpNodes: PlanningCatalogue {
         #expect(plan.encoders == ["source-vp8"])
     }
 
-    @Test("Encoded media that a consumer takes passes untouched; what it does not take is decoded and encoded again")
+    @Test("Accepted encoded media passes through; other media is decoded and encoded again")
     func transcoding() throws {
         let plan = try plan(
             MediaGraph {
@@ -144,7 +144,7 @@ private struct MadeUpNodes: PlanningCatalogue {
         #expect(plan.links(into: "screen").first?.link.from.node == "door-raw")
     }
 
-    @Test("What nothing can make fit is refused with both formats in words")
+    @Test("An impossible conversion is refused with both formats")
     func clash() {
         let error = #expect(throws: MediaError.self) {
             try plan(
@@ -157,10 +157,10 @@ private struct MadeUpNodes: PlanningCatalogue {
         }
         // The contracts alone tell.
         #expect(error?.code == MediaError.Code.graphInvalid)
-        #expect(error?.message.contains("gives raw video but packets.in takes RTP") == true)
+        #expect(error?.message.contains("delivers raw video, but packets.in accepts RTP") == true)
     }
 
-    @Test("An optional part that cannot run here is left out with its reason; a required one fails the plan")
+    @Test("An optional part that cannot run is omitted with its reason; a required one fails the plan")
     func optional() throws {
         func graph(isOptional: Bool) -> MediaGraph {
             MediaGraph {
@@ -179,7 +179,7 @@ private struct MadeUpNodes: PlanningCatalogue {
         #expect(error?.node == "broken")
     }
 
-    @Test("Latency adds up along the slowest way, and queues are counted")
+    @Test("Latency adds up along the slowest path, and queues are counted")
     func latencyAndQueues() throws {
         let plan = try plan(
             MediaGraph {
@@ -197,7 +197,7 @@ private struct MadeUpNodes: PlanningCatalogue {
         #expect(plan.queuedBytes == 2 * 2 * 460_800)
     }
 
-    @Test("What plays by the clock waits for the slowest that is played, each way for what can come by it")
+    @Test("Playback by the clock waits for the slowest played input, each path by its allowance")
     func playingByTheClock() throws {
         func node(
             _ name: String, _ ports: [(input: String?, output: String?)], _ allowances: [String: Double]
@@ -242,20 +242,20 @@ private struct MadeUpNodes: PlanningCatalogue {
         #expect(abs(plan.latency(of: "headphones") - 0.06) < 1e-9)
     }
 
-    @Test("The first element that is there and works is taken, and what was passed over is named with the reason")
+    @Test("The first working element is chosen, and rejected ones are listed with their reasons")
     func preference() throws {
         let machine = MadeUpMachine(elements: ["vah264enc", "x264enc"], usable: ["x264enc"])
         let choice = try machine.firstUsable(of: ["v4l2h264enc", "vah264enc", "x264enc"])
         #expect(choice.factory == "x264enc")
         #expect(choice.passedOver.count == 2)
         #expect(choice.passedOver[0] == "v4l2h264enc is not installed")
-        #expect(choice.passedOver[1].hasPrefix("vah264enc is installed and cannot be opened"))
+        #expect(choice.passedOver[1].hasPrefix("vah264enc is installed but cannot be opened"))
         let error = #expect(throws: MediaError.self) { try MadeUpMachine().firstUsable(of: ["a", "b"]) }
         #expect(error?.code == "element.missing")
         #expect(error?.message.contains("package-of-b") == true)
     }
 
-    @Test("A change keeps what stays, and a changed setting replaces a node only where it is fixed")
+    @Test("A change keeps unchanged nodes, and replaces a node only if a fixed setting changes")
     func change() throws {
         func graph(_ settings: [String: SettingValue]) -> MediaGraph {
             MediaGraph {

@@ -9,7 +9,7 @@ import Testing
 
 /// Makes the kit's checks on a capturer that ships, in a process of its own: what a process holds is judged.
 private enum Built {
-    /// What the process says as the last of its lines begins with this.
+    /// Begins the last line that the process prints.
     static let mark = "REPORT "
 
     /// `reopenings` is for make soak; make test makes 20 at the most, which show a descriptor or thread of each round.
@@ -24,8 +24,8 @@ private enum Built {
         Repeated.say(mark + String(decoding: try JSONEncoder().encode(report), as: UTF8.self))
     }
 
-    /// Demands that all checks are passed but `silent`, which say nothing about the capturer. What a slow consumer does is
-    /// up to the pipeline's queues: OverloadTests.
+    /// Demands that all checks pass except `silent`, which do not apply to the capturer. Behaviour with a slow consumer
+    /// depends on the pipeline's queues: OverloadTests.
     static func expect(
         _ result: ExitTest.Result?, silent: Set<String>, sourceLocation: SourceLocation = #_sourceLocation
     ) throws {
@@ -54,7 +54,7 @@ private enum Built {
         try await judge(try PipelineStand("file"), rehearsal)
     }
 
-    /// What is pushed has the size and the rate of the settings.
+    /// Pushed frames have the size and rate of the settings.
     static func bypass() async throws {
         let stand = try PipelineStand("bypass", leavingUntried: ["format"]) { input, settings in
             let width = settings["width"]?.integer ?? 0
@@ -108,7 +108,7 @@ private enum Built {
         try await judge(try PipelineStand("microphone", output: "audio"), rehearsal, reopenings: 50)
     }
 
-    /// A program ends like a device that goes away, where it is not started again; where it is, the pictures go on.
+    /// A program that is not restarted ends like a lost device. With a restart, the frames continue.
     private static func program(_ kind: String, _ command: String) async throws {
         let rehearsal = Rehearsal(
             settings: [
@@ -171,7 +171,7 @@ private enum Built {
         try await judge(try PipelineStand("feed", leavingUntried: ["format"]), rehearsal)
     }
 
-    /// Gives pictures at the rate that is wanted, until the graph goes.
+    /// Sends frames at the requested rate until the graph ends.
     private static func give(to feed: FrameFeed) throws {
         let period = Double(feed.wanted.rateDenominator) / Double(feed.wanted.rateNumerator)
         let start = MediaTime.now
@@ -189,7 +189,7 @@ extension MediaNodesTests {
     /// The capturers that ship, under the kit that plugins are tested with. The camera is not among them: it needs a V4L2
     /// device, which without hardware only an emulated machine has; Tests/guest asks it there.
     @Suite struct BuiltInConformanceTests {
-        @Test("The test pattern's pictures pass the kit's checks")
+        @Test("The test pattern's video passes the kit's checks")
         func pattern() async throws {
             let result = await #expect(processExitsWith: .success, observing: [\.standardErrorContent]) {
                 try await Built.pattern()
@@ -197,7 +197,7 @@ extension MediaNodesTests {
             try Built.expect(result, silent: ["failure-while-starting", "format-change", "vanishing", "errors"])
         }
 
-        @Test("The test pattern's sound passes the kit's checks")
+        @Test("The test pattern's audio passes the kit's checks")
         func tone() async throws {
             let result = await #expect(processExitsWith: .success, observing: [\.standardErrorContent]) {
                 try await Built.tone()
@@ -214,7 +214,7 @@ extension MediaNodesTests {
             try Built.expect(result, silent: ["format-change", "vanishing"])
         }
 
-        @Test("Pictures that a program pushes pass the kit's checks")
+        @Test("Frames pushed by a program pass the kit's checks")
         func bypass() async throws {
             let result = await #expect(processExitsWith: .success, observing: [\.standardErrorContent]) {
                 try await Built.bypass()
@@ -230,7 +230,7 @@ extension MediaNodesTests {
             try Built.expect(result, silent: ["format-change", "vanishing"])
         }
 
-        @Test("A network camera passes the kit's checks, and says so when it goes away")
+        @Test("A network camera passes the kit's checks, and reports its loss")
         func rtsp() async throws {
             let result = await #expect(processExitsWith: .success, observing: [\.standardErrorContent]) {
                 try await Built.rtsp()
@@ -238,7 +238,7 @@ extension MediaNodesTests {
             try Built.expect(result, silent: ["format-change"])
         }
 
-        @Test("A microphone passes the kit's checks, and says so when it goes away")
+        @Test("A microphone passes the kit's checks, and reports its loss")
         func microphone() async throws {
             let result = await #expect(processExitsWith: .success, observing: [\.standardErrorContent]) {
                 try await Built.microphone()
@@ -246,7 +246,7 @@ extension MediaNodesTests {
             try Built.expect(result, silent: ["format-change"])
         }
 
-        @Test("A program that speaks the frame protocol passes the kit's checks, and its end is told")
+        @Test("A program on the frame socket passes the kit's checks, and reports its end")
         func process() async throws {
             let result = await #expect(processExitsWith: .success, observing: [\.standardErrorContent]) {
                 try await Built.process()
@@ -254,7 +254,7 @@ extension MediaNodesTests {
             try Built.expect(result, silent: ["format-change"])
         }
 
-        @Test("A program that writes its pictures passes the kit's checks, and its end is told")
+        @Test("A program that writes frames passes the kit's checks, and reports its end")
         func exec() async throws {
             let result = await #expect(processExitsWith: .success, observing: [\.standardErrorContent]) {
                 try await Built.exec()
@@ -262,7 +262,7 @@ extension MediaNodesTests {
             try Built.expect(result, silent: ["format-change"])
         }
 
-        @Test("Pictures of a program that connects pass the kit's checks")
+        @Test("Frames of a connecting feeder pass the kit's checks")
         func feed() async throws {
             let result = await #expect(processExitsWith: .success, observing: [\.standardErrorContent]) {
                 try await Built.feed()

@@ -3,7 +3,7 @@ import MediaNodes
 import Testing
 
 extension MediaNodesTests {
-    /// Pictures that the program pushes.
+    /// Frames that the program pushes.
     @Suite struct BypassTests {
         private func watching(_ bypass: Node) -> MediaGraph {
             MediaGraph {
@@ -22,7 +22,7 @@ extension MediaNodesTests {
                 height: 64, at: time)
         }
 
-        @Test("Raw pictures come out with the time of their capture")
+        @Test("Raw frames keep their capture time")
         func raw() async throws {
             let seen = Seen()
             let pipeline = try await MediaPipeline(
@@ -34,7 +34,7 @@ extension MediaNodesTests {
                 let time = MediaTime.now
                 times.append(time)
                 #expect(push(UInt8(40 + index * 20), into: input, at: time))
-                await eventually("picture \(index)") { seen.pictures.count == index + 1 }
+                await eventually("frame \(index)") { seen.pictures.count == index + 1 }
             }
             #expect(seen.pictures.all.map(\.time) == times)
             #expect(seen.pictures.all.map { Int($0.brightness) } == [40, 60, 80, 100, 120])
@@ -43,7 +43,7 @@ extension MediaNodesTests {
             #expect(!push(40, into: input, at: .now))
         }
 
-        @Test("A picture that does not fit the node is refused, and counted")
+        @Test("A frame that does not match the node is refused and counted")
         func misfit() async throws {
             let pipeline = try await MediaPipeline(watching(.bypass(width: 128, height: 64)), seen: Seen())
             let input = try #require(pipeline.frameInput("bypass"))
@@ -57,7 +57,7 @@ extension MediaNodesTests {
             #expect(pipeline.frameInput("view") == nil)
         }
 
-        @Test("A picture that was captured in the future is refused, and counted")
+        @Test("A frame captured in the future is refused and counted")
         func future() async throws {
             let pipeline = try await MediaPipeline(watching(.bypass(width: 64, height: 64)), seen: Seen())
             let input = try #require(pipeline.frameInput("bypass"))
@@ -69,7 +69,7 @@ extension MediaNodesTests {
             await pipeline.stop()
         }
 
-        @Test("Where raw pictures are pushed faster than they are taken, the oldest go")
+        @Test("If raw frames are pushed too fast, the oldest are dropped")
         func overflow() async throws {
             let seen = Seen()
             let gate = Gate()
@@ -87,17 +87,17 @@ extension MediaNodesTests {
                 _ = push(UInt8(20 + index * 10), into: input, at: MediaTime(nanoseconds: start + UInt64(index) * 1000))
             }
             pushOne(0)
-            await eventually("the first picture") { seen.pictures.count == 1 }
+            await eventually("the first frame") { seen.pictures.count == 1 }
             for index in 1...8 { pushOne(index) }
             #expect(input.statistics.waiting <= 2)
             gate.open()
-            await eventually("the newest picture") { seen.pictures.all.last?.brightness == 100 }
+            await eventually("the newest frame") { seen.pictures.all.last?.brightness == 100 }
             #expect(seen.pictures.count <= 4)
             #expect(input.statistics.pushed == 9 && input.statistics.dropped == 9 - seen.pictures.count)
             await pipeline.stop()
         }
 
-        @Test("Encoded pictures pass from the first keyframe on, and a keyframe is asked for until then")
+        @Test("Encoded frames pass from the first keyframe on, which is requested until then")
         func keyframe() async throws {
             let pictures = try await EncodedPictures.make("vp8", count: 6)
             try #require(pictures.count == 6)
@@ -117,7 +117,7 @@ extension MediaNodesTests {
             await pipeline.stop()
         }
 
-        @Test("Where encoded pictures are pushed faster than they are taken, all go up to the next keyframe")
+        @Test("If encoded frames are pushed too fast, all are dropped up to the next keyframe")
         func encodedOverflow() async throws {
             let pictures = try await EncodedPictures.make("vp8", count: 12)
             try #require(pictures.count == 12)
@@ -143,7 +143,7 @@ extension MediaNodesTests {
             #expect(!input.push(encoded: pictures[1], at: .now), "nothing passes before a keyframe")
             #expect(input.push(encoded: pictures[0], at: .now))
             #expect(input.push(encoded: pictures[1], at: .now))
-            await eventually("the pictures after it") { seen.pictures.all.last?.barCode == 1 }
+            await eventually("the frames after it") { seen.pictures.all.last?.barCode == 1 }
             #expect(input.statistics.dropped == input.statistics.pushed - taken - 2)
             await pipeline.stop()
         }

@@ -10,7 +10,7 @@ extension MediaNodesTests {
             CameraFormat(pixelFormat: pixelFormat, width: width, height: height, framesPerSecond: rates)
         }
 
-        @Test("A raw mode of the size asked for is preferred, at the lowest rate that is enough")
+        @Test("A raw mode of the requested size is preferred, at the lowest sufficient rate")
         func rawMode() throws {
             let formats = [
                 format("MJPG", 640, 480, [30]), format("YUY2", 640, 480, [15, 24, 30]), format("YUY2", 1280, 720, [10]),
@@ -21,7 +21,7 @@ extension MediaNodesTests {
             #expect(mode.caps == "video/x-raw,format=YUY2,width=640,height=480,framerate=24/1")
         }
 
-        @Test("JPEG is taken where raw pictures come too slowly")
+        @Test("JPEG is chosen if raw frames are too slow")
         func jpegMode() throws {
             let formats = [format("YUY2", 1280, 720, [10]), format("MJPG", 1280, 720, [30])]
             let mode = try #require(
@@ -30,7 +30,7 @@ extension MediaNodesTests {
             #expect(mode.caps.hasPrefix("image/jpeg"))
         }
 
-        @Test("A larger picture is preferred to a smaller one; unknown formats are left alone")
+        @Test("A larger frame is preferred to a smaller one; unknown formats are ignored")
         func nearestMode() throws {
             let formats = [
                 format("H264", 640, 480, [30]), format("YUY2", 320, 240, [30]), format("YUY2", 800, 600, [30]),
@@ -41,7 +41,7 @@ extension MediaNodesTests {
             #expect(CameraMode.best(of: [formats[0]], CameraWish(width: 640, height: 480, framesPerSecond: 20)) == nil)
         }
 
-        @Test("A picture of another shape is cropped in the middle, not squeezed")
+        @Test("A frame of another shape is cropped in the middle, not distorted")
         func crop() {
             func crop(_ width: Int, _ height: Int, to shape: (Int, Int)) -> CameraMode.Crop? {
                 CameraMode(format: "YUY2", width: width, height: height, framesPerSecond: 30)
@@ -54,7 +54,7 @@ extension MediaNodesTests {
             #expect(crop(640, 480, to: (320, 180)) == CameraMode.Crop(sides: 0, ends: 60))
         }
 
-        @Test("A camera that gives nothing but grey is read")
+        @Test("A camera with only grey frames is readable")
         func greyMode() throws {
             let formats = [format("GRAY8", 640, 480, [30])]
             #expect(
@@ -62,7 +62,7 @@ extension MediaNodesTests {
                     == "GRAY8")
         }
 
-        @Test("Asked for its own H.264 or JPEG, a camera gives it untouched; raw reads no JPEG")
+        @Test("A camera's own H.264 or JPEG passes through on request; raw avoids JPEG")
         func ownEncoding() throws {
             let formats = [
                 format("YUY2", 640, 480, [30]), format("MJPG", 1280, 720, [30]), format("H264", 1280, 720, [15, 30]),
@@ -97,13 +97,13 @@ extension MediaNodesTests {
         private func planned(_ settings: [String: SettingValue], _ formats: [CameraFormat]) throws -> NodePlan {
             let camera = CameraDevice(path: "/dev/video2", name: "Camera", stablePath: nil, formats: formats)
             let machine = Machine(
-                choice: CameraChoice(camera, passedOver: ["/dev/video0 (Other) is read by another program"]))
+                choice: CameraChoice(camera, passedOver: ["/dev/video0 (Other) is used by another program"]))
             let node = Node("camera", settings: settings)
             return try CameraNode.plan(
                 NodeRequest(node, CameraNode.kind, usedOutputs: ["video"], environment: machine))
         }
 
-        @Test("The plan says which mode was chosen and why, and what was passed over")
+        @Test("The plan lists the chosen mode with its reasons, and the rejected ones")
         func words() throws {
             let formats = [
                 format("YUY2", 640, 480, [30]), format("YUY2", 1280, 720, [10]), format("MJPG", 1280, 720, [30]),
@@ -112,11 +112,11 @@ extension MediaNodesTests {
             let plan = try planned(["width": 1280, "height": 720, "fps": 30], formats)
             #expect(plan.notes.contains { $0.contains("image/jpeg,width=1280") && $0.contains("/dev/video2") })
             #expect(plan.passedOver.contains { $0.contains("/dev/video0") })
-            #expect(plan.passedOver.contains { $0.hasPrefix("YUY2: nothing nearer than 640x480 at 30") })
-            #expect(plan.passedOver.contains { $0.hasPrefix("H264: nothing here reads it") })
+            #expect(plan.passedOver.contains { $0.hasPrefix("YUY2: nothing closer than 640x480 at 30") })
+            #expect(plan.passedOver.contains { $0.hasPrefix("H264: no installed decoder") })
         }
 
-        @Test("A camera's pictures are mirrored only where that is asked for")
+        @Test("A camera's frames are mirrored only on request")
         func mirror() throws {
             let formats = [format("YUY2", 640, 480, [30])]
             #expect(try !planned([:], formats).elements.contains { $0.factory == "videoflip" })
@@ -124,7 +124,7 @@ extension MediaNodesTests {
             #expect(Node.camera().settings["mirror"] ?? false == false)
         }
 
-        @Test("H.264 of the camera leaves the node encoded; where it has none, the error says what there is")
+        @Test("H.264 of the camera leaves the node encoded; if it has none, the error lists its formats")
         func planOfEncoded() throws {
             let formats = [format("YUY2", 640, 480, [30]), format("H264", 1280, 720, [30])]
             let plan = try planned(["format": "h264", "width": 1280, "height": 720, "fps": 30], formats)
@@ -135,7 +135,7 @@ extension MediaNodesTests {
             #expect(error?.message.contains("H264, YUY2") == true)
         }
 
-        @Test("Controls of the camera are set where they are given, and left alone where not")
+        @Test("Controls of the camera are set if given, and otherwise unchanged")
         func controls() throws {
             let formats = [format("YUY2", 640, 480, [30])]
             let plain = try #require(try planned([:], formats).element("source"))
@@ -148,7 +148,7 @@ extension MediaNodesTests {
             #expect(CameraNode.kind.setting("brightness")?.isChangeable == true)
         }
 
-        @Test("A control that the camera has not, a value that it does not take, and what is no control are refused")
+        @Test("A missing control, a rejected value and an invalid list of controls are refused")
         func refusedControls() throws {
             let there = [
                 CameraControl(name: "brightness", minimum: 0, maximum: 255),
@@ -165,25 +165,25 @@ extension MediaNodesTests {
             }
             #expect(refusal("brightness=255, auto_exposure=1") == nil)
             #expect(refusal("") == nil)
-            #expect(refusal("brightness=256")?.contains("takes from 0 to 255, not 256; give another value.") == true)
-            #expect(refusal("auto_exposure=2")?.contains("takes 1 or 3, not 2; give another value.") == true)
-            #expect(refusal("gain=1")?.contains("can be read, not set; leave it out.") == true)
+            #expect(refusal("brightness=256")?.contains("must be from 0 to 255, not 256. Set another value.") == true)
+            #expect(refusal("auto_exposure=2")?.contains("must be 1 or 3, not 2. Set another value.") == true)
+            #expect(refusal("gain=1")?.contains("is read-only. Leave it out.") == true)
             #expect(
-                refusal("hue=1")?.contains("has no control hue, only brightness, auto_exposure; choose one of these.")
+                refusal("hue=1")?.contains("has no control hue, only brightness, auto_exposure. Choose one of these.")
                     == true)
             for text in ["brightness", "brightness=", "=1", "a b=1", "(((", "a=x", "a=1;b=2"] {
-                #expect(refusal(text)?.contains("no control of a camera with its value") == true, "\(text)")
+                #expect(refusal(text)?.contains("is not a control with a value") == true, "\(text)")
             }
         }
 
-        @Test("Numbers that a camera skips are counted; one that begins anew has skipped none")
+        @Test("Skipped sequence numbers of a camera are counted; a restart skips none")
         func gaps() {
             let gaps = NumberGaps()
             for number in [4, 5, 7, 11, 0, 1, 3] as [UInt64] { gaps.saw(number) }
             #expect(gaps.missing == 5)
         }
 
-        @Test("A device that goes quiet is noticed within 2 s, and only then")
+        @Test("A silent device is detected within 2 s, and no sooner")
         func silence() {
             var silence = Silence(limit: 1.5, patience: 1.5)
             /// How many looks 0.25 s apart find nothing until that is too long.
@@ -202,7 +202,7 @@ extension MediaNodesTests {
             #expect(looks(.over, of: 8) == 4)
         }
 
-        @Test("A watchdog barks once, when its device has gone quiet")
+        @Test("A watchdog reports a silent device once")
         func watchdog() async throws {
             let noticed = Collected<ContinuousClock.Instant>()
             let control = DispatchQueue(label: "test")
@@ -216,7 +216,7 @@ extension MediaNodesTests {
             #expect(noticed.count == 1)
         }
 
-        @Test("A device that still answers may pause, until patience is over")
+        @Test("A device that still responds may pause until the timeout")
         func patience() async throws {
             let noticed = Collected<ContinuousClock.Instant>()
             let control = DispatchQueue(label: "test")
@@ -224,12 +224,12 @@ extension MediaNodesTests {
                 limit: 0.5, patience: 1.5, control: control, isThere: { true }, onSilence: { noticed.append(.now) })
             watchdog.feed()
             let last = ContinuousClock.now
-            await eventually("the patience to be over") { noticed.count == 1 }
+            await eventually("the timeout") { noticed.count == 1 }
             let delay = try #require(noticed.all.first) - last
             #expect(delay > .seconds(1.4))
         }
 
-        @Test("A process that was held up as a whole does not blame its device")
+        @Test("A stalled process does not blame its device")
         func heldUp() async throws {
             let noticed = Collected<ContinuousClock.Instant>()
             let control = DispatchQueue(label: "test")
@@ -246,7 +246,7 @@ extension MediaNodesTests {
             control.sync { watchdog.stop() }
         }
 
-        @Test("Without devices the list is empty, quickly")
+        @Test("Without devices the list is empty, and fast")
         func devices() {
             let start = ContinuousClock.now
             let list = Devices.list()

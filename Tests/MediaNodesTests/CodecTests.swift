@@ -27,7 +27,7 @@ struct MadeUpMachine: PlanEnvironment {
     }
 }
 
-/// A source of media that GStreamer encodes with an element that is no node of ours.
+/// A source that GStreamer encodes with an element that is not one of our nodes.
 private enum EncodedSource: NodeType {
     static let kind = NodeKind(
         "encoded-source", .capturer, "Encoded media for tests",
@@ -36,7 +36,7 @@ private enum EncodedSource: NodeType {
         ],
         settings: [
             SettingContract("encoder", .text, isRequired: true, "The element"),
-            SettingContract("encoding", .text, isRequired: true, "What it gives"),
+            SettingContract("encoding", .text, isRequired: true, "Output encoding"),
         ])
 
     static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
@@ -56,7 +56,7 @@ private enum EncodedSource: NodeType {
     }
 }
 
-/// Gives pictures timestamps that are multiples of a thirtieth of a second, rounded down to nanoseconds.
+/// Rounds timestamps down to nanoseconds of multiples of a thirtieth of a second.
 private enum Rounding: NodeType {
     static let kind = NodeKind(
         "rounding", .processor, "Rounds timestamps for tests", inputs: [Port("in", [.rawVideo], encodings: ["I420"])],
@@ -95,7 +95,7 @@ private func plan(_ node: Node, on machine: MadeUpMachine) throws -> NodePlan {
 }
 
 @Suite struct EncoderChoiceTests {
-    @Test("Hardware is taken before software, and the plan says what was passed over and why")
+    @Test("Hardware is preferred to software, and the plan lists the rejected encoders with reasons")
     func preference() throws {
         let everything = MadeUpMachine(
             elements: ["nvh264enc", "vah264enc", "x264enc", "openh264enc"], unusable: ["nvh264enc"])
@@ -124,7 +124,7 @@ private func plan(_ node: Node, on machine: MadeUpMachine) throws -> NodePlan {
         #expect(plan.formats["out"]?.bitsPerSecond ?? 0 > 100_000)
     }
 
-    @Test("Without any encoder the package of the last is named")
+    @Test("Without any encoder, the last one's package is named")
     func nothing() throws {
         #expect {
             _ = try plan(encoder("av1"), on: MadeUpMachine(elements: []))
@@ -133,7 +133,7 @@ private func plan(_ node: Node, on machine: MadeUpMachine) throws -> NodePlan {
         }
     }
 
-    @Test("An element can be named; one that is unknown is refused with those that are")
+    @Test("An element can be named; an unknown one is refused with the known ones")
     func named() throws {
         let machine = MadeUpMachine(elements: ["x264enc", "openh264enc", "nvh264enc"])
         var node = encoder("h264")
@@ -143,7 +143,7 @@ private func plan(_ node: Node, on machine: MadeUpMachine) throws -> NodePlan {
         #expect { _ = try plan(node, on: machine) } throws: { "\($0)".contains("x264enc") }
     }
 
-    @Test("Every element of the tables takes a bitrate by a property of its own, in its own unit")
+    @Test("Every element of the tables has a bitrate property with its own unit")
     func rates() {
         for codec in EncodedVideo.allCases {
             for element in VideoEncoderElement.all(for: codec) {
@@ -162,7 +162,7 @@ private func plan(_ node: Node, on machine: MadeUpMachine) throws -> NodePlan {
     }
 
     @Test(
-        "Decoders are taken from the table too, hardware first",
+        "Decoders also come from the table, hardware first",
         arguments: ["vp8", "vp9", "h264", "h265", "av1", "mjpeg"])
     func decoders(encoding: String) throws {
         let table = try #require(Encoding.named(encoding)).decoders
@@ -181,7 +181,7 @@ private func plan(_ node: Node, on machine: MadeUpMachine) throws -> NodePlan {
 
 extension MediaNodesTests {
     @Suite struct CodecTests {
-        @Test("What is encoded can be decoded again", arguments: ["vp8", "vp9", "h264", "av1"])
+        @Test("Encoded media can be decoded", arguments: ["vp8", "vp9", "h264", "av1"])
         func pictures(codec: String) async throws {
             let seen = Collected<UInt32?>()
             var bindings = NodeBindings()
@@ -204,7 +204,7 @@ extension MediaNodesTests {
         }
 
         @Test(
-            "What others encode can be decoded",
+            "Media of other encoders can be decoded",
             arguments: [("jpegenc", "mjpeg"), ("x265enc", "h265"), ("openh264enc", "h264"), ("vp9enc", "vp9")])
         func foreignPictures(element: String, encoding: String) async throws {
             let seen = Collected<Int>()
@@ -224,7 +224,7 @@ extension MediaNodesTests {
         }
 
         @Test(
-            "Sound of each codec can be decoded",
+            "Audio of each codec can be decoded",
             arguments: [("mulawenc", "pcmu"), ("alawenc", "pcma"), ("voaacenc", "aac"), ("flacenc", "flac")])
         func foreignSound(element: String, encoding: String) async throws {
             let heard = Collected<Double>()
@@ -242,7 +242,7 @@ extension MediaNodesTests {
             await pipeline.stop()
         }
 
-        @Test("A keyframe comes on request, whatever the codec", arguments: ["vp8", "vp9", "h264", "av1"])
+        @Test("A keyframe follows a request, with every codec", arguments: ["vp8", "vp9", "h264", "av1"])
         func keyframes(codec: String) async throws {
             let folder = TemporaryFolder()
             let path = "\(folder.path)/a.mkv"
@@ -282,7 +282,7 @@ extension MediaNodesTests {
             #expect(recording.numbers.count == statistics().encoded)
         }
 
-        @Test("AV1 keeps its bitrate where timestamps are no whole number of frames apart")
+        @Test("AV1 keeps its bitrate if timestamps are not a whole number of frames apart")
         func unevenTimestamps() async throws {
             let film = try await Film("av1", bitrate: 300_000, framesPerSecond: 30, isRounded: true)
             try await film.pipeline.start()
@@ -293,7 +293,7 @@ extension MediaNodesTests {
             #expect(rate < 400_000)
         }
 
-        @Test("The bitrate is kept, and follows a change while the encoder runs", arguments: ["vp9", "av1"])
+        @Test("The bitrate is kept, and follows a change during encoding", arguments: ["vp9", "av1"])
         func bitrate(codec: String) async throws {
             let film = try await Film(codec, bitrate: 600_000, framesPerSecond: 25, stopsAt: 4)
             try await film.pipeline.start()

@@ -8,7 +8,7 @@ private let refusals = Collected<String>()
 
 private struct Changing: Capturer {
     enum Way: String, SettingChoice { case size, pixels }
-    static let summary = "Changes its format after ten pictures"
+    static let summary = "Changes its format after ten frames"
     @Setting("What changes") var way: Way
 
     func format() -> PictureFormat { PictureFormat(width: 320, height: 180, framesPerSecond: 30) }
@@ -37,7 +37,7 @@ private struct Changing: Capturer {
 
 private struct Stamped: Capturer {
     enum Clock: String, SettingChoice { case wall, far, right }
-    static let summary = "Says when its pictures were captured"
+    static let summary = "Stamps its frames"
     @Setting("By which clock") var clock: Clock
 
     func format() -> PictureFormat { PictureFormat(width: 64, height: 48, framesPerSecond: 30) }
@@ -110,22 +110,22 @@ private let misshapen: [(ElementsNode, String)] = [
     (around(links: [("videotestsrc", "videoconvrt")]), "did you mean videoconvert?"),
     (around(ElementsNode.Element("videotestsrc", as: "")), "an element named \"\""),
     (around(ElementsNode.Element("videotestsrc", as: "a.b")), "an element named \"a.b\""),
-    (around(ElementsNode.Element("videotestsrc", as: "tee-video")), "is taken"),
+    (around(ElementsNode.Element("videotestsrc", as: "tee-video")), "are reserved"),
     (around(ElementsNode.Element("videotestsrc", ["no-such": 1])), "has no property no-such"),
     (around(ElementsNode.Element("videotestsrc", ["patern": "ball"])), "did you mean pattern?"),
-    (around(ElementsNode.Element("videotestsrc", ["pattern": "no-such"])), "it takes one of smpte"),
+    (around(ElementsNode.Element("videotestsrc", ["pattern": "no-such"])), "it must be one of smpte"),
     (around(ElementsNode.Element("videotestsrc", ["num-buffers": -5])), "cannot be -5"),
-    (around(ElementsNode.Element("videotestsrc", ["name": "mine"])), "name it by \"as\""),
+    (around(ElementsNode.Element("videotestsrc", ["name": "mine"])), "name it with \"as\""),
     (around(links: [("videotestsrc.no_pad", "videoconvert")]), "videotestsrc.no_pad"),
     (around(links: [("videotestsrc.scr", "videoconvert.sink")]), "did you mean src?"),
     (around(links: [("videotestsrc.src", "videoconvert.src")]), "an input videoconvert.src"),
     (around(takes: .rawVideo()), "an input videotestsrc.sink"),
     (around(gives: .rawVideo("I420,,")), "gives I420,,"),
-    (around(gives: .rawVideo(width: -1)), "which is no format"),
-    (around(gives: .rawVideo(framesPerSecond: .infinity)), "which is no format"),
+    (around(gives: .rawVideo(width: -1)), "which is not a valid format"),
+    (around(gives: .rawVideo(framesPerSecond: .infinity)), "which is not a valid format"),
 ]
 
-/// Changes of format, and what stands behind the capturer that takes none.
+/// Changes of format, and downstream nodes that do not accept them.
 private let unwelcome: [(String, [Node])] = [
     ("pixels", []), ("pixels", [Node.videoEncoder("vp8", codec: .vp8)]),
     (
@@ -139,7 +139,7 @@ private let unwelcome: [(String, [Node])] = [
 ]
 
 extension MediaNodesTests {
-    /// What others get wrong in the nodes that they write.
+    /// Mistakes of authors in their own nodes.
     @Suite struct CustomNodeFaultTests {
         private let registry: NodeRegistry
 
@@ -151,7 +151,7 @@ extension MediaNodesTests {
         // MARK: Nodes around elements
 
         @Test(
-            "A node around elements is refused in words when it is added: names, links, properties, pads and formats",
+            "A node around elements is refused with a message when it is added",
             arguments: misshapen)
         func elements(_ node: ElementsNode, _ words: String) {
             let error = #expect(throws: MediaError.self) { _ = try NodeRegistry.builtIn.adding(.elements(node)) }
@@ -159,10 +159,10 @@ extension MediaNodesTests {
             #expect(error?.message.contains(words) == true, "\(error?.message ?? "nothing")")
         }
 
-        @Test("Pads that are asked for by their names, and words that are given as numbers, are as good as before")
+        @Test("Requested pads, and words given as numbers, work")
         func namedPads() async throws {
             let node = ElementsNode(
-                "mixed", "Two patterns in one picture",
+                "mixed", "Two patterns in one frame",
                 elements: [
                     ElementsNode.Element("videotestsrc", as: "ball", ["is-live": true, "pattern": 18]),
                     ElementsNode.Element("videotestsrc", as: "snow", ["is-live": true, "pattern": "snow"]),
@@ -179,7 +179,7 @@ extension MediaNodesTests {
             await pipeline.stop()
         }
 
-        @Test("A setting of a node around elements that its element cannot read is refused in words")
+        @Test("A setting that the wrapped element cannot read is refused with a message")
         func exposed() async throws {
             let node = ElementsNode(
                 "filtered", "A pattern of a format",
@@ -207,7 +207,7 @@ extension MediaNodesTests {
             return try await MediaPipeline(graph, bindings: seen.bindings(of: graph), registry: registry)
         }
 
-        @Test("A capturer may change the size of its pictures, also in front of an encoder")
+        @Test("A capturer can change the size of its frames, also upstream of an encoder")
         func size() async throws {
             let before = refusals.count
             let seen = Seen()
@@ -221,14 +221,14 @@ extension MediaNodesTests {
         }
 
         @Test(
-            "A change that nobody behind takes is refused, and the capturer goes on as before",
+            "A refused format change leaves the capturer running unchanged",
             arguments: unwelcome)
         func refused(_ way: String, _ nodes: [Node]) async throws {
             let before = refusals.count
             let seen = Seen()
             let pipeline = try await changing(way, nodes, seen)
             try await pipeline.start()
-            await eventually("pictures after the change") { (seen.pictures.all.last?.barCode ?? 0) > 20 }
+            await eventually("frames after the change") { (seen.pictures.all.last?.barCode ?? 0) > 20 }
             await pipeline.stop()
             #expect(refusals.all.dropFirst(before) == ["graph.format-clash"])
             #expect(seen.pictures.all.allSatisfy { $0.width == 320 && $0.barCode != nil })
@@ -238,7 +238,7 @@ extension MediaNodesTests {
         // MARK: Times
 
         @Test(
-            "A time of capture that is of another clock ends the node in words, not the process",
+            "A capture time of another clock fails the node, not the process",
             arguments: ["wall", "far"])
         func future(_ clock: String) async throws {
             let folder = TemporaryFolder()
@@ -253,7 +253,7 @@ extension MediaNodesTests {
 
         // MARK: Lives
 
-        @Test("A pipeline that is never started lets its nodes go, and runs nothing of them")
+        @Test("A pipeline that never starts releases its nodes without running them")
         func neverStarted() async throws {
             let graph = chain(Held.node(), HeldEnd.node())
             for _ in 0..<20 { _ = try await MediaPipeline(graph, registry: registry) }
@@ -261,7 +261,7 @@ extension MediaNodesTests {
             #expect(renderings.load(ordering: .relaxed) == 0)
         }
 
-        @Test("A start that is given up lets the nodes go")
+        @Test("An abandoned start releases the nodes")
         func givenUp() async throws {
             for _ in 0..<3 {
                 let folder = TemporaryFolder()

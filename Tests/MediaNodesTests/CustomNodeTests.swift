@@ -4,10 +4,10 @@ import MediaNodes
 import Synchronization
 import Testing
 
-/// Grey pictures with a bar code: all that a capturer has to be.
+/// Grey frames with a bar code: a minimal capturer.
 private struct Numbered: Capturer {
-    static let summary = "Grey pictures that are numbered"
-    @Setting("Pictures per second", in: 1...60, unit: "frames/s") var fps = 30
+    static let summary = "Numbered grey frames"
+    @Setting("Frames per second", in: 1...60, unit: "frames/s") var fps = 30
     @Setting("How bright", in: 16...235, isChangeable: true) var shade = 100
     @Setting("How many; without end when 0", in: 0...1000) var frames = 0
 
@@ -26,7 +26,7 @@ private struct Numbered: Capturer {
 }
 
 private struct Packed: Capturer {
-    static let summary = "Blue pictures, four bytes a pixel"
+    static let summary = "Blue frames, four bytes per pixel"
 
     func format() -> PictureFormat { PictureFormat(.bgrx, width: 64, height: 48, framesPerSecond: 30) }
 
@@ -139,11 +139,11 @@ extension MediaNodesTests {
             try await MediaPipeline(graph, bindings: seen.bindings(of: graph), registry: registry)
         }
 
-        @Test("A kind's name, settings, defaults, ranges and ports are read off the type")
+        @Test("A kind's name, settings, defaults, ranges and ports come from the type")
         func contract() throws {
             let kind = try #require(registry.kind(named: "numbered"))
             #expect(kind.group == .capturer)
-            #expect(kind.summary == "Grey pictures that are numbered")
+            #expect(kind.summary == "Numbered grey frames")
             #expect(kind.settings.map(\.name) == ["fps", "shade", "frames"])
             #expect(kind.setting("fps")?.domain == .integer(1...60))
             #expect(kind.setting("fps")?.defaultValue == 30)
@@ -155,7 +155,7 @@ extension MediaNodesTests {
             #expect(way?.domain == .choice(["early", "late", "flood", "deaf", "tiny"]))
         }
 
-        @Test("Pictures that a capturer draws come out in order, paced by its rate, on the clock of everything else")
+        @Test("A capturer's frames arrive in order, at its rate, on the common clock")
         func capturer() async throws {
             let seen = Seen()
             let pipeline = try await run(chain(Numbered.node(["frames": 45]), .frames("view")), seen)
@@ -173,7 +173,7 @@ extension MediaNodesTests {
             #expect(periods.allSatisfy { abs($0 - $0.rounded()) < 0.001 && $0 > 0.5 })
         }
 
-        @Test("What a capturer gives in another pixel format is converted where somebody needs that")
+        @Test("A capturer's pixel format is converted if a consumer needs another")
         func packed() async throws {
             let seen = Seen()
             let pipeline = try await run(chain(Packed.node(), .frames("view")), seen)
@@ -185,7 +185,7 @@ extension MediaNodesTests {
             #expect(seen.pictures.all.allSatisfy { abs($0.brightness - 41) < 4 })
         }
 
-        @Test("Sound that a capturer writes comes out without gaps")
+        @Test("Audio written by a capturer has no gaps")
         func sound() async throws {
             let seen = Seen()
             let pipeline = try await run(chain(Beeps.node(), .sound("ear")), seen)
@@ -200,22 +200,22 @@ extension MediaNodesTests {
             #expect(gaps.count { abs($0) > 0.001 } <= gaps.count / 10)
         }
 
-        @Test("A changeable setting reaches the capturer and the processor that run")
+        @Test("A live setting reaches the running capturer and processor")
         func settings() async throws {
             let seen = Seen()
             let pipeline = try await run(chain(Numbered.node(), Brighter.node(), .frames("view")), seen)
             try await pipeline.start()
             await eventually("pictures") { seen.pictures.all.last.map { abs($0.brightness - 140) < 15 } ?? false }
             try await pipeline.set("numbered", "shade", to: 30)
-            await eventually("darker pictures") { (seen.pictures.all.last?.brightness ?? 255) < 90 }
+            await eventually("darker frames") { (seen.pictures.all.last?.brightness ?? 255) < 90 }
             try await pipeline.set("brighter", "amount", to: 0)
-            await eventually("pictures as they came") { (seen.pictures.all.last?.brightness ?? 255) < 45 }
+            await eventually("unchanged frames") { (seen.pictures.all.last?.brightness ?? 255) < 45 }
             let error = await #expect(throws: MediaError.self) { try await pipeline.set("numbered", "shade", to: 300) }
             #expect(error?.code == "graph.invalid")
             await pipeline.stop()
         }
 
-        @Test("A renderer gets pictures in order, and a stop ends it")
+        @Test("A renderer receives frames in order, and a stop ends it")
         func renderer() async throws {
             let seen = Seen()
             let pipeline = try await run(chain(Numbered.node(), Collecting.node()), seen)
@@ -227,7 +227,7 @@ extension MediaNodesTests {
             #expect(rendered.all == rendered.all.sorted())
         }
 
-        @Test("A node around elements has the elements' own settings, and they may be set while it runs")
+        @Test("A node around elements has the elements' settings, which can change live")
         func elements() async throws {
             let kind = try #require(registry.kind(named: "captioned-pattern"))
             #expect(kind.settings.map(\.name) == ["foreground", "text"])
@@ -243,7 +243,7 @@ extension MediaNodesTests {
         }
 
         @Test(
-            "A capturer that breaks says so by its own error, or by one that names it",
+            "A failing capturer is reported by its own error, or by one with its name",
             arguments: [
                 ("early", "faulty.absent"), ("late", "node.failed"), ("flood", "node.flood"), ("tiny", "node.format"),
             ])
@@ -263,7 +263,7 @@ extension MediaNodesTests {
             #expect(error?.node == "faulty")
         }
 
-        @Test("A capturer that does not heed its cancellation is left behind, and that is said")
+        @Test("A capturer that ignores its cancellation is abandoned and reported")
         func deaf() async throws {
             let seen = Seen()
             let pipeline = try await run(chain(Faulty.node(["way": "deaf"]), .frames("view")), seen)
@@ -275,7 +275,7 @@ extension MediaNodesTests {
             #expect(warnings.contains { $0.contains("node.stuck") })
         }
 
-        @Test("A setting that is missing, and a name that is taken, are refused in words")
+        @Test("A missing setting and a used name are refused with a message")
         func refusals() async {
             let missing = await #expect(throws: MediaError.self) {
                 _ = try await MediaPipeline(chain(Faulty.node(), .null("end")), registry: registry)

@@ -7,7 +7,7 @@ import Synchronization
 struct DecodedRecording: Sendable {
     /// The frame numbers that were read, in the order of the recording; nil where none could be read.
     private(set) var numbers: [UInt32?] = []
-    /// At which second of the recording each picture stands.
+    /// The time of each frame in the recording, in seconds.
     private(set) var times: [Double] = []
     /// The seconds of the recording at which a beep begins.
     private(set) var beeps: [Double] = []
@@ -24,8 +24,7 @@ struct DecodedRecording: Sendable {
         self = reader.result
     }
 
-    /// By how many milliseconds each beep comes after the picture that was captured with it; the pattern beeps with
-    /// each full second of frames.
+    /// How many milliseconds each beep follows its frame. The pattern beeps with each full second of frames.
     func soundAfterPicture(framesPerSecond: Int) -> [Double] {
         zip(numbers, times).compactMap { number, time in
             guard let number, Int(number) % framesPerSecond == 0 else { return nil }

@@ -95,7 +95,7 @@ private enum HalvesNode: NodeType {
 
 /// Loudness by the clock, a fifth of a second at a time.
 private enum Blocks {
-    /// What a block of speech is louder than, in dB.
+    /// Blocks of speech are louder than this, in dB.
     static let quiet = 50.0
     private static let perSecond = 5.0
 
@@ -205,7 +205,7 @@ extension MediaNodesTests {
         /// with these: 2.7 dB with the echo after 40 ms, 3.8 dB after 180 ms, every time to the last digit: nothing here goes by
         /// the clock.
         @Test(
-            "Of an echo 20 dB and more are gone after 3 s; the near end is kept within 3 dB, and costs little while both speak",
+            "At least 20 dB of an echo are removed after 3 s; the near end stays within 3 dB, also while both speak",
             arguments: [(0.04, 3.0), (0.18, 4.5)])
         func echoIsGone(after delay: Double, whileBothSpeak limit: Double) async throws {
             let conversation = try Conversation(echoAfter: delay)
@@ -219,7 +219,7 @@ extension MediaNodesTests {
             #expect(abs((found ?? 0) - delay) < 0.01, "found a delay of \(found ?? 0) s")
         }
 
-        @Test("Without the canceller the echo is there: what the other test measures is its work")
+        @Test("Without the canceller the echo remains, which proves the other test")
         func echoIsThere() async throws {
             let conversation = try Conversation(echoAfter: 0.04)
             var off = Node.echoCancel("echo", noiseSuppression: "off")
@@ -230,7 +230,7 @@ extension MediaNodesTests {
             #expect(gone < 3, "\(gone) dB are gone")
         }
 
-        @Test("Without anything played, noise and loudness are looked after, and the plan says that there is no echo")
+        @Test("Without playback, noise and gain are processed, and the plan reports that there is no echo")
         func nothingPlayed() async throws {
             let graph = MediaGraph {
                 Chain {
@@ -253,7 +253,7 @@ extension MediaNodesTests {
             #expect(watched.sound().map(\.seconds).reduce(0, +) > 0.8)
         }
 
-        @Test("Two pipelines whose cancellers have one name keep apart")
+        @Test("Two pipelines with cancellers of one name stay separate")
         func twoPipelines() async throws {
             let conversations = [
                 try Conversation(echoAfter: 0.04),
@@ -267,8 +267,8 @@ extension MediaNodesTests {
             }
         }
 
-        /// What became of a conversation, in dB: of each block of the echo what is gone, of the near end alone what it is
-        /// louder, and of the near end in the mean while both speak.
+        /// The result of a conversation in dB: the removed part of each block of echo, the gain of the near end alone,
+        /// and its mean gain while both speak.
         private struct ThroughServer {
             let gone: [Double]
             let kept: [Double]
@@ -343,7 +343,7 @@ extension MediaNodesTests {
         }
 
         @Test(
-            "What a loudspeaker plays is taken out of what a microphone hears, through a sound server and a room of 40 ms"
+            "Audio from a loudspeaker is removed from a microphone, through a sound server and a room of 40 ms"
         )
         func soundServer() async throws {
             let heard = try await throughServer()
@@ -355,7 +355,7 @@ extension MediaNodesTests {
             #expect(abs(heard.both) <= 7, "the near end is \(heard.both) dB from what it was while both speak")
         }
 
-        @Test("The delay of an echo is found in noise, and none is found where there is no echo")
+        @Test("The delay of an echo is found in noise, and none without an echo")
         func delayIsFound() throws {
             let conversation = try Conversation(echoAfter: 0.25)
             var generator = SystemRandomNumberGenerator()

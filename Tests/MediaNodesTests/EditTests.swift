@@ -32,7 +32,7 @@ private final class Viewer: Sendable {
 }
 
 extension NodeWatch {
-    /// What the queues of a node threw away by their rule, which they do where the machine is busy.
+    /// How many frames the queues of a node dropped by their rule, as they do on a busy machine.
     fileprivate func dropped(by node: String) -> Int {
         sample().filter { $0.node == node }.flatMap(\.dropped).map(\.frames).reduce(0, +)
     }
@@ -55,7 +55,7 @@ extension MediaNodesTests {
             }
         }
 
-        @Test("A branch that is added and removed delivers meanwhile, and the other branch loses no frame")
+        @Test("A branch delivers while it exists, and the other branch loses no frame")
         func addAndRemove() async throws {
             let (first, second, events) = (Viewer(), Viewer(), Collected<MediaEvent>())
             let pipeline = try await MediaPipeline(
@@ -87,7 +87,7 @@ extension MediaNodesTests {
             #expect(second.missing != nil)
         }
 
-        @Test("A source is replaced under a consumer that stays, and another branch of the old one is not asked")
+        @Test("A source is replaced under its consumer, without affecting another branch of the old source")
         func replaceSource() async throws {
             let (first, events) = (Viewer(), Collected<MediaEvent>())
             let pipeline = try await MediaPipeline(Self.watching, bindings: Self.bindings(["first": first], events))
@@ -141,7 +141,7 @@ extension MediaNodesTests {
             await eventually("the first goes on") { first.numbers.count > before + 60 }
             #expect(!isDone.value)
             gate.open()
-            #expect(try await change.description == "links anew")
+            #expect(try await change.description == "changes links")
             await eventually("the second goes on with the other's frames") { second.sizes.all.last == 320 }
             await pipeline.stop()
         }
@@ -205,7 +205,7 @@ extension MediaNodesTests {
                 _ = pipeline.frameInput(node)?.push(encoded: pictures[picture], at: .now)
             }
             for node in ["a", "b", "c"] { push(0, into: node) }
-            await eventually("the first pictures") { stays.count == 1 && one.count == 1 }
+            await eventually("the first frames") { stays.count == 1 && one.count == 1 }
             func wishes(_ node: String) -> Int {
                 events.all.count { if case .keyframeNeeded(node) = $0 { true } else { false } }
             }
@@ -224,7 +224,7 @@ extension MediaNodesTests {
             }
             let taken = one.count
             push(0, into: "b")
-            #expect(try await change.description == "links anew")
+            #expect(try await change.description == "changes links")
             await eventually("the first source's new branch begins with its keyframe") { one.count > taken }
             #expect(one.all[taken])
             await pipeline.stop()
@@ -263,7 +263,7 @@ extension MediaNodesTests {
             await pipeline.stop()
         }
 
-        @Test("What delivers nothing in time is taken back, the error says so, and everything is as before")
+        @Test("A new node that delivers nothing in time is removed, reported, and nothing else changes")
         func deadline() async throws {
             let (first, second, events) = (Viewer(), Viewer(), Collected<MediaEvent>())
             let pipeline = try await MediaPipeline(
@@ -293,7 +293,7 @@ extension MediaNodesTests {
             #expect(!events.all.contains { if case .failed = $0 { true } else { false } })
         }
 
-        @Test("A new branch that fails is taken back with its own error, and the others lose no frame")
+        @Test("A new branch that fails is removed with its own error, and the others lose no frame")
         func failing() async throws {
             let (first, events) = (Viewer(), Collected<MediaEvent>())
             let pipeline = try await MediaPipeline(
@@ -316,7 +316,7 @@ extension MediaNodesTests {
             #expect(first.isUnbroken)
         }
 
-        @Test("A changeable setting is set where it stands; a fixed one is refused with what could be set")
+        @Test("A live setting changes in place; a fixed one is refused with the live settings")
         func settings() async throws {
             var bindings = NodeBindings()
             bindings.rtpOutputs["sent"] = { _ in }
@@ -336,7 +336,7 @@ extension MediaNodesTests {
                 try await pipeline.set("encoder", "keyframe-interval", to: 30)
             }
             #expect(fixed?.code == "graph.setting-fixed")
-            #expect(fixed?.message.contains("what can be changed is bitrate") == true)
+            #expect(fixed?.message.contains("the live settings are bitrate") == true)
             let wrong = await #expect(throws: MediaError.self) {
                 try await pipeline.set("encoder", "bitrate", to: "fast")
             }
@@ -344,7 +344,7 @@ extension MediaNodesTests {
             await pipeline.stop()
         }
 
-        @Test("A bitrate has one path: setBitrate and set change what runs and its plan alike")
+        @Test("setBitrate and set both change the running encoder and its plan")
         func bitrate() async throws {
             var bindings = NodeBindings()
             bindings.rtpOutputs["sent"] = { _ in }
@@ -378,7 +378,7 @@ extension MediaNodesTests {
             await pipeline.stop()
         }
 
-        @Test("Bitrates and keyframes of a node that is no encoder, or is not there, are refused")
+        @Test("Bitrates and keyframes are refused for missing nodes and for nodes that are not encoders")
         func unknownEncoder() async throws {
             let pipeline = try await MediaPipeline(
                 MediaGraph {
@@ -408,7 +408,7 @@ extension MediaNodesTests {
             await pipeline.stop()
         }
 
-        @Test("An optional part that fails is taken out, and the rest loses no frame")
+        @Test("An optional part that fails is removed, and the rest loses no frame")
         func optionalPart() async throws {
             let (first, events) = (Viewer(), Collected<MediaEvent>())
             let folder = TemporaryFolder()
@@ -441,7 +441,7 @@ extension MediaNodesTests {
             await pipeline.stop()
         }
 
-        @Test("An error behind an optional branch that takes lists of buffers stops no other branch")
+        @Test("An error downstream of an optional branch with buffer lists stops no other branch")
         func optionalBranchOfLists() async throws {
             let events = Collected<MediaEvent>()
             let pipeline = try await MediaPipeline(
@@ -482,7 +482,7 @@ extension MediaNodesTests {
             return (bindings, { [weak held] in held })
         }
 
-        @Test("What was bound for a branch is let go of with it, and what waits for a later graph is kept")
+        @Test("Bindings of a branch are released with it, and those for a later graph are kept")
         func boundCode() async throws {
             let (first, events) = (Viewer(), Collected<MediaEvent>())
             var bindings = Self.holding("later").0
@@ -519,7 +519,7 @@ extension MediaNodesTests {
             await pipeline.stop()
         }
 
-        @Test("A paused pipeline gives nothing, and time stands still for it")
+        @Test("A paused pipeline delivers nothing, and its time stops")
         func pause() async throws {
             let (first, events) = (Viewer(), Collected<MediaEvent>())
             let pipeline = try await MediaPipeline(Self.watching, bindings: Self.bindings(["first": first], events))

@@ -17,7 +17,7 @@ extension MediaNodesTests {
             try Planner(registry, SystemEnvironment()).plan(graph)
         }
 
-        /// `test-pattern ! elements ! frames`, run until so many pictures have come.
+        /// Runs `test-pattern ! elements ! frames` for this many frames.
         private func pictures(
             _ count: Int, of graph: MediaGraph, into output: String = "out"
         ) async throws -> [VideoFrame] {
@@ -26,7 +26,7 @@ extension MediaNodesTests {
             bindings.frames[output] = { frames.append($0) }
             let pipeline = try await MediaPipeline(graph, bindings: bindings)
             try await pipeline.start()
-            await eventually("\(count) pictures come") { frames.count >= count }
+            await eventually("\(count) frames arrive") { frames.count >= count }
             await pipeline.stop()
             return frames.all
         }
@@ -56,7 +56,7 @@ extension MediaNodesTests {
             #expect(balance.setting("name") == nil)
         }
 
-        @Test("Several pads are several ports; what is asked for is a numbered one; codecs are named")
+        @Test("Several pads are several ports; request pads are numbered; codecs are named")
         func kinds() throws {
             let overlay = try kind("textoverlay")
             #expect(overlay.inputs.map(\.name).sorted() == ["text", "video"])
@@ -79,7 +79,7 @@ extension MediaNodesTests {
             #expect(sink.outputs.isEmpty && sink.inputs[0].kinds.contains(.encodedAudio))
         }
 
-        @Test("Every installed filter, codec and muxer makes a kind whose defaults fit its settings")
+        @Test("Every installed filter, codec and muxer has a kind whose defaults fit its settings")
         func everyKind() {
             var count = 0
             for entry in ElementFactoryNames.plain {
@@ -105,7 +105,7 @@ extension MediaNodesTests {
 
         // MARK: Running
 
-        @Test("A filter changes pictures; its output is planned as it comes")
+        @Test("A filter changes frames; its output is planned like its input")
         func balance() async throws {
             let graph = pattern(.element("videobalance", ["saturation": 0]))
             let planned = try plan(graph)
@@ -121,7 +121,7 @@ extension MediaNodesTests {
             #expect(isGrey)
         }
 
-        @Test("An element that changes the size is planned with the size that it gives")
+        @Test("An element that changes the size is planned with its output size")
         func size() async throws {
             let graph = pattern(.element("videocrop", ["left": 20, "top": 40]))
             #expect(
@@ -131,7 +131,7 @@ extension MediaNodesTests {
             #expect(frame.width == 300 && frame.height == 200)
         }
 
-        @Test("Text is drawn; the overlay's side input may stay empty")
+        @Test("Text is drawn; the overlay's side input may stay unlinked")
         func overlay() async throws {
             let graph = pattern(
                 .element("textoverlay", ["text": "Hello", "valignment": "center", "font-desc": "Sans 48"]))
@@ -151,7 +151,7 @@ extension MediaNodesTests {
             #expect(bright(drawn) > bright(plain) + 100)
         }
 
-        @Test("Sound is converted to what an element takes, and back")
+        @Test("Audio is converted to an element's format and back")
         func echo() async throws {
             let graph = MediaGraph {
                 Chain {
@@ -176,7 +176,7 @@ extension MediaNodesTests {
             #expect(chunks.all.allSatisfy { $0.sampleRate == 48_000 && $0.channels == 2 })
         }
 
-        @Test("An encoder's output carries its codec's name and the size of the pictures")
+        @Test("An encoder's output has its codec and the frame size")
         func jpeg() async throws {
             let graph = pattern(.element("jpegenc", ["quality": 50]), .element("jpegdec"))
             let planned = try plan(graph)
@@ -188,7 +188,7 @@ extension MediaNodesTests {
             #expect(try await pictures(3, of: graph).last?.width == 320)
         }
 
-        @Test("Pads that are asked for take their settings: two pictures side by side")
+        @Test("Request pads accept settings: two videos side by side")
         func compositor() async throws {
             let graph = MediaGraph {
                 Chain {
@@ -207,7 +207,7 @@ extension MediaNodesTests {
             #expect(frames.last?.width == 320 && frames.last?.height == 120)
         }
 
-        @Test("Properties of an element and of its pads are changed while it runs, and refused in words")
+        @Test("Properties of an element and its pads change live, and are refused with a message")
         func changing() async throws {
             let frames = Collected<VideoFrame>()
             var bindings = NodeBindings()
@@ -223,18 +223,18 @@ extension MediaNodesTests {
                     (0..<160).map { abs(Int(bytes.unsafeLoad(fromByteOffset: $0, as: UInt8.self)) - 128) }.max() ?? 0
                 } ?? 0
             }
-            await eventually("grey pictures come") { frames.count > 3 }
+            await eventually("grey frames arrive") { frames.count > 3 }
             #expect(saturation() == 0)
             try await pipeline.set("videobalance", "saturation", to: 2)
             await eventually("colours come") { saturation() > 20 }
             try await pipeline.set("mixer", "in1.alpha", to: 0)
-            await eventually("the picture goes") { saturation() == 0 }
+            await eventually("the color disappears") { saturation() == 0 }
             await #expect(throws: MediaError.self) { try await pipeline.set("videobalance", "saturation", to: 7) }
             await #expect(throws: MediaError.self) { try await pipeline.set("mixer", "max-threads", to: 2) }
             await pipeline.stop()
         }
 
-        @Test("Pictures and sound of pads that appear later come paced, on one time line")
+        @Test("Video and audio of pads that appear later are paced on one timeline")
         func appearing() async throws {
             let graph = MediaGraph {
                 Chain {
@@ -250,7 +250,7 @@ extension MediaNodesTests {
             bindings.audio["sound"] = { chunks.append($0) }
             let pipeline = try await MediaPipeline(graph, bindings: bindings)
             try await pipeline.start()
-            await eventually("a second of pictures") { frames.count >= 26 && chunks.count > 20 }
+            await eventually("a second of frames") { frames.count >= 26 && chunks.count > 20 }
             await pipeline.stop()
             // 25 a second, none before its time; a busy machine holds some up, not all.
             let times = frames.all.map(\.captureTime)
@@ -262,7 +262,7 @@ extension MediaNodesTests {
             #expect(abs(sound.captureTime.milliseconds(since: times[0])) < 100)
         }
 
-        @Test("Bytes of a file go from element to element; what a demuxer finds is decoded")
+        @Test("Bytes of a file flow between elements; demuxed streams are decoded")
         func demuxing() async throws {
             let graph = MediaGraph {
                 Chain {
@@ -277,7 +277,7 @@ extension MediaNodesTests {
             #expect(try await pictures(10, of: graph).first?.width == 1280)
         }
 
-        @Test("Starting and stopping elements leaves no object, thread, memory or file descriptor behind")
+        @Test("Starting and stopping elements leaks no object, thread, memory or file descriptor")
         func cycles() async {
             // One picture of 320x240 kept in each round would be 23 MB.
             let result = await #expect(processExitsWith: .success, observing: [\.standardErrorContent]) {
@@ -303,7 +303,7 @@ extension MediaNodesTests {
             Repeated.show(result)
         }
 
-        @Test("A muxer and a file that are nodes leave a whole file behind")
+        @Test("A muxer and a file as nodes write a complete file")
         func recording() async throws {
             let folder = TemporaryFolder()
             let path = folder.path + "/out.mkv"
@@ -321,7 +321,7 @@ extension MediaNodesTests {
             bindings.frames["out"] = { frames.append($0) }
             let pipeline = try await MediaPipeline(graph, bindings: bindings)
             try await pipeline.start()
-            await eventually("a second of pictures") { frames.count >= 30 }
+            await eventually("a second of frames") { frames.count >= 30 }
             await pipeline.stop()
             let info = try MediaFile.inspect(path)
             // A file whose end was not written does not tell how long it is.
@@ -334,7 +334,7 @@ extension MediaNodesTests {
             pattern(node).validate(with: registry)
         }
 
-        @Test("An element that is not installed is named with its package, one that is misspelt with what was meant")
+        @Test("A missing element is reported with its package, a misspelt one with a suggestion")
         func missing() {
             let missing = problems(.element("libcamerasrc")).first
             #expect(missing?.message.contains("libcamerasrc is not installed") == true)
@@ -342,7 +342,7 @@ extension MediaNodesTests {
             #expect(problems(.element("videobalanse")).first?.message.contains("did you mean videobalance?") == true)
         }
 
-        @Test("An optional branch whose element is not installed is left out, and the rest runs")
+        @Test("An optional branch whose element is missing is omitted, and the rest runs")
         func optional() async throws {
             func graph(_ factory: String) -> MediaGraph {
                 MediaGraph {
@@ -367,7 +367,7 @@ extension MediaNodesTests {
             #expect(graph("videobalanse").validate(with: registry).count == 1)
         }
 
-        @Test("A misspelt property, a wrong type, a number out of range and a wrong word are refused by name")
+        @Test("Misspelt properties, wrong types, numbers out of range and unknown words are refused by name")
         func settings() {
             #expect(
                 problems(.element("videobalance", ["saturaton": 0.2])).map(\.message) == [
@@ -375,7 +375,7 @@ extension MediaNodesTests {
                 ])
             #expect(
                 problems(.element("videobalance", ["saturation": "much"])).first?.message.contains(
-                    "saturation is \"much\" where a number from 0 to 2 is needed") == true)
+                    "saturation is \"much\" instead of a number from 0 to 2") == true)
             #expect(
                 problems(.element("videobalance", ["saturation": 3])).first?.message.contains("outside 0 to 2") == true)
             #expect(
@@ -384,16 +384,16 @@ extension MediaNodesTests {
             #expect(problems(.element("compositor", ["in1.xpos": "far"])).count == 1)
         }
 
-        @Test("Text that has to have a form is looked at while planning")
+        @Test("Text with a required form is checked while planning")
         func forms() {
             let error = #expect(throws: MediaError.self) {
                 try plan(pattern(.element("capsfilter", ["caps": "video/x-raw,,"])))
             }
             #expect(error?.code == "graph.invalid")
-            #expect(error?.message.contains("it takes a format such as") == true)
+            #expect(error?.message.contains("it must be a format such as") == true)
         }
 
-        @Test("Formats that clash are told while planning")
+        @Test("Incompatible formats are reported while planning")
         func clash() {
             let error = #expect(throws: MediaError.self) {
                 try plan(pattern(.element("capsfilter", ["caps": "video/x-raw,width=64"])))

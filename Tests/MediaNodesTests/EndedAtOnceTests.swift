@@ -3,7 +3,7 @@ import MediaNodes
 import Testing
 
 private struct AtOnce: Capturer {
-    static let summary = "Ends before its first picture"
+    static let summary = "Ends before its first frame"
 
     func format() -> PictureFormat { PictureFormat(width: 320, height: 180, framesPerSecond: 30) }
 
@@ -11,7 +11,7 @@ private struct AtOnce: Capturer {
 }
 
 @Suite struct EndedAtOnceTests {
-    @Test("A capturer that ends before its first picture fails the start at once, alone and beside another chain")
+    @Test("A capturer that ends before its first frame fails the start immediately, alone and beside another chain")
     func ending() async throws {
         let alone = MediaGraph {
             Chain {
@@ -35,7 +35,7 @@ private struct AtOnce: Capturer {
             let error = await #expect(throws: MediaError.self) { try await pipeline.start() }
             #expect(error?.code == "node.ended")
             let message = error?.message ?? ""
-            #expect(message.hasPrefix("\"at-once\" ended without giving a picture"), "\(message)")
+            #expect(message.hasPrefix("\"at-once\" ended without sending a frame"), "\(message)")
         }
     }
 }

@@ -34,7 +34,7 @@ extension MediaNodesTests {
             return bytes + [UInt8](repeating: 0, count: samples * 2)
         }
 
-        @Test("A file that is not there is named, before and at the start")
+        @Test("A missing file is reported by name, before and at the start")
         func missingFile() async {
             let path = "/nowhere/clip.mp4"
             let inspected = #expect(throws: MediaError.self) { try MediaFile.inspect(path) }
@@ -46,7 +46,7 @@ extension MediaNodesTests {
             #expect(started?.message.contains(path) == true)
         }
 
-        @Test("A size that H.264 does not have is named, with what to do")
+        @Test("An odd size for H.264 is named, with a fix")
         func oddSize() async {
             let error = await failure(
                 of: MediaGraph {
@@ -72,11 +72,11 @@ extension MediaNodesTests {
             #expect(await failure(of: playing(path))?.code == "file.no-video")
         }
 
-        @Test("A file that is no media, and a folder, are unreadable")
+        @Test("A file without media, and a folder, are unreadable")
         func unreadable() async {
             let folder = TemporaryFolder()
             let path = folder.path + "/notes.txt"
-            writeFile(Array("These are notes, not pictures.\n".utf8), to: path)
+            writeFile(Array("These are notes, not frames.\n".utf8), to: path)
             let text = #expect(throws: MediaError.self) { try MediaFile.inspect(path) }
             #expect(text?.code == "file.unreadable" || text?.code == "file.no-video")
             let directory = #expect(throws: MediaError.self) { try MediaFile.inspect(folder.path) }
@@ -88,7 +88,7 @@ extension MediaNodesTests {
             }
         }
 
-        @Test("A file is inspected: size, rate, sound, duration")
+        @Test("A file is inspected: size, rate, audio, duration")
         func inspect() throws {
             let info = try MediaFile.inspect(clip)
             #expect(info.width == 1280 && info.height == 720)
@@ -97,7 +97,7 @@ extension MediaNodesTests {
             #expect(abs(info.duration - 5.28) < 0.1)
         }
 
-        @Test("A camera that is not there is named")
+        @Test("A missing camera is reported by name")
         func absentCamera() async {
             let graph = MediaGraph {
                 Chain {
@@ -110,7 +110,7 @@ extension MediaNodesTests {
             #expect(error?.message.contains("/dev/video97") == true)
         }
 
-        @Test("Something that is no camera is refused")
+        @Test("A device that is not a camera is refused")
         func notACamera() async {
             let graph = MediaGraph {
                 Chain {
@@ -123,7 +123,7 @@ extension MediaNodesTests {
             #expect(error?.message.contains("is not a camera") == true)
         }
 
-        @Test("A graph with problems is refused with all of them")
+        @Test("An invalid graph is refused with all its problems")
         func invalidGraph() async {
             let graph = MediaGraph {
                 Chain {
@@ -153,7 +153,7 @@ extension MediaNodesTests {
             #expect(error?.code == "pipeline.stopped")
         }
 
-        @Test("A picture that cannot be written says where")
+        @Test("An image that cannot be written is reported with its path")
         func unwritableImage() async throws {
             let events = Collected<MediaEvent>()
             var bindings = NodeBindings()

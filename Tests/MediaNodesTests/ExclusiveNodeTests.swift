@@ -54,7 +54,7 @@ extension MediaNodesTests {
             }
         }
 
-        @Test("What only one node can have is handed over to the node that replaces it, and given back when that fails")
+        @Test("An exclusive device passes to the replacing node, and back if that fails")
         func handOver() async throws {
             let widths = Collected<Int>()
             let events = Collected<MediaEvent>()

@@ -4,7 +4,7 @@ import MediaNodes
 import Testing
 
 extension MediaNodesTests {
-    /// Programs that write pictures to their standard output.
+    /// Programs that write frames to their standard output.
     @Suite struct ExecTests {
         private func exec(_ command: String, _ more: [String: SettingValue] = [:]) -> Node {
             Node(
@@ -12,14 +12,14 @@ extension MediaNodesTests {
                 settings: ["command": .text(command), "width": 320, "height": 240, "fps": 60].merging(more) { $1 })
         }
 
-        /// What gst-launch writes of its own test picture.
+        /// The command that writes gst-launch's own test pattern.
         private func pattern(_ encoder: String) -> String {
             "gst-launch-1.0 -q videotestsrc is-live=true ! video/x-raw,format=I420,width=320,height=240,framerate=30/1 "
                 + "! \(encoder) ! fdsink"
         }
 
         @Test(
-            "What another program encodes or draws is rendered",
+            "Frames that another program encodes or draws are rendered",
             arguments: [
                 ("I420", "identity"), ("BGRx", "videoconvert ! video/x-raw,format=BGRx"), ("mjpeg", "jpegenc"),
                 (
@@ -31,7 +31,7 @@ extension MediaNodesTests {
             let seen = Seen()
             let pipeline = try await MediaPipeline(fed(exec(pattern(encoder), ["format": .text(format)])), seen: seen)
             try await pipeline.start()
-            await eventually(within: 30, "pictures: \(seen.story)") { seen.pictures.count >= 30 }
+            await eventually(within: 30, "frames: \(seen.story)") { seen.pictures.count >= 30 }
             await pipeline.stop()
             let times = seen.pictures.all.map(\.time)
             #expect(zip(times, times.dropFirst()).allSatisfy { $0 < $1 })
@@ -40,8 +40,8 @@ extension MediaNodesTests {
             #expect(MediaNodesTests.ProcessTests.children(of: getpid()).isEmpty)
         }
 
-        /// Pictures with bar codes in files, which a program writes one after the other.
-        @Test("Each picture that is written comes out once and in order", arguments: ["mjpeg", "h264", "I420"])
+        /// Frames with bar codes in files, which a program writes one after the other.
+        @Test("Each written frame arrives once and in order", arguments: ["mjpeg", "h264", "I420"])
         func order(format: String) async throws {
             let folder = TemporaryFolder()
             let count = 20
@@ -85,7 +85,7 @@ extension MediaNodesTests {
             #expect(seen.barCodes == Array(0..<UInt32(count)))
         }
 
-        @Test("A program that ends is started again, and one that writes what it should not is, too")
+        @Test("A program that ends or writes invalid output is restarted")
         func again() async throws {
             let seen = Seen()
             let command = "python3 -c \"import sys; sys.stdout.buffer.write(bytes([150]) * (320 * 240 * 3 // 2))\""
@@ -97,7 +97,7 @@ extension MediaNodesTests {
             #expect(Set(seen.pictures.all.map(\.brightness)) == [150])
         }
 
-        @Test("What a program wrote before its end is taken, though it ends at once and others hold its pipe")
+        @Test("Output written before a program's end is read, even if others hold its pipe")
         func lastPictures() async throws {
             let folder = TemporaryFolder()
             let program = """
@@ -119,7 +119,7 @@ extension MediaNodesTests {
             #expect(shades.last == 165 && zip(shades, shades.dropFirst()).allSatisfy { $0 < $1 }, "\(shades)")
         }
 
-        @Test("Programs that are stopped together have their time together, and may write what they have left")
+        @Test("Programs that stop together share their time limit, and may write their remaining output")
         func leaving() async throws {
             let folder = TemporaryFolder()
             let program = """
@@ -187,13 +187,13 @@ extension MediaNodesTests {
             ("nothing", "feed.silent", "I420", "time.sleep(100)"),
             ("too much", "feed.too-fast", "I420", "while True: sys.stdout.buffer.write(bytes(320 * 240 * 3 // 2))"),
             (
-                "half a picture", "feed.silent", "I420",
+                "half a frame", "feed.silent", "I420",
                 "sys.stdout.buffer.write(bytes(1000)); sys.stdout.flush(); time.sleep(100)"
             ),
         ]
 
         @Test(
-            "What a program should not write is told with a code, and harms nothing beside it",
+            "Invalid output of a program is reported with a code, and harms nothing else",
             arguments: 0..<wrongs.count)
         func wrong(index: Int) async throws {
             let wrong = Self.wrongs[index]

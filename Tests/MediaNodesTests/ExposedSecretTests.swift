@@ -3,7 +3,7 @@ import MediaNodes
 import Testing
 
 @Suite struct ExposedSecretTests {
-    @Test("What a node around elements exposes of a password is a secret still")
+    @Test("A password that a node around elements exposes stays secret")
     func password() throws {
         let node = ElementsNode(
             "own-camera", "A camera", elements: [.init("rtspsrc", as: "source")],

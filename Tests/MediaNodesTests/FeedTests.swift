@@ -27,14 +27,14 @@ extension MediaNodesTests {
             try FrameFeed(socket: folder.path + "/feed.sock", name: name)
         }
 
-        /// Sends a grey picture, waiting for room.
+        /// Sends a grey frame, and waits for a slot.
         private func send(_ shade: UInt8, _ feed: FrameFeed, at time: UInt64? = nil) throws -> Bool {
             try feed.send(at: time, waiting: 5) { picture in
                 for index in 0..<64 * 48 { picture.storeBytes(of: shade, toByteOffset: index, as: UInt8.self) }
             }
         }
 
-        @Test("The graph runs without a feeder; one may come, go and come again, and pictures keep their times")
+        @Test("The graph runs without a feeder; feeders may connect repeatedly, and frames keep their times")
         func comesAndGoes() async throws {
             let (folder, seen, pipeline) = try await running()
             let control = try #require(pipeline.frameFeed("feed"))
@@ -45,7 +45,7 @@ extension MediaNodesTests {
                 var feed: FrameFeed? = try connect(folder, name: "screen \(round)")
                 let time = FrameFeed.now
                 #expect(try send(UInt8(100 + round), try #require(feed), at: time))
-                await eventually("the picture") { seen.pictures.count == round + 1 }
+                await eventually("the frame") { seen.pictures.count == round + 1 }
                 #expect(seen.pictures.all.last?.brightness == Double(100 + round))
                 #expect(seen.pictures.all.last?.time == MediaTime(nanoseconds: time))
                 await eventually("the status") {
@@ -70,7 +70,7 @@ extension MediaNodesTests {
             let feed = try connect(folder)
             #expect(try send(100, feed))
             // What is on its way when the pause begins is not taken.
-            await eventually("the first picture") { control.state.taken == 1 }
+            await eventually("the first frame") { control.state.taken == 1 }
             control.pause()
             await eventually("the pause") { (try? feed.events().contains(.pause)) == true }
             #expect(try !feed.send { _ in }, "nothing is drawn")
@@ -102,7 +102,7 @@ extension MediaNodesTests {
             await pipeline.stop()
         }
 
-        @Test("A graph that is stopped says so to its feeder")
+        @Test("A graph that stops notifies its feeder")
         func stopped() async throws {
             let folder = TemporaryFolder()
             let pipeline = try await MediaPipeline(fed(feed(folder)), seen: Seen())
@@ -114,7 +114,7 @@ extension MediaNodesTests {
             #expect(try feed.events().contains(.stop(.ended)))
         }
 
-        @Test("A graph that is slower than its feeder is seen by it, and drops the oldest")
+        @Test("A slow graph is visible to its feeder, and drops the oldest frames")
         func slow() async throws {
             let folder = TemporaryFolder()
             let seen = Seen()
@@ -129,17 +129,17 @@ extension MediaNodesTests {
             try await pipeline.start()
             let feed = try connect(folder)
             #expect(try send(20, feed))
-            await eventually("the first picture") { seen.pictures.count == 1 }
-            for index in UInt8(1)...30 { #expect(try send(20 + index, feed), "oldest pictures make room") }
+            await eventually("the first frame") { seen.pictures.count == 1 }
+            for index in UInt8(1)...30 { #expect(try send(20 + index, feed), "the oldest frames are dropped") }
             let held = try #require(pipeline.frameFeed("feed")).state.held
             #expect((1...5).contains(held), "\(held)")
             gate.open()
-            await eventually("the newest picture") { seen.pictures.all.last?.brightness == 50 }
+            await eventually("the newest frame") { seen.pictures.all.last?.brightness == 50 }
             #expect(seen.pictures.count < 10)
             await pipeline.stop()
         }
 
-        @Test("A second feeder is turned away in words, and the first goes on")
+        @Test("A second feeder is refused with a message, and the first continues")
         func busy() async throws {
             let (folder, seen, pipeline) = try await running()
             let feed = try connect(folder)
@@ -148,11 +148,11 @@ extension MediaNodesTests {
             #expect(error?.code == "feed.busy")
             await eventually("the word") { seen.warnings("feed.busy").count == 1 }
             #expect(try send(101, feed))
-            await eventually("both pictures") { seen.pictures.count == 2 }
+            await eventually("both frames") { seen.pictures.count == 2 }
             await pipeline.stop()
         }
 
-        @Test("A socket that is in use, too long or in no folder fails the start in words")
+        @Test("A socket that is used, too long or in no folder fails the start with a message")
         func places() async throws {
             let (folder, seen, pipeline) = try await running()
             #expect(await failure(of: fed(feed(folder)))?.code == "feed.unavailable")
@@ -162,7 +162,7 @@ extension MediaNodesTests {
                 feed.finish("enough")
                 return true
             }
-            await eventually("a picture") { seen.pictures.count == 1 }
+            await eventually("a frame") { seen.pictures.count == 1 }
             #expect(seen.warnings("feed.lost").isEmpty, "\(seen.story)")
             for path in ["/nonexistent/feed.sock", "/tmp/" + String(repeating: "x", count: 120)] {
                 #expect(await failure(of: fed(feed(folder, ["socket": .text(path)])))?.code == "feed.unavailable")
@@ -170,7 +170,7 @@ extension MediaNodesTests {
             await pipeline.stop()
         }
 
-        @Test("A feeder that is refused again and again does not keep a right one out")
+        @Test("A feeder that is refused repeatedly does not keep a valid one out")
         func refused() async throws {
             let (folder, seen, pipeline) = try await running()
             for _ in 0..<3 {
@@ -183,13 +183,13 @@ extension MediaNodesTests {
                 }
             }
             #expect(try send(100, try connect(folder)))
-            await eventually("the picture") { seen.pictures.count == 1 }
+            await eventually("the frame") { seen.pictures.count == 1 }
             await pipeline.stop()
             // The feeder hears of its refusal before the application does.
             #expect(seen.warnings("feed.format").count == 3)
         }
 
-        @Test("One that does not read, and does not go, holds nothing up")
+        @Test("A feeder that neither reads nor ends blocks nothing")
         func deaf() async throws {
             let folder = TemporaryFolder()
             // Each slot is used again after a quarter of a second: long after the graph has given it back.
@@ -215,7 +215,7 @@ extension MediaNodesTests {
             #expect(ProcessTests.children(of: getpid()).isEmpty)
         }
 
-        @Test("One that does not read for a while is told to pause all the same")
+        @Test("A feeder that does not read for a while still receives its pause")
         func hardOfHearing() async throws {
             let folder = TemporaryFolder()
             // Twenty more releases than its socket has room for are under way when it is told.
@@ -246,7 +246,7 @@ extension MediaNodesTests {
             try await pipeline.start()
             await eventually(within: 20, "that it is full: \(seen.story)") { access(folder.path + "/full", F_OK) == 0 }
             let control = try #require(pipeline.frameFeed("fed"))
-            await eventually("all of its pictures") { control.state.received == control.state.taken }
+            await eventually("all of its frames") { control.state.received == control.state.taken }
             control.pause()
             writeFile([], to: folder.path + "/told")
             await eventually("that it hears of it: \(seen.story)") { access(folder.path + "/heard", F_OK) == 0 }
@@ -254,7 +254,7 @@ extension MediaNodesTests {
             await pipeline.stop()
         }
 
-        @Test("One that only asks how it goes is silent")
+        @Test("A feeder that only requests the status counts as silent")
         func asking() async throws {
             let (folder, seen, pipeline) = try await running()
             let feed = try connect(folder)
@@ -267,7 +267,7 @@ extension MediaNodesTests {
             await pipeline.stop()
         }
 
-        @Test("Feeders that come and go without a picture are let in five times a second, and a right one soon")
+        @Test("Feeders without frames are accepted five times a second, and a valid one soon")
         func comingAndGoing() async throws {
             let (folder, seen, pipeline) = try await running()
             let start = ContinuousClock.now
@@ -279,17 +279,17 @@ extension MediaNodesTests {
             #expect((1...most).contains(count), "\(count) of \(most)")
             #expect(seen.warnings("feed.lost").count <= most, "\(seen.story)")
             await eventually("that one is let in") { (try? send(100, try connect(folder))) == true }
-            await eventually("the picture") { seen.pictures.count == 1 }
+            await eventually("the frame") { seen.pictures.count == 1 }
             await pipeline.stop()
         }
 
-        @Test("What is said of feeders that give a picture and go, over and over, is no more than can be read")
+        @Test("Warnings about feeders that reconnect after one frame are limited to a readable number")
         func flooding() async throws {
             let (folder, seen, pipeline) = try await running()
             let start = ContinuousClock.now
             for count in 1...60 {
                 await eventually("feeder \(count)") { (try? send(100, try connect(folder))) == true }
-                await eventually("its picture") { seen.pictures.count == count }
+                await eventually("its frame") { seen.pictures.count == count }
             }
             let control = try #require(pipeline.frameFeed("feed"))
             await eventually("the last one's end") { control.state.status == .closed }
@@ -298,7 +298,7 @@ extension MediaNodesTests {
             #expect((20...21 + Int((ContinuousClock.now - start) / .seconds(1))).contains(said), "\(said)")
         }
 
-        @Test("An encoded feed is asked for a keyframe, and passes from there on", arguments: ["mjpeg", "vp8"])
+        @Test("An encoded feed gets a keyframe request, and passes from the keyframe on", arguments: ["mjpeg", "vp8"])
         func encoded(format: String) async throws {
             let folder = TemporaryFolder()
             let pictures = try await EncodedPictures.make(format, count: 8)
@@ -321,7 +321,7 @@ extension MediaNodesTests {
             }
             for (index, picture) in pictures.enumerated() {
                 #expect(try put(picture))
-                await eventually("picture \(index): \(seen.story)") { seen.pictures.count == index + 1 }
+                await eventually("frame \(index): \(seen.story)") { seen.pictures.count == index + 1 }
             }
             #expect(seen.barCodes == Array(0..<UInt32(pictures.count)))
             #expect(try put([0, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11]))
@@ -330,7 +330,7 @@ extension MediaNodesTests {
             await pipeline.stop()
         }
 
-        @Test("Feeders that come and go leave no thread, no descriptor and no memory behind")
+        @Test("Connecting and disconnecting feeders leaks no thread, descriptor or memory")
         func manyFeeders() async {
             let result = await #expect(processExitsWith: .success, observing: [\.standardErrorContent]) {
                 Repeated.trace()
@@ -367,7 +367,7 @@ extension MediaNodesTests {
                             try await Task.sleep(for: .milliseconds(1))
                         }
                     }
-                    Repeated.demand(control.state.taken >= before + 3, "pictures are missing")
+                    Repeated.demand(control.state.taken >= before + 3, "frames are missing")
                 }
                 await pipeline.stop()
             }
@@ -376,7 +376,7 @@ extension MediaNodesTests {
     }
 }
 
-/// Encoded pictures of the test pattern, by number.
+/// Encoded frames of the test pattern, by number.
 enum EncodedPictures {
     static func make(_ format: String, count: Int) async throws -> [[UInt8]] {
         // Bare elements: the encoder node has a queue, which drops pictures where the machine is busy.

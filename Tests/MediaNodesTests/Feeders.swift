@@ -13,8 +13,8 @@ enum Feeder {
         return "/" + path.split(separator: "/").dropLast(3).joined(separator: "/") + "/examples/frame-socket/clock.py"
     }()
 
-    /// A program that has said hello with four slots and was accepted; `program` goes on, with `graph`, `memory`, `size`,
-    /// `width` and `height`, and `frame(slot)` that announces a picture.
+    /// A program with an accepted hello of four slots. `program` continues, with `graph`, `memory`, `size`, `width` and
+    /// `height`, and `frame(slot)`, which announces a frame.
     static func write(_ program: String, hello: String = "None", into folder: TemporaryFolder) -> String {
         let text = """
             import ctypes, fcntl, os, signal, socket, struct, sys, time
@@ -50,7 +50,7 @@ enum Feeder {
 }
 
 extension Seen {
-    /// What was said of a node, and not with the code that a program's end has.
+    /// The warnings about a node, without those about its program's end.
     func warnings(_ code: String) -> [String] {
         events.all.compactMap { event in
             guard case .warning(_, let message) = event, message.hasSuffix("[\(code)]") else { return nil }

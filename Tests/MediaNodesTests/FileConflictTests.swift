@@ -16,7 +16,7 @@ extension MediaNodesTests {
             }
         }
 
-        @Test("Two recordings to one file are refused, whatever links lead to it")
+        @Test("Two recordings to one file are refused, through any links")
         func twoWriters() async throws {
             let folder = TemporaryFolder()
             let path = folder.path + "/a.mkv"
@@ -35,7 +35,7 @@ extension MediaNodesTests {
             #expect(fileSize(path) == 3, "nothing was written")
         }
 
-        @Test("A recording over the file that feeds it is refused, and the file stays whole")
+        @Test("A recording over its own input file is refused, and the file stays intact")
         func ownSource() async throws {
             let folder = TemporaryFolder()
             let path = folder.path + "/clip.mp4"
@@ -55,7 +55,7 @@ extension MediaNodesTests {
             #expect(fileSize(path) == size)
         }
 
-        @Test("A file that one pipeline reads is written by no other until the first stops", arguments: [true, false])
+        @Test("While one pipeline reads a file, no other may write it", arguments: [true, false])
         func otherReader(starts: Bool) async throws {
             let folder = TemporaryFolder()
             let path = folder.path + "/clip.mp4"
@@ -76,7 +76,7 @@ extension MediaNodesTests {
             #expect(await failure(of: recording(path)) == nil)
         }
 
-        @Test("A recording under way keeps its file to itself, in its graph and against others")
+        @Test("A running recording claims its file within its graph and against others")
         func underWay() async throws {
             let folder = TemporaryFolder()
             let path = folder.path + "/a.mkv"
@@ -98,7 +98,7 @@ extension MediaNodesTests {
             }
             #expect(second.shortfalls.isEmpty, "the file is another's, and not empty")
             let before = frames()
-            await eventually("more pictures") { frames() >= before + 5 }
+            await eventually("more frames") { frames() >= before + 5 }
             await pipeline.stop()
             #expect(DecodedRecording(path).numbers.count == frames())
             // Its end sets the file free.

@@ -4,7 +4,7 @@ import Testing
 @testable import MediaNodes
 
 extension MediaNodesTests {
-    /// Files with sound alone and pictures alone, and the test pattern's flash.
+    /// Files with only audio and only video, and the test pattern's flash.
     @Suite struct FileNodeTests {
         /// A WAV file of so many tenths of a second of a square wave.
         private func wav(tenths: Int) -> [UInt8] {
@@ -25,7 +25,7 @@ extension MediaNodesTests {
                 ])
         }
 
-        @Test("A file of sound alone is played, in real time, to its end")
+        @Test("An audio file is played in real time to its end")
         func soundAlone() async throws {
             let folder = TemporaryFolder()
             let path = folder.path + "/sound.wav"
@@ -41,7 +41,7 @@ extension MediaNodesTests {
             await pipeline.stop()
         }
 
-        @Test("Sound alone is played again and again without a gap")
+        @Test("An audio file repeats without a gap")
         func soundLoop() async throws {
             let folder = TemporaryFolder()
             let path = folder.path + "/sound.wav"
@@ -58,7 +58,7 @@ extension MediaNodesTests {
             #expect(seen.failures.isEmpty)
         }
 
-        @Test("Of a file with both, what nobody takes is not decoded")
+        @Test("An unused stream of a file is not decoded")
         func oneOfBoth() async throws {
             let seen = Seen()
             let pipeline = try await MediaPipeline(hearing(clip, loop: true), seen: seen)
@@ -69,7 +69,7 @@ extension MediaNodesTests {
             #expect(seen.failures.isEmpty)
         }
 
-        @Test("A file without the pictures or of no media at all is refused by the plan")
+        @Test("A file without video, or without media, is refused by the plan")
         func noPictures() async throws {
             let folder = TemporaryFolder()
             let path = folder.path + "/sound.wav"
@@ -86,7 +86,7 @@ extension MediaNodesTests {
                 })?.code == "file.no-video")
         }
 
-        @Test("Picture and sound of the test pattern flash and beep within a frame, and the bar code stays readable")
+        @Test("Video and audio of the test pattern flash and beep within a frame, and the bar code stays readable")
         func flash() async throws {
             let seen = Seen()
             let graph = MediaGraph(

@@ -6,12 +6,12 @@ import Testing
 
 @testable import MediaNodes
 
-/// Holds every picture up until what the test asks for has come about.
+/// Holds every frame until the test's condition is true.
 private enum Turnstile: NodeType {
     static let opening = Mutex<(@Sendable () -> Bool)?>(nil)
 
     static let kind = NodeKind(
-        "turnstile", .processor, "Holds pictures up for tests", inputs: [Port("in", [.rawVideo], encodings: ["I420"])],
+        "turnstile", .processor, "Delays frames for tests", inputs: [Port("in", [.rawVideo], encodings: ["I420"])],
         outputs: [Port("out", [.rawVideo], encodings: ["I420"])])
 
     static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
@@ -44,7 +44,7 @@ extension MediaNodesTests {
             }
         }
 
-        @Test("A frame function changes 720p pictures without a copy when nobody else reads them")
+        @Test("A frame function changes 720p frames without a copy if nothing else reads them")
         func soleReader() async throws {
             let graph = chain(
                 .testPattern("pattern", width: 1280, height: 720, frames: 30), .frameFunction("blend"), .frames("view"))
@@ -59,7 +59,7 @@ extension MediaNodesTests {
             #expect(counts?.copies == 0)
         }
 
-        @Test("After a branch each picture is copied once, the plan says so, and the other branch keeps the original")
+        @Test("After a branch each frame is copied once, as the plan states, and the other branch keeps the original")
         func afterBranch() async throws {
             let graph = MediaGraph {
                 Chain {
@@ -82,9 +82,9 @@ extension MediaNodesTests {
             #expect(counts?.frames == counts?.copies && counts?.frames ?? 0 >= 28)
         }
 
-        /// A decoder holds a picture until it has decoded those that refer to it: avdec_h264 lets one of this clip go when the
-        /// third or fourth after it has come out. Whoever changes it earlier has to copy it.
-        @Test("Pictures of a file are changed without a copy once the decoder has gone on to the next ones")
+        /// A decoder holds a frame until it has decoded those that refer to it: avdec_h264 releases one of this clip
+        /// when the third or fourth after it has left. An earlier change needs a copy.
+        @Test("Frames of a file are changed without a copy once the decoder has moved on")
         func decodedPictures() async throws {
             let aheadOf = Mutex<@Sendable () -> Int>({ 0 })
             let isOver = Flag()
@@ -108,10 +108,10 @@ extension MediaNodesTests {
             await watched.pipeline.stop()
             #expect(watched.pictures().allSatisfy { $0.number == 7 })
             #expect(watched.pipeline.plan.node("blend")?.copiesPerFrame == 0)
-            #expect(counts?.copies == 0, "of \(counts?.frames ?? -1) pictures")
+            #expect(counts?.copies == 0, "of \(counts?.frames ?? -1) frames")
         }
 
-        @Test("All three planes can be written, each with its own rows")
+        @Test("All three planes are writable, each with its own rows")
         func planes() async throws {
             let sizes = Mutex<[Int]>([])
             let graph = chain(.testPattern("pattern", frames: 3), .frameFunction("grey"), .frames("view"))
@@ -138,7 +138,7 @@ extension MediaNodesTests {
             #expect(isGrey)
         }
 
-        @Test("A graph with a frame function that nothing is bound to is refused, naming it")
+        @Test("A graph with an unbound frame function is refused by name")
         func unbound() async {
             let graph = chain(.testPattern("pattern"), .frameFunction("blend"), .frames("view"))
             let error = await #expect(throws: MediaError.self) { try await Watched(graph) }

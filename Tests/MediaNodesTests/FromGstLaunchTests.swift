@@ -40,7 +40,7 @@ extension MediaNodesTests {
             return blocks
         }()
 
-        @Test("The page has ten graphs, each below a line of gst-launch")
+        @Test("The page has ten graphs, each after a line of gst-launch")
         func count() {
             #expect(Self.blocks.count == 10)
             let lines = Self.page.split(separator: "\n").count { $0.hasPrefix("    gst-launch-1.0 ") }

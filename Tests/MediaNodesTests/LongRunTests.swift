@@ -20,7 +20,7 @@ private struct Seeded: RandomNumberGenerator {
 
 /// Branches that come, change and go beside two that stay.
 private struct RandomBranches {
-    /// What a branch that comes may be; the number makes its names unique.
+    /// Kinds of new branches; the number makes their names unique.
     enum Shape: CaseIterable {
         case frames
         case scaled
@@ -44,7 +44,7 @@ private struct RandomBranches {
         random = Seeded(state: seed)
     }
 
-    /// Adds, removes or replaces one branch; says which in a word.
+    /// Adds, removes or replaces one branch. Returns which.
     mutating func change() -> String {
         let choices = branches.isEmpty ? 0...0 : branches.count == Self.most ? 1...2 : 0...2
         switch Int.random(in: choices, using: &random) {
@@ -120,7 +120,7 @@ private struct RandomBranches {
 
 extension MediaNodesTests {
     @Suite struct LongRunTests {
-        @Test("Starts and stops leave no thread, no descriptor and no memory behind")
+        @Test("Starts and stops leak no thread, descriptor or memory")
         func starts() async {
             // One raw frame of 160x120 kept in each round would be 28 MB, a kilobyte of anything 1 MB.
             let result = await #expect(processExitsWith: .success, observing: [\.standardErrorContent]) {
@@ -142,7 +142,7 @@ extension MediaNodesTests {
             Repeated.show(result)
         }
 
-        @Test("Edits of a running graph leave no thread, no descriptor and no memory behind")
+        @Test("Edits of a running graph leak no thread, descriptor or memory")
         func edits() async {
             let result = await #expect(processExitsWith: .success, observing: [\.standardErrorContent]) {
                 Repeated.trace()
@@ -170,7 +170,7 @@ extension MediaNodesTests {
             Repeated.show(result)
         }
 
-        @Test("A hundred random edits cost the branches that stay no frame", arguments: [1, 2] as [UInt64])
+        @Test("A hundred random edits cost the remaining branches no frame", arguments: [1, 2] as [UInt64])
         func randomEdits(seed: UInt64) async throws {
             let raw = Collected<UInt32>()
             let decoded = Collected<UInt32>()
@@ -214,7 +214,7 @@ extension MediaNodesTests {
             if missing > 0 { print("\(name): \(missing) of \(numbers.count) dropped by a queue of a busy machine") }
         }
 
-        @Test("Pictures of a file, and those of a live source, reach the encoder in the memory they were written to")
+        @Test("Frames of files and live sources reach the encoder in their original memory")
         func noCopies() async throws {
             try await expectNoCopy(
                 Node.file("source", path: clip), written: { $0.element("convert").sink })
@@ -245,7 +245,7 @@ extension MediaNodesTests {
                 return .pass
             }
             try await pipeline.start()
-            await eventually("pictures at the encoder") { after.count >= 20 }
+            await eventually("frames at the encoder") { after.count >= 20 }
             await pipeline.stop()
             let seen = before.all
             #expect(after.all.allSatisfy { $0.map(seen.contains) == true })
@@ -261,7 +261,7 @@ extension MediaNodesTests {
             return bindings
         }
 
-        @Test("A pipe given as a file is refused at once")
+        @Test("A pipe in place of a file is refused immediately")
         func pipe() async throws {
             let folder = TemporaryFolder()
             let path = folder.path + "/pipe"
@@ -279,7 +279,7 @@ extension MediaNodesTests {
             #expect(error?.message.contains("it is not a file") == true)
         }
 
-        @Test("A start whose file or device never opens ends with an error that names it, and so does a stop meanwhile")
+        @Test("A start whose file or device never opens fails with its name, and so does a stop meanwhile")
         func stuck() async throws {
             let folder = TemporaryFolder()
             let path = folder.path + "/clip.mp4"
@@ -293,7 +293,7 @@ extension MediaNodesTests {
             _ = consume folder
         }
 
-        @Test("An edit whose file or device never opens comes back in time, and so do the next edit and a stop")
+        @Test("An edit whose file or device never opens returns in time, and so do the next edit and a stop")
         func stuckEdit() async throws {
             let folder = TemporaryFolder()
             let path = folder.path + "/pipe"
@@ -306,7 +306,7 @@ extension MediaNodesTests {
             _ = consume folder
         }
 
-        @Test("A stop beside a device that does not let go comes back in time, names it, and ends everything else")
+        @Test("A stop beside a hanging device returns in time, names it, and ends everything else")
         func stuckStop() async throws {
             let folder = TemporaryFolder()
             let path = folder.path + "/pipe"
@@ -369,7 +369,7 @@ extension MediaNodesTests {
                 }
             }
             let more = graph.adding { Chain(from: "pattern") { Node.null("other") } }
-            let edits = [(stuck, "\"stuck\" could not be opened in time"), (more, "\"stuck\" of the one before")]
+            let edits = [(stuck, "\"stuck\" could not be opened in time"), (more, "still opening \"stuck\"")]
             for (next, words) in edits {
                 let begin = ContinuousClock.now
                 let error = await #expect(throws: MediaError.self) { try await pipeline.apply(next, within: 1) }
@@ -378,7 +378,7 @@ extension MediaNodesTests {
                 #expect(error?.message.contains(words) == true, "\(error?.message ?? "")")
             }
             let before = frames()
-            await eventually("the graph goes on as it was") { frames() > before + 10 }
+            await eventually("the unchanged graph continues") { frames() > before + 10 }
             let begin = ContinuousClock.now
             await pipeline.stop()
             #expect(ContinuousClock.now - begin < .seconds(8))

@@ -3,7 +3,7 @@ import MediaNodes
 import Synchronization
 import Testing
 
-/// What a test does when a keyframe is asked for.
+/// The test's reaction to a keyframe request.
 final class KeyframeWish: Sendable {
     let action = Mutex<(@Sendable () -> Void)?>(nil)
 
@@ -83,7 +83,7 @@ final class Loopback: Sendable {
         await receiver.stop()
     }
 
-    /// What to do when the receiver needs a keyframe.
+    /// Sets the reaction to a receiver that needs a keyframe.
     func whenKeyframeNeeded(_ action: @escaping @Sendable () -> Void) {
         keyframeWish.action.withLock { $0 = action }
     }
@@ -128,7 +128,7 @@ extension MediaNodesTests {
             print("\(codec) capture to renderer, ms: median", latency.median ?? -1, "max", latency.last ?? -1)
         }
 
-        @Test("The bar code can be read after 300 kbit/s", arguments: VideoCodec.allCases)
+        @Test("The bar code is readable at 300 kbit/s", arguments: VideoCodec.allCases)
         func lowBitrate(codec: VideoCodec) async throws {
             let loopback = try await Loopback(codec: codec, frames: 90, bitrate: .kilobitsPerSecond(300))
             try await loopback.start()

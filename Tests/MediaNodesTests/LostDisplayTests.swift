@@ -7,7 +7,7 @@ import Testing
 extension MediaNodesTests {
     /// X servers that end while they are used; see ../fixtures/display.py.
     @Suite struct LostDisplayTests {
-        /// Capturing a screen, showing a window on it, and counting pictures that have nothing to do with it.
+        /// Captures a screen, shows a window on it, and counts frames of an unrelated source.
         private func graph(on display: String, isOptional: Bool) -> MediaGraph {
             MediaGraph {
                 Chain {
@@ -28,7 +28,7 @@ extension MediaNodesTests {
             #expect(ContinuousClock.now - start < .seconds(5))
         }
 
-        @Test("What is optional ends with its X server in words, and the rest goes on", arguments: [1, 2, 3])
+        @Test("Optional parts end with their X server and a message, and the rest continues", arguments: [1, 2, 3])
         func optional(round: Int) async throws {
             let fixture = try Fixture.display("--size", "640x360")
             let environment = EnvironmentOverride(["DISPLAY": fixture.answer.display, "WAYLAND_DISPLAY": nil])
@@ -37,7 +37,7 @@ extension MediaNodesTests {
             let seen = Seen()
             let pipeline = try await MediaPipeline(graph, seen: seen)
             try await pipeline.start()
-            await eventually("pictures in all three places") {
+            await eventually("frames in all three places") {
                 let counts = pipeline.statistics.videoRenderers
                 return ["window", "screened"].allSatisfy { (counts[$0]?.framesRendered ?? 0) > 10 }
             }
@@ -52,7 +52,7 @@ extension MediaNodesTests {
             await stops(pipeline)
         }
 
-        @Test("What is not optional fails with its X server in words, and stops")
+        @Test("Required parts fail with their X server and a message")
         func required() async throws {
             let fixture = try Fixture.display("--size", "640x360")
             let environment = EnvironmentOverride(["DISPLAY": fixture.answer.display, "WAYLAND_DISPLAY": nil])
@@ -60,7 +60,7 @@ extension MediaNodesTests {
             let seen = Seen()
             let pipeline = try await MediaPipeline(graph(on: fixture.answer.display, isOptional: false), seen: seen)
             try await pipeline.start()
-            await eventually("pictures of the screen") {
+            await eventually("frames of the screen") {
                 (pipeline.statistics.videoRenderers["screened"]?.framesRendered ?? 0) > 10
             }
             kill(fixture.answer.process, SIGKILL)
@@ -68,11 +68,11 @@ extension MediaNodesTests {
             #expect(["screen.lost", "window.closed"].contains(seen.failures.first?.code ?? ""))
             // Until somebody stops it, what is left goes on for as long as it likes.
             let before = seen.pictures.count
-            await eventually("pictures beside the loss") { seen.pictures.count > before + 60 }
+            await eventually("frames of the other source") { seen.pictures.count > before + 60 }
             await stops(pipeline)
         }
 
-        @Test("A window of tiles says that it is closed when its X server ends")
+        @Test("A window of tiles reports that it closed when its X server ends")
         func tiles() async throws {
             let fixture = try Fixture.display("--size", "640x360")
             let environment = EnvironmentOverride(["DISPLAY": fixture.answer.display, "WAYLAND_DISPLAY": nil])

@@ -6,7 +6,7 @@ import Testing
 private struct JPEGSender: Capturer {
     enum Claim: String, SettingChoice { case h264, larger }
     static let summary = "States another format than it sends"
-    @Setting("What it states") var claim: Claim
+    @Setting("Stated format") var claim: Claim
 
     func format() -> EncodedPictureFormat {
         claim == .h264
@@ -20,7 +20,7 @@ private struct JPEGSender: Capturer {
     }
 }
 
-/// Stamps each third picture 100 ms too early.
+/// Stamps each third frame 100 ms too early.
 private struct Backwards: Capturer {
     static let summary = "Has capture times that go back"
 
@@ -48,9 +48,9 @@ extension MediaNodesTests {
         }
 
         @Test(
-            "A capturer whose pictures are not what it states fails with a sentence",
+            "A capturer that sends another format than stated fails with a message",
             arguments: [
-                ("h264", "it is a JPEG, and H.264 was stated"), ("larger", "it is 320x240, and 640x480 was stated"),
+                ("h264", "it is a JPEG instead of H.264"), ("larger", "it is 320x240 instead of 640x480"),
             ])
         func misstated(claim: String, words: String) async throws {
             let graph = MediaGraph {
@@ -68,7 +68,7 @@ extension MediaNodesTests {
             }
         }
 
-        @Test("Capture times that go back are replaced, no picture is lost, and the capturer is named once")
+        @Test("Decreasing capture times are replaced, no frame is lost, and the capturer is reported once")
         func backwards() async throws {
             let graph = MediaGraph {
                 Chain {

@@ -32,7 +32,7 @@ extension MediaNodesTests {
         }
 
         @Test(
-            "What is played into a null sink is heard from its monitor, 10 ms at a time",
+            "Audio played into a null sink arrives from its monitor, in buffers of 10 ms",
             arguments: [
                 [:], ["system": "pulse"], ["device": "speaker.monitor"],
             ] as [[String: SettingValue]])
@@ -55,7 +55,7 @@ extension MediaNodesTests {
             #expect(seen.failures.isEmpty)
         }
 
-        @Test("What is heard from a loudspeaker comes as late as the plan says, and as the statistics say")
+        @Test("The delay of audio from a loudspeaker matches the plan and the statistics")
         func heard() async throws {
             let fixture = try Fixture.soundServer()
             let environment = EnvironmentOverride(fixture.answer.environment.mapValues { $0 })
@@ -107,7 +107,7 @@ extension MediaNodesTests {
             var stamp = 0
             var times: [Int] = []
 
-            /// What is taken off the last one's stamp; nil when it is left out.
+            /// The correction of the last timestamp. Nil if it is omitted.
             mutating func come(_ ahead: [Int], times count: Int = 1) -> Int? {
                 var found: Int?
                 for ahead in (0..<count).flatMap({ _ in ahead }) {
@@ -123,7 +123,7 @@ extension MediaNodesTests {
             var rise: Bool { zip(times, times.dropFirst()).allSatisfy { $0 < $1 } }
         }
 
-        @Test("Sound that all comes before it can have ended is stamped earlier from then on, and times never go back")
+        @Test("Audio that arrives before it can have ended is stamped earlier from then on, and times never go back")
         func soundClock() {
             var pieces = Pieces()
             // In time or late, and a single piece that a sound system had ready.
@@ -141,7 +141,7 @@ extension MediaNodesTests {
         }
 
         @Test(
-            "Sound that a stall has held up goes on without a gap where nothing is missing, and with one where some is")
+            "After a stall, audio continues without a gap if nothing is missing, and with one otherwise")
         func stalledSound() {
             var kept = Pieces()
             #expect(kept.come([-3], times: 100) == 0)
@@ -163,7 +163,7 @@ extension MediaNodesTests {
             #expect(lost.come([-3]) == 0)
         }
 
-        @Test("A microphone that is not there is named before anything runs")
+        @Test("A missing microphone is reported before anything runs")
         func absent() async throws {
             let fixture = try Fixture.soundServer()
             let environment = EnvironmentOverride(fixture.answer.environment.mapValues { $0 })
@@ -175,7 +175,7 @@ extension MediaNodesTests {
             }
         }
 
-        @Test("A pause that is longer than a device may be silent is not taken for its loss")
+        @Test("A pause longer than the silence limit does not count as a lost device")
         func pause() async throws {
             let fixture = try Fixture.soundServer()
             let environment = EnvironmentOverride(fixture.answer.environment.mapValues { $0 })
@@ -193,7 +193,7 @@ extension MediaNodesTests {
             await listener.stop()
         }
 
-        @Test("A sound server that ends while somebody listens is an error that names the microphone")
+        @Test("A sound server that ends during capture is an error with the microphone's name")
         func lost() async throws {
             let fixture = try Fixture.soundServer()
             let environment = EnvironmentOverride(fixture.answer.environment.mapValues { $0 })

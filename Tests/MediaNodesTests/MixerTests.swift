@@ -6,12 +6,12 @@ import Testing
 
 @testable import MediaNodes
 
-/// Passes pictures until it is broken, then fails as a device does.
+/// Passes frames until it is broken, then fails like a device.
 private enum BreakingNode: NodeType {
     static let isBroken = Mutex<Flag?>(nil)
 
     static let kind = NodeKind(
-        "test-breaking", .processor, "Passes pictures until it is broken", inputs: [Port("in", [.rawVideo])],
+        "test-breaking", .processor, "Passes frames until it is broken", inputs: [Port("in", [.rawVideo])],
         outputs: [Port("out", [.rawVideo])])
 
     static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
@@ -38,12 +38,12 @@ private enum BreakingNode: NodeType {
     }
 }
 
-/// The pictures that reached one input of a mixer in time, by number. A mixer waits a frame of its own for them: what
-/// comes later, because the machine stood still, it does not show.
+/// The frames that reached a mixer's input in time, by number. A mixer waits one frame for them. Frames that arrive
+/// later because the machine stalled are not shown.
 private final class Arrivals: Sendable {
     private let inTime = Mutex<Set<UInt32>>([])
 
-    /// Pictures of 640x480, from now on.
+    /// Frames of 640x480 from now on.
     init(at input: String, of watched: Watched) throws {
         let mixer = try #require(watched.pipeline.graph.member("mixer"))
         let pad = try #require(mixer.instance.element("mix").pad("sink_\(input.dropFirst(2))"))
@@ -112,12 +112,12 @@ extension MediaNodesTests {
 
         private let grid = Node.mixer(layout: "grid", width: 1280, height: 480)
 
-        @Test("A grid shows each input in its own place, at the sizes and rates that they come in")
+        @Test("A grid shows each input in its place, whatever its size and rate")
         func grid() async throws {
             let watched = try await Watched(two(grid, secondRate: 15))
             let arrivals = try Arrivals(at: "in1", of: watched)
             try await watched.pipeline.start()
-            await eventually("pictures of both") { watched.pictures().count >= 90 }
+            await eventually("frames of both") { watched.pictures().count >= 90 }
             await watched.pipeline.stop()
             #expect(watched.failure == nil)
             let pictures = watched.pictures().dropFirst(30)
@@ -134,11 +134,11 @@ extension MediaNodesTests {
             #expect(watched.pipeline.plan.node("mixer")?.formats["out"]?.framesPerSecond == 30)
         }
 
-        @Test("A mixer holds a picture up for one frame of its own at most")
+        @Test("A mixer delays a frame by at most one of its own frames")
         func latency() async throws {
             let watched = try await Watched(two(grid))
             try await watched.pipeline.start()
-            await eventually("pictures of both") { watched.pictures().count >= 90 }
+            await eventually("frames of both") { watched.pictures().count >= 90 }
             await watched.pipeline.stop()
             var direct: [UInt32: MediaTime] = [:]
             for picture in watched.pictures("direct") { direct[picture.number ?? 0] = picture.handedOver }
@@ -150,11 +150,11 @@ extension MediaNodesTests {
                 return picture.handedOver.milliseconds(since: before)
             }
             let median = try #require(added.median)
-            #expect(median < 34, "a picture waits \(median) ms")
+            #expect(median < 34, "a frame waits \(median) ms")
             #expect(watched.pipeline.plan.node("mixer")?.latency ?? 1 < 0.034)
         }
 
-        @Test("An input that ends leaves the whole picture to the other, which loses nothing")
+        @Test("An input that ends leaves the frame to the other, which loses nothing")
         func endingInput() async throws {
             let watched = try await Watched(two(grid, firstFrames: 90, secondFrames: 30))
             let arrivals = try Arrivals(at: "in1", of: watched)
@@ -174,7 +174,7 @@ extension MediaNodesTests {
             #expect(numbers == numbers.sorted())
         }
 
-        @Test("An input that stalls costs the others no picture; it goes on where it is")
+        @Test("A stalled input costs the others no frame, and continues in its place")
         func stallingInput() async throws {
             let isHeld = Flag()
             let release = DispatchSemaphore(value: 0)
@@ -188,7 +188,7 @@ extension MediaNodesTests {
             func right() -> UInt32 {
                 watched.pictures().last?.number(x: 640, y: 0, width: 640, height: 480) ?? 0
             }
-            await eventually("pictures of both") { right() > 10 }
+            await eventually("frames of both") { right() > 10 }
             _ = isHeld.exchange(true)
             let before = watched.pictures().count
             await eventually("two seconds without the second") { watched.pictures().count >= before + 60 }
@@ -205,13 +205,13 @@ extension MediaNodesTests {
             #expect(watched.failure == nil)
         }
 
-        @Test("Layout, corner and main input change while pictures pass")
+        @Test("Layout, corner and main input change live")
         func changeLayout() async throws {
             let watched = try await Watched(two(.mixer(), secondSize: (320, 240)))
             try await watched.pipeline.start()
             let plan = watched.pipeline.plan.node("mixer")
             #expect(plan?.formats["out"] == .rawVideo(width: 640, height: 480, framesPerSecond: 30))
-            await eventually("the first to fill the picture") { watched.pictures().last?.number != nil }
+            await eventually("the first to fill the frame") { watched.pictures().last?.number != nil }
             // As large as it comes in, the second's number can be read.
             try await watched.set("mixer", "inset", 0.5)
             func second(_ x: Int, _ y: Int) -> Bool {
@@ -229,7 +229,7 @@ extension MediaNodesTests {
             #expect(watched.failure == nil)
         }
 
-        @Test("An optional input that fails leaves its place to the other, which loses nothing and waits for nobody")
+        @Test("An optional input that fails leaves its place to the other, which loses nothing and does not wait")
         func failingInput() async throws {
             let isBroken = Flag()
             let graph = MediaGraph {
@@ -248,7 +248,7 @@ extension MediaNodesTests {
             let watched = try await Watched(graph, registry: NodeRegistry.builtIn.adding([BreakingNode.self]))
             let arrivals = try Arrivals(at: "in1", of: watched)
             try await watched.pipeline.start()
-            await eventually("pictures of both") {
+            await eventually("frames of both") {
                 (watched.pictures().last?.number(x: 640, y: 0, width: 640, height: 480) ?? 0) > 10
             }
             _ = isBroken.exchange(true)
@@ -268,10 +268,10 @@ extension MediaNodesTests {
             let waits = watched.pictures()[before...].filter {
                 $0.number(x: 320, y: 0, width: 640, height: 480).map(inTime.contains) == true
             }.map { $0.handedOver.milliseconds(since: $0.captureTime) }
-            #expect(waits.median ?? 100 < 25, "pictures wait \(waits.median ?? -1) ms")
+            #expect(waits.median ?? 100 < 25, "frames wait \(waits.median ?? -1) ms")
         }
 
-        @Test("An input comes and goes while pictures pass, and the other goes on")
+        @Test("An input is added and removed live, and the other continues")
         func inputComesAndGoes() async throws {
             let alone = MediaGraph {
                 Chain {
@@ -307,7 +307,7 @@ extension MediaNodesTests {
             #expect(lost.count <= 4, "\(lost.sorted()) of the first came in time and were not shown")
         }
 
-        @Test("Places do not overlap in a grid; small pictures stay inside and on top")
+        @Test("Places in a grid do not overlap; insets stay inside and on top")
         func places() {
             for count in 1...12 {
                 let inputs = Array(1...count)
@@ -337,7 +337,7 @@ extension MediaNodesTests {
 
         // MARK: Sound
 
-        @Test("Two sounds add up; the sound goes on without a gap when one of them ends")
+        @Test("Two inputs are added; the audio continues without a gap when one of them ends")
         func audioMixer() async throws {
             let graph = MediaGraph {
                 Chain { Node.testPattern("first", frames: 90) }

@@ -19,7 +19,7 @@ struct SeededGenerator: RandomNumberGenerator {
 
 extension MediaNodesTests {
     @Suite struct NetworkTests {
-        @Test("Reordered and repeated packets still give every frame once and in order")
+        @Test("Reordered and duplicate packets deliver every frame once and in order")
         func reordered() async throws {
             let loopback = try await Loopback(codec: .vp8, frames: 60, bitrate: .kilobitsPerSecond(2000)) {
                 batch, input in
@@ -37,7 +37,7 @@ extension MediaNodesTests {
             #expect(loopback.receiver.statistics.rtpInputs["in"]?.packetsLost == 0)
         }
 
-        @Test("A packet that is repaired within the latency costs no frame", arguments: VideoCodec.allCases)
+        @Test("A packet repaired within the latency costs no frame", arguments: VideoCodec.allCases)
         func repaired(codec: VideoCodec) async throws {
             let counter = Mutex(0)
             // What is in order leaves at once; a machine that stands still shall not be the end of the latency.
@@ -67,7 +67,7 @@ extension MediaNodesTests {
             #expect(zip(numbers, numbers.dropFirst()).allSatisfy(<), "\(numbers)")
         }
 
-        @Test("After a loss beyond repair nothing broken is shown until a keyframe", arguments: VideoCodec.allCases)
+        @Test("After unrepaired loss, nothing corrupt is shown until a keyframe", arguments: VideoCodec.allCases)
         func lost(codec: VideoCodec) async throws {
             let generator = Mutex(SeededGenerator(state: 7))
             let loopback = try await Loopback(codec: codec, frames: 150, latency: 30) { batch, input in
@@ -100,7 +100,7 @@ extension MediaNodesTests {
             #expect((loopback.receiver.statistics.rtpInputs["in"]?.packetsLost ?? 0) > 0)
         }
 
-        @Test("Who joins in the middle waits for a keyframe and keeps asking", arguments: VideoCodec.allCases)
+        @Test("A late receiver waits for a keyframe and requests it repeatedly", arguments: VideoCodec.allCases)
         func lateJoin(codec: VideoCodec) async throws {
             let count = Mutex(0)
             let loopback = try await Loopback(codec: codec, frames: 0) { batch, input in
@@ -116,14 +116,14 @@ extension MediaNodesTests {
             await eventually("three requests") { asked.count >= 3 }
             #expect(loopback.rendered.count == 0)
             try loopback.publisher.requestKeyframe("encoder")
-            await eventually("a picture") { loopback.rendered.count > 5 }
+            await eventually("a frame") { loopback.rendered.count > 5 }
             let requests = asked.count
-            await eventually("more pictures") { loopback.rendered.count > 20 }
+            await eventually("more frames") { loopback.rendered.count > 20 }
             #expect(asked.count <= requests + 1)
             await loopback.stop()
         }
 
-        @Test("A stream that begins with a keyframe asks for none")
+        @Test("A stream that begins with a keyframe requests none")
         func noNeedlessRequest() async throws {
             let loopback = try await Loopback(codec: .vp8, frames: 20)
             try await loopback.start()
@@ -133,7 +133,7 @@ extension MediaNodesTests {
             #expect(loopback.receiver.statistics.rtpInputs["in"]?.keyframesNeeded == 0)
         }
 
-        @Test("Packets for an input that does not run are dropped and counted, bad ones harm nothing")
+        @Test("Packets for a stopped input are dropped and counted, and malformed ones do no harm")
         func overflowAndGarbage() async throws {
             let graph = MediaGraph {
                 Chain {
@@ -163,7 +163,7 @@ extension MediaNodesTests {
             #expect((pipeline.statistics.rtpInputs["in"]?.packetsDropped ?? 0) >= 2)
         }
 
-        @Test("Sound survives Opus, and a lost packet is concealed")
+        @Test("Audio survives Opus, and a lost packet is concealed")
         func opus() async throws {
             let receiving = MediaGraph {
                 Chain {

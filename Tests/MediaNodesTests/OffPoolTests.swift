@@ -22,7 +22,7 @@ extension MediaNodesTests {
             ])
         }
 
-        @Test("Planning and making pipelines leaves Swift's pool free, however long devices take")
+        @Test("Planning and creating pipelines does not block Swift's pool, however slow devices are")
         func freePool() async {
             let count = ProcessInfo.processInfo.activeProcessorCount + 1
             let asked = Collected<String>()

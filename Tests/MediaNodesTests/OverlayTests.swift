@@ -5,7 +5,7 @@ import Testing
 
 extension MediaNodesTests {
     @Suite struct OverlayTests {
-        /// A red picture of 64x64 as a PNG file.
+        /// A red image of 64x64 as a PNG file.
         private func redImage(in folder: TemporaryFolder) throws -> String {
             let picture = VideoBuffer(
                 width: 64, height: 64, luma: [UInt8](repeating: 235, count: 64 * 64),
@@ -16,7 +16,7 @@ extension MediaNodesTests {
             return path
         }
 
-        @Test("Text and its place change while pictures pass; without text a picture is as it was")
+        @Test("Text and its place change live; without text a frame is unchanged")
         func text() async throws {
             let watched = try await Watched(
                 chain(.testPattern("pattern"), .overlay(position: "bottom-left"), .frames("view")))
@@ -44,7 +44,7 @@ extension MediaNodesTests {
             #expect(watched.failure == nil)
         }
 
-        @Test("Clock and image stand where they are asked to, and the image moves while pictures pass")
+        @Test("Clock and image appear in their places, and the image moves live")
         func clockAndImage() async throws {
             let folder = TemporaryFolder()
             let image = try redImage(in: folder)
@@ -65,7 +65,7 @@ extension MediaNodesTests {
             #expect(watched.failure == nil)
         }
 
-        @Test("An image that cannot be read is an error that names the node and the file")
+        @Test("An unreadable image is an error with the node and the file")
         func missingImage() async throws {
             let watched = try await Watched(
                 chain(.testPattern("pattern"), .overlay(image: "/nowhere/logo.png"), .frames("view")))
@@ -83,12 +83,12 @@ extension MediaNodesTests {
             #expect(failure?.message.contains("\"overlay\"") == true)
         }
 
-        @Test("What an overlay was not started with cannot be changed, and the error says so")
+        @Test("An overlay without an image refuses changes of it with a message")
         func absentPart() async throws {
             let watched = try await Watched(chain(.testPattern("pattern"), .overlay(), .frames("view")))
             let error = await #expect(throws: MediaError.self) { try await watched.set("overlay", "image-x", 5) }
             #expect(error?.code == MediaError.Code.settingUnusable)
-            #expect(error?.message.contains("shows no image") == true)
+            #expect(error?.message.contains("has no image") == true)
         }
     }
 }

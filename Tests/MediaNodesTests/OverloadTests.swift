@@ -4,7 +4,7 @@ import Testing
 
 extension MediaNodesTests {
     @Suite struct OverloadTests {
-        @Test("An encoder that cannot keep up drops the oldest frames, counted, and says so")
+        @Test("An encoder that is too slow drops the oldest frames, counts and reports them")
         func overload() async throws {
             let batches = Collected<RTPBatch>()
             var bindings = NodeBindings()
@@ -41,7 +41,7 @@ extension MediaNodesTests {
             #expect((gaps.median ?? 0) > 40)
         }
 
-        @Test("Bitrate follows a change while the encoder runs", arguments: VideoCodec.allCases)
+        @Test("The bitrate follows a change during encoding", arguments: VideoCodec.allCases)
         func bitrate(codec: VideoCodec) async throws {
             let batches = Collected<Int>()
             var bindings = NodeBindings()
@@ -68,7 +68,7 @@ extension MediaNodesTests {
             #expect(after < 200_000)
         }
 
-        @Test("A preview does not hold the encoder up")
+        @Test("A preview does not delay the encoder")
         func preview() async throws {
             let batches = Collected<MediaTime>()
             let frames = Collected<MediaTime>()
@@ -97,11 +97,11 @@ extension MediaNodesTests {
             // Every picture is encoded, and one in five is seen. A machine that stands still costs both some, now and then.
             let encoded = try #require(distance(batches.all))
             let seen = try #require(distance(frames.all))
-            #expect(encoded < 40, "\(encoded) ms from picture to picture")
-            #expect(seen > 120 && seen < 240, "\(seen) ms from picture to picture")
+            #expect(encoded < 40, "\(encoded) ms from frame to frame")
+            #expect(seen > 120 && seen < 240, "\(seen) ms from frame to frame")
         }
 
-        @Test("A non-looping file ends, and everything in it has been encoded")
+        @Test("A file without loop ends after all of it was encoded")
         func fileEnds() async throws {
             let events = Collected<MediaEvent>()
             var bindings = NodeBindings()

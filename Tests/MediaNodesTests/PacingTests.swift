@@ -6,14 +6,14 @@ import Testing
 @Suite struct PacingTests {
     private let second: UInt64 = 1_000_000_000
 
-    @Test("A program that ends over and over is waited for twice as long each time, up to half a minute")
+    @Test("The restart delay of a failing program doubles each time, up to half a minute")
     func backoff() {
         var backoff = Backoff()
         let waits = (0..<10).map { _ in backoff.delay(afterRunning: 1, chance: 0.5) }
         #expect(waits == [0.25, 0.5, 1, 2, 4, 8, 16, 30, 30, 30])
     }
 
-    @Test("One that ran well is started again soon")
+    @Test("A program that ran well is restarted soon")
     func goodRun() {
         var backoff = Backoff()
         for _ in 0..<8 { _ = backoff.delay(afterRunning: 0, chance: 0.5) }
@@ -22,7 +22,7 @@ import Testing
         #expect(backoff.delay(afterRunning: 0, chance: 0.5) == 0.5)
     }
 
-    @Test("Programs that ended together are not started together")
+    @Test("Programs that ended together are not restarted together")
     func jitter() {
         func wait(_ chance: Double) -> Double {
             var backoff = Backoff()
@@ -31,7 +31,7 @@ import Testing
         #expect(wait(0) == 0.1875 && wait(1) == 0.3125)
     }
 
-    @Test("What is left out of many words is counted, and told before the next that is passed on")
+    @Test("Omitted messages are counted, and reported with the next one")
     func words() {
         var words = WordGuard(perSecond: 1, burst: 2, now: 0)
         #expect((0..<5).map { _ in words.admit(now: 0) } == [0, 0, nil, nil, nil])
@@ -41,7 +41,7 @@ import Testing
         #expect(words.admit(now: 10 * second) == 0)
     }
 
-    @Test("What comes faster than it may has to wait, and only for its turn")
+    @Test("Input above the rate limit waits for its turn only")
     func rate() {
         var rate = RateGuard(perSecond: 10, burst: 3, now: 0)
         for _ in 0..<3 {
@@ -68,7 +68,7 @@ import Testing
         #expect((100...104).contains(taken))
     }
 
-    @Test("A program's words become lines, without what steers a terminal, and many are left out")
+    @Test("A program's output becomes lines without control characters, limited in number")
     func lines() {
         var log = LineLog(now: 0)
         #expect(log.append(Array("one\ntw".utf8), now: 0) == ["one"])
@@ -76,7 +76,7 @@ import Testing
         #expect(log.append(Array(String(repeating: "l", count: 5000).utf8) + [0x0a], now: 0).first?.count == 500)
         let many = log.append(Array((0..<100).map { "\($0)\n" }.joined().utf8), now: 0)
         #expect(many.count == 16 && log.last == "99")
-        #expect(log.append(Array("later\n".utf8), now: second) == ["(84 lines are left out)", "later"])
+        #expect(log.append(Array("later\n".utf8), now: second) == ["(84 lines omitted)", "later"])
         #expect(log.append(Array("rest".utf8), now: second).isEmpty)
         #expect(log.flush() == ["rest"] && log.flush().isEmpty)
     }

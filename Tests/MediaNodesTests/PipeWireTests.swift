@@ -8,12 +8,12 @@ extension MediaNodesTests {
     /// PipeWire; see ../fixtures/pipewire_server.py. Each test has a process of its own: pipewiresrc holds on to its first
     /// server for the length of a process that has once waited for a node in vain.
     @Suite struct PipeWireTests {
-        @Test("A node of PipeWire is captured by number and by name; one that does not exist is an error in time")
+        @Test("A PipeWire node is captured by number and by name; a missing one times out with an error")
         func screen() async {
             await #expect(processExitsWith: .success) { try await PipeWireRuns.screen() }
         }
 
-        @Test("PipeWire's own microphone is read; one that does not exist is an error in time")
+        @Test("PipeWire's own microphone is read; a missing one times out with an error")
         func microphone() async {
             await #expect(processExitsWith: .success) { try await PipeWireRuns.microphone() }
         }

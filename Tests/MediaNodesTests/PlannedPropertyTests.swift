@@ -58,7 +58,7 @@ extension MediaNodesTests {
             "rtsp.url": ["rtsp://camera/VP8", "rtsp://camera/H265", "rtsp://camera/JPEG"],
             "convert.pixel-format": ["NV12", "RGBA"],
         ]
-        /// What has to be given.
+        /// Required settings.
         private static let required: [String: [String: SettingValue]] = [
             "file": ["path": "/clip.mp4"], "rtsp": ["url": "rtsp://camera/H264"], "process": ["command": "true"],
             "exec": ["command": "true"], "rate": ["fps": 10], "snapshot": ["path": "/a.png"],
@@ -90,7 +90,7 @@ extension MediaNodesTests {
                 .map { .text($0) }
         }
 
-        /// What may come into a node: at each of its inputs the first, the second, and so on, of what it takes.
+        /// Input formats of a node: the first, the second, and so on, that each of its inputs accepts.
         private static func inputs(of kind: NodeKind) -> [[(port: String, format: MediaFormat)]] {
             let taken = kind.inputs.map { port in
                 port.kinds.sorted { $0.rawValue < $1.rawValue }.flatMap { media in
@@ -143,7 +143,7 @@ extension MediaNodesTests {
         }
 
         @Test(
-            "Installed elements take every property that a plan can set",
+            "Installed elements have every property that a plan can set",
             arguments: NodeRegistry.builtIn.kinds.map(\.name))
         func everyProperty(of name: String) throws {
             let kind = try #require(NodeRegistry.builtIn.kind(named: name))
@@ -156,7 +156,7 @@ extension MediaNodesTests {
             }
         }
 
-        @Test("Installed encoders take every property of their tables")
+        @Test("Installed encoders have every property of their tables")
         func encoderTables() throws {
             let wish = VideoEncoderElement.Wish(keyframeInterval: 3000, bitrate: 1_000_000)
             for choice in EncodedVideo.allCases.flatMap(VideoEncoderElement.all) where GStreamer.has(choice.factory) {
@@ -168,7 +168,7 @@ extension MediaNodesTests {
             }
         }
 
-        @Test("A node whose element lacks a property fails with the names of both")
+        @Test("A node whose element lacks a property fails with both names")
         func lackingProperty() async {
             var plan = NodePlan(Node("null", name: "end"))
             plan.add("fakesink", as: "sink", ["synch": true])

@@ -5,7 +5,7 @@ import MediaNodes
 import Testing
 
 extension MediaNodesTests {
-    /// Programs that the graph starts, and that give pictures over the frame socket.
+    /// Programs that the graph starts, and that send frames over the frame socket.
     @Suite struct ProcessTests {
         private func clock(_ more: [String: SettingValue] = [:]) -> Node {
             Node(
@@ -15,22 +15,22 @@ extension MediaNodesTests {
                 ].merging(more) { $1 })
         }
 
-        @Test("A program in Python gives pictures whose bar codes count up, with the times of their capture")
+        @Test("A program in Python sends frames with increasing bar codes and their capture times")
         func clockProgram() async throws {
             let seen = Seen()
             let pipeline = try await MediaPipeline(fed(clock()), seen: seen)
             try await pipeline.start()
-            await eventually(within: 30, "sixty pictures") { seen.pictures.count >= 60 }
+            await eventually(within: 30, "sixty frames") { seen.pictures.count >= 60 }
             await pipeline.stop()
             let codes = seen.barCodes
-            #expect(codes.count == seen.pictures.count, "every picture has its code")
+            #expect(codes.count == seen.pictures.count, "every frame has its code")
             #expect(zip(codes, codes.dropFirst()).allSatisfy { $0 < $1 }, "\(codes)")
             #expect(zip(seen.pictures.all, seen.pictures.all.dropFirst()).allSatisfy { $0.time < $1.time })
             #expect(seen.failures.isEmpty && seen.warnings("feed.bad-time").isEmpty)
         }
 
         @Test(
-            "Every raw format crosses, also with gaps between its rows",
+            "Every raw format arrives, also with gaps between rows",
             arguments: ["I420", "NV12", "BGRx", "BGRA", "RGBA", "YUY2"])
         func formats(format: String) async throws {
             let folder = TemporaryFolder()
@@ -63,16 +63,16 @@ extension MediaNodesTests {
             let pipeline = try await MediaPipeline(
                 fed(clock(["command": .text(command), "format": .text(format)])), seen: seen)
             try await pipeline.start()
-            await eventually(within: 30, "ten pictures: \(seen.story)") { seen.pictures.count >= 10 }
+            await eventually(within: 30, "ten frames: \(seen.story)") { seen.pictures.count >= 10 }
             await pipeline.stop()
             let shades = Set(seen.pictures.all.map { Int($0.brightness.rounded()) })
             // Grey of full range (128 of 255) is 126 of the range that pictures have.
             let expected = format == "I420" || format == "NV12" ? 150 : format == "YUY2" ? 128 : 126
-            #expect(shades == [expected], "no gap is taken for a picture")
+            #expect(shades == [expected], "no gap counts as part of a frame")
             #expect(seen.pictures.all.allSatisfy { $0.width == 320 && $0.height == 240 })
         }
 
-        @Test("A picture that is changed on the way is copied first: the program's memory is not written")
+        @Test("A frame that is changed downstream is copied first: the program's memory is not written")
         func inPlace() async throws {
             let seen = Seen()
             let graph = MediaGraph {
@@ -89,7 +89,7 @@ extension MediaNodesTests {
             #expect(seen.failures.isEmpty)
         }
 
-        @Test("A program that is killed is started again, and the same pipeline goes on")
+        @Test("A killed program is restarted, and the same pipeline continues")
         func killed() async throws {
             let seen = Seen()
             let pipeline = try await MediaPipeline(fed(clock()), seen: seen)
@@ -103,9 +103,9 @@ extension MediaNodesTests {
                 try #require(children.count == 1)
                 kill(children[0], SIGKILL)
                 await eventually(within: 30, "its end") { seen.warnings("process.ended").count == round + 1 }
-                #expect(seen.warnings("process.ended").last?.contains("ended by signal 9") == true)
+                #expect(seen.warnings("process.ended").last?.contains("killed by signal 9") == true)
                 let before = seen.pictures.count
-                await eventually(within: 30, "pictures of the next") { seen.pictures.count >= before + 10 }
+                await eventually(within: 30, "frames of the next") { seen.pictures.count >= before + 10 }
             }
             #expect(pipeline.state == .running && seen.failures.isEmpty)
             await pipeline.stop()
@@ -125,7 +125,7 @@ extension MediaNodesTests {
             }
         }
 
-        /// What a program does wrong, and with which code that is told.
+        /// A program's mistakes, and their error codes.
         struct Wrong: Sendable, CustomTestStringConvertible {
             let what: String
             let code: String
@@ -175,7 +175,8 @@ extension MediaNodesTests {
             Wrong(
                 what: "shares memory that can shrink", code: "feed.memory",
                 program:
-                    "m = os.memfd_create('x', os.MFD_ALLOW_SEALING); os.ftruncate(m, 4 * size); hello(descriptors=[m]); drain()",
+                    "m = os.memfd_create('x', os.MFD_ALLOW_SEALING); os.ftruncate(m, 4 * size); "
+                    + "hello(descriptors=[m]); drain()",
                 ownHello: true),
             Wrong(what: "shares too little", code: "feed.memory", program: "hello(slots=5); drain()", ownHello: true),
             Wrong(what: "never says hello", code: "feed.silent", program: "time.sleep(1000)", ownHello: true),
@@ -184,7 +185,7 @@ extension MediaNodesTests {
                 program: "frame(0, stated=1); frame(1, stated=time.monotonic_ns() + 10**12); drain()"),
         ]
 
-        @Test("What a program does wrong is told with a code, and harms nothing beside it", arguments: wrongs)
+        @Test("A program's mistake is reported with a code, and harms nothing else", arguments: wrongs)
         func wrong(_ wrong: Wrong) async throws {
             let folder = TemporaryFolder()
             let command = Feeder.write(wrong.program, hello: wrong.ownHello ? "True" : "None", into: folder)
@@ -192,7 +193,7 @@ extension MediaNodesTests {
             try await expectHarmless(node, toldAs: wrong.code, within: 30)
         }
 
-        @Test("A program that gives nothing fails the start, with its last words")
+        @Test("A program that sends nothing fails the start, with its last output")
         func silent() async throws {
             let error = await failure(
                 of: fed(
@@ -202,21 +203,22 @@ extension MediaNodesTests {
                         "patience": 60,
                     ])))
             #expect(error?.code == "process.silent")
-            #expect(error?.message.contains("its last words were \"no camera\"") == true)
+            #expect(error?.message.contains("its last output was \"no camera\"") == true)
         }
 
-        @Test("A command that is none, or names no program, is refused in the plan")
+        @Test("An invalid command, or one that names no program, is refused in the plan")
         func commands() async {
             #expect(await failure(of: fed(clock(["command": "no-such-program -x"])))?.code == "process.not-found")
             #expect(await failure(of: fed(clock(["command": "python3 'x"])))?.code == "graph.invalid")
             #expect(await failure(of: fed(clock(["command": " "])))?.code == "graph.setting-unusable")
         }
 
-        @Test("What a program says is passed on with the node's name, and not without end")
+        @Test("A program's output is passed on with the node's name, limited in number")
         func words() async throws {
             let folder = TemporaryFolder()
             let command = Feeder.write(
-                "frame(0)\nprint('\\x1b[31mhello', flush=True)\nfor n in range(10000): print(n, file=sys.stderr)\ndrain()",
+                "frame(0)\nprint('\\x1b[31mhello', flush=True)\nfor n in range(10000): print(n, "
+                    + "file=sys.stderr)\ndrain()",
                 into: folder)
             let seen = Seen()
             let pipeline = try await MediaPipeline(fed(clock(["command": .text(command)])), seen: seen)
@@ -230,7 +232,7 @@ extension MediaNodesTests {
             #expect(said().count < 60)
         }
 
-        @Test("Where a program is not to be started again, its good end is the end of the pictures")
+        @Test("Without a restart, a normal end of the program ends the stream")
         func lastEnd() async throws {
             let folder = TemporaryFolder()
             let command = Feeder.write("frame(0)\ngraph.send(struct.pack('<I', 6) + b'done')", into: folder)
@@ -243,7 +245,7 @@ extension MediaNodesTests {
             await pipeline.stop()
         }
 
-        @Test("Where a program is not to be started again, its bad end fails the graph")
+        @Test("Without a restart, a failure of the program fails the graph")
         func badEnd() async throws {
             let folder = TemporaryFolder()
             let command = Feeder.write("frame(0); time.sleep(0.5); sys.exit('broken')", into: folder)
@@ -252,11 +254,11 @@ extension MediaNodesTests {
                 fed(clock(["command": .text(command), "restart": false])), seen: seen)
             try await pipeline.start()
             await eventually(within: 20, "the failure: \(seen.story)") { seen.failures.first?.code == "process.ended" }
-            #expect(seen.failures.first?.message.contains("status 1, and its last words were \"broken\"") == true)
+            #expect(seen.failures.first?.message.contains("status 1; its last output was \"broken\"") == true)
             await pipeline.stop()
         }
 
-        @Test("What a program sent before its end is taken, though it ends at once and others hold its socket")
+        @Test("Frames sent before a program's end are received, even if others hold its socket")
         func lastPictures() async throws {
             let folder = TemporaryFolder()
             let command = Feeder.write(
@@ -281,7 +283,7 @@ extension MediaNodesTests {
             await pipeline.stop()
         }
 
-        @Test("The last words of a program are its last, however much it says at its end")
+        @Test("A program's last output is reported, however long it is")
         func lastWords() async throws {
             let folder = TemporaryFolder()
             let command = Feeder.write(
@@ -291,11 +293,11 @@ extension MediaNodesTests {
                 fed(clock(["command": .text(command), "restart": false])), seen: seen)
             try await pipeline.start()
             await eventually(within: 20, "the failure: \(seen.story)") { seen.failures.first?.code == "process.ended" }
-            #expect(seen.failures.first?.message.contains("status 3, and its last words were \"no camera\"") == true)
+            #expect(seen.failures.first?.message.contains("status 3; its last output was \"no camera\"") == true)
             await pipeline.stop()
         }
 
-        @Test("A node that is stopped while its program waits to be started again ends, too")
+        @Test("A node that stops during a restart delay ends too")
         func stoppedBetween() async throws {
             let folder = TemporaryFolder()
             let seen = Seen()
@@ -309,7 +311,7 @@ extension MediaNodesTests {
             await pipeline.stop()
         }
 
-        @Test("A node that is paused asks the program for nothing, and one that is stopped ends it")
+        @Test("A paused node requests nothing of the program, and a stopped one ends it")
         func paused() async throws {
             let seen = Seen()
             let pipeline = try await MediaPipeline(fed(clock()), seen: seen)
@@ -319,7 +321,7 @@ extension MediaNodesTests {
             await eventually("the pause") { control.state.isHeldBack && control.state.held == 0 }
             control.resume()
             let before = seen.pictures.count
-            await eventually("pictures again") { seen.pictures.count >= before + 5 }
+            await eventually("frames again") { seen.pictures.count >= before + 5 }
             control.stop()
             await eventually(within: 20, "the end") { pipeline.state == .ended }
             #expect(seen.warnings("process.ended").isEmpty)
@@ -327,7 +329,7 @@ extension MediaNodesTests {
             #expect(Self.children(of: getpid()).isEmpty)
         }
 
-        @Test("Raw pictures of another size are scaled where the node says so")
+        @Test("Raw frames of another size are scaled if the node allows it")
         func scaled() async throws {
             let folder = TemporaryFolder()
             let command = Feeder.write(

@@ -2,11 +2,11 @@ import MediaGraph
 import MediaNodes
 import Testing
 
-/// What a test remembers of a picture.
+/// A frame as recorded by a test.
 struct Picture: Sendable {
     let width: Int
     let height: Int
-    /// The number at the top left of the picture, if there is one.
+    /// The number at the top left of the frame, if there is one.
     let number: UInt32?
     let captureTime: MediaTime
     let handedOver: MediaTime
@@ -21,7 +21,7 @@ struct Picture: Sendable {
         self.frame = frame
     }
 
-    /// The frame number that the picture holds at another place, as a mixer puts it there.
+    /// The frame number at another place, where a mixer puts it.
     func number(x: Int, y: Int, width: Int, height: Int) -> UInt32? {
         frame.withPlane(.luma) { bytes, stride in
             BarCode.read(

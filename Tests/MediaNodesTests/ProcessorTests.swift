@@ -5,7 +5,7 @@ import Testing
 
 extension MediaNodesTests {
     @Suite struct ProcessorTests {
-        /// Runs the test pattern through nodes until it ends, and says what came out.
+        /// Runs the test pattern through nodes until it ends. Returns the output.
         private func run(
             _ nodes: Node..., frames: Int = 20, width: Int = 640, height: Int = 480, framesPerSecond: Double = 30
         ) async throws -> (pictures: [Picture], plan: GraphPlan) {
@@ -26,7 +26,7 @@ extension MediaNodesTests {
             return (watched.pictures(), watched.pipeline.plan)
         }
 
-        @Test("A scaled picture has the size asked for, and every frame comes through")
+        @Test("A scaled frame has the requested size, and every frame passes")
         func scale() async throws {
             let (pictures, plan) = try await run(Node("scale", settings: ["width": 320]))
             #expect(pictures.allSatisfy { $0.width == 320 && $0.height == 240 })
@@ -34,7 +34,7 @@ extension MediaNodesTests {
             #expect(plan.node("scale")?.formats["out"]?.height == 240)
         }
 
-        @Test("A crop cuts off what it says, and the plan knows the size that is left")
+        @Test("A crop removes its settings' pixels, and the plan knows the remaining size")
         func crop() async throws {
             let (pictures, plan) = try await run(Node("crop", settings: ["right": 100, "bottom": 60]))
             #expect(pictures.allSatisfy { $0.width == 540 && $0.height == 420 })
@@ -45,7 +45,7 @@ extension MediaNodesTests {
         }
 
         @Test(
-            "A crop to a shape keeps the middle, and the plan knows the size that is left",
+            "A crop to an aspect ratio keeps the middle, and the plan gives the size that is left",
             arguments: [("1:1", 480, 480), ("13:32", 196, 480), ("32:13", 640, 260), ("31:13", 640, 270)])
         func cropToShape(shape: String, width: Int, height: Int) async throws {
             let (pictures, plan) = try await run(Node("crop", settings: ["shape": .text(shape)]), frames: 3)
@@ -55,7 +55,7 @@ extension MediaNodesTests {
         }
 
         @Test(
-            "A picture mirrored once cannot be read, mirrored twice it is as it was",
+            "A frame mirrored once is unreadable, mirrored twice it is unchanged",
             arguments: ["horizontal", "vertical"])
         func mirror(_ direction: String) async throws {
             let settings: [String: SettingValue] = ["direction": .text(direction)]
@@ -67,7 +67,7 @@ extension MediaNodesTests {
             #expect(twice.map(\.number) == [0, 1, 2, 3, 4])
         }
 
-        @Test("Turning by 90 degrees swaps width and height; 90 and 270 together change nothing")
+        @Test("Rotating by 90 degrees swaps width and height; 90 and 270 together change nothing")
         func rotate() async throws {
             let (turned, plan) = try await run(Node("rotate", settings: ["degrees": 90]), frames: 5)
             #expect(turned.allSatisfy { $0.width == 480 && $0.height == 640 })
@@ -81,7 +81,7 @@ extension MediaNodesTests {
             #expect(back.map(\.number) == [0, 1, 2, 3, 4])
         }
 
-        @Test("A lower rate leaves pictures out at once; a higher one repeats them, and the plan says at what latency")
+        @Test("A lower rate drops frames immediately; a higher one repeats them with the planned latency")
         func rate() async throws {
             let (fewer, plan) = try await run(Node("rate", settings: ["fps": 15]), frames: 30)
             let numbers = fewer.compactMap(\.number)
@@ -96,7 +96,7 @@ extension MediaNodesTests {
             #expect(abs((slower.node("rate")?.latency ?? 0) - 1.0 / 15) < 0.001)
         }
 
-        @Test("A scale that lowers the rate is as quick as a rate, and one that keeps it takes no time")
+        @Test("A scale that lowers the rate is as fast as a rate node, and one that keeps it adds no latency")
         func quickScale() async throws {
             let (pictures, plan) = try await run(Node("scale", settings: ["width": 320, "fps": 15]), frames: 30)
             #expect(plan.node("scale")?.latency == 0)
@@ -109,12 +109,12 @@ extension MediaNodesTests {
             #expect(abs((more.node("scale")?.latency ?? 0) - 1.0 / 15) < 0.001)
         }
 
-        @Test("A setting that cannot be used is refused before anything runs, in words that name the node")
+        @Test("An unusable setting is refused before anything runs, with the node's name")
         func unusableSettings() async {
             let wrong: [(Node, String)] = [
-                (Node("crop", settings: ["left": 400, "right": 300]), "leave nothing"),
+                (Node("crop", settings: ["left": 400, "right": 300]), "leaves nothing"),
                 (Node("crop", settings: ["shape": "wide"]), "16:9"),
-                (Node("crop", settings: ["shape": "16:9", "left": 2]), "give one of them"),
+                (Node("crop", settings: ["shape": "16:9", "left": 2]), "Set one of them"),
                 (Node("rotate", settings: ["degrees": 45]), "0, 90, 180 or 270"),
                 (Node("overlay", settings: ["color": "red"]), "#rrggbb"),
             ]
@@ -128,7 +128,7 @@ extension MediaNodesTests {
             }
         }
 
-        @Test("A direction changed while pictures pass holds from the next picture on")
+        @Test("A direction changed live applies from the next frame on")
         func changeWhileRunning() async throws {
             let watched = try await Watched(
                 chain(
@@ -136,13 +136,13 @@ extension MediaNodesTests {
                     Node("rotate", settings: ["degrees": 0]),
                     .frames("view")))
             try await watched.pipeline.start()
-            await eventually("pictures as they are") { watched.pictures().contains { $0.number != nil } }
+            await eventually("unchanged frames") { watched.pictures().contains { $0.number != nil } }
             try await watched.set("mirror", "direction", "horizontal")
-            await eventually("a mirrored picture") { watched.pictures().last?.number == nil }
+            await eventually("a mirrored frame") { watched.pictures().last?.number == nil }
             try await watched.set("mirror", "direction", "none")
-            await eventually("a picture as it is") { watched.pictures().last?.number != nil }
+            await eventually("an unchanged frame") { watched.pictures().last?.number != nil }
             try await watched.set("rotate", "degrees", 90)
-            await eventually("a picture that stands upright") { watched.pictures().last?.height == 640 }
+            await eventually("an upright frame") { watched.pictures().last?.height == 640 }
             let error = await #expect(throws: MediaError.self) { try await watched.set("rotate", "degrees", 45) }
             #expect(error?.code == MediaError.Code.graphInvalid)
             await watched.pipeline.stop()

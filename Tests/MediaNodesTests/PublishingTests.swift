@@ -35,7 +35,7 @@ extension MediaNodesTests {
             #expect(sound.secondsAboveSilence > 0.5)
         }
 
-        @Test("A looping file goes on without a gap in its timestamps, in picture and sound")
+        @Test("A looping file has no gap in its timestamps, in video and audio")
         func fileLoops() async throws {
             let frames = Collected<MediaTime>()
             let sound = Collected<(MediaTime, Double)>()
@@ -94,7 +94,7 @@ extension MediaNodesTests {
             #expect(levels.filter { $0 < -25 }.count > levels.count / 2)
         }
 
-        @Test("An encoder hands out one batch a frame, the first a keyframe", arguments: VideoCodec.allCases)
+        @Test("An encoder passes one batch per frame, the first a keyframe", arguments: VideoCodec.allCases)
         func encoderToBatches(codec: VideoCodec) async throws {
             let batches = Collected<RTPBatch>()
             let graph = MediaGraph {
@@ -150,7 +150,7 @@ extension MediaNodesTests {
             #expect(rate < 1_600_000)
         }
 
-        @Test("Opus comes in packets of 20 ms")
+        @Test("Opus packets have 20 ms")
         func opus() async throws {
             let batches = Collected<RTPBatch>()
             let graph = MediaGraph {

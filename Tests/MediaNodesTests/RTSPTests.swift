@@ -38,7 +38,7 @@ extension MediaNodesTests {
             return graph
         }
 
-        @Test("The plan knows the codecs before anything runs, and decodes nothing in the node")
+        @Test("The plan knows the codecs before anything runs, and the node decodes nothing")
         func plan() throws {
             let server = try Fixture.rtspServer()
             let node = try #require(try plan(server.answer.url + "/h264-aac").node("rtsp"))
@@ -50,7 +50,7 @@ extension MediaNodesTests {
         }
 
         @Test(
-            "Pictures and sound of every codec come, and flash and beep together",
+            "Video and audio of every codec arrive, and flash and beep together",
             arguments: [
                 "/h264-opus", "/h264-aac", "/vp8-opus", "/h265-aac", "/mjpeg-pcma", "/h264-pcmu",
             ])
@@ -70,7 +70,7 @@ extension MediaNodesTests {
             #expect(seen.pictures.all.allSatisfy { $0.width == 320 && $0.height == 240 })
         }
 
-        @Test("Picture and sound stay together when the camera stands still for a moment")
+        @Test("Video and audio stay in step when the camera stalls for a moment")
         func stalls() async throws {
             let server = try Fixture.rtspServer()
             let seen = Seen()
@@ -89,7 +89,7 @@ extension MediaNodesTests {
             #expect(seen.distances.allSatisfy { abs($0) < 40 }, "\(seen.distances)")
         }
 
-        @Test("A password stays out of the plan and lets the stream in")
+        @Test("A password stays out of the plan and opens the stream")
         func password() async throws {
             let server = try Fixture.rtspServer("--user", "guard", "--password", "geheim")
             let place = server.answer.url.dropFirst("rtsp://".count)
@@ -114,12 +114,12 @@ extension MediaNodesTests {
             graph.nodes[0].settings["verify-certificate"] = false
             let pipeline = try await MediaPipeline(graph, seen: seen)
             try await pipeline.start()
-            await eventually("pictures and sound") { seen.pictures.count > 3 && seen.sound.count > 3 }
+            await eventually("video and audio") { seen.pictures.count > 3 && seen.sound.count > 3 }
             await pipeline.stop()
             #expect(seen.failures.isEmpty)
         }
 
-        @Test("What keeps a camera from being planned is said in words, before anything runs")
+        @Test("Problems of a camera are reported in the plan, before anything runs")
         func failures() throws {
             let server = try Fixture.rtspServer("--user", "guard", "--password", "geheim")
             let url = server.answer.url
@@ -138,7 +138,7 @@ extension MediaNodesTests {
             #expect(refused?.message.contains(place) == true)
         }
 
-        @Test("A camera that goes away while it is watched is an error that names it")
+        @Test("A camera that disappears during capture is an error with its name")
         func lost() async throws {
             let server = try Fixture.rtspServer()
             let seen = Seen()
@@ -152,7 +152,7 @@ extension MediaNodesTests {
             await pipeline.stop()
         }
 
-        @Test("Sound alone, and pictures over UDP, come too")
+        @Test("Audio alone, and video over UDP, arrive too")
         func soundAndUDP() async throws {
             let server = try Fixture.rtspServer()
             let seen = Seen()

@@ -5,7 +5,7 @@ private let second: UInt64 = 1_000_000_000
 private let millisecond: UInt64 = 1_000_000
 
 @Suite struct RecordingGateTests {
-    @Test("A recording begins at a keyframe, with the sound from there on")
+    @Test("A recording begins at a keyframe, with the audio from there on")
     func beginsAtKeyframe() {
         var gate = RecordingGate(hasVideo: true, hasAudio: true, keepsOffsets: true)
         #expect(gate.sound(at: 4 * second).takes)
@@ -16,12 +16,12 @@ private let millisecond: UInt64 = 1_000_000
         #expect(key.takes && key.begins && gate.origin == 5 * second + 33 * millisecond)
         #expect(!gate.soundLeaves(at: 5 * second).takes)
         let first = gate.soundLeaves(at: 5 * second + 40 * millisecond)
-        #expect(first.takes && first.begins == gate.origin, "the sound keeps its distance to the picture")
+        #expect(first.takes && first.begins == gate.origin, "the audio keeps its distance to the video")
         let next = gate.picture(at: 5 * second + 66 * millisecond, isKeyframe: false, room: .enough)
         #expect(next == RecordingGate.Decision(takes: true))
     }
 
-    @Test("A keyframe that does not come is asked for again, not with every picture")
+    @Test("A missing keyframe is requested again, but not with every frame")
     func asksAgain() {
         var gate = RecordingGate(hasVideo: true, hasAudio: false, keepsOffsets: true)
         let asked = (0..<60).filter {
@@ -30,7 +30,7 @@ private let millisecond: UInt64 = 1_000_000
         #expect(asked == [0, 16, 32, 48])
     }
 
-    @Test("A container that forgets offsets begins after the first sound, with the packet nearest to the picture")
+    @Test("A container without offsets begins after the first audio, with the packet closest to the video")
     func nearestPacket() {
         var gate = RecordingGate(hasVideo: true, hasAudio: true, keepsOffsets: false)
         #expect(!gate.picture(at: 0, isKeyframe: true, room: .enough).takes)
@@ -51,7 +51,7 @@ private let millisecond: UInt64 = 1_000_000
         }
     }
 
-    @Test("A disk that does not keep up loses pictures up to a keyframe, which is asked for once there is room")
+    @Test("A slow disk drops frames up to a keyframe, which is requested once there is room")
     func overflow() {
         var gate = RecordingGate(hasVideo: true, hasAudio: false, keepsOffsets: true)
         _ = gate.picture(at: 0, isKeyframe: true, room: .enough)
@@ -66,7 +66,7 @@ private let millisecond: UInt64 = 1_000_000
         #expect(gate.droppedPictures == 3)
     }
 
-    @Test("Sound that never comes is given up after 3 s, and an MP4 begins without it")
+    @Test("Missing audio is given up after 3 s, and an MP4 begins without it")
     func neverAnySound() {
         var gate = RecordingGate(hasVideo: true, hasAudio: true, keepsOffsets: false)
         let early = gate.picture(at: 0, isKeyframe: true, room: .enough)
@@ -78,7 +78,7 @@ private let millisecond: UInt64 = 1_000_000
         #expect(!gate.sound(at: 6 * second).takes)
     }
 
-    @Test("A side that falls silent for 10 s is ended, and the other goes on")
+    @Test("A stream that is silent for 10 s ends, and the other continues")
     func fallsSilent() {
         var gate = RecordingGate(hasVideo: true, hasAudio: true, keepsOffsets: true)
         _ = gate.sound(at: 0)
@@ -89,7 +89,7 @@ private let millisecond: UInt64 = 1_000_000
         #expect(!gate.sound(at: 12 * second).endsOtherSide)
     }
 
-    @Test("Pictures that never come are given up after 10 s, and the recording begins with its first sound")
+    @Test("Missing video is given up after 10 s, and the recording begins with its first audio")
     func neverAnyPicture() {
         var gate = RecordingGate(hasVideo: true, hasAudio: true, keepsOffsets: false)
         let early = gate.sound(at: 1 * second)
@@ -101,7 +101,7 @@ private let millisecond: UInt64 = 1_000_000
         #expect(!gate.picture(at: 12 * second, isKeyframe: true, room: .enough).takes)
     }
 
-    @Test("Each segment's keyframe is asked for with the picture before it")
+    @Test("Each segment's keyframe is requested with the frame before it")
     func segments() {
         var gate = RecordingGate(hasVideo: true, hasAudio: false, keepsOffsets: true, segment: 2 * second)
         var isKeyframe = true
@@ -114,7 +114,7 @@ private let millisecond: UInt64 = 1_000_000
         #expect(keyframes == [0, 50, 100, 150])
     }
 
-    @Test("Sound alone begins with its first packet")
+    @Test("Audio alone begins with its first packet")
     func soundAlone() {
         var gate = RecordingGate(hasVideo: false, hasAudio: true, keepsOffsets: false)
         #expect(gate.sound(at: 7 * second).begins && gate.origin == 7 * second)

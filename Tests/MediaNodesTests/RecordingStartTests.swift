@@ -28,7 +28,7 @@ private func recordings(_ names: [String], in folder: String) -> MediaGraph {
 extension MediaNodesTests {
     /// Recordings that have their encoders to themselves.
     @Suite struct RecordingStartTests {
-        @Test("A recording has both streams from its beginning, in every container, and holds up nobody beside it")
+        @Test("A recording has both streams from its beginning, in every container, and delays nothing else")
         func bothStreams() async throws {
             let folder = TemporaryFolder()
             let seen = Seen()
@@ -91,7 +91,7 @@ extension MediaNodesTests {
             #expect(pipeline.shortfalls.map(\.code) == [MediaError.Code.fileUnwritable])
         }
 
-        @Test("The playlist of a recording lasts as long as its pictures, also where one has a segment to itself")
+        @Test("The playlist of a recording lasts as long as its frames, also if one of them has a segment to itself")
         func playlist() async throws {
             let folder = TemporaryFolder()
             let seen = Seen()

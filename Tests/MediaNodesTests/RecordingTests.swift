@@ -45,7 +45,7 @@ extension Node {
     }
 }
 
-/// What can be read now is what a process leaves that is killed now: what it has written is the kernel's.
+/// The readable part of a file now is what a killed process would leave: written data belongs to the kernel.
 private func copyAsItIs(_ name: String, from folder: String, to target: String) {
     let isPlaylist = name.hasSuffix(".m3u8")
     for file in fileNames(in: folder) where file == name || isPlaylist && file.hasSuffix(".ts") {
@@ -60,7 +60,7 @@ private func copyAsItIs(_ name: String, from folder: String, to target: String) 
     }
 }
 
-/// What the pattern itself gives: by how much its beeps come after its pictures is not the recordings' fault.
+/// The pattern's own offsets: delays of its beeps after its frames are not caused by recordings.
 private final class Pattern: Sendable {
     private let pictures = Collected<(number: UInt32, time: MediaTime)>()
     private let beeps = Collected<MediaTime>()
@@ -100,7 +100,7 @@ private final class Pattern: Sendable {
 
 extension MediaNodesTests {
     @Suite struct RecordingTests {
-        @Test("Every recording holds every frame, and its sound stays with the picture")
+        @Test("Every recording has every frame, and its audio stays in step")
         func whole() async throws {
             let folder = TemporaryFolder()
             let events = Collected<MediaEvent>()
@@ -128,14 +128,14 @@ extension MediaNodesTests {
                 // The first keyframe may have come before any sound, and been let go by an MP4.
                 #expect(recording.numbers.count >= encoded - 8, "\(name)")
                 let offsets = recording.soundAfterPicture(framesPerSecond: rate).map { $0 - pattern.soundAfterPicture }
-                print(name, recording.numbers.count, "pictures of", encoded, "sound after picture in ms", offsets)
+                print(name, recording.numbers.count, "frames of", encoded, "audio after video in ms", offsets)
                 #expect(offsets.count >= 2, "\(name)")
                 #expect(offsets.allSatisfy { abs($0) < pattern.limit(watch) }, "\(name): \(offsets)")
                 #expect(recording.secondsOfSound > 2.5, "\(name)")
             }
         }
 
-        @Test("At any moment of a recording, what is in the file can be played")
+        @Test("A recording is playable at any moment")
         func killed() async throws {
             let folder = TemporaryFolder()
             var bindings = NodeBindings()
@@ -180,7 +180,7 @@ extension MediaNodesTests {
             }
         }
 
-        @Test("A full disk ends the recording in words, what was recorded can be played, and the others go on")
+        @Test("A full disk ends the recording with a message; the recorded part is playable, and the others continue")
         func full() async throws {
             let folder = TemporaryFolder()
             let disk = folder.path + "/disk"
@@ -236,7 +236,7 @@ extension MediaNodesTests {
         }
 
         @Test(
-            "A place that cannot be written is refused at the start",
+            "An unwritable path is refused at the start",
             arguments: ["/nowhere/a.mkv", "/proc/a.mp4", "/nowhere/a.m3u8"])
         func unwritable(path: String) async throws {
             let graph = MediaGraph {
@@ -252,7 +252,7 @@ extension MediaNodesTests {
             }
         }
 
-        @Test("An optional recording to a place that cannot be written is left out with its reason, and the rest runs")
+        @Test("An optional recording to an unwritable path is omitted with its reason, and the rest runs")
         func optional() async throws {
             let seen = Collected<UInt32?>()
             var bindings = NodeBindings()
@@ -273,7 +273,7 @@ extension MediaNodesTests {
         }
 
         @Test(
-            "A recording that joins a running graph begins at zero, at a keyframe, and is whole when it is taken out",
+            "A recording that joins a running graph begins at zero, at a keyframe, and is complete when it is removed",
             arguments: ["a.mkv", "a.mp4", "a.webm", "a.m3u8"])
         func joins(name: String) async throws {
             let folder = TemporaryFolder()
@@ -324,7 +324,7 @@ extension MediaNodesTests {
             // HLS has its clock begin at an eighth of a second, as transport streams do.
             #expect((joined.times.first ?? 9) < 0.13)
             let offsets = joined.soundAfterPicture(framesPerSecond: rate).map { $0 - pattern.soundAfterPicture }
-            print(name, "joined:", joined.numbers.count, "pictures, sound after picture in ms", offsets)
+            print(name, "joined:", joined.numbers.count, "frames, audio after video in ms", offsets)
             #expect(offsets.count >= 1)
             #expect(offsets.allSatisfy { abs($0) < pattern.limit(watch) }, "\(offsets)")
             let all = DecodedRecording("\(folder.path)/all.mkv")
@@ -334,7 +334,7 @@ extension MediaNodesTests {
             #expect(isWhole)
         }
 
-        @Test("A recording that is stopped in the middle is whole")
+        @Test("A recording that is stopped early is complete")
         func stopped() async throws {
             let folder = TemporaryFolder()
             var bindings = NodeBindings()
@@ -379,7 +379,7 @@ extension MediaNodesTests {
             }
         }
 
-        @Test("Pictures alone and sound alone can be recorded")
+        @Test("Video alone and audio alone can be recorded")
         func alone() async throws {
             let folder = TemporaryFolder()
             let pipeline = try await MediaPipeline(

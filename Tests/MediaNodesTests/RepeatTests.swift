@@ -50,7 +50,7 @@ enum Repeated {
         while loopback.rendered.count < 3, ContinuousClock.now < deadline {
             try await Task.sleep(for: .milliseconds(3))
         }
-        demand(loopback.rendered.count >= 3, "no picture came")
+        demand(loopback.rendered.count >= 3, "no frame arrived")
         await loopback.stop()
     }
 
@@ -67,7 +67,7 @@ enum Repeated {
         await pipeline.stop()
     }
 
-    /// Two recordings of a few frames, with a keyframe for which the encoder is started anew.
+    /// Two recordings of a few frames, with a keyframe for which the encoder restarts.
     static func recording() async throws {
         let folder = TemporaryFolder()
         let pipeline = try await MediaPipeline(
@@ -166,7 +166,7 @@ enum Repeated {
 
 extension MediaNodesTests {
     @Suite struct RepeatTests {
-        @Test("Calls leave no thread, no descriptor and no memory behind")
+        @Test("Calls leak no thread, descriptor or memory")
         func calls() async {
             // One raw frame kept in each round would be 46 MB.
             let result = await #expect(processExitsWith: .success, observing: [\.standardErrorContent]) {
@@ -175,7 +175,7 @@ extension MediaNodesTests {
             Repeated.show(result)
         }
 
-        @Test("Files that are opened and closed leave no thread, no descriptor and no memory behind")
+        @Test("Files that are opened and closed leak no thread, descriptor or memory")
         func files() async {
             // One raw frame kept in each round would be 138 MB.
             let result = await #expect(processExitsWith: .success, observing: [\.standardErrorContent]) {
@@ -184,7 +184,7 @@ extension MediaNodesTests {
             Repeated.show(result)
         }
 
-        @Test("Recordings leave no thread, no descriptor and no memory behind")
+        @Test("Recordings leak no thread, descriptor or memory")
         func recordings() async {
             // One encoder of AV1 kept in each round would be more than 200 MB.
             let result = await #expect(processExitsWith: .success, observing: [\.standardErrorContent]) {
@@ -193,7 +193,7 @@ extension MediaNodesTests {
             Repeated.show(result)
         }
 
-        @Test("Failed starts leave no thread, no descriptor and no memory behind")
+        @Test("Failed starts leak no thread, descriptor or memory")
         func failures() async {
             let result = await #expect(processExitsWith: .success, observing: [\.standardErrorContent]) {
                 try await Repeated.judge(soak: 100, kilobytes: 16_000) { try await Repeated.failure() }

@@ -22,12 +22,12 @@ extension MediaNodesTests {
         private func run(_ settings: [String: SettingValue], _ seen: Seen, until isEnough: () -> Bool) async throws {
             let pipeline = try await MediaPipeline(watching(settings), seen: seen)
             try await pipeline.start()
-            await eventually("enough pictures", isEnough)
+            await eventually("enough frames", isEnough)
             await pipeline.stop()
             #expect(seen.failures.isEmpty)
         }
 
-        @Test("The whole screen, a part of it and one window are captured, each in its size and at the rate asked for")
+        @Test("The whole screen, a region and one window are captured, each in its size and at the requested rate")
         func parts() async throws {
             let fixture = try Fixture.display("--size", "640x360", "--window", "600x340")
             let display = SettingValue.text(fixture.answer.display)
@@ -37,7 +37,7 @@ extension MediaNodesTests {
             // A screen is not captured for the pictures that a busy machine missed: the usual distance tells the rate.
             let times = whole.pictures.all.map(\.time)
             let distance = try #require(zip(times, times.dropFirst()).map { $1.milliseconds(since: $0) }.median)
-            #expect(abs(distance - 50) < 5, "\(distance) ms from picture to picture")
+            #expect(abs(distance - 50) < 5, "\(distance) ms from frame to frame")
 
             let window = Seen()
             try await run(["display": display, "window": "moving pic"], window) { window.flashes.count >= 1 }
@@ -49,7 +49,7 @@ extension MediaNodesTests {
             #expect(part.pictures.all.allSatisfy { $0.width == 100 && $0.height == 60 })
         }
 
-        @Test("What cannot be captured is said in words, before anything runs")
+        @Test("Missing windows and displays are reported before anything runs")
         func failures() async throws {
             let fixture = try Fixture.display("--size", "640x360")
             let display = SettingValue.text(fixture.answer.display)
@@ -66,7 +66,7 @@ extension MediaNodesTests {
             #expect(await failure(of: watching(["pipewire-node": "35"]))?.code == "screen.unavailable")
         }
 
-        @Test("A window that is closed while it is captured is an error, and the process lives on")
+        @Test("A window that closes during capture is an error, and the process survives")
         func closed() async throws {
             let fixture = try Fixture.display("--window", "320x180", "--closing", "3")
             let seen = Seen()

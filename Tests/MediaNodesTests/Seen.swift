@@ -2,7 +2,7 @@ import Dispatch
 import MediaGraph
 import MediaNodes
 
-/// What came out of a graph at a `frames` node named "view" and a `sound` node named "ear".
+/// The output of a graph at a `frames` node named "view" and a `sound` node named "ear".
 final class Seen: Sendable {
     struct Picture: Sendable {
         let time: MediaTime
@@ -17,7 +17,7 @@ final class Seen: Sendable {
     let sound = Collected<AudioChunk>()
     let events = Collected<MediaEvent>()
 
-    /// What the nodes of a graph call.
+    /// The functions for the nodes of a graph.
     func bindings(of graph: MediaGraph) -> NodeBindings {
         var bindings = NodeBindings()
         if graph.node("view") != nil { bindings.frames["view"] = { [pictures] in pictures.append(Picture($0)) } }
@@ -35,7 +35,7 @@ final class Seen: Sendable {
         events.all.compactMap { if case .partFailed(let error, _) = $0 { error } else { nil } }
     }
 
-    /// When pictures turned bright, on the clock of their capture.
+    /// When frames turned bright, on the capture clock.
     var flashes: [MediaTime] {
         let all = pictures.all
         return zip(all, all.dropFirst()).filter { $0.brightness < 200 && $1.brightness > 200 }.map { $1.time }
@@ -103,7 +103,7 @@ func failure(of graph: MediaGraph) async -> MediaError? {
     }
 }
 
-/// Holds up whoever waits until it is opened.
+/// Blocks callers until it is opened.
 final class Gate: Sendable {
     private let isOpen = DispatchSemaphore(value: 0)
 

@@ -20,7 +20,7 @@ extension MediaNodesTests {
             }
         }
 
-        @Test("Volume and mute change while sound passes, and the level meters show it")
+        @Test("Volume and mute change live, and the level meters show it")
         func volume() async throws {
             let watched = try await Watched(tone(.volume(volume: 0.5)))
             try await watched.pipeline.start()

@@ -9,11 +9,11 @@ import Testing
             NodeRequest(node, .speaker, inputs: [("in", .rawAudio)], environment: machine))
     }
 
-    @Test("Without a sound system the sound is measured and dropped, and the plan says so")
+    @Test("Without a sound system, audio is measured and dropped, as the plan states")
     func nobodyAnswers() throws {
         let plan = try plan([:], MadeUpMachine(elements: ["pulsesink"], unusable: ["pulsesink"]))
         #expect(plan.element("sink")?.factory == "fakesink")
-        #expect(plan.notes.contains { $0.contains("no sound system answers") })
+        #expect(plan.notes.contains { $0.contains("no sound system responds") })
     }
 
     @Test("A sound system and a device can be named")
@@ -30,7 +30,7 @@ import Testing
         #expect(compatible.element("sink")?.factory == "pulsesink")
     }
 
-    @Test("A sound system that was named and is not there is an error in words")
+    @Test("A named sound system that is missing is an error with a message")
     func absent() throws {
         #expect {
             _ = try plan(["system": "alsa"], MadeUpMachine(elements: []))

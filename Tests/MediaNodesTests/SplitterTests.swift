@@ -3,7 +3,7 @@ import Testing
 
 @testable import MediaNodes
 
-/// Pictures cut out of what a program writes.
+/// Frames split out of a program's output.
 @Suite struct SplitterTests {
     private struct Random: RandomNumberGenerator {
         var state: UInt64
@@ -21,7 +21,7 @@ import Testing
         [0xff, 0xd8, 0xff, 0xe1, 0, 8, 0xff, 0xd8, 1, 0xff, 0xd9, 2]
         + [0xff, 0xc0, 0, 11, 8, 0, 48, 0, 64, 1, 1, 0x11, 0] + [0xff, 0xda, 0, 3, 1]
         + [1, 2, 0xff, 0, 0xd9, 0xff, 0xd3, 7] + [0xff, 0xd9]
-    /// Two pictures of H.264 in form: parameter sets, a keyframe of two slices, a picture of one.
+    /// Two frames in the form of H.264: parameter sets, a keyframe of two slices, and a frame of one slice.
     private let first: [UInt8] =
         [0, 0, 0, 1, 0x67, 1, 2] + [0, 0, 0, 1, 0x68, 3] + [0, 0, 1, 0x65, 0x88, 4] + [0, 0, 1, 0x65, 0x40, 5]
     private let second: [UInt8] = [0, 0, 0, 1, 0x41, 0x9a, 6, 7]
@@ -41,7 +41,7 @@ import Testing
         return pictures
     }
 
-    @Test("Pictures are found whatever the pieces they come in", arguments: [1, 2, 3, 5, 7, 64, 10_000])
+    @Test("Frames are found in pieces of any size", arguments: [1, 2, 3, 5, 7, 64, 10_000])
     func pieces(size: Int) {
         let between: [UInt8] = Array("--part\r\nContent-Type: image/jpeg\r\n\r\n".utf8)
         #expect(split(jpeg + between + jpeg + jpeg.dropLast(), .mjpeg, by: size) == [jpeg, jpeg])
@@ -50,7 +50,7 @@ import Testing
         #expect(split(raw + raw + [1], .i420, by: size) == [raw, raw])
     }
 
-    @Test("What is no picture is told")
+    @Test("Output without frames is reported")
     func faults() {
         #expect(split([0xff, 0xd8, 1, 2, 3], .mjpeg, by: 5) == nil)
         #expect(split([UInt8](repeating: 0, count: 70_000), .mjpeg, by: 1000) == nil)
@@ -61,7 +61,7 @@ import Testing
         #expect(split([UInt8](repeating: 1, count: 17 << 20), .h264, by: 1 << 20) == nil)
     }
 
-    @Test("Random bytes end soon, in pictures or in a sentence", arguments: UInt64(1)...6)
+    @Test("Random bytes end soon, in frames or an error", arguments: UInt64(1)...6)
     func random(seed: UInt64) {
         var random = Random(state: seed &* 0x9e37_79b9_7f4a_7c15)
         for encoding in [FrameFormat.Encoding.mjpeg, .h264] {

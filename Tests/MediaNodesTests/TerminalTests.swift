@@ -14,7 +14,7 @@ private func picture(width: Int, height: Int, luma: [UInt8], blue: UInt8 = 128, 
 }
 
 @Suite struct TerminalPictureTests {
-    @Test("A character is two pixels: the upper in the foreground, the lower behind it")
+    @Test("A character has two pixels: the upper one as foreground, the lower one as background")
     func halves() {
         let luma = [UInt8](repeating: 235, count: 8 * 4) + [UInt8](repeating: 16, count: 8 * 4)
         let text = String(
@@ -23,7 +23,7 @@ private func picture(width: Int, height: Int, luma: [UInt8], blue: UInt8 = 128, 
         #expect(text == "\u{1b}[H\u{1b}[38;2;255;255;255m\u{1b}[48;2;0;0;0m\u{2580}\u{2580}\u{1b}[0m")
     }
 
-    @Test("Colours are those of the picture")
+    @Test("Colours are those of the frame")
     func colours() {
         // Red of BT.601.
         let frame = picture(width: 16, height: 16, luma: [UInt8](repeating: 82, count: 256), blue: 90, red: 240)
@@ -31,7 +31,7 @@ private func picture(width: Int, height: Int, luma: [UInt8], blue: UInt8 = 128, 
         #expect(text.contains("[38;2;255;1;0m") || text.contains("[38;2;255;0;0m"))
     }
 
-    @Test("The picture keeps its shape in terminals of any size")
+    @Test("The frame keeps its aspect ratio in terminals of any size")
     func shape() {
         #expect(TerminalPicture.size(width: 640, height: 480, columns: 80, rows: 50) == (80, 30))
         #expect(TerminalPicture.size(width: 640, height: 480, columns: 80, rows: 23) == (61, 23))
@@ -43,7 +43,7 @@ private func picture(width: Int, height: Int, luma: [UInt8], blue: UInt8 = 128, 
 
 extension MediaNodesTests {
     @Suite struct TerminalTests {
-        @Test("A terminal is drawn on in its own size, no more often than asked, and gets its cursor back")
+        @Test("A terminal is drawn in its own size, at most at the requested rate, and its cursor is restored")
         func drawing() async throws {
             var primary: Int32 = -1
             var secondary: Int32 = -1
@@ -77,9 +77,9 @@ extension MediaNodesTests {
                     }
                 })
             try await pipeline.start()
-            await eventually("four pictures") { pictures() >= 4 }
+            await eventually("four frames") { pictures() >= 4 }
             let frames = pipeline.statistics.videoRenderers["terminal"]?.framesRendered ?? 0
-            #expect(frames >= 15, "pictures that are not drawn are taken all the same")
+            #expect(frames >= 15, "frames that are not drawn are still consumed")
             await pipeline.stop()
             await eventually("the cursor") { text().contains("\u{1b}[?25h") }
             #expect(text().contains("\u{1b}[?25l"))
@@ -89,7 +89,7 @@ extension MediaNodesTests {
             #expect(first.count { $0 == "\u{2580}" } == 40 * 15)
         }
 
-        @Test("A terminal that is not there is refused in words")
+        @Test("A missing terminal is refused with a message")
         func absent() async {
             await #expect {
                 _ = try await MediaPipeline(

@@ -10,7 +10,7 @@ extension MediaNodesTests {
 
         private let queue = DispatchQueue(label: "test.timeouts")
 
-        @Test("A timeout does what it is for once, and again where it is set anew")
+        @Test("A timeout runs its action once, and again if it is set again")
         func fires() async {
             let count = Collected<Int>()
             let timeout = Timeout(at: .now(), on: queue) { timeout in
@@ -21,7 +21,7 @@ extension MediaNodesTests {
             withExtendedLifetime(timeout) {}
         }
 
-        @Test("A timeout that is cancelled or let go does nothing, and lets go of what it holds")
+        @Test("A cancelled or released timeout does nothing, and releases its closure")
         func cancelled() async {
             let hasFired = Flag()
             weak var held: Held?

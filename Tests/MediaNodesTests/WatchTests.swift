@@ -5,7 +5,7 @@ import Testing
 
 extension MediaNodesTests {
     @Suite struct WatchTests {
-        @Test("A watched graph counts what every node takes and gives, and how long it takes")
+        @Test("Statistics count every node's input and output, and its latency")
         func counts() async throws {
             let sent = Collected<Int>()
             var bindings = NodeBindings()
@@ -48,7 +48,7 @@ extension MediaNodesTests {
             #expect(sent.all.reduce(0, +) > packets.framesOut)
         }
 
-        @Test("A level meter shows in the statistics how loud its sound is")
+        @Test("A level meter's statistics show the level of its audio")
         func levels() async throws {
             let pipeline = try await MediaPipeline(
                 MediaGraph {
@@ -70,7 +70,7 @@ extension MediaNodesTests {
             #expect(watch.sample().filter { !$0.levels.isEmpty }.map(\.node) == ["meter"])
         }
 
-        @Test("A queue that waits drops nothing, even where a frame waits before it")
+        @Test("A queue that blocks drops nothing, even if a frame waits upstream")
         func waitingQueue() async throws {
             let gate = Gate()
             var bindings = NodeBindings()
@@ -92,7 +92,7 @@ extension MediaNodesTests {
             #expect(!drops.isEmpty && drops.allSatisfy { $0.frames == 0 })
         }
 
-        @Test("A node that comes by an edit tells for how long it has been counted")
+        @Test("A node added by an edit reports how long it has been counted")
         func comesLater() async throws {
             let graph = MediaGraph {
                 Chain {
@@ -111,7 +111,7 @@ extension MediaNodesTests {
             #expect(second.framesIn < first.framesIn)
         }
 
-        @Test("What comes encoded is counted as it comes, and nothing decodes it")
+        @Test("Encoded input is counted without decoding")
         func encoded() async throws {
             let graph = MediaGraph {
                 Chain {
@@ -135,7 +135,7 @@ extension MediaNodesTests {
             await pipeline.stop()
         }
 
-        @Test("A slow branch is seen: what its queue throws away is counted by its rule")
+        @Test("Drops of a slow branch's queue are counted by rule")
         func drops() async throws {
             let gate = Gate()
             var bindings = NodeBindings()

@@ -51,7 +51,7 @@ final class VirtualDisplay {
         unsetenv("WAYLAND_DISPLAY")
     }
 
-    /// What is on the screen now.
+    /// The current contents of the screen.
     func picture() async throws -> VideoFrame? {
         let pipeline = Pipeline { _ in }
         let source = try Element("ximagesrc", ["num-buffers": 1, "use-damage": false])
@@ -74,7 +74,7 @@ final class VirtualDisplay {
             return .pass
         }
         #expect(pipeline.play())
-        await eventually("a picture of the screen") { box.frame.withLock { $0 != nil } }
+        await eventually("a frame of the screen") { box.frame.withLock { $0 != nil } }
         pipeline.stop()
         return box.frame.withLock { $0 }
     }
@@ -91,7 +91,7 @@ final class Screenshot: Sendable {
 }
 
 extension VideoFrame {
-    /// Mean brightness of a part of the picture.
+    /// Mean brightness of a part of the frame.
     func brightness(x: Range<Int>, y: Range<Int>) -> Int {
         withPlane(.luma) { bytes, stride in
             var sum = 0
@@ -117,7 +117,7 @@ extension MediaNodesTests {
                     chromaBlue: chroma, chromaRed: chroma))
         }
 
-        @Test("Without a display a window says that there is none")
+        @Test("Without a display, a window reports that")
         func noDisplay() {
             unsetenv("DISPLAY")
             unsetenv("WAYLAND_DISPLAY")
@@ -129,7 +129,7 @@ extension MediaNodesTests {
             unsetenv("DISPLAY")
         }
 
-        @Test("A window shows the pictures of a graph")
+        @Test("A window shows the frames of a graph")
         func window() async throws {
             let display = try #require(VirtualDisplay(width: 640, height: 480))
             let pipeline = try await MediaPipeline(
@@ -140,7 +140,7 @@ extension MediaNodesTests {
                     }
                 })
             try await pipeline.start()
-            await eventually("ten pictures") {
+            await eventually("ten frames") {
                 (pipeline.statistics.videoRenderers["window"]?.framesRendered ?? 0) >= 10
             }
             let screen = try #require(try await display.picture())
@@ -150,7 +150,7 @@ extension MediaNodesTests {
             keepPicture(screen, "window")
         }
 
-        @Test("Tiles come, show pictures, and go")
+        @Test("Tiles appear, show frames, and disappear")
         func tiles() async throws {
             let display = try #require(VirtualDisplay())
             let window = try TiledWindow(title: "Tiles")
@@ -183,7 +183,7 @@ extension MediaNodesTests {
             window.show(grey, in: "right")
         }
 
-        @Test("Tiles that come and go all the time neither block nor close the window")
+        @Test("Tiles that appear and disappear constantly neither block nor close the window")
         func restlessTiles() async throws {
             let display = try #require(VirtualDisplay())
             let closed = Collected<Bool>()
@@ -237,7 +237,7 @@ extension MediaNodesTests {
     }
 }
 
-/// With `MEDIA_TEST_PICTURES` set to a folder, pictures that tests judge are kept there for people to look at.
+/// If `MEDIA_TEST_PICTURES` names a folder, images that tests judge are kept there for inspection.
 func keepPicture(_ frame: VideoFrame, _ name: String) {
     guard let folder = getenv("MEDIA_TEST_PICTURES").map({ String(cString: $0) }) else { return }
     try? FrameImage.writePNG(frame, to: folder + "/" + name + ".png")

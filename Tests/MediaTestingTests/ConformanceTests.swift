@@ -21,7 +21,7 @@ import Testing
     }
 
     @Test(
-        "A capturer that is broken in one way fails the check for it, and no other",
+        "A capturer that is broken in one way fails that check, and no other",
         arguments: BrokenCapturers.all.indices)
     func broken(_ index: Int) async {
         let (check, capturer) = BrokenCapturers.all[index]
@@ -36,7 +36,7 @@ import Testing
         #expect(Set(BrokenCapturers.all.map(\.check)) == Set(Conformance.checks.map(\.name)))
     }
 
-    @Test("A capturer that does everything right passes every check")
+    @Test("A correct capturer passes every check")
     func model() async {
         // make soak opens it as often as the kit does by itself.
         let reopenings = ProcessInfo.processInfo.environment["CONNECTLIVE_SOAK"] == nil ? 60 : 500
@@ -45,7 +45,7 @@ import Testing
         #expect(report.applicable == Conformance.checks.count, "\(report)")
     }
 
-    @Test("Devices with a pace of their own, sound, and encoded pictures pass too")
+    @Test("Devices with their own pace, audio, and encoded video pass too")
     func others() async {
         let kinds: [(any Capturer.Type, any StandClock)] = [
             (Blocking.self, MachineClock()), (Tone.self, SkippedTime()), (Encoded.self, SkippedTime()),
@@ -58,7 +58,7 @@ import Testing
         }
     }
 
-    @Test("A capturer of a low rate is watched for longer, and one that nobody can wait for is not judged")
+    @Test("A capturer with a low rate is watched for longer, and one that is too slow is not judged")
     func rates() async {
         let leisurely = await test(Leisurely.self)
         #expect(leisurely.isPassed, "\(leisurely)")
@@ -72,21 +72,22 @@ import Testing
         #expect(glacial["pacing"]?.words.contains("every 20.0 s") == true, "\(glacial)")
     }
 
-    @Test("What it says at the end of a range is looked at too")
+    @Test("Messages at the ends of a range are checked too")
     func wordsOfSettings() async {
         let report = await test(Curt.self)
         #expect(report.failures == ["errors"], "\(report)")
     }
 
-    @Test("A picture of H.264 that is a keyframe has to be said to be one")
+    @Test("A keyframe of H.264 has to be marked as one")
     func unmarked() async {
         var options = Self.short()
         options.checks = ["formats"]
         let report = await Conformance.test(HalfMarked.self, nil, options)
-        #expect(report["formats"]?.words.contains("not to be a keyframe, and has an IDR picture") == true, "\(report)")
+        #expect(
+            report["formats"]?.words.contains("not marked as a keyframe, but has an IDR slice") == true, "\(report)")
     }
 
-    @Test("A report can be written as JSON and read again")
+    @Test("A report survives writing and reading as JSON")
     func json() async throws {
         var options = Self.short()
         options.checks = ["formats", "format-change"]
@@ -98,7 +99,7 @@ import Testing
         #expect(String(decoding: bytes, as: UTF8.self).contains("\"not-applicable\""))
     }
 
-    @Test("Every check has its paragraph in the documentation")
+    @Test("Every check has a paragraph in the documentation")
     func documentation() throws {
         let folder = URL(fileURLWithPath: #filePath).resolvingSymlinksInPath()
             .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()

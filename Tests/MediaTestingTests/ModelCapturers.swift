@@ -5,10 +5,10 @@ import Synchronization
 
 /// Does everything right: settings, a device that can be absent and can go away, and formats that change.
 struct Model: Rehearsed {
-    static let summary = "Grey pictures of a device that is made up"
+    static let summary = "Grey frames of a fictitious device"
     @Setting("Which device") var device = "first"
-    @Setting("Pictures per second", in: 5...60, unit: "frames/s") var fps = 30
-    @Setting("Width of the picture", in: 16...128, unit: "pixels", isChangeable: true) var width = 64
+    @Setting("Frames per second", in: 5...60, unit: "frames/s") var fps = 30
+    @Setting("Width of the frames", in: 16...128, unit: "pixels", isChangeable: true) var width = 64
     @Setting("How bright", in: 16...235, isChangeable: true) var shade = 100
 
     static let isThere = Mutex(true)
@@ -55,7 +55,7 @@ struct Model: Rehearsed {
 
 /// A device with a pace of its own, in whose library the capturer blocks.
 struct Blocking: Capturer {
-    static let summary = "Pictures that a driver hands out"
+    static let summary = "Frames in a driver's buffers"
 
     func format() -> PictureFormat { PictureFormat(.gray8, width: 32, height: 32, framesPerSecond: 50) }
 
@@ -88,13 +88,13 @@ struct Tone: Capturer {
 /// The header of a JPEG file of 64x48, and of H.264 of 320x240, in turn by the setting.
 struct Encoded: Capturer {
     enum Codec: String, SettingChoice { case mjpeg, h264 }
-    static let summary = "Pictures that come encoded"
+    static let summary = "Encoded frames"
     @Setting("Which codec") var codec = Codec.h264
 
     private static let jpeg: [UInt8] = [
         0xff, 0xd8, 0xff, 0xe0, 0, 4, 1, 2, 0xff, 0xc0, 0, 11, 8, 0, 48, 0, 64, 1, 1, 0x11, 0, 0xff, 0xd9,
     ]
-    /// Baseline, 20x15 macroblocks; then an IDR picture.
+    /// Baseline, 20x15 macroblocks; then an IDR slice.
     static let h264: [UInt8] = [
         0, 0, 0, 1, 0x67, 0x42, 0xc0, 0x0d, 0xda, 0x05, 0x07, 0xe4, 0, 0, 1, 0x68, 0xce, 0x3c, 0x80, 0, 0, 1, 0x65,
         0x88,

@@ -2,10 +2,10 @@ import Glibc
 import MediaGraph
 @testable import MediaTesting
 
-/// A picture a second, or as seldom as every two and a half.
+/// A frame every second, or as rarely as every two and a half.
 struct Leisurely: Capturer {
     static let summary = "A camera for plants"
-    @Setting("Pictures per second", in: 0.4...60, unit: "frames/s", isChangeable: true) var fps = 1.0
+    @Setting("Frames per second", in: 0.4...60, unit: "frames/s", isChangeable: true) var fps = 1.0
 
     func format() -> PictureFormat { PictureFormat(.gray8, width: 32, height: 32, framesPerSecond: fps) }
 
@@ -17,9 +17,9 @@ struct Leisurely: Capturer {
     }
 }
 
-/// A device with a pace of its own that has two pictures a second.
+/// A device with its own pace of two frames per second.
 struct Tardy: Capturer {
-    static let summary = "A driver that hands out two pictures a second"
+    static let summary = "A driver with two frames per second"
 
     func format() -> PictureFormat { PictureFormat(.gray8, width: 32, height: 32, framesPerSecond: 2) }
 
@@ -31,7 +31,7 @@ struct Tardy: Capturer {
     }
 }
 
-/// A picture in twenty seconds: nobody waits for some of them.
+/// A frame every twenty seconds: too slow to wait for several.
 struct Glacial: Capturer {
     static let summary = "A camera for glaciers"
 
@@ -42,7 +42,7 @@ struct Glacial: Capturer {
     }
 }
 
-/// It says of one end of its range that it cannot, and no more.
+/// Refuses one end of its range with a message that is too short.
 struct Curt: Capturer {
     static let summary = "Says little at the end of a range"
     @Setting("How bright", in: 16...235) var shade = 100

@@ -42,7 +42,7 @@ struct Periodic: Capturer {
     }
 }
 
-/// Every third picture of H.264 is an IDR picture and not said to be one.
+/// Every third frame of H.264 has an IDR slice and is not marked as a keyframe.
 struct HalfMarked: Capturer {
     static let summary = "Marks the first keyframe only"
 

@@ -62,7 +62,7 @@ private func loopbackAddress(port: UInt16) -> sockaddr_in {
 /// A path between two peers that sees, forges and stops what it carries: each end knows only the path's address, so
 /// what the path injects comes from an address that ICE has validated.
 final class Path: Sendable {
-    /// What the offerer sends to and what it hears from, and likewise for the answerer.
+    /// The addresses between which the offerer's traffic passes, and likewise the answerer's.
     private let atOfferer = Attacker()
     private let atAnswerer = Attacker()
     private let state = Mutex(State())

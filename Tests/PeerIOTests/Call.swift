@@ -57,7 +57,7 @@ struct Call: Sendable {
     struct Options: Sendable {
         var offererCertificate: Certificate?
         var answererCertificate: Certificate?
-        /// What each end is told of the other, if not the truth.
+        /// The fingerprints signalled to each end, unless they are the true ones.
         var fingerprintOfOfferer: Fingerprint?
         var fingerprintOfAnswerer: Fingerprint?
         var scope = ListeningScope.loopback

@@ -3,7 +3,7 @@ import Testing
 @testable import PeerIO
 
 struct CandidateTests {
-    @Test("a host candidate of browsers and of libnice is read, with or without a=")
+    @Test("a host candidate of browsers and of libnice is parsed, with or without a=")
     func good() throws {
         let browser = try CandidateAttribute(
             "candidate:842163049 1 udp 1677729535 203.0.113.7 46154 typ srflx raddr 0.0.0.0 rport 0 generation 0 "
@@ -16,7 +16,7 @@ struct CandidateTests {
     }
 
     @Test(
-        "what cannot or must not be tried is refused with its reason",
+        "unusable and forbidden candidates are refused with their reason",
         arguments: [
             ("", CandidateAttribute.Refusal.malformed),
             ("candidate:1 1 udp 1", .malformed),
@@ -43,14 +43,14 @@ struct CandidateTests {
         #expect(throws: reason) { try CandidateAttribute(text) }
     }
 
-    @Test("an address is the same however it is spelled")
+    @Test("the spelling of an address does not matter")
     func spelling() throws {
         for text in ["2001:db8::1", "2001:DB8:0::1", "2001:0db8:0:0:0:0:0:1", "2001:db8::0.0.0.1"] {
             #expect(try CandidateAttribute("candidate:1 1 udp 1 \(text) 5000 typ host").address == "2001:db8::1")
         }
     }
 
-    @Test("ports 80 and 443 are tried at public addresses")
+    @Test("ports 80 and 443 are allowed at public addresses")
     func webPorts() throws {
         #expect(try CandidateAttribute("candidate:1 1 udp 1 203.0.113.7 443 typ relay").port == 443)
         #expect(try CandidateAttribute("candidate:1 1 udp 1 2001:db8::1 80 typ host").port == 80)

@@ -14,7 +14,7 @@ final class Handshake {
     var longest = 0
     /// Loses datagram `number` (from 0, both directions) where it says so.
     var loses: (Int) -> Bool = { _ in false }
-    /// What the path makes of the datagrams that one end has sent.
+    /// How the path changes the datagrams of one end.
     var carries: ([[UInt8]]) -> [[UInt8]] = { $0 }
 
     init(
@@ -70,7 +70,7 @@ final class Handshake {
 }
 
 struct DTLSTests {
-    @Test("two ends agree on GCM and on keys that mirror one another")
+    @Test("two ends agree on GCM and on matching keys")
     func handshake() async throws {
         let handshake = try Handshake(client: try Certificate(), server: try Certificate())
         await handshake.run()
@@ -102,7 +102,7 @@ struct DTLSTests {
         #expect(keys.server.local.count == 30)
     }
 
-    @Test("S4: a server with another certificate than signalled gets no keys from us")
+    @Test("S4: a server with another certificate than signalled gets no keys")
     func wrongServer() async throws {
         let stranger = try Certificate()
         let handshake = try Handshake(
@@ -116,7 +116,7 @@ struct DTLSTests {
         if case .connected = handshake.server.progress { Issue.record("the server got keys") }
     }
 
-    @Test("S4: a client with another certificate than signalled gets no keys from us")
+    @Test("S4: a client with another certificate than signalled gets no keys")
     func wrongClient() async throws {
         let stranger = try Certificate()
         let handshake = try Handshake(
@@ -154,7 +154,7 @@ struct DTLSTests {
         #expect(EventLoop.now - start < .seconds(1))
     }
 
-    @Test("a ClientHello in fragments is put together", arguments: [300, 1200])
+    @Test("a fragmented ClientHello is reassembled", arguments: [300, 1200])
     func fragments(mtu: Int) async throws {
         let certificate = try Certificate()
         // As long as a browser's with its post-quantum key share: protocol names that nobody chooses.
@@ -172,7 +172,7 @@ struct DTLSTests {
         #expect(handshake.keys != nil)
     }
 
-    @Test("flights that the path duplicates and shuffles make a handshake all the same", arguments: 1...20)
+    @Test("the handshake survives duplicated and reordered flights", arguments: 1...20)
     func shuffled(seed: UInt64) async throws {
         let handshake = try Handshake(client: try Certificate(), server: try Certificate(), mtu: 300)
         var random = Shuffle(state: seed)
@@ -184,7 +184,7 @@ struct DTLSTests {
         #expect(keys.client.local == keys.server.remote)
     }
 
-    @Test("a server with an RSA certificate is served")
+    @Test("a server with an RSA certificate is accepted")
     func serverWithRSA() async throws {
         let server = try Certificate()
         let key = try #require(rsaKey())
@@ -201,14 +201,14 @@ struct DTLSTests {
         #expect(handshake.keys != nil)
     }
 
-    @Test("every cipher suite is forward-secret and authenticates its data by itself")
+    @Test("every cipher suite is forward-secret and an AEAD")
     func suites() {
         for suite in Certificate.cipherSuites.split(separator: ":") {
             #expect(suite.hasPrefix("ECDHE-") && (suite.contains("-GCM-") || suite.contains("-POLY1305")), "\(suite)")
         }
     }
 
-    @Test("S6: undersized and damaged records do not stop a handshake")
+    @Test("S6: undersized and malformed records do not stop a handshake")
     func noise() async throws {
         let handshake = try Handshake(client: try Certificate(), server: try Certificate())
         var generator = SystemRandomNumberGenerator()
@@ -231,7 +231,7 @@ struct DTLSTests {
         #expect(handshake.keys != nil)
     }
 
-    @Test("close tells the other end")
+    @Test("close notifies the other end")
     func close() async throws {
         let handshake = try Handshake(client: try Certificate(), server: try Certificate())
         await handshake.run()

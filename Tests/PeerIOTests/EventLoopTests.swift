@@ -7,7 +7,7 @@ import Testing
 @testable import PeerIO
 
 struct EventLoopTests {
-    @Test("work from another thread runs on the loop in the order it was handed in")
+    @Test("work from another thread runs on the loop in order")
     func order() async throws {
         let loop = EventLoop(name: "order")
         let seen = Mutex<[Int]>([])
@@ -22,7 +22,7 @@ struct EventLoopTests {
         #expect(!loop.isOnLoop)
     }
 
-    @Test("after shutdown the loop refuses work and says so")
+    @Test("after shutdown the loop refuses work")
     func refusesAfterShutdown() {
         let loop = EventLoop()
         loop.shutdown()
@@ -50,7 +50,7 @@ struct EventLoopTests {
         #expect(accepted.load(ordering: .relaxed) == EventLoop.inboxCapacity)
     }
 
-    @Test("an actor pinned to the loop runs there and can be entered without waiting from there")
+    @Test("an actor pinned to the loop runs there, and code on the loop can enter it without waiting")
     func actor() async {
         let loop = EventLoop(name: "actor")
         let counter = Counter(loop: loop)
@@ -63,7 +63,7 @@ struct EventLoopTests {
         #expect(await counter.count == 2)
     }
 
-    @Test("a timer that is disarmed leaves the heap at once, and the others come in order")
+    @Test("a disarmed timer leaves the heap immediately, and the others fire in order")
     func heap() {
         let loop = EventLoop(name: "heap")
         defer { loop.shutdown() }
@@ -130,7 +130,7 @@ struct EventLoopTests {
         #expect(result == ["sooner", "later"])
     }
 
-    @Test("a member's turn ends once for each time it asked, after the work of the turn")
+    @Test("a member's turn ends once for each request, after the work of the turn")
     func endOfTurn() async {
         final class Member: TurnMember {
             var log: [String] = []
@@ -150,7 +150,7 @@ struct EventLoopTests {
         #expect(log == ["work", "end"])
     }
 
-    @Test("a turn does its share of the work that waits, and ends before it does more")
+    @Test("a turn does its share of the waiting work and leaves the rest")
     func workShare() async {
         let loop = EventLoop(name: "share", turnClock: { .zero })
         let done = Mutex<[Int]>([])

@@ -43,7 +43,7 @@ struct PeerTests {
         #expect(times[5] < 60)
     }
 
-    @Test("a peer that knows only AES-CM is served with it", arguments: [true, false])
+    @Test("a peer that supports only AES-CM gets it", arguments: [true, false])
     func fallback(offererIsOld: Bool) async throws {
         let loop = EventLoop(name: "call")
         var options = Call.Options()
@@ -58,14 +58,14 @@ struct PeerTests {
         loop.shutdown()
     }
 
-    @Test("the loopback scope yields 127.0.0.1 and nothing else")
+    @Test("the loopback scope has only 127.0.0.1")
     func loopbackScope() async throws {
         let candidates = try await gathered(.loopback)
         #expect(candidates.count == 1)
         #expect(candidates.allSatisfy { $0.split(separator: " ")[4] == "127.0.0.1" })
     }
 
-    @Test("the any scope yields the machine's addresses and 127.0.0.1, by UDP only")
+    @Test("the any scope has the machine's addresses and 127.0.0.1, by UDP only")
     func anyScope() async throws {
         let candidates = try await gathered(.any)
         #expect(candidates.contains { $0.split(separator: " ")[4] == "127.0.0.1" })
@@ -86,14 +86,14 @@ struct PeerTests {
         loop.shutdown()
     }
 
-    @Test("an address that is none, or not of this machine, is refused with a sentence")
+    @Test("an invalid address, or one of another machine, is refused with a message")
     func badAddress() async throws {
         for address in ["nowhere", "203.0.113.200"] {
             await #expect(throws: TransportError.self) { try await gathered(.addresses([address])) }
         }
     }
 
-    @Test("ports keep to the range that was asked for")
+    @Test("ports stay within the requested range")
     func ports() async throws {
         let candidates = try await gathered(.loopback, ports: 42100...42199)
         let port = candidates.first.flatMap { UInt16($0.split(separator: " ")[5]) }
@@ -168,7 +168,7 @@ struct PeerTests {
         loop.shutdown()
     }
 
-    @Test("a description without credentials or without a strong fingerprint is refused with a sentence")
+    @Test("a description without credentials or a strong fingerprint is refused with a message")
     func badDescription() async throws {
         let loop = EventLoop(name: "call")
         let certificate = try Certificate()
@@ -199,7 +199,7 @@ struct PeerTests {
         #expect(codes == Array(repeating: "transport.remote-description", count: 4))
     }
 
-    @Test("a peer that nobody answers fails after its time, with a sentence")
+    @Test("a peer without any response times out with a message")
     func unanswered() async throws {
         let loop = EventLoop(name: "call")
         var options = Call.Options()
@@ -212,7 +212,7 @@ struct PeerTests {
         loop.shutdown()
     }
 
-    @Test("a peer whose checks are late connects, though ICE tried all candidates in vain before")
+    @Test("a peer whose checks are late connects, though ICE had tried all candidates")
     func lateChecks() async throws {
         let loop = EventLoop(name: "call")
         let path = Path()
@@ -232,7 +232,7 @@ struct PeerTests {
         loop.shutdown()
     }
 
-    @Test("a peer that ICE could not reach fails as unreachable when its time is over")
+    @Test("a peer that ICE could not reach fails as unreachable after the timeout")
     func unreachable() async throws {
         let loop = EventLoop(name: "call")
         var options = Call.Options()
@@ -246,7 +246,7 @@ struct PeerTests {
         loop.shutdown()
     }
 
-    @Test("closing tells the other end, which reports it once")
+    @Test("closing notifies the other end, which reports it once")
     func closing() async throws {
         let loop = EventLoop(name: "call")
         let call = try await Call.begin(on: loop)
@@ -257,7 +257,7 @@ struct PeerTests {
         loop.shutdown()
     }
 
-    @Test("a peer may be closed from its own callbacks")
+    @Test("a peer can be closed from its own callbacks")
     func closingInside() async throws {
         let loop = EventLoop(name: "call")
         let call = try await Call.begin(on: loop)
@@ -272,7 +272,7 @@ struct PeerTests {
         loop.shutdown()
     }
 
-    @Test("seeded loss at the socket loses the same packets every time, and about as many as asked for")
+    @Test("seeded loss at the socket loses the same packets every time, at about the requested rate")
     func impairment() async throws {
         let loop = EventLoop(name: "call")
         var runs: [[Int]] = []
@@ -296,7 +296,7 @@ struct PeerTests {
         #expect(runs[0].prefix(200) == runs[1].prefix(200))
     }
 
-    @Test("at 5 % loss both ways every packet arrives once, by NACK and RTX through real sockets")
+    @Test("at 5 % loss in both directions every packet arrives once, by NACK and RTX over real sockets")
     func repair() async throws {
         let loop = EventLoop(name: "call")
         var options = Call.Options()
@@ -323,7 +323,7 @@ struct PeerTests {
         loop.shutdown()
     }
 
-    @Test("a ClientHello that comes before ICE has settled here is kept until it has, as browsers send it so")
+    @Test("a ClientHello that arrives before ICE has selected a pair is kept, because browsers send it early")
     func earlyHandshake() async throws {
         let loop = EventLoop(name: "call")
         let path = Path()
@@ -342,7 +342,7 @@ struct PeerTests {
         loop.shutdown()
     }
 
-    @Test("a cut of the path is reported as silence and is over when packets come again")
+    @Test("a cut of the path is reported as silence and ends when packets arrive again")
     func cut() async throws {
         let loop = EventLoop(name: "call")
         let path = Path()
@@ -367,7 +367,7 @@ struct PeerTests {
         loop.shutdown()
     }
 
-    @Test("media is not sent for long to a peer that is no longer heard, and one that is sent nothing may be silent")
+    @Test("sending media to a lost peer ends soon, but a peer that receives no media may be silent")
     func consent() async throws {
         let loop = EventLoop(name: "call")
         let path = Path()
@@ -398,7 +398,7 @@ struct PeerTests {
         loop.shutdown()
     }
 
-    @Test("opening and closing 200 peers leaves no descriptor and no thread behind")
+    @Test("opening and closing 200 peers leaks no descriptor or thread")
     func openAndClose() async throws {
         let loop = EventLoop(name: "call")
         let certificate = try Certificate()

@@ -26,7 +26,7 @@ struct SRTPTests {
         return Array(buffer.bytes[..<buffer.count])
     }
 
-    @Test("what one end protects the other reads, RTP and RTCP", arguments: SRTPProfile.allCases)
+    @Test("packets protected by one end are readable by the other, RTP and RTCP", arguments: SRTPProfile.allCases)
     func roundTrip(profile: SRTPProfile) throws {
         let (a, b) = try pair(profile)
         let clear = packet(1)
@@ -40,7 +40,7 @@ struct SRTPTests {
         #expect(apply(a.unprotectRTCP, to: protectedReport) == report)
     }
 
-    @Test("a receiver that misses the first ten packets reads the eleventh, wherever the publisher's numbers start")
+    @Test("a receiver that misses the first ten packets reads the eleventh, whatever the publisher's first number")
     func firstPacketsLost() throws {
         var random = SystemRandomNumberGenerator()
         for round in 0..<500 {
@@ -62,7 +62,7 @@ struct SRTPTests {
         }
     }
 
-    @Test("a receiver that misses packets of a publisher whose numbers leap does not lose count for good")
+    @Test("a receiver that misses packets of a publisher whose numbers jump keeps the rollover counter")
     func leapingPublisher() throws {
         let (server, subscriber) = try pair(.aeadAES128GCM)
         var splice = Splice(firstSequenceNumber: SequenceNumber(0x3fff))
@@ -79,7 +79,7 @@ struct SRTPTests {
         }
     }
 
-    @Test("the library may have been set up by somebody else in the process, as GStreamer's plugin does")
+    @Test("other code in the process may have initialised the library, as GStreamer's plugin does")
     func setUpBefore() throws {
         #expect(LibSRTP.setUp())
         #expect(LibSRTP.setUp())
@@ -101,7 +101,7 @@ struct SRTPTests {
         #expect(apply(b.unprotectRTP, to: bytes) == nil)
     }
 
-    @Test("nothing that is too short or too long is read or written past its end", arguments: SRTPProfile.allCases)
+    @Test("packets that are too short or too long are not accessed beyond their end", arguments: SRTPProfile.allCases)
     func lengths(profile: SRTPProfile) throws {
         let (a, b) = try pair(profile)
         for length in 0..<40 {
@@ -113,7 +113,7 @@ struct SRTPTests {
         #expect(apply(a.protectRTCP, to: full) == nil)
     }
 
-    @Test("no two packets are encrypted under one number of one stream", arguments: SRTPProfile.allCases)
+    @Test("no two packets are encrypted under one index of one stream", arguments: SRTPProfile.allCases)
     func repeatedNumber(profile: SRTPProfile) throws {
         let (a, _) = try pair(profile)
         var other = packet(1)
@@ -124,7 +124,7 @@ struct SRTPTests {
         #expect(apply(a.protectRTP, to: packet(2)) != nil)
     }
 
-    @Test("a forgotten stream leaves no context behind, so that its first packet opens again")
+    @Test("a forgotten stream leaves no context, so that its first packet decrypts again")
     func forgetting() throws {
         let (a, b) = try pair(.aeadAES128GCM)
         let bytes = try #require(apply(a.protectRTP, to: packet(1)))
@@ -136,7 +136,7 @@ struct SRTPTests {
         #expect(apply(b.unprotectRTP, to: bytes) == packet(1))
     }
 
-    @Test("the keys are overwritten where they lie once libsrtp2 has them")
+    @Test("the keys are overwritten in place after libsrtp2 has copied them")
     func wipedKeys() throws {
         var keys = SRTPKeys(
             profile: .aeadAES128GCM, local: [UInt8](repeating: 1, count: 28), remote: [UInt8](repeating: 2, count: 28))

@@ -5,7 +5,7 @@ import Testing
 
 @Suite(.serialized)
 struct SecurityTests {
-    @Test("S1: a third host that sprays ClientHellos at the media ports neither stops the call nor gets an answer")
+    @Test("S1: a third host that floods the media ports with ClientHellos neither stops the call nor gets a response")
     func clientHelloRace() async throws {
         let loop = EventLoop(name: "call")
         let attacker = Attacker()
@@ -40,7 +40,7 @@ struct SecurityTests {
         loop.shutdown()
     }
 
-    @Test("S2: 100,000 SRTP packets with bad tags from the peer's own address leave the session alive and are counted")
+    @Test("S2: 100,000 SRTP packets with invalid tags from the peer's address are counted, and the session survives")
     func badTags() async throws {
         let loop = EventLoop(name: "call")
         let path = Path()
@@ -105,7 +105,7 @@ struct SecurityTests {
         loop.shutdown()
     }
 
-    @Test("S3: RTP with the right SSRC from another address is not delivered, and does not reach the session")
+    @Test("S3: RTP with the right SSRC from another address is not delivered")
     func injection() async throws {
         let loop = EventLoop(name: "call")
         let path = Path()
@@ -139,7 +139,7 @@ struct SecurityTests {
     }
 
     @Test(
-        "S4: with a certificate other than signalled nothing is secured and no byte is delivered",
+        "S4: with another certificate than signalled, nothing is secured and no byte is delivered",
         arguments: [true, false])
     func wrongCertificate(ofOfferer: Bool) async throws {
         let loop = EventLoop(name: "call")
@@ -162,7 +162,7 @@ struct SecurityTests {
         loop.shutdown()
     }
 
-    @Test("S5: STUN with lying lengths and truncated attributes crashes nothing and gets no binding")
+    @Test("S5: STUN with wrong lengths and truncated attributes crashes nothing and gets no binding")
     func hostileSTUN() async throws {
         let loop = EventLoop(name: "call")
         let attacker = Attacker()

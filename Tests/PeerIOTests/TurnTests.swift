@@ -17,7 +17,7 @@ struct TurnTests {
         #expect(slow.used == 1)
     }
 
-    @Test("a turn reads its share of a burst, and the other end gets the whole burst all the same")
+    @Test("a turn reads its share of a burst, and the other end still receives the whole burst")
     func datagramShare() async throws {
         let loop = EventLoop(name: "burst")
         let call = try await Call.begin(on: loop)

@@ -12,7 +12,7 @@ import Testing
         return packet
     }
 
-    @Test("The ledger admits each index once, in any order and over the wrap of sequence numbers")
+    @Test("The ledger accepts each index once, in any order and across the wrap of sequence numbers")
     func indexes() {
         var ledger = EncryptionLedger()
         var admitted: [Bool] = []
@@ -24,7 +24,7 @@ import Testing
         #expect(other, "each SSRC has indexes of its own")
     }
 
-    @Test("The ledger admits a sequence number again in the next cycle")
+    @Test("The ledger accepts a sequence number again in the next cycle")
     func cycles() {
         var ledger = EncryptionLedger()
         var refused = 0
@@ -37,7 +37,7 @@ import Testing
         #expect(!isNew)
     }
 
-    @Test("The check of all session tests notices a session that encrypts two packets under one number")
+    @Test("The check of all session tests detects a session that encrypts two packets under one number")
     func deliberateDouble() {
         let call = Call()
         call.secure()

@@ -47,7 +47,7 @@ final class Voice {
         #expect(call.b.statistics(of: stream.receiver)?.keyframeRequests == 1)
     }
 
-    @Test("However often a keyframe is asked for, a request goes out every 200 ms")
+    @Test("Keyframe requests are sent at most every 200 ms")
     func keyframeRequestRate() {
         let call = Call()
         call.secure()
@@ -59,7 +59,7 @@ final class Voice {
         #expect(call.a.statistics(of: stream.sender)?.keyframeRequests == 6)
     }
 
-    @Test("A keyframe asked for before the session is secured is asked for when it is")
+    @Test("A keyframe requested before the session is secured is requested when it is")
     func earlyKeyframeRequest() {
         let call = Call()
         let stream = Stream.video(call)
@@ -69,7 +69,7 @@ final class Voice {
         #expect(call.a.statistics(of: stream.sender)?.keyframeRequests == 1)
     }
 
-    @Test("An FIR counts once for each command number; many requests make one event")
+    @Test("An FIR counts once for each command number; many requests cause one event")
     func fullIntraRequest() throws {
         let call = Call()
         call.secure()
@@ -83,7 +83,7 @@ final class Voice {
         #expect(call.a.pollEvent() == nil)
     }
 
-    @Test("The first sender report follows the first packet at once, and carries the clock extrapolated to then")
+    @Test("The first sender report follows the first packet immediately, with the extrapolated clock")
     func senderReport() throws {
         let call = Call()
         call.secure()
@@ -103,7 +103,7 @@ final class Voice {
         #expect(rtp.rawValue == UInt32((sentAt - call.start).nanoseconds * 9 / 100_000))
     }
 
-    @Test("Without a clock there is no sender report; with one it comes at once")
+    @Test("Without a clock there is no sender report; with one it follows immediately")
     func noClock() {
         let call = Call()
         call.secure()
@@ -137,7 +137,7 @@ final class Voice {
         #expect(call.events[0].contains { if case .roundTrip = $0 { true } else { false } })
     }
 
-    @Test("S17: a storm of NACKs gets no more than the repairs' share of the bitrate and the floor")
+    @Test("S17: a storm of NACKs gets at most the repairs' share of the bitrate and the minimum")
     func nackStorm() throws {
         let call = Call()
         call.secure()
@@ -161,7 +161,7 @@ final class Voice {
         #expect(stream.missing == 0)
     }
 
-    @Test("A packet is repeated once per 10 ms or half a round trip, however often it is asked for")
+    @Test("A packet is resent once per 10 ms or half a round trip, however often it is requested")
     func repeatInterval() throws {
         let call = Call()
         call.secure()
@@ -179,7 +179,7 @@ final class Voice {
         #expect(later.retransmissionsMissed == 1)
     }
 
-    @Test("Audio without NACK asks for nothing; what is lost stays lost and is counted")
+    @Test("Audio without NACK requests nothing; losses are counted")
     func audio() throws {
         let call = Call(seed: 9, path: Path(loss: 0.1))
         call.secure()
@@ -194,7 +194,7 @@ final class Voice {
         #expect((0.02...0.25).contains(sending.remoteFractionLost))
     }
 
-    @Test("Malformed RTCP from an authentic peer is counted and changes nothing")
+    @Test("Malformed RTCP of an authenticated peer is counted and changes nothing")
     func malformedControl() throws {
         let call = Call()
         call.secure()
@@ -216,7 +216,7 @@ final class Voice {
         #expect(call.b.isSecured)
     }
 
-    @Test("A deadline names its reason: a gap asks for handleTimeout 10 ms later, to send a NACK")
+    @Test("A deadline names its reason: a gap needs handleTimeout after 10 ms, for a NACK")
     func deadline() {
         let call = Call()
         call.secure()
@@ -232,7 +232,7 @@ final class Voice {
         #expect(call.b.nextTimeout == Deadline(time: call.now + .milliseconds(10), reason: .nack))
     }
 
-    @Test("When nobody drains what is to be sent, it stops at its capacity and counts")
+    @Test("Outgoing datagrams that are not sent stop at the capacity and are counted")
     func outgoingCapacity() {
         let call = Call(outgoingCapacity: 16)
         call.secure()

@@ -3,7 +3,7 @@ import RTP
 import Testing
 
 @Suite struct HandshakeTests {
-    @Test("Nothing is sent before the transport is connected, whichever call comes first", arguments: [true, false])
+    @Test("Nothing is sent before the transport is connected, in any order of calls", arguments: [true, false])
     func nothingBefore(startsFirst: Bool) {
         let call = Call()
         func start() { call.a.start(role: .client, expecting: [call.b.localFingerprint], now: call.now) }
@@ -16,7 +16,7 @@ import Testing
         #expect(call.a.nextTimeout.reason == .handshake)
     }
 
-    @Test("Two peers are secured after two round trips and say so once")
+    @Test("Two peers are secured after two round trips and report it once")
     func secured() {
         let call = Call()
         call.secure()
@@ -25,7 +25,7 @@ import Testing
         #expect(call.events == [[.secured(.aeadAES128GCM)], [.secured(.aeadAES128GCM)]])
     }
 
-    @Test("The handshake survives 30 % loss both ways", arguments: 1...20)
+    @Test("The handshake survives 30 % loss in both directions", arguments: 1...20)
     func lossy(seed: Int) {
         let call = Call(seed: UInt64(seed), path: Path(loss: 0.3))
         call.secure()
@@ -49,7 +49,7 @@ import Testing
         #expect(call.b.isSecured)
     }
 
-    @Test("S4: with another certificate than described no byte is delivered, in either role", arguments: [0, 1])
+    @Test("S4: with another certificate than signalled no byte is delivered, in either role", arguments: [0, 1])
     func wrongCertificate(suspicious: Int) {
         let call = Call()
         let stranger = [Fingerprint(algorithm: "sha-256", digest: [9, 9])]
@@ -70,7 +70,7 @@ import Testing
         #expect(stream.missing == stream.count)
     }
 
-    @Test("S4: media before the handshake is done is dropped and counted")
+    @Test("S4: media before the end of the handshake is dropped and counted")
     func mediaBeforeSecured() {
         let call = Call()
         call.connect()
@@ -80,7 +80,7 @@ import Testing
         #expect(call.b.outgoing.isEmpty)
     }
 
-    @Test("S2: 100,000 packets with bad tags are counted, reported once a second, and change nothing")
+    @Test("S2: 100,000 packets with invalid tags are counted and change nothing")
     func badTags() {
         let call = Call()
         call.secure()
@@ -121,7 +121,7 @@ import Testing
         #expect(call.b.statistics.dropped.malformed == 3)
     }
 
-    @Test("Closing tells the peer, which ends with one event; both fall silent")
+    @Test("Closing notifies the peer, which ends with one event; both fall silent")
     func closing() {
         let call = Call()
         call.secure()

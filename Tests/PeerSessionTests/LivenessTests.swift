@@ -16,7 +16,7 @@ import Testing
         return call
     }
 
-    @Test("Forged bytes from the peer's address do not hold consent: media ends 30 s after the last real packet")
+    @Test("Forged bytes from the peer's address do not extend consent: media ends 30 s after the last authentic packet")
     func forgery() {
         let call = secured()
         let stream = Stream.video(call)
@@ -39,7 +39,7 @@ import Testing
         #expect(call.a.isEnded && !call.events[0].contains(.heard))
     }
 
-    @Test("A silent peer that is sent nothing is reported once, wakes nobody for it and is not given up")
+    @Test("A silent peer that receives nothing is reported once, causes no timeouts and is kept")
     func silentHour() {
         let call = secured()
         for end in 0...1 { call.paths[end].isCut = true }
@@ -49,7 +49,7 @@ import Testing
         #expect(!call.a.isEnded && !call.b.isEnded)
     }
 
-    @Test("A hundred silent peers wake the loop for their reports alone")
+    @Test("A hundred silent peers wake the loop only for their reports")
     func wakeUps() {
         let calls = (0..<100).map { _ in secured() }
         for call in calls {
@@ -79,7 +79,7 @@ import Testing
         #expect(call.b.lastReceived == call.now)
     }
 
-    @Test("Media sent into a long silence has the whole consent time to be answered", arguments: [true, false])
+    @Test("Media sent after a long silence has the whole consent time for a response", arguments: [true, false])
     func lateSubscription(answers: Bool) {
         let call = secured()
         call.paths[1].isCut = true

@@ -12,7 +12,7 @@ import Testing
         call.run(for: .seconds(Int64(seconds) + 2))
     }
 
-    @Test("Over a clean path every packet comes once, in order, after the path's delay alone")
+    @Test("Over a clean path every packet arrives once, in order, with only the path's delay")
     func clean() {
         let call = Call()
         call.secure()
@@ -26,7 +26,7 @@ import Testing
     }
 
     @Test(
-        "At 5 % loss both ways every video packet is delivered once, over the wrap of sequence numbers",
+        "At 5 % loss in both directions every video packet is delivered once, across the wrap of sequence numbers",
         arguments: 1...2)
     func lossy(seed: Int) throws {
         let call = Call(seed: UInt64(seed), path: Path(loss: 0.05, jitter: .milliseconds(5)))
@@ -92,7 +92,7 @@ import Testing
         #expect((TimeInterval.milliseconds(40)...TimeInterval.milliseconds(46)).contains(roundTrip))
     }
 
-    @Test("A run with the same seed is the same to the byte")
+    @Test("Two runs with the same seed are identical")
     func reproducible() {
         func transcript() -> [Int] {
             let call = Call(seed: 6, path: Path(loss: 0.05, duplication: 0.02, reordering: 0.05))
@@ -104,7 +104,7 @@ import Testing
         #expect(transcript() == transcript())
     }
 
-    @Test("A cut of three seconds is told as loss beyond repair, and the stream goes on after it")
+    @Test("A cut of three seconds is reported as unrepairable loss, and the stream continues")
     func cut() throws {
         let call = Call(seed: 7)
         call.secure()
@@ -118,7 +118,7 @@ import Testing
         #expect(stream.received.suffix(800).allSatisfy { $0 == 1 })
     }
 
-    @Test("A sender that begins anew far away is followed")
+    @Test("A sender that restarts with distant numbers is followed")
     func restart() {
         let call = Call()
         call.secure()

@@ -31,7 +31,7 @@ struct Path {
     var isCut = false
 }
 
-/// What happens later, earliest first and in order of scheduling.
+/// Later events, earliest first and in order of scheduling.
 private struct Agenda<Item> {
     private var heap: [(time: MonotonicTime, order: Int, item: Item)] = []
     private var order = 0
@@ -106,7 +106,7 @@ final class Call {
     var b: TestSession { sessions[1] }
     var elapsed: TimeInterval { now - start }
 
-    /// `path` is what lies in either direction.
+    /// `path` applies to both directions.
     init(seed: UInt64 = 1, path: Path = Path(), outgoingCapacity: Int = 2048) {
         start = now
         random = Seeded(seed &* 0x9e37_79b9_7f4a_7c15)

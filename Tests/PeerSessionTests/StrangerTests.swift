@@ -25,7 +25,7 @@ import Testing
 
     private func cipher(_ call: Call) throws -> CipherDouble { try #require(call.b.srtp).engine }
 
-    @Test("Packets of 100,000 strangers are dropped before they are decrypted and leave nothing behind")
+    @Test("Packets of 100,000 unknown SSRCs are dropped before decryption and leave no state")
     func strangers() throws {
         let (call, _) = call()
         let cipher = try cipher(call)
@@ -50,7 +50,7 @@ import Testing
         #expect(call.b.statistics(of: receiver)?.ssrc == SSRC(77))
     }
 
-    @Test("A receiver that is bound to one SSRC after another keeps 64 contexts at most, and those in use always")
+    @Test("A receiver bound to many SSRCs keeps at most 64 contexts, and always those in use")
     func rebinding() throws {
         let (call, receiver) = call()
         let cipher = try cipher(call)
@@ -68,7 +68,7 @@ import Testing
         #expect(call.b.statistics(of: receiver)?.ssrc == SSRC(1299))
     }
 
-    @Test("Reports of 1000 SSRCs keep 64 contexts at most, and those of streams always")
+    @Test("Reports of 1000 SSRCs keep at most 64 contexts, and always those of streams")
     func reporters() throws {
         let (call, _) = call()
         let cipher = try cipher(call)
@@ -80,7 +80,7 @@ import Testing
         #expect(call.b.statistics.dropped.authenticationFailures == 0)
     }
 
-    @Test("Where all 64 contexts are in use another SSRC gets none")
+    @Test("If all 64 contexts are in use, another SSRC gets none")
     func full() throws {
         let (call, _) = call()
         let cipher = try cipher(call)

@@ -47,7 +47,7 @@ import Testing
         return got
     }
 
-    @Test("A packet is sent with the rewritten fields, without the last hop's CSRCs, extensions and padding")
+    @Test("A packet is sent with the rewritten fields, without the previous hop's CSRCs, extensions and padding")
     func rewriting() throws {
         let call = Call()
         call.secure()
@@ -67,7 +67,7 @@ import Testing
         #expect(got == [header + [0x90, 0xc0, 0x87, 0x77, 0x66, 0x99]])
     }
 
-    @Test("The mid is stamped until the peer has reported on the stream")
+    @Test("The mid is sent until the peer has reported on the stream")
     func midStamping() throws {
         let call = Call()
         call.secure()
@@ -90,7 +90,7 @@ import Testing
         #expect(stream.missing == 0)
     }
 
-    @Test("A stream of unknown SSRC finds its receiver by the mid, its RTX as well, and keeps it without the mid")
+    @Test("A stream of unknown SSRC and its RTX are bound by the mid, and stay bound without it")
     func bindingByMid() throws {
         let call = Call()
         call.secure()
@@ -115,7 +115,7 @@ import Testing
         #expect(call.b.statistics(of: second)?.ssrc == SSRC(51))
     }
 
-    @Test("A stream that takes another SSRC or other numbers begins a new epoch; losses and repairs do not")
+    @Test("A stream with another SSRC or other numbers begins a new epoch; losses and repairs do not")
     func epochs() throws {
         let call = Call()
         call.secure()
@@ -165,7 +165,7 @@ import Testing
         #expect(call.positions.count == 203)
     }
 
-    @Test("A stream of which SRTP refuses every packet is reported once, until it is good again")
+    @Test("A stream whose packets SRTP refuses is reported once, until one is valid again")
     func refusedStream() throws {
         let call = Call()
         call.secure()
@@ -188,7 +188,7 @@ import Testing
         #expect(call.b.statistics.dropped.authenticationFailures == 220)
     }
 
-    @Test("A foreign mid binds nothing, even where the payload type would")
+    @Test("An unknown mid binds nothing, even if the payload type would")
     func foreignMid() throws {
         let call = Call()
         call.secure()
@@ -198,7 +198,7 @@ import Testing
         #expect(call.b.statistics.dropped.unknownSSRC == 1)
     }
 
-    @Test("Without a mid the payload type tells the receiver where only one takes it")
+    @Test("Without a mid, the payload type binds the receiver if only one accepts it")
     func bindingByPayloadType() throws {
         let call = Call()
         call.secure()
@@ -217,7 +217,7 @@ import Testing
         #expect(call.b.statistics.dropped.unknownSSRC == 2)
     }
 
-    @Test("A payload type that a receiver does not take is dropped and counted")
+    @Test("A payload type that a receiver does not accept is dropped and counted")
     func unknownPayloadType() throws {
         let call = Call()
         call.secure()
@@ -228,7 +228,7 @@ import Testing
         #expect(call.b.statistics.dropped.unknownPayloadType == 2)
     }
 
-    @Test("S8: RTX and padding that overrun are dropped and counted; padding probes are no error")
+    @Test("S8: RTX and padding that overrun are dropped and counted; padding probes are not an error")
     func hostileMedia() throws {
         let call = Call()
         call.secure()
@@ -246,7 +246,7 @@ import Testing
         #expect(call.b.statistics.dropped.tooOld == 1, "a repair cannot begin a stream")
     }
 
-    @Test("20,000 mutated packets from an authentic peer never trap")
+    @Test("20,000 mutated packets of an authenticated peer never trap")
     func fuzz() throws {
         let call = Call()
         call.secure()
@@ -271,7 +271,7 @@ import Testing
         #expect(call.b.isSecured)
     }
 
-    @Test("A removed receiver's packets are unknown; its place is taken by another with another name")
+    @Test("A removed receiver's packets are unknown; another receiver with another id replaces it")
     func removal() throws {
         let call = Call()
         call.secure()
@@ -289,7 +289,7 @@ import Testing
         #expect(call.b.statistics(of: second) != nil)
     }
 
-    @Test("A removed sender sends nothing more and says BYE")
+    @Test("A removed sender sends nothing more but BYE")
     func senderRemoval() {
         let call = Call()
         call.secure()
@@ -317,7 +317,7 @@ import Testing
         #expect(fits.missing == 0)
     }
 
-    @Test("Thirty streams report in compounds of at most 1200 bytes, each begun with a report and the CNAME")
+    @Test("Thirty streams report in compounds of at most 1200 bytes, each with a report and the CNAME first")
     func manyStreams() throws {
         let call = Call()
         call.secure()

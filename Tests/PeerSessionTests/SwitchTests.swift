@@ -8,7 +8,7 @@ private final class SwitchStage {
     final class Assignment {
         let stream: Int
         let first: SequenceNumber
-        /// The frame at which the server joined the stream, and what came of that frame.
+        /// The frame at which the server joined the stream, and its result.
         var joined: Int?
         var keyframeParts: Set<UInt8> = []
 
@@ -64,7 +64,7 @@ private final class SwitchStage {
         call.run(for: time - call.elapsed + .milliseconds(300))
     }
 
-    /// The client lets go of what it has at once and asks for another; the server's answer comes when it comes.
+    /// The client releases its stream and requests another; the server's response arrives later.
     private func change() {
         assigned = nil
         let request = call.elapsed + .milliseconds(20)
@@ -153,7 +153,7 @@ private final class SwitchStage {
         #expect(givenUp == 0, "packets were asked for in vain")
     }
 
-    @Test("A sender that is silent or has no clock sends no reports; one with a new clock reports at once")
+    @Test("A sender that is silent or has no clock sends no reports; one with a new clock reports immediately")
     func reports() {
         let call = Call()
         call.secure()

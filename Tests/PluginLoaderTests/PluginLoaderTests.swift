@@ -38,7 +38,7 @@ import Testing
         try #require(#expect(throws: MediaError.self) { _ = try PluginLoader.load(path) })
     }
 
-    @Test("A plugin that was built against the kit is loaded, and its capturer runs in a graph")
+    @Test("A plugin built against the kit is loaded, and its capturer runs in a graph")
     func loads() async throws {
         let folder = try Folder()
         try folder.write(
@@ -57,7 +57,7 @@ import Testing
             import MediaGraph
 
             struct GreyShades: Capturer {
-                static let summary = "Pictures of one shade"
+                static let summary = "Frames of one shade"
                 @Setting("How bright", in: 16...235) var shade = 100
                 func format() -> PictureFormat { PictureFormat(width: 320, height: 180, framesPerSecond: 30) }
                 func capture(into output: CaptureOutput<PictureFormat>) async throws {
@@ -110,7 +110,7 @@ import Testing
         }
     }
 
-    @Test("What is no plugin is refused in words, each in its own")
+    @Test("Files that are not plugins are refused with specific messages")
     func refusals() throws {
         let folder = try Folder()
         #expect(try refusal(of: folder.url.path + "/none.so").code == "plugin.not-found")
@@ -125,7 +125,7 @@ import Testing
         #expect(try refusal(of: alone).message.contains("libMediaGraph.so"))
     }
 
-    @Test("A plugin that was built against another MediaGraph names what is missing")
+    @Test("A plugin built against another MediaGraph is refused with the missing symbol")
     func missingSymbol() throws {
         let folder = try Folder()
         let media = Self.mediaLibraryFolder
@@ -140,7 +140,7 @@ import Testing
         #expect(error.message.contains("media_that_is_gone"))
     }
 
-    @Test("A plugin whose entry answers an error or provides nothing is refused")
+    @Test("A plugin whose entry returns an error or provides nothing is refused")
     func emptyEntry() throws {
         for (body, word) in [("7", "7"), ("0", "no node")] {
             let folder = try Folder()
@@ -151,7 +151,7 @@ import Testing
         }
     }
 
-    @Test("Of a package's plugins its own is loaded, the one that was built last, and that is said")
+    @Test("A package's own, newest plugin is loaded and reported")
     func newest() throws {
         let folder = try Folder()
         let path = try library(
@@ -168,7 +168,7 @@ import Testing
             try FileManager.default.setAttributes(
                 [.modificationDate: Date(timeIntervalSinceNow: -age)], ofItemAtPath: url.path)
         }
-        /// What is loaded of the folder, as its refusal names it, and what is said of the choice.
+        /// The loaded file of the folder, as its refusal names it, and the message about the choice.
         func loaded() throws -> (file: String, choice: String?) {
             var choice: String?
             let error = try #require(
@@ -191,7 +191,7 @@ import Testing
         #expect(try loaded().file == "/.build/release/libOwn.so")
     }
 
-    @Test("A plugin of another generation or compiler is refused before any of its nodes is looked at")
+    @Test("A plugin of another generation or compiler is refused before its nodes are used")
     func stamps() {
         let generation = Plugin.admit {
             Plugin.isAdmitted(generation: 99, compiler: "any") ? 0 : 1

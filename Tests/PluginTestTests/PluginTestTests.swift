@@ -38,7 +38,7 @@ import Testing
         try JSONDecoder().decode([ConformanceReport].self, from: Data(answer.output.utf8))
     }
 
-    @Test func `the sanitizers find in a package what cannot be seen from outside`() throws {
+    @Test func `the sanitizers find faults in a package that are invisible from outside`() throws {
         let bench = try Workbench("Tests/broken-plugin")
         let answer = try connectlive(
             "plugin", "test", bench.package.path, "--check", "address-sanitizer", "--check", "thread-sanitizer",
@@ -51,7 +51,7 @@ import Testing
         #expect(report["thread-sanitizer"]?.words.contains("Racing.swift") == true, "\(report)")
     }
 
-    @Test func `a package that ships is clean under both sanitizers`() throws {
+    @Test func `the example packages are clean under both sanitizers`() throws {
         let bench = try Workbench("examples/clock-face")
         let answer = try connectlive(
             "plugin", "test", bench.package.path, "--check", "address-sanitizer", "--check", "thread-sanitizer",
@@ -62,11 +62,11 @@ import Testing
         #expect(report.isPassed && report.applicable == 2, "\(report)")
     }
 
-    @Test func `a capturer that traps or hangs has failed that check, and the others are made`() throws {
+    @Test func `a capturer that traps or hangs fails that check, and the others still run`() throws {
         let bench = try Workbench("Tests/broken-plugin")
         try bench.build()
         let answer = try connectlive(
-            "plugin", "test", bench.package.path, "--patience", "5", "--format", "json", "--set",
+            "plugin", "test", bench.package.path, "--timeout", "5", "--format", "json", "--set",
             "hanging.is-asked=false",
             checks: ["formats", "failure-while-starting", "format-change", "settings", "errors"])
         #expect(answer.status == 1, "\(answer.error)")
@@ -77,25 +77,25 @@ import Testing
         #expect(trapping.failures == ["format-change", "settings", "errors"], "\(trapping)")
         let changed = try #require(trapping["format-change"]).words
         #expect(changed.hasPrefix("it trapped (signal "), "\(changed)")
-        #expect(changed.contains("when shade became 235; its last words were"), "\(changed)")
+        #expect(changed.contains("when shade became 235; its last output was"), "\(changed)")
         #expect(changed.hasSuffix("There is nothing as bright as 235\""), "\(changed)")
         let set = try #require(trapping["settings"]).words
         #expect(set.contains("with every 0") && set.hasSuffix("Fatal error: Division by zero\""), "\(set)")
-        // It was said in a process that is gone.
+        // The process that reported it has ended.
         #expect(trapping["errors"]?.words.contains("[trapping.title]") == true, "\(trapping)")
         let hanging = reports[1]
         #expect(hanging.failures == ["settings"] && hanging.results.count == 5, "\(hanging)")
-        #expect(hanging["settings"]?.words == "it did not answer for 5 s with is-asked true", "\(hanging)")
+        #expect(hanging["settings"]?.words == "it did not reply for 5 s with is-asked true", "\(hanging)")
 
     }
 
     @Test(arguments: [
-        ("nobody.every=1", "there are trapping, hanging. [plugin.no-capturer]"),
+        ("nobody.every=1", "Choose one of trapping, hanging. [plugin.no-capturer]"),
         ("trapping.evry=1", "has no setting \"evry\"; did you mean \"every\"? [graph.invalid]"),
         ("trapping.every=101", "\"trapping\": every is 101, outside 0 to 100. [graph.invalid]"),
-        ("trapping.every=1", "\"hanging\" needs the setting \"is-asked\"; give it with --set hanging.is-asked=VALUE."),
+        ("trapping.every=1", "\"hanging\" needs the setting \"is-asked\"; set it with --set hanging.is-asked=VALUE."),
     ])
-    func `settings that do not fit, or lack, are refused before anything is examined`(
+    func `invalid and missing settings are refused before any check runs`(
         set: String, words: String
     ) throws {
         let bench = try Workbench("Tests/broken-plugin")
@@ -105,7 +105,7 @@ import Testing
         #expect(!answer.error.contains(": formats "), "\(answer.error)")
     }
 
-    @Test func `a plugin that traps while it is loaded is told in words`() throws {
+    @Test func `a plugin that traps while it loads gets a message`() throws {
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent("dead-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(at: folder) }
@@ -125,7 +125,7 @@ import Testing
         #expect(missing.status == 1 && missing.error.contains("[plugin.not-found]"), "\(missing.error)")
     }
 
-    @Test func `a capturer that is made of elements is examined in a pipeline, with what it is given`() throws {
+    @Test func `a capturer made of elements is tested in a pipeline, with its settings`() throws {
         let bench = try Workbench("examples/desktop-region")
         try bench.build()
         let fixture = try Fixture.display()
@@ -134,23 +134,23 @@ import Testing
             "--reopenings", "20", "--format", "json", checks: Conformance.checks.map(\.name))
         let report = try #require(try reports(answer).first, "\(answer.error)")
         #expect(answer.status == 0 && report.isPassed, "\(report)")
-        // Where the machine is too busy to tell how times run, that check says so.
+        // On a busy machine, the check `clock` reports that it does not apply.
         let silent = Set(report.results.filter { $0.verdict == .notApplicable }.map(\.check)).subtracting(["clock"])
         #expect(silent == ["slow-consumer", "vanishing"], "\(report)")
     }
 
-    @Test func `a check that there is not is refused with the nearest, and a file is no package`() throws {
+    @Test func `an unknown check gets a suggestion, and a file is not a package`() throws {
         let unknown = try connectlive("plugin", "test", "clip.so", "--check", "clocks")
         #expect(unknown.status == 2)
         #expect(unknown.error.contains("did you mean \"clock\"?"), "\(unknown.error)")
         let file = try connectlive("plugin", "test", #filePath, "--check", "address-sanitizer")
         #expect(file.status == 0, "\(file.error)")
-        #expect(file.output.contains("PluginTestTests.swift is no package"), "\(file.output)")
+        #expect(file.output.contains("PluginTestTests.swift is not a package"), "\(file.output)")
         let missing = try connectlive("plugin", "test", "clip.so", "--check", "address-sanitizer")
         #expect(missing.status == 1 && missing.error.contains("[plugin.not-found]"), "\(missing.error)")
     }
 
-    @Test func `without Swift the sanitizers say so, and nothing is held against the package`() throws {
+    @Test func `without Swift the sanitizers do not apply, and the package does not fail`() throws {
         let package = BuiltPackage.project.appendingPathComponent("examples/clock-face").path
         let answer = try connectlive(
             "plugin", "test", package, checks: ["address-sanitizer"], environment: ["PATH": "/nonexistent"])

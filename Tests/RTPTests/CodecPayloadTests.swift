@@ -17,7 +17,7 @@ private func rtp(_ payload: [UInt8]) -> PacketBuffer {
         return VP8PayloadDescriptor(parsing: packet, header: header)
     }
 
-    @Test("A descriptor with everything is read")
+    @Test("A descriptor with all fields is read")
     func full() throws {
         let read = try value(descriptor([0x90, 0xf0, 0x81, 0x23, 0x45, 0x60, 0x00]))
         #expect(read.pictureID == 0x0123)
@@ -38,14 +38,14 @@ private func rtp(_ payload: [UInt8]) -> PacketBuffer {
         #expect(descriptor([0x10])?.isKeyframeStart == false)
     }
 
-    @Test("S8: a descriptor cut short is refused")
+    @Test("S8: a truncated descriptor is refused")
     func short() {
         let full: [UInt8] = [0x90, 0xf0, 0x81, 0x23, 0x45, 0x60]
         for length in 0..<full.count { #expect(descriptor(Array(full[..<length])) == nil) }
         #expect(descriptor(full) != nil)
     }
 
-    @Test("Picture id and TL0PICIDX are rewritten in place in their own width", arguments: [true, false])
+    @Test("Picture id and TL0PICIDX are rewritten in place, in their own width", arguments: [true, false])
     func rewriting(isLong: Bool) throws {
         let payload: [UInt8] = isLong ? [0x90, 0xc0, 0x81, 0x23, 0x45, 0x99] : [0x90, 0xc0, 0x23, 0x45, 0x99]
         var packet = rtp(payload)

@@ -19,7 +19,7 @@ import Testing
         #expect(RTPTimestamp(.max).advanced(by: 1) == RTPTimestamp(0))
     }
 
-    @Test("Unwrapping counts on over many wraps, with numbers out of order")
+    @Test("Unwrapping counts over many wraps, with numbers out of order")
     func unwrapping() {
         var unwrapper = SequenceUnwrapper()
         let start = unwrapper.unwrap(SequenceNumber(65000))
@@ -38,7 +38,7 @@ import Testing
         #expect(unwrapper.unwrap(SequenceNumber(65530)) == 65530)
     }
 
-    @Test("NTP time goes to Unix time and back within a nanosecond")
+    @Test("NTP time converts to Unix time and back within a nanosecond")
     func ntp() {
         let time = NTPTime(unixNanoseconds: 1_763_697_600_123_456_789)
         #expect(time.rawValue >> 32 == 1_763_697_600 + 2_208_988_800)
@@ -69,7 +69,7 @@ import Testing
 }
 
 @Suite struct PacketBufferTests {
-    @Test("A buffer takes a range of bytes, another buffer, and refuses what is longer than itself")
+    @Test("A buffer accepts bytes and other buffers, and refuses more than its capacity")
     func assigning() {
         var buffer = PacketBuffer()
         let bytes = (0..<4000).map { UInt8(truncatingIfNeeded: $0) }
@@ -85,7 +85,7 @@ import Testing
         #expect(buffer.contents.isEmpty)
     }
 
-    @Test("Numbers lie in network order")
+    @Test("Numbers are in network order")
     func numbers() {
         var buffer = PacketBuffer()
         buffer.setUInt64(0x0102_0304_0506_0708, at: 3)
@@ -95,7 +95,7 @@ import Testing
         #expect(buffer.uint16(at: 9) == 0x0708)
     }
 
-    @Test("A batch gives back its datagrams and is empty after removal")
+    @Test("A batch returns its datagrams and is empty after removal")
     func batch() {
         var batch = DatagramBatch()
         batch.append([1, 2])
@@ -107,7 +107,7 @@ import Testing
         #expect(batch.isEmpty)
     }
 
-    @Test("Fingerprints read back as written; others are refused")
+    @Test("Fingerprints survive writing and reading; others are refused")
     func fingerprints() {
         let fingerprint = Fingerprint("SHA-256 0a:FF")
         #expect(fingerprint?.description == "sha-256 0A:FF")

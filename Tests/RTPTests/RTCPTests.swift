@@ -24,12 +24,12 @@ import Testing
         return compound
     }
 
-    @Test("A compound of every kind reads back as written")
+    @Test("A compound of all types survives writing and reading")
     func roundTrip() {
         #expect(RTCPPacket.parse(compound(Self.packets)) == Self.packets)
     }
 
-    @Test("CNAMEs of every length up to 255 read back", arguments: [0, 1, 2, 3, 4, 5, 17, 254, 255])
+    @Test("CNAMEs of every length up to 255 survive writing and reading", arguments: [0, 1, 2, 3, 4, 5, 17, 254, 255])
     func cnameLengths(length: Int) {
         let packets: [RTCPPacket] = [.cname(SSRC(1), String(repeating: "x", count: length)), .bye([SSRC(3)])]
         let written = compound(packets)
@@ -37,7 +37,7 @@ import Testing
         #expect(RTCPPacket.parse(written) == packets)
     }
 
-    @Test("A compound cut at any length that is no packet boundary is refused whole")
+    @Test("A compound cut within a packet is refused as a whole")
     func truncated() {
         let whole = compound(Self.packets).contents
         var boundaries: Set<Int> = []
@@ -65,7 +65,7 @@ import Testing
             ])
     }
 
-    @Test("A NACK names its packets in masks of 16, across the wrap, and repeats none")
+    @Test("A NACK names its packets in masks of 16, across the wrap, without duplicates")
     func nackMasks() {
         let lost = (65520...65535).map { SequenceNumber($0) } + (0...20).map { SequenceNumber($0) }
         let written = compound([.nack(sender: SSRC(1), media: SSRC(2), lost: lost)])
@@ -87,7 +87,7 @@ import Testing
         #expect(lost.count == RTCPPacket.maximumLost)
     }
 
-    @Test("What does not fit into a compound is left out, and the compound stays whole")
+    @Test("A packet that does not fit into a compound is omitted, and the compound stays valid")
     func fitting() {
         var compound = PacketBuffer()
         let report = RTCPPacket.receiverReport(SSRC(1), [ReportBlock](repeating: Self.block, count: 20))

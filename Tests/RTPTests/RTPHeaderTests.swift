@@ -2,7 +2,7 @@ import RTP
 import Testing
 
 @Suite struct RTPHeaderTests {
-    @Test("Every field of a full packet is read")
+    @Test("Every field of a complete packet is read")
     func reading() throws {
         let full = packet(fullPacket)
         let header = try value(RTPHeader(parsing: full))
@@ -40,7 +40,7 @@ import Testing
         #expect(header.payloadLength == 1)
     }
 
-    @Test("Writing what was parsed changes nothing")
+    @Test("Writing parsed values changes nothing")
     func identity() throws {
         var copy = packet(fullPacket)
         let header = try value(RTPHeader(parsing: copy))
@@ -49,7 +49,7 @@ import Testing
         #expect(copy.contents == fullPacket)
     }
 
-    @Test("S8: a packet cut anywhere in its header is refused")
+    @Test("S8: a packet truncated anywhere in its header is refused")
     func truncated() {
         for length in 0..<32 { #expect(RTPHeader(parsingProtected: packet(Array(fullPacket[..<length]))) == nil) }
         #expect(RTPHeader(parsingProtected: packet(Array(fullPacket[..<32]))) != nil)
@@ -75,7 +75,7 @@ import Testing
         #expect(RTPHeader(parsing: packet(version)) == nil)
     }
 
-    @Test("S8: an extension element that overruns its block hides what follows and nothing else")
+    @Test("S8: an extension element that overruns its block hides only the following ones")
     func elementOverrun() throws {
         var bytes = fullPacket
         bytes[29] = 0x4f
@@ -85,7 +85,7 @@ import Testing
         #expect(header.headerExtension(id: 3, in: hostile) != nil)
     }
 
-    @Test("S8: 200,000 mutated and random packets never trap, and those accepted write back identically")
+    @Test("S8: 200,000 mutated and random packets never trap, and accepted ones write back identically")
     func fuzz() {
         var random = Seeded(8)
         var accepted = 0

@@ -10,14 +10,14 @@ private func milliseconds(_ value: Int64) -> MonotonicTime { MonotonicTime.zero 
         return lost.map(\.rawValue)
     }
 
-    @Test("A stream in order asks for nothing")
+    @Test("A stream in order requests nothing")
     func inOrder() {
         var nacks = NackGenerator()
         for number in 65000..<67000 { #expect(nacks.receive(number, now: .zero) == .inOrder) }
         #expect(nacks.nextTimeout(roundTrip: .zero) == .never)
     }
 
-    @Test("A swap of two packets asks for nothing")
+    @Test("A swap of two packets requests nothing")
     func reordering() {
         var nacks = NackGenerator()
         for number in [10, 12, 11, 13] { _ = nacks.receive(number, now: milliseconds(0)) }
@@ -25,7 +25,7 @@ private func milliseconds(_ value: Int64) -> MonotonicTime { MonotonicTime.zero 
         #expect(ask(&nacks, at: 100).isEmpty)
     }
 
-    @Test("A gap is asked for after 10 ms, or at once when three later packets have come")
+    @Test("A gap is requested after 10 ms, or immediately after three later packets")
     func gap() {
         var nacks = NackGenerator()
         for number in [10, 12] { _ = nacks.receive(number, now: milliseconds(0)) }
@@ -37,7 +37,7 @@ private func milliseconds(_ value: Int64) -> MonotonicTime { MonotonicTime.zero 
         #expect(ask(&nacks, at: 9) == [11])
     }
 
-    @Test("It is asked for again every round trip, but not more often than every 20 ms")
+    @Test("A gap is requested again every round trip, but not more often than every 20 ms")
     func retries() {
         var nacks = NackGenerator()
         for number in [10, 12] { _ = nacks.receive(number, now: milliseconds(0)) }
@@ -48,7 +48,7 @@ private func milliseconds(_ value: Int64) -> MonotonicTime { MonotonicTime.zero 
         #expect(nacks.nextTimeout(roundTrip: .milliseconds(1)) == milliseconds(80))
     }
 
-    @Test("What came is not asked for again; an answer tells how often and since when it was asked for")
+    @Test("A packet that arrived is not requested again; its arrival reports how often and since when it was requested")
     func recovery() {
         var nacks = NackGenerator()
         for number in [10, 13] { _ = nacks.receive(number, now: milliseconds(0)) }
@@ -60,7 +60,7 @@ private func milliseconds(_ value: Int64) -> MonotonicTime { MonotonicTime.zero 
         #expect(nacks.abandoned == 0)
     }
 
-    @Test("After ten tries or a second a packet is given up, once, and this is told")
+    @Test("After ten tries or a second a packet is given up and reported once")
     func givingUp() {
         var nacks = NackGenerator()
         for number in [10, 12] { _ = nacks.receive(number, now: milliseconds(0)) }
@@ -77,7 +77,7 @@ private func milliseconds(_ value: Int64) -> MonotonicTime { MonotonicTime.zero 
         #expect(nacks.nextTimeout(roundTrip: .zero) == .never)
     }
 
-    @Test("More than 500 missing packets are given up together, without asking")
+    @Test("More than 500 missing packets are given up together, without a request")
     func tooMany() {
         var nacks = NackGenerator()
         _ = nacks.receive(10, now: .zero)
@@ -93,7 +93,7 @@ private func milliseconds(_ value: Int64) -> MonotonicTime { MonotonicTime.zero 
 }
 
 @Suite struct ReceptionStatisticsTests {
-    @Test("A tenth lost is reported as 25 or 26 256ths, and the sum counts on")
+    @Test("A loss of one tenth is reported as 25 or 26 256ths, and the total adds up")
     func loss() throws {
         var reception = ReceptionStatistics(clockRate: 90000)
         for number in 0..<1000 where number % 10 != 5 {
@@ -115,7 +115,7 @@ private func milliseconds(_ value: Int64) -> MonotonicTime { MonotonicTime.zero 
         #expect(second.cumulativeLost == 100)
     }
 
-    @Test("A repaired packet fills its gap but stays lost in the report, which describes the network")
+    @Test("A repaired packet fills its gap but counts as lost in the report, which describes the network")
     func repairs() {
         var reception = ReceptionStatistics(clockRate: 90000)
         for number: UInt16 in [1, 2, 4] {
@@ -128,7 +128,7 @@ private func milliseconds(_ value: Int64) -> MonotonicTime { MonotonicTime.zero 
         #expect(reception.receive(SequenceNumber(3), timestamp: RTPTimestamp(0), now: .zero) == .duplicate)
     }
 
-    @Test("Duplicates are told from late packets within the window, over wraps")
+    @Test("Duplicates are distinguished from late packets within the window, across wraps")
     func duplicates() {
         var reception = ReceptionStatistics(clockRate: 90000)
         var random = Seeded(5)
@@ -146,7 +146,7 @@ private func milliseconds(_ value: Int64) -> MonotonicTime { MonotonicTime.zero 
         }
     }
 
-    @Test("Even spacing has no jitter; spacing off by 4 ms tends to 4 ms of it")
+    @Test("Even spacing has no jitter; spacing off by 4 ms converges to 4 ms")
     func jitter() {
         var even = ReceptionStatistics(clockRate: 90000)
         var uneven = ReceptionStatistics(clockRate: 90000)
@@ -161,7 +161,7 @@ private func milliseconds(_ value: Int64) -> MonotonicTime { MonotonicTime.zero 
         #expect(abs(uneven.jitter.milliseconds - 4) < 0.3)
     }
 
-    @Test("A report names the last sender report and how long ago it came")
+    @Test("A report names the last sender report and its age")
     func senderReport() throws {
         var reception = ReceptionStatistics(clockRate: 90000)
         _ = reception.receive(SequenceNumber(1), timestamp: RTPTimestamp(0), now: .zero)
@@ -171,7 +171,7 @@ private func milliseconds(_ value: Int64) -> MonotonicTime { MonotonicTime.zero 
         #expect(block.delaySinceLastSenderReport == 65536 * 3 / 2)
     }
 
-    @Test("One stray packet far off is dropped; two in order begin the stream anew", arguments: [20_000, 50_000])
+    @Test("One stray packet is dropped; two in order restart the stream", arguments: [20_000, 50_000])
     func restart(jump: Int) {
         var reception = ReceptionStatistics(clockRate: 90000)
         func number(_ value: Int) -> SequenceNumber { SequenceNumber(UInt16(truncatingIfNeeded: value)) }
@@ -196,7 +196,7 @@ private func milliseconds(_ value: Int64) -> MonotonicTime { MonotonicTime.zero 
 }
 
 @Suite struct RoundTripTests {
-    @Test("Even when everything was asked for twice the round trip is found")
+    @Test("Even if everything was requested twice, the round trip is found")
     func ambiguity() {
         var roundTrip = RepairRoundTrip()
         roundTrip.answered(tries: 2, firstAsked: milliseconds(0), now: milliseconds(70))
@@ -206,6 +206,6 @@ private func milliseconds(_ value: Int64) -> MonotonicTime { MonotonicTime.zero 
         #expect(roundTrip.estimate.smoothed.map { abs($0.milliseconds - 30) < 1 } == true)
         for _ in 0..<40 { roundTrip.answered(tries: 2, firstAsked: milliseconds(0), now: milliseconds(200)) }
         #expect(roundTrip.estimate.smoothed.map { abs($0.milliseconds - 200) < 5 } == true)
-        #expect(roundTrip.estimate.patience.map { $0 > .milliseconds(200) } == true)
+        #expect(roundTrip.estimate.timeout.map { $0 > .milliseconds(200) } == true)
     }
 }

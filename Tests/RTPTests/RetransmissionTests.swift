@@ -2,7 +2,7 @@ import RTP
 import Testing
 
 @Suite struct RetransmissionTests {
-    @Test("Unwrapping RTX restores the original packet, less its padding")
+    @Test("Unwrapping RTX restores the original packet without its padding")
     func unwrapping() throws {
         var copy = packet(fullPacket)
         let original = try value(RTPHeader(parsing: copy))
@@ -21,7 +21,7 @@ import Testing
         #expect(RTPHeader(parsing: copy) == restored)
     }
 
-    @Test("S8: an RTX packet too short for its sequence number is refused and left alone", arguments: [0, 1])
+    @Test("S8: an RTX packet too short for its sequence number is refused and unchanged", arguments: [0, 1])
     func tooShort(length: Int) throws {
         var short = PacketBuffer()
         check(
@@ -34,7 +34,7 @@ import Testing
         #expect(short.contents == before)
     }
 
-    @Test("The cache gives back the newest packets, whole, and forgets the oldest")
+    @Test("The cache returns the newest packets intact, and drops the oldest")
     func cacheKeepsTheNewest() {
         var cache = RetransmissionCache(packets: 64, bytes: 32 * 1024)
         var random = Seeded(3)
@@ -62,7 +62,7 @@ import Testing
         }
     }
 
-    @Test("The cache's bytes are a bound: what was overwritten is gone, not garbled")
+    @Test("The cache's bytes are bounded: overwritten packets are missing, not corrupt")
     func cacheBytes() {
         var cache = RetransmissionCache(packets: 1024, bytes: 10_000)
         var one = PacketBuffer()
@@ -83,14 +83,14 @@ import Testing
         }
     }
 
-    @Test("A cache for nothing keeps nothing")
+    @Test("A cache of size zero keeps nothing")
     func emptyCache() {
         var cache = RetransmissionCache(packets: 0, bytes: 1000)
         cache.store(packet(fullPacket), sequenceNumber: SequenceNumber(1))
         #expect(!cache.contains(SequenceNumber(1)))
     }
 
-    @Test("The cache knows when a packet was last repeated")
+    @Test("The cache knows when a packet was last resent")
     func repeated() {
         var cache = RetransmissionCache(packets: 8, bytes: 10_000)
         var out = PacketBuffer()

@@ -15,7 +15,7 @@ import Testing
         "v=0\r\no=- 1 2 IN IP4 127.0.0.1\r\ns=-\r\nt=0 0\r\n\(session)m=audio 9 UDP/TLS/RTP/SAVPF 111\r\n\(media)"
     }
 
-    @Test("Chromium's offer is read: transport, formats, extensions, sources")
+    @Test("Chromium's offer is parsed: transport, formats, extensions, sources")
     func chromium() throws {
         let offer = try SessionDescription(parsing: chromiumOffer)
         #expect(offer.sessionID == 4_611_731_400_430_051_336)
@@ -52,7 +52,7 @@ import Testing
         #expect(video.msid == "2d5c1a3e-stream 9f0c1d2e-video")
     }
 
-    @Test("Chromium's offer written and read again is the same description, and text after that too")
+    @Test("Chromium's offer survives writing and reading, and so does the written text")
     func roundTrip() throws {
         let offer = try SessionDescription(parsing: chromiumOffer)
         let written = offer.serialized()
@@ -60,7 +60,7 @@ import Testing
         #expect(try SessionDescription(parsing: written).serialized() == written)
     }
 
-    @Test("A refused data channel keeps its words and gets port 0")
+    @Test("A refused data channel keeps its m-line with port 0")
     func refusal() throws {
         var answer = try SessionDescription(parsing: chromiumOffer)
         answer.media[2].isRejected = true
@@ -71,7 +71,7 @@ import Testing
         #expect(try SessionDescription(parsing: text).media[2].isRejected)
     }
 
-    @Test("A description built in code reads back, candidates and all")
+    @Test("A description built in code survives writing and reading, including candidates")
     func built() throws {
         let fingerprint = try #require(
             Fingerprint("SHA-256 " + [String](repeating: "0A", count: 32).joined(separator: ":")))
@@ -95,13 +95,13 @@ import Testing
         #expect(try SessionDescription(parsing: description.serialized()) == description)
     }
 
-    @Test("Lines may end in LF alone, as pasted text has them")
+    @Test("Lines may end in LF only, as in pasted text")
     func lineFeeds() throws {
         let text = chromiumOffer.replacing("\r\n", with: "\n")
         #expect(try SessionDescription(parsing: text) == SessionDescription(parsing: chromiumOffer))
     }
 
-    @Test("Transport attributes of the session hold for all media; a fingerprint of the media wins")
+    @Test("Transport attributes of the session apply to all media; a fingerprint of the media wins")
     func sessionLevel() throws {
         let text = minimal(
             "a=ice-ufrag:abcd\r\na=ice-pwd:0123456789012345678901\r\na=setup:passive\r\na=fingerprint:sha-256 AA\r\n",
@@ -112,7 +112,7 @@ import Testing
         #expect(transport.fingerprints == [Fingerprint(algorithm: "sha-256", digest: [0xbb])])
     }
 
-    @Test("Bundled media without transport attributes takes those of the first bundled one; bundle-only is no refusal")
+    @Test("Bundled media without transport attributes uses those of the first; bundle-only is not a refusal")
     func bundleOnly() throws {
         let text =
             minimal("a=group:BUNDLE a v\r\n", "a=mid:a\r\na=ice-ufrag:abcd\r\na=ice-pwd:0123456789012345678901\r\n")
@@ -122,7 +122,7 @@ import Testing
         #expect(!read.media[1].isRejected)
     }
 
-    @Test("Un-bundled m-lines and RTCP on a port of its own are found, with what would help")
+    @Test("Unbundled m-lines and a separate RTCP port are reported with a fix")
     func separateTransports() throws {
         #expect(try SessionDescription(parsing: chromiumOffer).separateTransports == nil)
         let video = "m=video 9 UDP/TLS/RTP/SAVPF 96\r\na=mid:v\r\na=rtcp-mux\r\n"
@@ -139,14 +139,14 @@ import Testing
         #expect(try problem("a=group:BUNDLE a\r\n", "a=rtcp-mux\r\n", refused) == nil)
     }
 
-    @Test("Header extensions that the one-byte form cannot carry are not agreed on")
+    @Test("Header extensions that the one-byte form cannot carry are not negotiated")
     func extensionIDs() throws {
         let lines = ["1", "14/recvonly", "15", "16", "255", "4096"].map { "a=extmap:\($0) urn:x\r\n" }.joined()
         let read = try SessionDescription(parsing: minimal("", lines))
         #expect(read.media[0].extensions.map(\.id) == [1, 14])
     }
 
-    @Test("No value can smuggle in a line")
+    @Test("No value can add a line")
     func injection() throws {
         var description = try SessionDescription(parsing: chromiumOffer)
         description.media[0].cname = "x\r\na=fingerprint:sha-256 00"
@@ -156,7 +156,7 @@ import Testing
         #expect(read.media[0].transport.fingerprints.count == 1)
     }
 
-    @Test("S7: too long, too many media descriptions, too many candidates are refused as such")
+    @Test("S7: too long descriptions, too many media descriptions and candidates are refused")
     func tooLarge() {
         #expect(code(minimal("a=x:" + String(repeating: "y", count: 65536) + "\r\n")) == "sdp.too-large")
         let line = "m=audio 9 UDP/TLS/RTP/SAVPF 111\r\n"
@@ -170,7 +170,7 @@ import Testing
         #expect(code(minimal("", sources)) == "sdp.too-large")
     }
 
-    @Test("S7: 64 KiB of the worst lines are read or refused in well under a second")
+    @Test("S7: 64 KiB of the worst lines are parsed or refused in well under a second")
     func boundedTime() {
         let start = ContinuousClock.now
         for line in [
@@ -185,7 +185,7 @@ import Testing
     }
 
     @Test(
-        "What cannot be read is refused with the line quoted",
+        "A malformed line is refused and quoted",
         arguments: [
             "a=ice-ufrag:abc", "a=ice-pwd:short", "a=fingerprint:sha-256 XY", "a=setup:holdconn", "a=ssrc:-1 cname:x",
             "a=rtpmap:111 opus", "a=rtpmap:x opus/48000", "a=rtpmap:111 opus/48000/0", "a=extmap:0 urn:x", "a=mid:",
@@ -202,17 +202,17 @@ import Testing
         }
     }
 
-    @Test("Nothing, and what does not begin as a description, is refused", arguments: ["", "\r\n", "hello", "v=1\r\n"])
+    @Test("Empty text and foreign text are refused", arguments: ["", "\r\n", "hello", "v=1\r\n"])
     func noDescription(text: String) {
         #expect(code(text) == "sdp.malformed")
     }
 
-    @Test("A mid twice is refused")
+    @Test("A duplicate mid is refused")
     func midTwice() {
         #expect(code(minimal("", "a=mid:a\r\nm=audio 9 UDP/TLS/RTP/SAVPF 0\r\na=mid:a\r\n")) == "sdp.malformed")
     }
 
-    @Test("3,000 mutated descriptions never trap, and those accepted read back as they were written")
+    @Test("3,000 mutated descriptions never trap, and accepted ones survive writing and reading")
     func fuzz() throws {
         var random = Seeded(7)
         let bytes = Array(chromiumOffer.utf8)

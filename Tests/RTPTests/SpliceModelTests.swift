@@ -4,7 +4,7 @@ import Testing
 
 /// Publishers behind a bad network, a splice, and an oracle that counts in 64 bits and knows every packet.
 private struct SpliceModel {
-    /// What the network carries. `line` is the number without wrap, as the publisher counts.
+    /// A packet on the network. `line` is the publisher's number without wrap.
     struct Sent {
         var line: Int
         var timestamp: RTPTimestamp
@@ -170,7 +170,7 @@ private struct SpliceModel {
         longGaps += 1
     }
 
-    /// What the subscriber makes of it.
+    /// Handles a packet at the subscriber.
     private mutating func receive(_ numbers: Splice.Numbers, of packet: Sent, _ now: MonotonicTime) -> String? {
         forwarded += 1
         var place = leftOut.count

@@ -33,7 +33,7 @@ private func time(_ milliseconds: Int64) -> MonotonicTime { .zero + .millisecond
         return rewrite.pictureID
     }
 
-    @Test("Nothing is sent before a keyframe; the first stream keeps its timestamps and gets numbers of its own")
+    @Test("Nothing is sent before a keyframe; the first stream keeps its timestamps and gets new numbers")
     func firstStream() throws {
         var splice = splice()
         #expect(splice.take(try vp8(65530, timestamp: 9000), now: time(0)) == nil)
@@ -43,7 +43,7 @@ private func time(_ milliseconds: Int64) -> MonotonicTime { .zero + .millisecond
         #expect(first?.patch == nil)
     }
 
-    @Test("A receiver's first number lies far below the wrap")
+    @Test("A receiver's first number is far below the wrap")
     func randomStart() {
         var random = Seeded(4)
         for _ in 0..<1000 { #expect(Splice.randomStart(using: &random).rawValue < 0x4000) }
@@ -68,7 +68,7 @@ private func time(_ milliseconds: Int64) -> MonotonicTime { .zero + .millisecond
         #expect(pictureID(next) == 1)
     }
 
-    @Test("A late packet keeps its place; one from before the start is left out, as is a repaired keyframe's start")
+    @Test("A late packet keeps its place; packets from before the start are omitted, also a repaired start")
     func latePackets() throws {
         var splice = splice()
         #expect(splice.take(try vp8(5, timestamp: 0, keyframe: true, isNewest: false), now: time(0)) == nil)
@@ -80,7 +80,7 @@ private func time(_ milliseconds: Int64) -> MonotonicTime { .zero + .millisecond
         #expect(splice.take(try vp8(9, timestamp: 0, isNewest: false), now: time(71)) == nil)
     }
 
-    @Test("A stream that begins anew goes on at its next keyframe, whatever its numbers")
+    @Test("A restarted stream continues at its next keyframe, whatever its numbers")
     func newEpoch() throws {
         for step in [1, 1000, 5000, 30000, 40000, -1, -1000, -5000, -30000, -40000] {
             var splice = splice()
@@ -100,7 +100,7 @@ private func time(_ milliseconds: Int64) -> MonotonicTime { .zero + .millisecond
         }
     }
 
-    @Test("Packets that are left out leave no gap; one that is left out late is sent empty in its place")
+    @Test("Omitted packets leave no gap; one that is omitted too late is sent empty")
     func leavingOut() throws {
         var splice = splice()
         func send(_ number: Int) throws -> UInt16? {
@@ -124,7 +124,7 @@ private func time(_ milliseconds: Int64) -> MonotonicTime { .zero + .millisecond
         #expect(splice.nextSequenceNumber == SequenceNumber(107))
     }
 
-    @Test("A stream skips 500 numbers, and one more for each packet; a longer gap is closed but for one")
+    @Test("A stream skips 500 numbers, and one more for each packet; a longer gap is closed except for one number")
     func longGaps() throws {
         var splice = splice()
         func send(_ number: Int) throws -> UInt16? {
@@ -139,7 +139,7 @@ private func time(_ milliseconds: Int64) -> MonotonicTime { .zero + .millisecond
         #expect(try send(5001) == UInt16(106 + Splice.maximumSkips))
     }
 
-    @Test("A switch is aligned by the publishers' clocks, not by when the first packet happened to arrive")
+    @Test("A switch is aligned by the publishers' clocks, not by the arrival of the first packet")
     func alignment() throws {
         func clock(_ seconds: UInt64, _ rtp: UInt32) -> SenderClock {
             let wall = NTPTime(unixNanoseconds: (1_700_000_000 + seconds) * 1_000_000_000)

@@ -7,7 +7,7 @@ import Testing
 
 @testable import RoomClient
 
-/// Pictures of other processes on their way into a room and out of it.
+/// Frames of other processes, published in a room and delivered from it.
 @Suite(.serialized, .timeLimit(.minutes(1)))
 struct FeedPublishingTests {
     private static let example = URL(fileURLWithPath: #filePath).resolvingSymlinksInPath().deletingLastPathComponent()
@@ -31,7 +31,7 @@ struct FeedPublishingTests {
         """
 
     @Test(arguments: ["process", "feed", "exec"])
-    func `what a program gives is published into a room and rendered with its bar codes`(kind: String) async throws {
+    func `a program's frames are published to a room and rendered with their bar codes`(kind: String) async throws {
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent("feed-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(at: folder) }
@@ -85,7 +85,7 @@ struct FeedPublishingTests {
             if kind == "feed" { feeder.waitUntilExit() }
             let all = numbers.withLock { $0 }
             let codes = all.compactMap { $0 }
-            #expect(codes.count == all.count, "every picture has its code")
+            #expect(codes.count == all.count, "every frame has its code")
             #expect(zip(codes, codes.dropFirst()).allSatisfy { $0 < $1 }, "\(codes)")
         }
     }

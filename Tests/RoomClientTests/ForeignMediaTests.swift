@@ -64,7 +64,7 @@ private final class FakeSink: IncomingSink, Sendable {
     func end() { state.withLock { $0.ends += 1 } }
 }
 
-/// What an engine told.
+/// The events of an engine.
 private final class Told: Sendable {
     private let events = Mutex<[RoomEvent]>([])
 
@@ -101,7 +101,7 @@ private func join(_ stage: RoomStage, _ options: RoomOptions, _ told: Told) asyn
 
 @Suite(.serialized, .timeLimit(.minutes(1)))
 struct ForeignMediaTests {
-    @Test func `what somebody else encodes is published, and somebody else decodes it`() async throws {
+    @Test func `media encoded elsewhere is published, and decoded elsewhere`() async throws {
         try await RoomStage.run { stage in
             let (toldPublisher, toldViewer) = (Told(), Told())
             let (picture, sound) = (FakeSink(), FakeSink())
@@ -128,7 +128,7 @@ struct ForeignMediaTests {
             picture.streams[0].requestKeyframe()
             try await eventually("a keyframe is asked for") { video.keyframesAsked > before }
             var number: UInt8 = 0
-            try await eventually("pictures and sound arrive") {
+            try await eventually("video and audio arrive") {
                 number += 1
                 video.send(payload: vp8(number, isKeyframe: number % 10 == 1), isKeyframe: number % 10 == 1)
                 audio.send(payload: [0xfc, number], isKeyframe: true)
@@ -144,7 +144,7 @@ struct ForeignMediaTests {
         }
     }
 
-    @Test func `a track that cannot start is not announced, and let go`() async throws {
+    @Test func `a track that cannot start is neither announced nor retained`() async throws {
         try await RoomStage.run { stage in
             let engine = try await join(stage, RoomOptions(), Told())
             let track = FakeTrack(.opus)

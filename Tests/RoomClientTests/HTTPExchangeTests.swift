@@ -4,7 +4,7 @@ import Testing
 
 @testable import RoomClient
 
-@Test func `an answer may be cut within a character`() throws {
+@Test func `a response may be cut within a character`() throws {
     let text = #"{"message":"가방이 – 없습니다"}"#
     var assembly = AnswerAssembly()
     #expect(try assembly.take(.head(HTTPResponseHead(version: .http1_1, status: .forbidden))) == nil)
@@ -12,7 +12,7 @@ import Testing
     #expect(try assembly.take(.end(nil)) == HTTPExchange.Answer(status: 403, body: text))
 }
 
-@Test func `an answer that is too long for a room server is refused`() throws {
+@Test func `a response that is too long is refused`() throws {
     var assembly = AnswerAssembly()
     let half = ByteBuffer(repeating: 32, count: HTTPExchange.maximumAnswerLength / 2)
     for _ in 0..<2 { #expect(try assembly.take(.body(half)) == nil) }

@@ -5,7 +5,7 @@ import Testing
 
 @testable import RoomClient
 
-/// The bundled clip under a name of its own, so that whoever has it open can be told from others.
+/// The bundled clip under another name, so that processes with it open can be distinguished from others.
 private final class Clip {
     let path: String
 
@@ -28,7 +28,7 @@ private final class Clip {
 
 @Suite(.serialized, .timeLimit(.minutes(1)))
 struct LocalCaptureTests {
-    @Test func `a stop in the middle of a start returns when the source is free`() async throws {
+    @Test func `a stop during a start returns when the source is free`() async throws {
         for _ in 0..<5 {
             let clip = try Clip()
             let capture = LocalCapture(CaptureOptions(source: .file(path: clip.path, isLooping: true)))
@@ -50,7 +50,7 @@ struct LocalCaptureTests {
         }
     }
 
-    @Test func `everybody who stops waits for the end, and its numbers stay`() async throws {
+    @Test func `all callers of stop wait for the end, and statistics remain`() async throws {
         let capture = LocalCapture(CaptureOptions(source: .testPattern(frames: 0)))
         try await capture.start()
         while capture.encoderStatistics.encoded == 0 { await Task.yield() }

@@ -9,7 +9,7 @@ import Testing
 @testable import RoomClient
 
 private struct Numbered: Capturer {
-    static let summary = "Grey pictures that are numbered"
+    static let summary = "Numbered grey frames"
 
     func format() -> PictureFormat { PictureFormat(width: 320, height: 180, framesPerSecond: 30) }
 
@@ -25,9 +25,9 @@ private struct Numbered: Capturer {
     }
 }
 
-/// Writes numbers on pictures of elements, which have none.
+/// Draws numbers on the frames of elements, which have none.
 private struct Numbering: Processor {
-    static let summary = "Numbers pictures"
+    static let summary = "Numbers frames"
     private var next: UInt32 = 0
 
     init() {}
@@ -48,7 +48,7 @@ private final class Numbers: Sendable {
     }
 }
 
-/// What people write themselves is published and rendered like what ships.
+/// Custom nodes are published and rendered like built-in ones.
 @Suite(.serialized, .timeLimit(.minutes(10)))
 struct OwnCapturerTests {
     private static let pattern = ElementsNode(
@@ -91,17 +91,17 @@ struct OwnCapturerTests {
         }
     }
 
-    @Test func `a capturer of the program is published and rendered with its numbers intact`() async throws {
+    @Test func `a program's capturer is published and rendered with its numbers intact`() async throws {
         try await isPublished([Numbered.node()], RoomNodes.registry.adding(.capturer(Numbered.self)))
     }
 
-    @Test func `a node around elements is published and rendered, behind a processor of the program`() async throws {
+    @Test func `a node around elements is published and rendered through a processor of the program`() async throws {
         try await isPublished(
             [Node("ball"), Numbering.node()],
             RoomNodes.registry.adding(.elements(Self.pattern), .processor(Numbering.self)))
     }
 
-    @Test func `a capturer of a shared library is published and rendered with its numbers intact`() async throws {
+    @Test func `a shared library's capturer is published and rendered with its numbers intact`() async throws {
         let bench = try Workbench("examples/clock-face")
         try bench.build()
         try await isPublished(

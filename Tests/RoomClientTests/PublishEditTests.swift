@@ -6,7 +6,7 @@ import Testing
 
 @testable import RoomClient
 
-/// What the server tells a participant about the others.
+/// The server's messages to a participant about the others.
 private final class Onlooker: Sendable {
     struct Seen {
         var isConnected = false
@@ -63,7 +63,7 @@ struct PublishEditTests {
         }
     }
 
-    @Test func `sound that goes and comes back leaves the participant in the room and costs no picture`() async throws {
+    @Test func `audio that is removed and added again costs no frame, and the participant stays`() async throws {
         try await RoomStage.run { stage in
             let onlooker = Onlooker()
             let engine = try await onlooker.enter(stage)
@@ -89,14 +89,14 @@ struct PublishEditTests {
             try await viewer.start()
             let pipeline = try await MediaPipeline(Self.graph(stage, hasSound: true), registry: RoomNodes.registry)
             try await pipeline.start()
-            try await eventually("pictures and sound") {
+            try await eventually("video and audio") {
                 numbers.withLock { $0.count } > 10 && loudest.withLock { $0 } > -40
             }
             let withoutSound = try await pipeline.apply(Self.graph(stage, hasSound: false), within: 8)
             #expect(withoutSound.description == "removes opus-encoder")
             #expect(pipeline.plan.node("publish")?.inputs.keys.sorted() == ["video"])
             let before = numbers.withLock { $0.count }
-            try await eventually("pictures without sound") { numbers.withLock { $0.count } > before + 10 }
+            try await eventually("video without audio") { numbers.withLock { $0.count } > before + 10 }
             loudest.withLock { $0 = -120 }
             let withSound = try await pipeline.apply(Self.graph(stage, hasSound: true), within: 8)
             #expect(withSound.description == "adds opus-encoder")
@@ -115,7 +115,7 @@ struct PublishEditTests {
         }
     }
 
-    @Test func `sound that comes later is a further stream of the same participant`() async throws {
+    @Test func `audio that is added later is another stream of the same participant`() async throws {
         try await RoomStage.run { stage in
             let onlooker = Onlooker()
             let engine = try await onlooker.enter(stage)

@@ -84,7 +84,7 @@ private final class Bench {
     }
 }
 
-@Test func `packets that come while the pipeline is made go in first`() throws {
+@Test func `packets that arrive while the pipeline is created enter it first`() throws {
     let bench = try Bench()
     bench.push(1)
     bench.push(2)
@@ -93,7 +93,7 @@ private final class Bench {
     #expect(bench.newest.received == [[1], [2], [3]])
 }
 
-@Test func `a pipeline that fails is made again later and later, and told of once`() throws {
+@Test func `a failing pipeline is created again with growing delays, and reported once`() throws {
     let bench = try Bench()
     _ = bench.runs(at: 0)
     var waits: [Double] = []
@@ -113,7 +113,7 @@ private final class Bench {
     #expect(bench.replaced.map(\.number) == Array(0..<8))
 }
 
-@Test func `a new pipeline needs a keyframe and gets what comes from then on`() throws {
+@Test func `a new pipeline needs a keyframe and receives the packets from then on`() throws {
     let bench = try Bench()
     _ = bench.runs(at: 0)
     bench.push(1)
@@ -128,7 +128,7 @@ private final class Bench {
     #expect(bench.framesDecoded == 3)
 }
 
-@Test func `a pipeline that was well for ten seconds starts over when it fails`() throws {
+@Test func `after ten stable seconds a pipeline's back-off starts over`() throws {
     let bench = try Bench()
     _ = bench.runs(at: 0)
     _ = bench.fails(at: 1)
@@ -139,7 +139,7 @@ private final class Bench {
     #expect(bench.fails(at: 13) == .retry(after: .milliseconds(250), isNews: true))
 }
 
-@Test func `sound without its device is decoded, and the device looked for again`() throws {
+@Test func `audio without its device is decoded, and the device retried`() throws {
     let bench = try Bench(wantsToBeHeard: true)
     _ = bench.runs(at: 0)
     _ = bench.fails(at: 20)
@@ -155,13 +155,13 @@ private final class Bench {
     #expect(bench.framesDecoded == 2)
 }
 
-@Test func `a machine that never had a loudspeaker is left in peace`() throws {
+@Test func `a machine that never had a loudspeaker is not retried`() throws {
     let bench = try Bench(wantsToBeHeard: true)
     let silent = FakePipeline(number: 0, isAudible: false)
     #expect(bench.sink.handle(.running(silent), of: 1, now: at(0)) == .nothing)
 }
 
-@Test func `what earlier pipelines still say is not heard, and nothing is made after the end`() throws {
+@Test func `notices of earlier pipelines are ignored, and none is created after the end`() throws {
     let bench = try Bench()
     _ = bench.runs(at: 0)
     _ = bench.fails(at: 1)

@@ -6,7 +6,7 @@ import Testing
 
 @Suite(.timeLimit(.minutes(1)))
 struct RoomEngineTests {
-    @Test func `the deadline of a connection includes the wait for its token`() async throws {
+    @Test func `the timeout of a connection includes the wait for its token`() async throws {
         var options = RoomOptions()
         options.connectDeadline = .milliseconds(1)
         let (events, teller) = AsyncStream<RoomEvent>.makeStream()

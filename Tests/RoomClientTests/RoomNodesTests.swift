@@ -12,7 +12,7 @@ extension RoomStage {
     }
 }
 
-/// What a pipeline told, and what its renderers were given.
+/// The events of a pipeline, and the media of its renderers.
 private final class Witness: Sendable {
     struct Seen {
         var frames: [(number: UInt32?, width: Int)] = []
@@ -24,7 +24,7 @@ private final class Witness: Sendable {
 
     var seen: Seen { state.withLock { $0 } }
 
-    /// Pictures of a node "view" and sound of a node "ear".
+    /// Frames of a node "view" and audio of a node "ear".
     func bindings(view: Bool = false, ear: Bool = false) -> NodeBindings {
         var bindings = NodeBindings()
         if view {
@@ -78,7 +78,7 @@ struct RoomNodesTests {
     }
 
     @Test(arguments: [VideoCodec.vp8, .h264])
-    func `what one graph publishes another one watches and hears`(codec: VideoCodec) async throws {
+    func `a stream published by one graph is received by another`(codec: VideoCodec) async throws {
         try await RoomStage.run { stage in
             let witness = Witness()
             let viewer = try await MediaPipeline(
@@ -88,7 +88,7 @@ struct RoomNodesTests {
             try await viewer.start()
             let publisher = try await MediaPipeline(publishing(stage, codec: codec), registry: RoomNodes.registry)
             try await publisher.start()
-            try await eventually("pictures and sound") { witness.seen.frames.count >= 30 && witness.seen.loudest > -40 }
+            try await eventually("video and audio") { witness.seen.frames.count >= 30 && witness.seen.loudest > -40 }
             #expect(publisher.statistics.rtpOutputs["publish.video"]?.frames ?? 0 >= 30)
             #expect(viewer.statistics.rtpInputs["subscribe.video"]?.framesDecoded ?? 0 >= 30)
             #expect(viewer.statistics.rtpInputs["subscribe.audio"]?.framesReceived ?? 0 > 20)
@@ -104,7 +104,7 @@ struct RoomNodesTests {
         }
     }
 
-    @Test func `whoever talks and listens in one program need not hear itself`() async throws {
+    @Test func `a program that publishes and subscribes need not hear itself`() async throws {
         try await RoomStage.run { stage in
             let (all, others) = (Witness(), Witness())
             func listening(_ witness: Witness, own: Bool) async throws -> MediaPipeline {
@@ -123,7 +123,7 @@ struct RoomNodesTests {
         }
     }
 
-    @Test func `whoever watches comes late and still sees from a keyframe on, and goes on with the next who publishes`()
+    @Test func `a late subscriber begins at a keyframe, and continues with the next publisher`()
         async throws
     {
         try await RoomStage.run { stage in
@@ -144,14 +144,14 @@ struct RoomNodesTests {
             try await second.start()
             await first.stop()
             let sofar = witness.seen.frames.count
-            try await eventually("pictures of the second") { witness.seen.frames.count >= sofar + 10 }
+            try await eventually("frames of the second") { witness.seen.frames.count >= sofar + 10 }
             await second.stop()
             await viewer.stop()
             #expect(witness.seen.failure == nil)
         }
     }
 
-    @Test func `a server that is not there fails the start with its code and the node's name`() async throws {
+    @Test func `an unreachable server fails the start with its code and the node's name`() async throws {
         var node = Node(
             "publish",
             settings: [
@@ -171,7 +171,7 @@ struct RoomNodesTests {
         #expect(error?.message.hasPrefix("\"stage\": The server ws://127.0.0.1:1") == true)
     }
 
-    @Test func `a server that goes ends both sides with a code and the node's name`() async throws {
+    @Test func `a server that ends fails both sides with a code and the node's name`() async throws {
         let (publisherSide, viewerSide) = (Witness(), Witness())
         let pipelines = Mutex<[MediaPipeline]>([])
         try await RoomStage.run { stage in
@@ -191,7 +191,7 @@ struct RoomNodesTests {
         for pipeline in pipelines.withLock({ $0 }) { await pipeline.stop() }
     }
 
-    @Test func `a publish node that is stopped has left the room when the stop returns`() async throws {
+    @Test func `a stopped publish node has left the room when the stop returns`() async throws {
         try await RoomStage.run { stage in
             let others = Mutex<Int?>(nil)
             let publisher = try await MediaPipeline(publishing(stage, codec: .vp8), registry: RoomNodes.registry)
@@ -207,7 +207,7 @@ struct RoomNodesTests {
         }
     }
 
-    @Test func `what can be seen before anything runs is refused in the plan`() throws {
+    @Test func `faults that are visible before a run are refused in the plan`() throws {
         let environment = SystemEnvironment()
         func refusal(_ graph: MediaGraph) -> MediaError? {
             do throws(MediaError) {

@@ -26,7 +26,7 @@ private func message(_ body: () throws(RoomError) -> Void) -> RoomError? {
     }
 }
 
-@Test func `what is given wins over the environment, and the environment over the file`() throws {
+@Test func `given values win over the environment, and the environment over the file`() throws {
     let folder = try Folder()
     let path = folder.path + "/connectlive/server.json"
     try written.write(to: path)
@@ -40,7 +40,7 @@ private func message(_ body: () throws(RoomError) -> Void) -> RoomError? {
     #expect(fromFile.serviceId == "file-id")
 }
 
-@Test func `without any server the sentence says where it was looked for`() throws {
+@Test func `without any server the message names the places that were searched`() throws {
     let folder = try Folder()
     let path = folder.path + "/server.json"
     let error = message { () throws(RoomError) in _ = try ServerLocator(environment: [:], filePath: path).locate() }
@@ -57,8 +57,7 @@ private func message(_ body: () throws(RoomError) -> Void) -> RoomError? {
     (.command, "pass --server", "pass --service-secret"),
     (.node, "set server of the node", "set service-secret of the node"),
 ])
-func `an error asks for what is missing where the user can name it`(namer: ServerNamer, server: String, secret: String)
-{
+func `an error names the place for the missing value`(namer: ServerNamer, server: String, secret: String) {
     let path = "/nonexistent/server.json"
     let noServer = message { () throws(RoomError) in
         _ = try ServerLocator(environment: [:], filePath: path, namer: namer).locate()
@@ -90,7 +89,7 @@ func `an error asks for what is missing where the user can name it`(namer: Serve
 }
 
 @Test(arguments: [0o640, 0o604, 0o620, 0o602])
-func `a server file that others may touch is refused`(mode: Int) throws {
+func `a server file that other users can access is refused`(mode: Int) throws {
     let folder = try Folder()
     let path = folder.path + "/connectlive/server.json"
     try written.write(to: path)
@@ -103,7 +102,7 @@ func `a server file that others may touch is refused`(mode: Int) throws {
     #expect(message { () throws(RoomError) in _ = try complete.locate() } == nil)
 }
 
-@Test func `a link in the place of the server file is refused`() throws {
+@Test func `a symbolic link in place of the server file is refused`() throws {
     let folder = try Folder()
     try written.write(to: folder.path + "/connectlive/real.json")
     let path = folder.path + "/connectlive/server.json"
@@ -112,7 +111,7 @@ func `a server file that others may touch is refused`(mode: Int) throws {
     #expect(message { () throws(RoomError) in _ = try ServerFile.read(from: path) } != nil)
 }
 
-@Test func `a server file is removed by the server that wrote it only`() throws {
+@Test func `a server file is removed only by the server that wrote it`() throws {
     let folder = try Folder()
     let path = folder.path + "/connectlive/server.json"
     var other = written
@@ -129,14 +128,14 @@ func `a server file that others may touch is refused`(mode: Int) throws {
     ("localhost", "ws://localhost:7880", true), ("[::1]:5", "ws://[::1]:5", true),
     ("ws://127.example.com:5", "ws://127.example.com:5", false),
 ])
-func `addresses are read in the forms that people write`(text: String, shown: String, isLoopback: Bool) throws {
+func `addresses are read in all usual forms`(text: String, shown: String, isLoopback: Bool) throws {
     let address = try ServerAddress(text)
     #expect(address.description == shown)
     #expect(address.isLoopback == isLoopback)
 }
 
 @Test(arguments: ["", "ws://", "ws://a:0", "ws://a:65536", "ws://a:b", "ftp://a", "wss://a", "ws://a:1/path", "a b:1"])
-func `an address that cannot be used is refused with a sentence`(text: String) {
+func `an unusable address is refused with a message`(text: String) {
     let error = message { () throws(RoomError) in _ = try ServerAddress(text) }
     #expect(error?.message.contains("ws://127.0.0.1:7880") == true)
 }

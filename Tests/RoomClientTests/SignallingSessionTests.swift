@@ -24,7 +24,7 @@ extension SignallingSession.Output {
     }
 }
 
-@Test func `an answer finds its request, whatever comes in between`() throws {
+@Test func `a reply is matched to its request, whatever arrives in between`() throws {
     var session = session()
     let (first, text) = try session.request(.subscribe(StreamReference(stream: 7)), now: at(0))
     let (second, _) = try session.request(.leave, now: at(0))
@@ -44,7 +44,7 @@ extension SignallingSession.Output {
     #expect(session.receive(answer, now: at(0.3)) == [])
 }
 
-@Test func `a refusal keeps the server's code and sentence`() throws {
+@Test func `a refusal keeps the server's code and message`() throws {
     var session = session()
     let (id, _) = try session.request(.subscribe(StreamReference(stream: 7)), now: at(0))
     let outputs = session.receive(
@@ -52,7 +52,7 @@ extension SignallingSession.Output {
     #expect(outputs == [.answer(id: id, .failure(RoomError(.noSuchStream, "No such stream.")))])
 }
 
-@Test func `an answer that cannot be read fails its request`() throws {
+@Test func `a malformed reply fails its request`() throws {
     var session = session()
     let (id, _) = try session.request(.subscribe(StreamReference(stream: 7)), now: at(0))
     let outputs = session.receive(#"{"type":"subscribed","id":\#(id)}"#, now: at(0))
@@ -69,7 +69,7 @@ extension SignallingSession.Output {
     #expect(outputs.first?.failure?.code == .messageUnknown)
 }
 
-@Test func `a message that is not well formed is reported and the connection goes on`() {
+@Test func `a malformed message is reported and the connection continues`() {
     var session = session()
     guard case .notUnderstood(let error) = session.receive("][", now: at(0)).first else {
         Issue.record("nothing was reported")
@@ -79,7 +79,7 @@ extension SignallingSession.Output {
     #expect(!session.hasEnded)
 }
 
-@Test func `it pings every second and takes the pong for itself`() {
+@Test func `it pings every second and measures the pong`() {
     var session = session()
     #expect(session.nextTimeout == at(1))
     #expect(session.handleTimeout(now: at(0.9)) == [])
@@ -98,7 +98,7 @@ extension SignallingSession.Output {
     #expect(session.handleTimeout(now: at(14)).allSatisfy { $0.end == nil })
 }
 
-@Test func `a server that is silent for nine seconds is gone, and every request hears of it`() throws {
+@Test func `a server that is silent for nine seconds is lost, and every request fails`() throws {
     var session = session()
     session.heard(now: at(1))
     let (id, _) = try session.request(.leave, now: at(1))
@@ -119,7 +119,7 @@ extension SignallingSession.Output {
     #expect(throws: RoomError.self) { try session.request(.leave, now: at(11)) }
 }
 
-@Test func `while media comes a server may be silent for twenty seconds`() throws {
+@Test func `while media arrives a server may be silent for twenty seconds`() throws {
     var session = session()
     for second in stride(from: 1.0, to: 20, by: 1) {
         session.heardMedia(at: at(second))
@@ -129,14 +129,14 @@ extension SignallingSession.Output {
     #expect(session.handleTimeout(now: at(20)).last?.end?.code == .connectionLost)
 }
 
-@Test func `nine seconds after the last media a silent server is gone`() throws {
+@Test func `nine seconds after the last media a silent server is lost`() throws {
     var session = session()
     session.heardMedia(at: at(2))
     #expect(session.handleTimeout(now: at(10.9)).allSatisfy { $0.end == nil })
     #expect(session.handleTimeout(now: at(11)).last?.end?.code == .connectionLost)
 }
 
-@Test func `a request that a living server leaves unanswered for twenty seconds ends the connection`() throws {
+@Test func `a request without a reply for twenty seconds ends the connection`() throws {
     var session = session()
     let (id, _) = try session.request(.publish(Publish(sdp: "", streams: [])), now: at(0))
     for second in 1..<20 {
@@ -154,7 +154,7 @@ extension SignallingSession.Output {
     #expect(error.message.contains("'publish'"))
 }
 
-@Test func `an answer that a cut of the network delays is taken`() throws {
+@Test func `a reply delayed by a network cut is accepted`() throws {
     var session = session()
     let (id, _) = try session.request(.subscribe(StreamReference(stream: 7)), now: at(0))
     for second in 1..<15 {
@@ -177,7 +177,7 @@ extension SignallingSession.Output {
     #expect(session.handleTimeout(now: at(100)) == [])
 }
 
-@Test func `requests that pile up are refused at a limit`() throws {
+@Test func `pending requests are limited`() throws {
     var session = session()
     for _ in 0..<SignallingSession.maximumPendingRequests { _ = try session.request(.leave, now: at(0)) }
     #expect(throws: RoomError.self) { try session.request(.leave, now: at(0)) }

@@ -18,7 +18,7 @@ private func at(_ milliseconds: Int64) -> MonotonicTime {
     #expect(window.rate == 0)
 }
 
-@Test func `keyframes are spaced, and none that was asked for is forgotten`() {
+@Test func `keyframe requests are spaced, and none is lost`() {
     var requests = KeyframeRequests()
     #expect(requests.asked(at: at(0)) == .now)
     #expect(requests.asked(at: at(10)) == .at(at(100)))
@@ -48,7 +48,7 @@ private func at(_ milliseconds: Int64) -> MonotonicTime {
     #expect(ledger.captureTime(key, rtpTimestamp: 999 * 3000) == nil)
 }
 
-/// A picture without samples.
+/// A frame without samples.
 private final class NoPicture: VideoFrameStorage {
     func withPlane<Result>(_ plane: VideoPlane, _ body: (RawSpan, Int) throws -> Result) rethrows -> Result {
         try body([UInt8](repeating: 0, count: 16).span.bytes, 4)
@@ -67,7 +67,7 @@ private func numbers(_ monitor: StreamMonitor) -> RoomStatistics.Received {
     return entry
 }
 
-@Test func `latency is told by RTP timestamp where the publisher is in this process`() throws {
+@Test func `latency is measured by RTP timestamp if the publisher is in this process`() throws {
     let key = CaptureLedger.Key(server: try ServerAddress("ws://127.0.0.1:3"), stream: 1)
     let monitor = StreamMonitor(key: key)
     for index in 0..<100 {
@@ -88,7 +88,7 @@ private func numbers(_ monitor: StreamMonitor) -> RoomStatistics.Received {
     CaptureLedger.shared.remove(key)
 }
 
-@Test func `latency is told by sender reports where the publisher is elsewhere`() throws {
+@Test func `latency is measured by sender reports if the publisher is elsewhere`() throws {
     let monitor = StreamMonitor(key: .init(server: try ServerAddress("ws://127.0.0.1:4"), stream: 1))
     let now = at(5000)
     // Without a report nothing is known.
@@ -102,7 +102,7 @@ private func numbers(_ monitor: StreamMonitor) -> RoomStatistics.Received {
     #expect(abs(latency.medianMilliseconds - 40) < 1)
 }
 
-@Test func `the wall clock of sender reports is read once, so that a step of the clock does not move them`() {
+@Test func `the wall clock of sender reports is read once, so that a step of the clock does not affect them`() {
     let now = at(5000)
     let times = Set((0..<1000).map { _ in WallClock.shared.time(at: now) })
     #expect(times.count == 1)
@@ -113,7 +113,7 @@ private func numbers(_ monitor: StreamMonitor) -> RoomStatistics.Received {
     #expect(clock.time(at: now + .seconds(-5)) == NTPTime(unixNanoseconds: 1_763_697_595_000_000_000))
 }
 
-@Test func `pictures go to every sink, and to none that was removed`() {
+@Test func `frames go to every sink, and to none that was removed`() {
     let fanout = FrameFanout()
     let seen = Seen()
     let first = fanout.add { _ in seen.add(1) }

@@ -15,14 +15,14 @@ import Testing
         ]
     }
 
-    @Test func `a client reads from the offer which SSRC belongs to which receiver`() throws {
+    @Test func `a client reads the SSRC of each receiver from the offer`() throws {
         let offer = DownDescription.offer(
             sessionID: 1, revision: 1, receivers: pool(), transport: transport, cname: "server")
         let parsed = try SessionDescription(parsing: offer.serialized())
         #expect(try DownDescription.receivers(in: parsed) == pool())
     }
 
-    @Test func `an answer takes both video codecs and their repair on every video receiver`() throws {
+    @Test func `an answer accepts both video codecs and their RTX on every video receiver`() throws {
         let offer = try SessionDescription(
             parsing: DownDescription.offer(
                 sessionID: 1, revision: 1, receivers: pool(), transport: transport, cname: "server"
@@ -35,7 +35,7 @@ import Testing
         #expect(answer[mid: "0"]?.direction == .recvonly)
     }
 
-    @Test func `an H264 answer repeats the profile that was offered`() throws {
+    @Test func `an H264 answer repeats the offered profile`() throws {
         var offer = UpDescription.offer(
             sessionID: 1, version: 1,
             senders: [Sender(mid: "0", codec: .h264, ssrc: SSRC(5), retransmissionSSRC: SSRC(6))],
@@ -60,7 +60,7 @@ import Testing
     @Test(arguments: [
         (MediaDirection.inactive, MediaDirection.inactive), (.recvonly, .inactive), (.sendrecv, .recvonly),
     ])
-    func `a published m-line that is offered again is answered by what it sends`(
+    func `a published m-line that is offered again is answered by its direction`(
         offered: MediaDirection, answered: MediaDirection
     ) throws {
         var offer = try publishing(["0"])
@@ -71,7 +71,7 @@ import Testing
         #expect(!answer.media[0].isRejected)
     }
 
-    @Test func `a published m-line that is stopped is answered as stopped`() throws {
+    @Test func `a stopped published m-line is answered as stopped`() throws {
         var offer = try publishing(["0"])
         let stream = try UpDescription.stream("0", of: offer)
         offer.media[0].isRejected = true
@@ -79,7 +79,7 @@ import Testing
         #expect(answer.media[0].isRejected)
     }
 
-    @Test func `an answer bundles only where the offer did`() throws {
+    @Test func `an answer bundles only if the offer does`() throws {
         var offer = try publishing(["0"])
         let stream = try UpDescription.stream("0", of: offer)
         func answer() -> String {
@@ -90,7 +90,7 @@ import Testing
         #expect(!answer().contains("a=group"))
     }
 
-    @Test func `an m-line without a codec that rooms carry is refused with what would do`() throws {
+    @Test func `an m-line without a supported codec is refused with the supported ones`() throws {
         var offer = UpDescription.offer(
             sessionID: 1, version: 1,
             senders: [Sender(mid: "0", codec: .vp8, ssrc: SSRC(5), retransmissionSSRC: nil)],
@@ -104,7 +104,7 @@ import Testing
 }
 
 @Suite("S10 encoding names from the network") struct EncodingNameTests {
-    @Test func `only the codecs that rooms carry come of an offer, whatever it names`() {
+    @Test func `only codecs that rooms carry are accepted from an offer`() {
         let hostile = [
             "X-GST", "THEORA", "VORBIS", "X-QT", "x-gst", "QDM2", "ASF", "VP8 ! filesink", "../VP8", "", "VP8\u{0}",
             "rtx", "red", "ulpfec", "L16", "JPEG", "H265", "AV1",

@@ -111,7 +111,7 @@ import Testing
         }
     }
 
-    @Test func `a server that closes for a reason of a later version is understood`() throws {
+    @Test func `a closing reason of a later version is understood`() throws {
         let text = #"{"code":"1302","message":"Moved.","reason":"moved","type":"closed"}"#
         let closing = Closing(reason: .disconnected, error: RoomError(.roomReleased, "Moved."))
         #expect(try Envelope<ServerMessage>(json: Data(text.utf8)) == Envelope(.closed(closing)))

@@ -15,7 +15,7 @@ import Testing
     }
 
     @Test(arguments: ["[", #"{"a":"#])
-    func `nesting that fills a message is refused`(open: String) {
+    func `a message of nested brackets is refused`(open: String) {
         let room = Signalling.maximumMessageLength - 64
         let unclosed = #"{"type":"ping","id":1,"x":"# + String(repeating: open, count: room / open.utf8.count)
         #expect(refusal(unclosed)?.error.code == .messageMalformed)
@@ -27,7 +27,7 @@ import Testing
         #expect(refusal(closed)?.error.code == .messageMalformed)
     }
 
-    @Test func `a field that is there twice has one value, the same for type, id and body`() throws {
+    @Test func `a duplicate field has one value, the same for type, id and body`() throws {
         let json = #"{"type":"subscribe","type":"leave","id":1,"id":2,"stream":5,"stream":6}"#
         #expect(
             try Envelope<ClientMessage>(json: Data(json.utf8))
@@ -37,7 +37,7 @@ import Testing
     @Test(arguments: [
         "1e400", "-1e400", "9223372036854775808", "1.5", "true", #""1""#, String(repeating: "9", count: 100_000),
     ])
-    func `a number that is no 64-bit integer is refused, as an id and in a body`(number: String) {
+    func `a number that is not a 64-bit integer is refused, as an id and in a body`(number: String) {
         let stream = refusal(#"{"type":"subscribe","id":1,"stream":\#(number)}"#)
         #expect(stream?.error.code == .messageMalformed)
         #expect(stream?.id == 1)
@@ -47,18 +47,18 @@ import Testing
     }
 
     @Test(arguments: [Int.min, -1, 0, Int.max])
-    func `every 64-bit integer is an id and a stream`(number: Int) throws {
+    func `every 64-bit integer is valid as an id and a stream`(number: Int) throws {
         let envelope = Envelope<ClientMessage>(id: number, .unsubscribe(StreamReference(stream: number)))
         #expect(try Envelope<ClientMessage>(json: Data(envelope.json().utf8)) == envelope)
     }
 
-    @Test func `text that is no Unicode is refused`() {
+    @Test func `text that is not Unicode is refused`() {
         #expect(refusal(#"{"type":"candidate","session":"up","candidate":"\ud800"}"#)?.error.code == .messageMalformed)
         let bytes = Data(#"{"type":"candidate","session":"up","candidate":""#.utf8) + [0xff, 0xfe] + Data(#""}"#.utf8)
         #expect(throws: MessageRefused.self) { try Envelope<ClientMessage>(json: bytes) }
     }
 
-    @Test func `a refusal does not repeat more than a little of the message`() {
+    @Test func `a refusal repeats only a little of the message`() {
         let long = String(repeating: "x", count: 100_000)
         for json in [#"{"type":"\#(long)"}"#, #"{"type":"candidate","session":"\#(long)","candidate":""}"#] {
             #expect(refusal(json).map { $0.error.message.utf8.count < 200 } == true)

@@ -13,7 +13,7 @@ import Testing
         ("", "protocol.malformed", nil),
         ("\u{0}", "protocol.malformed", nil),
     ])
-    func `a message that cannot be taken is refused with the id of its request`(
+    func `an invalid message is refused with the id of its request`(
         json: String, code: String, id: Int?
     ) {
         let refused = #expect(throws: MessageRefused.self) { try Envelope<ClientMessage>(json: Data(json.utf8)) }
@@ -21,7 +21,7 @@ import Testing
         #expect(refused?.id == id)
     }
 
-    @Test func `a room name that is refused comes back with one that would do`() throws {
+    @Test func `a refused room name is returned with a valid one`() throws {
         #expect(try RoomName("kitchen-1").text == "kitchen-1")
         for (name, remedy) in [("my room", "my-room"), ("a/b", "a-b")] {
             let error = #expect(throws: RoomError.self) { try RoomName(name) }

@@ -8,7 +8,7 @@ import Testing
 @Suite("S13 tokens") struct AccessTokenTests {
     private let start = MonotonicTime.zero + .seconds(1)
 
-    @Test func `a token is 32 random bytes and opens what it was issued for`() throws {
+    @Test func `a token is 32 random bytes and permits its scope`() throws {
         let tokens = AccessTokens()
         let a = try tokens.issue(.everyRoom, lifetime: .seconds(10), now: start)
         let b = try tokens.issue(.oneRoom(RoomName("kitchen")), lifetime: .seconds(10), now: start)
@@ -18,7 +18,7 @@ import Testing
         #expect(try tokens.scope(of: b.accessToken, now: start) == .oneRoom(RoomName("kitchen")))
     }
 
-    @Test func `an ended, revoked, altered, empty or made-up token is refused`() throws {
+    @Test func `an expired, revoked, altered, empty or invented token is refused`() throws {
         let tokens = AccessTokens()
         let good = try tokens.issue(.everyRoom, lifetime: .seconds(10), now: start).accessToken
         let jwtWithoutAlgorithm = "eyJhbGciOiJub25lIn0.eyJhZG1pbiI6dHJ1ZX0."
@@ -34,7 +34,7 @@ import Testing
         #expect(throws: RoomError.self) { try tokens.scope(of: other, now: start) }
     }
 
-    @Test func `tokens are bounded and ended ones make room`() throws {
+    @Test func `tokens are limited, and expired ones make room`() throws {
         let tokens = AccessTokens(capacity: 3)
         for _ in 0..<3 { _ = try tokens.issue(.everyRoom, lifetime: .seconds(10), now: start) }
         let error = #expect(throws: RoomError.self) {
@@ -54,7 +54,7 @@ import Testing
         _ = try tokens.issue(room, lifetime: .seconds(10), now: start + .seconds(11))
     }
 
-    @Test func `a service with an empty secret admits nobody`() {
+    @Test func `a service with an empty secret admits no client`() {
         #expect(!ServiceKey(id: "a", secret: "").admits(id: "a", secret: ""))
         #expect(ServiceKey(id: "a", secret: "s").admits(id: "a", secret: "s"))
         #expect(!ServiceKey(id: "a", secret: "s").admits(id: "a", secret: "S"))
@@ -65,7 +65,7 @@ import Testing
 @Suite("S14 origins") struct OriginPolicyTests {
     private let loopback = OriginPolicy(isLoopbackOnly: true, isOpen: false)
 
-    @Test func `a page elsewhere is refused and a client that is no browser is not`() {
+    @Test func `a page of another origin is refused, a client other than a browser is not`() {
         #expect(loopback.admitsOrigin(["host": "127.0.0.1:7880"]))
         #expect(loopback.admitsOrigin(["host": "127.0.0.1:7880", "origin": "http://127.0.0.1:7880"]))
         #expect(loopback.admitsOrigin(["host": "localhost:7880", "origin": "https://localhost:7880"]))
@@ -77,7 +77,7 @@ import Testing
         #expect(!loopback.admitsOrigin(["host": "evil.example:7880", "origin": "http://evil.example:7880"]))
     }
 
-    @Test func `a page has a token on loopback, and beyond it only from an open server`() {
+    @Test func `a page gets a token on loopback, and beyond it only from an open server`() {
         let mine: HTTPHeaders = ["host": "127.0.0.1:7880", "sec-fetch-site": "same-origin"]
         #expect(loopback.admitsPageToken(mine, peerIsLoopback: true))
         #expect(

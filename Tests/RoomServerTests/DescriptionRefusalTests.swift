@@ -3,7 +3,7 @@ import RoomFixtures
 import RoomProtocol
 import Testing
 
-/// What a session's descriptions may not ask of its one transport.
+/// Session descriptions that are incompatible with one transport.
 @Suite(.serialized) struct DescriptionRefusalTests {
     /// An offer of two videos, changed; the second is new.
     private func second(_ change: (String) -> String) -> Publish {
@@ -13,7 +13,7 @@ import Testing
         return publish
     }
 
-    @Test func `a later offer that restarts ICE or changes the certificate is refused, and the session goes on`()
+    @Test func `a later offer that restarts ICE or changes the certificate is refused, and the session continues`()
         async throws
     {
         try await withServer { server, grant in
@@ -41,7 +41,7 @@ import Testing
         }
     }
 
-    @Test func `an answer that leaves DTLS undecided, or restarts ICE later, is refused`() async throws {
+    @Test func `an answer without a DTLS role, or with a later ICE restart, is refused`() async throws {
         try await withServer { server, grant in
             let (client, _) = try join(server, grant.accessToken)
             let message = try client.message { if case .offer = $0.message { true } else { false } }

@@ -9,7 +9,7 @@ final class FrameSource {
     struct Frame: Equatable, Sendable {
         var sequenceNumber: SequenceNumber
         var timestamp: RTPTimestamp
-        /// Counts how often the source began anew.
+        /// How often the source has restarted.
         var source: Int
         var number: Int
         var isKeyframe: Bool

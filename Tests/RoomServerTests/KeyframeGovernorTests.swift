@@ -5,7 +5,7 @@ import Testing
 @testable import RoomServer
 
 @Suite("S16 keyframe requests") struct KeyframeGovernorTests {
-    @Test func `200 joiners cost the publisher one request a second, and the first waits for nothing`() {
+    @Test func `200 subscribers cost the publisher one keyframe request per second, the first immediately`() {
         var random = SystemRandomNumberGenerator()
         var governor = KeyframeGovernor()
         var asked: [MonotonicTime] = []
@@ -34,7 +34,7 @@ import Testing
         #expect(asked.count > 5)
     }
 
-    @Test func `a keyframe that comes meanwhile answers a request that waits`() {
+    @Test func `a keyframe that arrives meanwhile answers a waiting request`() {
         var governor = KeyframeGovernor()
         let start = MonotonicTime.zero + .seconds(100)
         let first = governor.request(now: start)

@@ -70,7 +70,7 @@ import Testing
         }
     }
 
-    @Test func `the server refuses streams that a newcomer could not be told of`() async throws {
+    @Test func `the server refuses streams whose announcement would be too long`() async throws {
         try await withServer { server, grant in
             var refusals: [String?] = []
             var publishers: [RawClient] = []

@@ -66,7 +66,7 @@ import Testing
         }
     }
 
-    @Test func `a publisher that begins anew is seen again at a keyframe, also by those who join later`() async throws {
+    @Test func `a restarted publisher is visible again at a keyframe, also to later subscribers`() async throws {
         try await withStream(first: 30_000) { scene in
             let (asked, source) = (await scene.requests, scene.source)
             await onLoop(scene.loop) { source.value.beginAnew(0x2222, step: -20_000) }

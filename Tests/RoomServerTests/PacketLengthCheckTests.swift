@@ -14,7 +14,7 @@ struct PacketLengthCheckTests {
         return try #require(fits ? header : nil)
     }
 
-    @Test func `a publisher is told once of packets that are too long, and all of them are counted`() throws {
+    @Test func `a publisher is notified once of packets that are too long, and all of them are counted`() throws {
         var check = PacketLengthCheck()
         #expect(check.problem(with: try header(payload: 1388), of: "0") == nil)
         let problem = try #require(check.problem(with: try header(payload: 1389), of: "0"))

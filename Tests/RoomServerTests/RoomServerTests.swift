@@ -7,14 +7,14 @@ import Testing
 @testable import RoomServer
 
 @Suite(.serialized) struct RoomServerTests {
-    @Test func `a wrong secret is refused with a sentence and a code`() async throws {
+    @Test func `a wrong secret is refused with a message and a code`() async throws {
         try await withServer { server, _ in
             let error = #expect(throws: RoomError.self) { try signIn(server, secret: "another") }
             #expect(error?.code == .serviceInvalid)
         }
     }
 
-    @Test func `newcomers learn who is there, and the others who comes and goes`() async throws {
+    @Test func `a new participant learns the others, and they learn who enters and leaves`() async throws {
         try await withServer { server, grant in
             let (first, alone) = try join(server, grant.accessToken)
             #expect(alone.participants.isEmpty)
@@ -47,7 +47,7 @@ import Testing
         }
     }
 
-    @Test func `an unknown message is answered with an error and the connection goes on`() async throws {
+    @Test func `an unknown message gets an error and the connection continues`() async throws {
         try await withServer { server, grant in
             let (client, _) = try join(server, grant.accessToken)
             client.sendText(#"{"type":"dance","id":5}"#)
@@ -62,7 +62,7 @@ import Testing
         }
     }
 
-    @Test func `signing out ends every participant that joined by the token`() async throws {
+    @Test func `signing out ends every participant that joined with the token`() async throws {
         try await withServer { server, grant in
             let (client, _) = try join(server, grant.accessToken)
             let (status, _) = try RawClient(port: server.port).request(
@@ -76,7 +76,7 @@ import Testing
         }
     }
 
-    @Test func `a server that stops tells its participants that the room is destroyed`() async throws {
+    @Test func `a server that stops notifies its participants that the room is destroyed`() async throws {
         let server = try await startServer()
         let client = try join(server, signIn(server).accessToken).0
         await server.stop()
@@ -85,7 +85,7 @@ import Testing
         #expect(closing.reason == .destroyed)
     }
 
-    @Test func `the page's token opens its one room and no other`() async throws {
+    @Test func `the page's token permits its one room and no other`() async throws {
         try await withServer { server, _ in
             let (status, body) = try RawClient(port: server.port).request(
                 "GET /v1/page-token?room=kitchen HTTP/1.1\r\nhost: 127.0.0.1:\(server.port)\r\n")
@@ -97,7 +97,7 @@ import Testing
         }
     }
 
-    @Test func `a taken port is refused with a sentence, or the next free one is taken`() async throws {
+    @Test func `a used port is refused with a message, or the next free one is used`() async throws {
         try await withServer { server, _ in
             var configuration = server.configuration
             configuration.port = server.port
@@ -134,7 +134,7 @@ import Testing
         }
     }
 
-    @Test func `a client that does not read is dropped while others go on`() async throws {
+    @Test func `a client that does not read is dropped while others continue`() async throws {
         try await withServer(configured: { $0.messageBurst = 10_000_000 }) { server, grant in
             let (slow, _) = try join(server, grant.accessToken)
             // Each of these is answered with an error that repeats nothing; the answers pile up unread.
@@ -172,7 +172,7 @@ import Testing
         }
     }
 
-    @Test func `a client that falls silent is gone within ten seconds`() async throws {
+    @Test func `a silent client is dropped within ten seconds`() async throws {
         try await withServer { server, grant in
             let (watcher, _) = try join(server, grant.accessToken)
             let (silent, joined) = try join(server, grant.accessToken)

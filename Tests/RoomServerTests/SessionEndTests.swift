@@ -9,7 +9,7 @@ import Testing
 @testable import RoomServer
 
 @Suite(.serialized) struct SessionEndTests {
-    @Test func `loss on the way up that repair cannot mend makes the server ask for a keyframe`() async throws {
+    @Test func `unrepairable loss on the way up makes the server request a keyframe`() async throws {
         let loop = EventLoop(name: "both ends")
         let call = try await onLoop(loop) { Result { LoopBound(try Uplink(loop: loop), loop: loop) } }.get()
         #expect(await eventually { await onLoop(loop) { call.value.client.isSecured } })
@@ -104,7 +104,7 @@ import Testing
             let closed = try client.raw.message { if case .closed = $0.message { true } else { false } }
             guard case .closed(let closing) = closed.message else { return }
             #expect(closing.code == RoomError.Code.mediaConnectionFailed.name)
-            #expect(closing.message.hasPrefix("The session that publishes failed: "))
+            #expect(closing.message.hasPrefix("The client's up session failed: "))
             let left = try watcher.message { if case .participantLeft = $0.message { true } else { false } }
             #expect(left.message == .participantLeft(ParticipantReference(participant: client.participant)))
             #expect(client.raw.isClosedByServer())
@@ -138,7 +138,7 @@ import Testing
             let closed = try client.raw.message { if case .closed = $0.message { true } else { false } }
             guard case .closed(let closing) = closed.message else { return }
             #expect(closing.code == RoomError.Code.mediaConnectionFailed.name)
-            #expect(closing.message.hasPrefix("The session that receives media failed: "))
+            #expect(closing.message.hasPrefix("The client's down session failed: "))
             #expect(client.raw.isClosedByServer())
             await client.close()
         }
@@ -159,8 +159,8 @@ import Testing
             let closed = try client.raw.message { if case .closed = $0.message { true } else { false } }
             guard case .closed(let closing) = closed.message else { return }
             #expect(closing.code == RoomError.Code.mediaConnectionFailed.name)
-            let use = closesUpSession ? "publishes" : "receives media"
-            #expect(closing.message == "The client closed the session that \(use).")
+            let use = closesUpSession ? "up" : "down"
+            #expect(closing.message == "The client closed its \(use) session.")
             let left = try watcher.message { if case .participantLeft = $0.message { true } else { false } }
             #expect(left.message == .participantLeft(ParticipantReference(participant: client.participant)))
         }

@@ -13,7 +13,7 @@ import Testing
         return body.mid
     }
 
-    @Test func `four audios are heard, the fifth is not, and gets the slot of one that leaves`() async throws {
+    @Test func `four audio streams are heard, the fifth gets the slot of one that leaves`() async throws {
         try await withServer { server, grant in
             let (listener, _) = try join(server, grant.accessToken)
             var speakers: [RawClient] = []
@@ -46,7 +46,7 @@ import Testing
         }
     }
 
-    @Test func `the pool grows by an offer with one receiver more, and ends at its maximum`() async throws {
+    @Test func `the pool grows by an offer with one more receiver, up to its maximum`() async throws {
         try await withServer { server, grant in
             let (publisher, _) = try join(server, grant.accessToken)
             let streams = try publisher.publish(Array(repeating: .vp8, count: 4))
@@ -75,7 +75,7 @@ import Testing
         }
     }
 
-    @Test func `what cannot be subscribed is refused with its own code`() async throws {
+    @Test func `impossible subscriptions are refused with their own codes`() async throws {
         try await withServer { server, grant in
             let (publisher, _) = try join(server, grant.accessToken)
             let streams = try publisher.publish([.vp8, .opus])
@@ -90,7 +90,9 @@ import Testing
         }
     }
 
-    @Test func `a client that does not take a codec is refused its streams, before its answer or after`() async throws {
+    @Test func `a client that does not accept a codec is refused its streams`()
+        async throws
+    {
         try await withServer { server, grant in
             let (publisher, _) = try join(server, grant.accessToken)
             let streams = try publisher.publish([.h264, .h264])
@@ -108,7 +110,7 @@ import Testing
         }
     }
 
-    @Test func `unsubscribing a stream that has just gone succeeds`() async throws {
+    @Test func `unsubscribing from a stream that has just ended succeeds`() async throws {
         try await withServer { server, grant in
             let (publisher, _) = try join(server, grant.accessToken)
             let streams = try publisher.publish([.vp8])
@@ -121,7 +123,7 @@ import Testing
         }
     }
 
-    @Test func `a publish that was refused may be mended and tried again`() async throws {
+    @Test func `a refused publish can be corrected and tried again`() async throws {
         try await withServer { server, grant in
             let (client, _) = try join(server, grant.accessToken)
             var weak = publication([.vp8])
@@ -134,7 +136,7 @@ import Testing
         }
     }
 
-    @Test func `a description that is not one is refused and the connection goes on`() async throws {
+    @Test func `an invalid description is refused and the connection continues`() async throws {
         try await withServer { server, grant in
             let (client, _) = try join(server, grant.accessToken)
             let hostile = ["", "v=0", String(repeating: "m=video 9 x 1\r\n", count: 4000), "\u{0}\u{1}"]

@@ -2,7 +2,7 @@ import Foundation
 import Testing
 
 @Suite(.serialized) struct BadInputTests {
-    @Test func `a missing file is refused before anybody is connected`() throws {
+    @Test func `a missing file is refused before any connection`() throws {
         let result = try CommandLineTool.run(
             ["publish", "--room", "r", "--file", "nothing.mp4"], folder: TemporaryFolder())
         #expect(result.status == 1)
@@ -10,7 +10,7 @@ import Testing
         #expect(result.error.contains("[file.not-found]"))
     }
 
-    @Test func `a file without video is refused before anybody is connected`() throws {
+    @Test func `a file without video is refused before any connection`() throws {
         let folder = try TemporaryFolder()
         // A second of silence as a WAV file.
         let samples = [UInt8](repeating: 0, count: 16000)
@@ -25,7 +25,7 @@ import Testing
         #expect(result.error.contains("[file.no-video]"), "\(result.error)")
     }
 
-    @Test func `an absent camera is refused before anybody is connected`() throws {
+    @Test func `a missing camera is refused before any connection`() throws {
         let result = try CommandLineTool.run(
             ["publish", "--room", "r", "--camera", "/dev/video77"], folder: TemporaryFolder())
         #expect(result.status == 1)
@@ -33,7 +33,7 @@ import Testing
         #expect(result.error.contains("[camera.absent]"), "\(result.error)")
     }
 
-    @Test func `without a server, or with one that is not there, there is a sentence`() throws {
+    @Test func `without a server, or with an unreachable one, there is a message`() throws {
         let folder = try TemporaryFolder()
         let none = try CommandLineTool.run(["view", "--room", "r"], folder: folder)
         #expect(none.status == 1)
@@ -62,7 +62,7 @@ import Testing
         #expect(result.error.contains("[server.port-in-use]"), "\(result.error)")
     }
 
-    @Test func `a report that cannot be written is refused at the beginning`() throws {
+    @Test func `a report that cannot be written is refused at the start`() throws {
         let result = try CommandLineTool.run(
             ["view", "--room", "r", "--report", "/nowhere/r.json"], folder: TemporaryFolder())
         #expect(result.status == 1)

@@ -8,7 +8,7 @@ private func report(_ path: String) throws -> [String: Any] {
 }
 
 @Suite(.serialized) struct CallTests {
-    @Test func `the demo shows a call and writes what it measured`() throws {
+    @Test func `the demo shows a call and writes its report`() throws {
         let folder = try TemporaryFolder()
         let result = try CommandLineTool.run(
             ["demo", "--seconds", "6", "--listen", "127.0.0.1:0"], folder: folder, seconds: 60)
@@ -31,21 +31,21 @@ private func report(_ path: String) throws -> [String: Any] {
         #expect((report["audioSecondsRendered"] as? Double ?? 0) > 0.5)
         let picture = try Data(contentsOf: URL(fileURLWithPath: folder.file("out/demo/frame.png")))
         #expect(picture.starts(with: [0x89, 0x50, 0x4e, 0x47]))
-        #expect(picture.count > 100_000, "a flat picture")
+        #expect(picture.count > 100_000, "a flat image")
     }
 
-    @Test func `the demo takes the next free port and says so`() throws {
+    @Test func `the demo uses the next free port and prints it`() throws {
         let server = try TestServer()
         let folder = try TemporaryFolder()
         let demo = try CommandLineTool(["demo", "--listen", "127.0.0.1:\(server.port)"], folder: folder)
-        #expect(try demo.waitForText("is taken").contains(String(server.port)))
+        #expect(try demo.waitForText("is in use").contains(String(server.port)))
         _ = try demo.waitForText("Publishing")
         demo.interrupt()
         #expect(try demo.finish(seconds: 20).status == 0)
     }
 
     @Test(arguments: ["vp8", "h264"])
-    func `on one machine nothing need be typed`(codec: String) throws {
+    func `on one machine no address or key is needed`(codec: String) throws {
         let server = try TestServer()
         let mode = try FileManager.default.attributesOfItem(atPath: server.folder.file("connectlive/server.json"))
         #expect(mode[.posixPermissions] as? Int == 0o600)
@@ -69,7 +69,7 @@ private func report(_ path: String) throws -> [String: Any] {
         #expect(!FileManager.default.fileExists(atPath: server.folder.file("connectlive/server.json")))
     }
 
-    @Test func `a viewer says that it waits and ends with 1 when nothing came`() throws {
+    @Test func `a viewer without video reports that it waits, and exits with 1`() throws {
         let server = try TestServer()
         let viewer = try CommandLineTool.run(
             ["view", "--room", "empty", "--seconds", "6"], folder: server.folder, seconds: 40)
@@ -78,7 +78,7 @@ private func report(_ path: String) throws -> [String: Any] {
         #expect(viewer.error.contains("[view.nothing-rendered]"))
     }
 
-    @Test func `a server that vanishes ends the others with a sentence within ten seconds`() throws {
+    @Test func `a server that vanishes ends the others with a message within ten seconds`() throws {
         let server = try TestServer()
         let publisher = try CommandLineTool(["publish", "--room", "r", "--test-pattern"], folder: server.folder)
         _ = try publisher.waitForText("publishing VP8")

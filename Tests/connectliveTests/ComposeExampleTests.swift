@@ -4,7 +4,7 @@ import Testing
 
 /// The example of a pipeline in Swift, run as it stands.
 @Suite struct ComposeExampleTests {
-    @Test func `the example composes a pipeline, adds a branch to it and counts what every node gave`() throws {
+    @Test func `the example composes a pipeline, adds a branch and counts every node's output`() throws {
         let folder = try TemporaryFolder()
         let program = try RunningProgram(BuiltPackage.program("compose").path, [], folder: folder)
         let result = try program.finish(seconds: 30)

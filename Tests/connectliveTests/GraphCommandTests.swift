@@ -4,8 +4,8 @@ import Testing
 
 @Suite struct GraphCommandTests {
     private static let example = """
-        description: Test picture with a preview
-        variables: {width: Width of the picture}
+        description: Test pattern with a preview
+        variables: {width: Width of the frames}
         chains:
           - - {node: test-pattern, width: "${width:-320}", height: 240, fps: 30}
             - tee: [{node: window, title: Preview}]
@@ -27,19 +27,19 @@ import Testing
 
     // MARK: validate
 
-    @Test func `validate says that a file is right and what its variables are`() throws {
+    @Test func `validate confirms a valid file and lists its variables`() throws {
         let result = try run(["validate", "graph.yaml", "--set", "width=640"])
         #expect(result.status == 0, "\(result.error)")
         #expect(
             result.output == """
-                graph.yaml is right: 5 nodes.
-                  width: 640  (Width of the picture)
-                Unbound: video. A program binds a function to each of these names; the command line has none.
+                graph.yaml is valid: 5 nodes.
+                  width: 640  (Width of the frames)
+                Unbound: video. These nodes need a program that binds a function to each name; 'connectlive run' cannot.
 
                 """)
     }
 
-    @Test func `validate tells every problem with its line, what is accepted and the nearest word`() throws {
+    @Test func `validate reports every problem with its line, the accepted words and a suggestion`() throws {
         let result = try run(
             ["validate", "graph.yaml", "--set", "widht=640"],
             """
@@ -58,7 +58,7 @@ import Testing
                   2 |   - - {node: test-pattern, widht: 320, fps: "${rate}"}
                     |                            ^
                   accepted here: width, height, fps, frames
-                graph.yaml:2:45: "rate" has no value: give one with --set rate=..., or a default with ${rate:-...}.
+                graph.yaml:2:45: "rate" has no value. Set one with --set rate=..., or write a default with ${rate:-...}.
                   2 |   - - {node: test-pattern, widht: 320, fps: "${rate}"}
                     |                                             ^
                 graph.yaml:3:12: There is no node "windw"; did you mean "window"?
@@ -80,22 +80,22 @@ import Testing
         (["validate", "graph.yaml", "--set", "width"], "--set"),
         (["validate", "graph.yaml", "--set", "width=1", "--set", "width=2"], "twice"),
         (["graph", "graph.yaml", "--format", "png"], "png"), (["nodes", "camrea"], "did you mean \"camera\"?"),
-        (["nodes", "my-thing"], "\"connectlive nodes\" lists them, and a node of a plugin needs --plugin PATH."),
-        (["nodes", "identity"], "{element: identity}, and \"connectlive nodes element:identity\" explains it."),
+        (["nodes", "my-thing"], "\"connectlive nodes\" lists all kinds. A plugin's nodes need --plugin PATH."),
+        (["nodes", "identity"], "{element: identity}, and \"connectlive nodes element:identity\" describes it."),
     ])
-    func `what cannot be done is said in a sentence`(arguments: [String], words: String) throws {
+    func `invalid arguments get one sentence`(arguments: [String], words: String) throws {
         let result = try run(arguments)
         #expect(result.status == 1 || result.status == 2)
         #expect(result.error.contains(words), "\(result.error)")
         #expect(result.output.isEmpty)
     }
 
-    @Test func `a kind that there is not is told with every kind, and with what else it may be`() throws {
+    @Test func `an unknown kind is reported with all kinds and with alternatives`() throws {
         let kinds = try run(["nodes"]).output
         let plugin = try run(["validate", "graph.yaml"], "chains: [[my-thing, 'null']]")
         #expect(
             plugin.error.contains(
-                "no kind of node \"my-thing\"; a node of a plugin needs --plugin PATH, also where the graph runs."),
+                "no kind of node \"my-thing\". A plugin's node needs --plugin PATH, also where the graph runs."),
             "\(plugin.error)")
         for kind in ["publish", "subscribe", "rtp-output"] {
             #expect(kinds.contains(kind) && plugin.error.contains(" \(kind)"), "\(plugin.error)")
@@ -114,7 +114,7 @@ import Testing
         #expect(result.error.isEmpty)
         #expect(
             result.output == """
-                Test picture with a preview
+                Test pattern with a preview
 
                 ┌────────────────────────┐
                 │ test-pattern           │
@@ -146,12 +146,12 @@ import Testing
                 """, "\(result.output)")
     }
 
-    @Test func `graph prints a picture that is well-formed and names every node, port, format and branch`() throws {
+    @Test func `graph prints a well-formed SVG with every node, port, format and branch`() throws {
         let result = try run(["graph", "graph.yaml", "--format", "svg"])
         #expect(result.status == 0, "\(result.error)")
         let found = Texts.found(in: result.output)
         for word in [
-            "Test picture with a preview", "test-pattern", "window", "encoder", "vp8-encoder", "video", "audio",
+            "Test pattern with a preview", "test-pattern", "window", "encoder", "vp8-encoder", "video", "audio",
             "raw video",
             "raw audio", "VP8", "preview", ", optional", "CAPTURER", "320 × 240", "500 kbit/s",
         ] {
@@ -159,18 +159,18 @@ import Testing
         }
     }
 
-    @Test func `without Graphviz the sentence names its package`() throws {
+    @Test func `without Graphviz, the message names its package`() throws {
         let result = try run(["graph", "graph.yaml", "--format", "svg"], environment: ["PATH": "/nonexistent"])
         #expect(result.status == 1)
         #expect(
             result.error == """
-                connectlive: A picture needs Graphviz's program dot, which is not installed: apt install graphviz, or ask \
-                for --format text. [graphviz.missing]
+                connectlive: The program dot, which draws SVG, is not installed. Install it with 'apt install \
+                graphviz', or use --format text. [graphviz.missing]
 
                 """)
     }
 
-    @Test func `names that mean something to Graphviz are only names`() throws {
+    @Test func `names with special characters of Graphviz are escaped`() throws {
         let result = try run(
             ["graph", "graph.yaml", "--format", "svg"],
             "chains: [[{node: test-pattern, name: \"<B>&\\\"\\\\N] -> x; }\"}, {node: \"null\", branch: \"a\\\"b<\"}]]")
@@ -178,7 +178,9 @@ import Testing
         #expect(XMLParser(data: Data(result.output.utf8)).parse())
     }
 
-    @Test(arguments: ["yaml", "json"]) func `graph prints a form that reads as the same graph`(format: String) throws {
+    @Test(arguments: ["yaml", "json"]) func `graph prints forms that read as the same graph`(format: String)
+        throws
+    {
         let folder = try TemporaryFolder()
         try Self.example.write(toFile: folder.file("graph.yaml"), atomically: true, encoding: .utf8)
         let first = try CommandLineTool.run(["graph", "graph.yaml", "--format", format], folder: folder)
@@ -193,24 +195,24 @@ import Testing
 
     // MARK: nodes
 
-    @Test func `nodes are listed by group, and explained one by one`() throws {
+    @Test func `nodes lists all kinds by group, and describes one kind`() throws {
         let list = try run(["nodes"])
         #expect(list.status == 0)
-        for line in ["Capturers: where media comes from", "Codecs: encode and decode", "  camera "] {
+        for line in ["Capturers: sources of frames and audio", "Codecs: encode and decode", "  camera "] {
             #expect(list.output.contains(line), "\(list.output)")
         }
         #expect(list.output.split(separator: "\n").allSatisfy { $0.count <= 100 })
         let detail = try run(["nodes", "vp8-encoder"])
         for words in [
-            "Takes", "in  raw video: I420", "out  encoded video: vp8",
-            "30000 to 100000000 bit/s; changeable while it runs",
+            "Inputs", "in  raw video: I420", "out  encoded video: vp8",
+            "30000 to 100000000 bit/s; live",
             "default 3000", "- {node: vp8-encoder, ",
         ] {
             #expect(detail.output.contains(words), "\(detail.output)")
         }
     }
 
-    @Test func `the example of every kind of node is a step that its contract takes`() throws {
+    @Test func `the example of every kind of node matches its contract`() throws {
         let names = try run(["nodes"]).output.split(separator: "\n").filter {
             $0.hasPrefix("  ") && !$0.hasPrefix("   ")
         }
@@ -228,7 +230,7 @@ import Testing
 
     // MARK: schema
 
-    @Test func `the schema takes right files and refuses broken ones, asked by another validator`() throws {
+    @Test func `the schema accepts valid files and refuses broken ones in another validator`() throws {
         let folder = try TemporaryFolder()
         let schema = try CommandLineTool.run(["schema"], folder: folder)
         #expect(schema.status == 0)

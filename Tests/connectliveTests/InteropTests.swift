@@ -63,7 +63,7 @@ private func rendered(_ media: String, in path: String) throws -> [[String: Any]
 
 @Suite(.serialized) struct AiortcTests {
     @Test(arguments: ["vp8", "h264"])
-    func `a stack that knows only docs signalling md sees a video and is seen`(codec: String) throws {
+    func `an implementation from docs signalling md alone sees a video and is seen`(codec: String) throws {
         let server = try TestServer(["--service-id", "svc", "--service-secret", "a secret"])
         let publisher = try CommandLineTool(
             ["publish", "--room", "r", "--test-pattern", "--codec", codec], folder: server.folder)

@@ -2,22 +2,22 @@ import Foundation
 import Glibc
 import Testing
 
-/// What happens between machines, each a network namespace that ../interop/network makes and takes down again. It needs
-/// root, or a kernel that lets users make namespaces of their own; where neither is so, these tests fail and say it.
+/// Behaviour between machines, which are network namespaces made by ../interop/network. Needs root, or a kernel that
+/// lets users create namespaces; otherwise these tests fail with that reason.
 @Suite(.serialized) struct NetworkNamespaceTests {
-    @Test func `a server on all addresses is used from other machines, by addresses that are not loopback`() throws {
+    @Test func `a server on all addresses is reachable from other machines`() throws {
         try expect("a_server_on_all_addresses_is_used_from_other_machines")
     }
 
-    @Test func `a server on one address gives that address alone`() throws {
+    @Test func `a server on one address announces only that address`() throws {
         try expect("a_server_on_one_address_gives_that_address_alone")
     }
 
-    @Test func `a server on loopback gives loopback alone and is not reached from other machines`() throws {
+    @Test func `a server on loopback announces only loopback and is unreachable from other machines`() throws {
         try expect("a_server_on_loopback_stays_on_its_machine")
     }
 
-    @Test func `a page on another machine has a token with --open alone`() throws {
+    @Test func `a page on another machine gets a token only with --open`() throws {
         try expect("a_page_elsewhere_has_a_token_only_of_an_open_server")
     }
 
@@ -25,7 +25,7 @@ import Testing
         try expect("a_cut_of_five_seconds_is_survived")
     }
 
-    @Test func `a longer network cut ends who publishes and who watches with a sentence within ten seconds`() throws {
+    @Test func `a longer network cut ends publishers and subscribers with a message within ten seconds`() throws {
         try expect("a_longer_cut_ends_with_a_sentence")
     }
 
@@ -33,7 +33,7 @@ import Testing
         try expect("a_participant_that_dies_or_falls_silent_is_gone_within_ten_seconds")
     }
 
-    @Test func `the demo on all addresses names each that a browser elsewhere can open`() throws {
+    @Test func `the demo on all addresses prints every address for browsers on other machines`() throws {
         try expect("the_demo_names_each_address_a_browser_elsewhere_can_open")
     }
 

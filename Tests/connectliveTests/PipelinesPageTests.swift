@@ -4,7 +4,7 @@ import Testing
 /// docs/pipelines.md says only what is so: every block of it is tried; and the graph of docs/frame-socket.md.
 @Suite struct PipelinesPageTests {
     private struct Block {
-        /// What stands behind the fence, such as `yaml`.
+        /// The language of the fence, such as `yaml`.
         var language: String
         var text: String
     }
@@ -32,7 +32,7 @@ import Testing
 
     /// Those of docs/from-gst-launch.md are run: FromGstLaunchTests.
     @Test(arguments: [("pipelines.md", 9), ("frame-socket.md", 1)])
-    func `every graph on the page is right, and fits the schema`(name: String, least: Int) throws {
+    func `every graph on the page is valid and matches the schema`(name: String, least: Int) throws {
         let folder = try TemporaryFolder()
         let graphs = try blocks(of: name).filter { ["yaml", "json"].contains($0.language) }
         #expect(graphs.count >= least)
@@ -46,7 +46,7 @@ import Testing
         #expect(lines.count == graphs.count && lines.allSatisfy { $0.hasSuffix(": fits") }, "\(lines)")
     }
 
-    @Test func `every command on the page prints what the page shows`() throws {
+    @Test func `every command on the page prints the shown output`() throws {
         let folder = try TemporaryFolder()
         var graph = ""
         for block in try blocks() {
@@ -76,7 +76,7 @@ import Testing
         }
     }
 
-    @Test func `the picture on the page shows what the program draws`() throws {
+    @Test func `the image on the page shows the program's drawing`() throws {
         let folder = try TemporaryFolder()
         let graph = try #require(try blocks().first { $0.text.contains("one encoder") && $0.language == "yaml" })
         try graph.text.write(toFile: folder.file("graph.yaml"), atomically: true, encoding: .utf8)
@@ -88,14 +88,14 @@ import Testing
 
     // MARK: pipelines/
 
-    @Test func `the page lists every graph that is shipped`() throws {
+    @Test func `the page lists every shipped graph`() throws {
         let listed = try page().components(separatedBy: "\n").filter { $0.hasPrefix("| ") && $0.contains(".yaml |") }
             .compactMap { $0.split(separator: " ").dropFirst().first.map(String.init) }
         #expect(listed.sorted() == (try pipelines().map { URL(fileURLWithPath: $0).lastPathComponent }))
         #expect(listed.count >= 10)
     }
 
-    @Test func `every shipped graph is right as it is, says what it is for and explains its variables`() throws {
+    @Test func `every shipped graph is valid, and describes its purpose and its variables`() throws {
         let folder = try TemporaryFolder()
         for path in try pipelines() {
             let result = try CommandLineTool.run(["validate", path], folder: folder)
@@ -110,7 +110,7 @@ import Testing
         }
     }
 
-    @Test func `every shipped graph fits the schema and survives being written in both forms`() throws {
+    @Test func `every shipped graph matches the schema and survives writing in both forms`() throws {
         let folder = try TemporaryFolder()
         let lines = try fits(try pipelines(), folder)
         #expect(lines.allSatisfy { $0.hasSuffix(": fits") }, "\(lines)")
@@ -129,7 +129,7 @@ import Testing
         #expect(try fits(written, folder) == written.map { "\($0): fits" })
     }
 
-    @Test func `where a camera is wanted the test pattern may stand in`() throws {
+    @Test func `the test pattern can replace any camera`() throws {
         let folder = try TemporaryFolder()
         for path in try pipelines() {
             let text = try String(contentsOfFile: path, encoding: .utf8)

@@ -5,7 +5,7 @@ import Testing
 /// The example packages, and the commands that plugins appear in.
 @Suite(.serialized, .timeLimit(.minutes(10))) struct PluginCommandTests {
     @Test(arguments: [("clock-face", "clock-face"), ("desktop-region", "desktop-region"), ("qr-code", "qr-code")])
-    func `an example package passes its own tests, and its node is listed, explained, planned and drawn`(
+    func `an example package passes its own tests, and its node is listed, described, planned and drawn`(
         folder: String, node: String
     ) throws {
         let bench = try Workbench("examples/\(folder)")
@@ -23,16 +23,16 @@ import Testing
             return result.output
         }
         #expect(try say(["nodes"]).contains(node))
-        #expect(try say(["nodes", node]).contains("Gives"))
+        #expect(try say(["nodes", node]).contains("Outputs"))
         #expect(try say(["schema"]).contains("\"\(node)\""))
-        #expect(try say(["validate", "own.yaml"]).contains("is right"))
+        #expect(try say(["validate", "own.yaml"]).contains("is valid"))
         #expect(try say(["graph", "own.yaml"]).contains(node))
         guard folder != "desktop-region" else { return }
         #expect(try say(["plan", "own.yaml"]).contains(node))
         #expect(try say(["run", "own.yaml", "--seconds", "2"]).contains("frames"))
     }
 
-    @Test func `without the plugin its node is unknown, and a plugin that is none is refused with its code`() throws {
+    @Test func `without the plugin its node is unknown, and an invalid plugin is refused with its code`() throws {
         let place = try TemporaryFolder()
         let unknown = try CommandLineTool.run(["nodes", "clock-face"], folder: place)
         #expect(unknown.status == 1)
@@ -41,7 +41,7 @@ import Testing
         #expect(missing.error.contains("[plugin.not-found]"))
     }
 
-    @Test func `a plugin in a folder that cannot be loaded is told, and the command goes on`() throws {
+    @Test func `a plugin in a folder that cannot load is reported, and the command continues`() throws {
         let place = try TemporaryFolder()
         try "no library".write(toFile: place.file("broken.so"), atomically: true, encoding: .utf8)
         let result = try CommandLineTool.run(
@@ -51,7 +51,7 @@ import Testing
         #expect(result.output.contains("test-pattern"))
     }
 
-    @Test func `a folder of plugins may be a package or what it builds, and one that is not there is told`() throws {
+    @Test func `a folder of plugins may be a package or its build, and a missing one is reported`() throws {
         let bench = try Workbench("examples/clock-face")
         let package = bench.package
         try bench.build()
@@ -81,7 +81,7 @@ import Testing
         return block.split(separator: "\n").map { $0.dropFirst("$ ".count) }
     }
 
-    @Test func `a new plugin of each kind builds, passes its tests and runs by the commands it names`() throws {
+    @Test func `a new plugin of each kind builds, passes its tests and runs by the printed commands`() throws {
         let place = try TemporaryFolder()
         let programs = URL(fileURLWithPath: try CommandLineTool.path).deletingLastPathComponent().path
         let written = URL(fileURLWithPath: place.file("ColdFront"))
@@ -110,7 +110,7 @@ import Testing
         #expect(misnamed.status == 2)
     }
 
-    @Test func `a new plugin names its kit wherever it lies, and its node has a name of its own`() throws {
+    @Test func `a new plugin names its kit by an absolute path, and its node has a unique name`() throws {
         let place = try TemporaryFolder()
         try FileManager.default.createSymbolicLink(
             atPath: place.file("kit"),
@@ -126,7 +126,7 @@ import Testing
         #expect(!FileManager.default.fileExists(atPath: place.file("Camera")))
     }
 
-    @Test func `the program of the page about capturers publishes what it draws`() throws {
+    @Test func `the program of the page about capturers publishes its frames`() throws {
         let server = try TestServer()
         let program = try RunningProgram(
             BuiltPackage.program("own-capturer").path, ["kitchen", "8"], folder: server.folder)
@@ -136,7 +136,7 @@ import Testing
         #expect(try program.finish(seconds: 30).status == 0)
     }
 
-    @Test func `a capturer with a clock and an encoder of its own publishes what it reads`() throws {
+    @Test func `a capturer with its own clock and encoder publishes its frames`() throws {
         let server = try TestServer()
         let encoding = Process()
         encoding.executableURL = URL(fileURLWithPath: "/usr/bin/env")

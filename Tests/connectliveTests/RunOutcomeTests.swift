@@ -2,7 +2,7 @@ import Foundation
 import Glibc
 import Testing
 
-/// What a run tells about how it went: on standard error, and by its exit code.
+/// The outcome of a run: on standard error, and by its exit code.
 @Suite(.serialized) struct RunOutcomeTests {
     private func run(_ graph: String, _ arguments: String...) throws -> RunningProgram.Result {
         let folder = try TemporaryFolder()
@@ -10,7 +10,7 @@ import Testing
         return try CommandLineTool.run(["run", "graph.yaml"] + arguments, folder: folder, seconds: 40)
     }
 
-    @Test func `graphs that work show no warnings`() throws {
+    @Test func `working graphs print no warnings`() throws {
         let result = try run(
             """
             chains:
@@ -32,7 +32,7 @@ import Testing
         #expect(!result.error.contains("warning)"), "\(result.error)")
     }
 
-    @Test func `a recording that stays empty fails the run`() throws {
+    @Test func `an empty recording fails the run`() throws {
         let result = try run(
             """
             chains:

@@ -44,7 +44,7 @@ extension TemporaryFolder {
 }
 
 @Suite(.serialized) struct RunTests {
-    @Test func `a run shows each output and ends with what was planned beside what was measured`() throws {
+    @Test func `a run shows each output and ends with the planned and measured values`() throws {
         let run = try Run(Run.pattern, ["--seconds", "7", "--report", "report.json"])
         let result = try run.tool.finish(seconds: 40)
         #expect(result.status == 0, "\(result.error)")
@@ -59,21 +59,21 @@ extension TemporaryFolder {
         #expect((report["counts"] as? [[String: Any]])?.isEmpty == false)
     }
 
-    @Test func `an optional node that is left out is told at the start, with its reason and code`() throws {
+    @Test func `an omitted optional node is reported at the start, with its reason and code`() throws {
         let run = try Run(
             Run.pattern.replacing(
                 "- {node: vp8", with: "- tee: [{node: window, name: preview, optional: true}]\n    - {node: vp8"))
-        let line = try run.tool.waitForText("Without preview: ")
+        let line = try run.tool.waitForText("Running without preview: ")
         #expect(line.contains("display") && line.hasSuffix("[window.unavailable]"), "\(line)")
         #expect(try run.end().status == 0)
     }
 
-    @Test func `a graph that comes to its end ends the run`() throws {
+    @Test func `the end of a graph ends the run`() throws {
         let run = try Run(Run.pattern.replacing("fps: 30", with: "fps: 30, frames: 30"))
         #expect(try run.tool.finish(seconds: 20).status == 0)
     }
 
-    @Test func `a process that is killed leaves recordings that can be played`() throws {
+    @Test func `a killed process leaves playable recordings`() throws {
         let graph = """
             chains:
               - - {node: test-pattern, name: pattern, width: 320, height: 240, fps: 30}
@@ -110,7 +110,7 @@ extension TemporaryFolder {
         }
     }
 
-    @Test func `what fails ends the run with its code`() throws {
+    @Test func `a failure ends the run with its code`() throws {
         let graph = """
             chains:
               - - test-pattern
@@ -123,7 +123,7 @@ extension TemporaryFolder {
         #expect(result.error.contains("or use another address."), "\(result.error)")
     }
 
-    @Test func `a node without a server or a key is told which of its settings to give`() throws {
+    @Test func `a node without a server or a key is reported with the missing setting`() throws {
         for (given, lack) in [
             ("", "set server of the node, or set CONNECTLIVE_SERVER."),
             (", server: \"ws://127.0.0.1:1\"", "set service-id of the node, or set CONNECTLIVE_SERVICE_ID."),
@@ -134,7 +134,7 @@ extension TemporaryFolder {
         }
     }
 
-    @Test func `a graph that is fed says where, and its socket is there`() throws {
+    @Test func `a graph with a feed node prints its socket, which exists`() throws {
         let graph = """
             chains:
               - - {node: feed, name: screen, width: 320, height: 240}
@@ -142,15 +142,15 @@ extension TemporaryFolder {
             """
         let run = try Run(graph)
         let path = run.folder.file("connectlive/feed-screen.sock")
-        _ = try run.tool.waitForText("screen waits for a program that feeds it, at \(path)")
-        // It is said before everything is made.
+        _ = try run.tool.waitForText("screen waits for a feeder at \(path)")
+        // The message appears before the socket exists.
         let deadline = ContinuousClock.now + .seconds(20)
         while !FileManager.default.fileExists(atPath: path), ContinuousClock.now < deadline { usleep(20_000) }
         #expect(FileManager.default.fileExists(atPath: path))
         #expect(try run.end().status == 0)
     }
 
-    @Test func `a program that writes pictures of another size ends the start with that as its reason`() throws {
+    @Test func `a program with the wrong frame size fails the start with that reason`() throws {
         let folder = try TemporaryFolder()
         try folder.write(
             """
@@ -166,7 +166,7 @@ extension TemporaryFolder {
         #expect(last.hasSuffix("[process.bad-output]"), "\(result.error)")
     }
 
-    @Test func `a file that does not answer any more is named at the end, and does not hold it up`() throws {
+    @Test func `a file that stops responding is named at the end, and does not block it`() throws {
         let folder = try TemporaryFolder()
         #expect(mkfifo(folder.file("pipe"), 0o600) == 0)
         let pipe = open(folder.file("pipe"), O_RDWR)
@@ -185,7 +185,7 @@ extension TemporaryFolder {
         #expect(result.error.contains("\"stuck\" could not be closed within 10 s"), "\(result.error)")
     }
 
-    @Test func `secrets run and are shown to nobody, and what was shown can be applied again`() throws {
+    @Test func `secrets work but are never shown, and a shown graph can be applied again`() throws {
         let server = try TestServer(["--service-id", "svc", "--service-secret", "hush-hush"])
         let address = String(server.page.dropLast()).replacing("http://", with: "ws://")
         let graph = """
@@ -220,7 +220,7 @@ extension TemporaryFolder {
         #expect(try run.end().status == 0)
     }
 
-    @Test func `what cannot be planned is told before anything starts`() throws {
+    @Test func `planning errors are reported before anything starts`() throws {
         let folder = try TemporaryFolder()
         try folder.write("chains: [[{node: camera, device: /dev/video77}, 'null']]", to: "graph.yaml")
         for command in ["run", "plan"] {
@@ -233,7 +233,7 @@ extension TemporaryFolder {
         }
     }
 
-    @Test func `a sound level is shown by top and stands in the report`() throws {
+    @Test func `an audio level is shown by top and in the report`() throws {
         let graph = """
             chains:
               - - {node: test-pattern, name: source, width: 64, height: 64, fps: 10}
@@ -251,7 +251,7 @@ extension TemporaryFolder {
         #expect(report.contains("\"meters\""), "\(report)")
     }
 
-    @Test func `an edit that cannot be done is told with the line of its node`() throws {
+    @Test func `an impossible edit is reported with the line of its node`() throws {
         let run = try Run()
         let socket = try run.attach()
         func state() throws -> String? {
@@ -265,7 +265,7 @@ extension TemporaryFolder {
         #expect(try run.end().status == 0)
     }
 
-    @Test func `top shows its figures at the end of a time that is shorter than its interval`() throws {
+    @Test func `top shows its statistics at the end of a time shorter than its interval`() throws {
         let run = try Run()
         let short = try run.command("top", "--seconds", "0.4")
         #expect(short.status == 0)
@@ -289,7 +289,7 @@ extension TemporaryFolder {
 }
 
 @Suite(.serialized) struct ControlSocketTests {
-    @Test func `only the user who runs it can attach, and nothing stays behind`() throws {
+    @Test func `only the user who runs it can attach, and no files remain`() throws {
         let run = try Run()
         let files = FileManager.default
         #expect(try files.attributesOfItem(atPath: run.path)[.posixPermissions] as? Int == 0o600)
@@ -299,7 +299,7 @@ extension TemporaryFolder {
         #expect(!files.fileExists(atPath: run.path))
     }
 
-    @Test func `sockets of dead processes are removed by whoever looks next`() throws {
+    @Test func `the next command removes the sockets of dead processes`() throws {
         let run = try Run()
         kill(run.tool.process.processIdentifier, SIGKILL)
         run.tool.process.waitUntilExit()
@@ -310,7 +310,7 @@ extension TemporaryFolder {
         #expect(!FileManager.default.fileExists(atPath: run.path))
     }
 
-    @Test func `of several pipelines one has to be named`() throws {
+    @Test func `with several pipelines one has to be named`() throws {
         let first = try Run()
         let second = try Run(in: first.folder)
         let result = try first.command("set", "encoder.bitrate=300000")
@@ -323,7 +323,7 @@ extension TemporaryFolder {
         _ = try (first.end(), second.end())
     }
 
-    @Test func `requests are answered with their numbers`() throws {
+    @Test func `requests get replies with their numbers`() throws {
         let run = try Run()
         let socket = try run.attach()
         let status = try socket.ask(#"{"id":7,"do":"status"}"#)
@@ -339,7 +339,7 @@ extension TemporaryFolder {
         _ = try run.end()
     }
 
-    @Test func `whatever is sent is answered with a code, and the pipeline goes on`() throws {
+    @Test func `any input gets a reply with a code, and the pipeline continues`() throws {
         let run = try Run()
         let socket = try run.attach()
         for line in [
@@ -386,7 +386,7 @@ extension TemporaryFolder {
         _ = try run.end()
     }
 
-    @Test func `more than thirty-two are refused`() throws {
+    @Test func `more than thirty-two connections are refused`() throws {
         let run = try Run()
         let attached = try (0..<32).map { _ in try run.attach() }
         for socket in attached { #expect(try socket.ask(#"{"do":"status"}"#)["result"] != nil) }
@@ -396,7 +396,7 @@ extension TemporaryFolder {
         _ = try run.end()
     }
 
-    @Test func `whoever watches and does not read holds up nobody`() throws {
+    @Test func `a client that watches without reading blocks nothing`() throws {
         let run = try Run()
         let (sleeper, reader) = (try run.attach(), try run.attach())
         sleeper.send(#"{"do":"watch","every":0.1}"#)
@@ -415,7 +415,7 @@ extension TemporaryFolder {
         _ = try run.end()
     }
 
-    @Test func `those who are attached are told of the end, and why`() throws {
+    @Test func `attached clients are notified of the end and its cause`() throws {
         let run = try Run()
         let socket = try run.attach()
         _ = try socket.ask(#"{"do":"status"}"#)
@@ -424,22 +424,23 @@ extension TemporaryFolder {
         #expect(try socket.receive() == nil)
     }
 
-    @Test func `what an element may not take while it runs is set all the same, and that is said`() throws {
+    @Test func `set changes a property without documented live changes, with a note`() throws {
         let run = try Run(
             Run.pattern.replacing("- {node: vp8", with: "- {element: identity, name: pass}\n    - {node: vp8"))
         let explained = try run.command("nodes", "element:identity")
-        #expect(explained.output.contains("perhaps changeable while it runs: the element does not say"))
+        #expect(explained.output.contains("live changes are undocumented"))
         let set = try run.command("set", "pass.sleep-time=1", "encoder.bitrate=300000")
         #expect(set.status == 0, "\(set.error)")
         #expect(
             set.output == """
-                pass.sleep-time is set; its element does not say whether it takes that while it runs: look whether it did.
+                Set pass.sleep-time. The element does not document live changes to this property; check \
+                that it took effect.
 
                 """, "\(set.output)")
         #expect(try run.end().status == 0)
     }
 
-    @Test func `top shows each node, and apply and set change what runs`() throws {
+    @Test func `top shows each node; apply and set change the running pipeline`() throws {
         let run = try Run()
         let top = try run.command("top", "--every", "0.5", "--seconds", "3")
         #expect(top.status == 0, "\(top.error)")
@@ -457,7 +458,7 @@ extension TemporaryFolder {
             to: "more.yaml")
         let added = try run.command("apply", "more.yaml")
         #expect(added.output.contains("added more (null)"), "\(added.output)\(added.error)")
-        #expect(try run.command("apply", "more.yaml").output.contains("Nothing has changed."))
+        #expect(try run.command("apply", "more.yaml").output.contains("Nothing changed"))
         let removed = try run.command("apply", "graph.yaml")
         #expect(removed.output.contains("removed more"), "\(removed.output)\(removed.error)")
         _ = try run.end()

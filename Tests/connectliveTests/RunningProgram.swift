@@ -3,7 +3,7 @@ import Glibc
 import Synchronization
 import Testing
 
-/// Another program in a folder of its own, without any server file or key of whoever runs the tests.
+/// Another program in its own folder, without the server file or key of the user who runs the tests.
 class RunningProgram {
     struct Result {
         var status: Int32

@@ -5,15 +5,15 @@ import Testing
 private let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
     .deletingLastPathComponent().appendingPathComponent("pipelines").path
 
-/// Every file of pipelines/ is planned and run as it stands, with values for its variables alone: screens are
-/// under Xvfb, sound is a private PulseAudio's, the network camera is GStreamer's RTSP server, and where a camera is
-/// asked for the test pattern stands in. Pictures are small and few, so that two slow cores keep up.
+/// Every file of pipelines/ is planned and run unchanged, with only its variables set: the screen is Xvfb,
+/// the sound server a private PulseAudio, the network camera GStreamer's RTSP server, and the test pattern replaces a
+/// camera. Frames are small and few, so that two slow cores keep up.
 @Suite(.serialized) struct ShippedPipelinesTests {
     private static let files = ((try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? [])
         .filter { $0.hasSuffix(".yaml") }.sorted()
 
     @Test(arguments: files)
-    func `a shipped pipeline does what its plan says`(file: String) throws {
+    func `a shipped pipeline runs as planned`(file: String) throws {
         let text = try String(contentsOfFile: "\(folder)/\(file)", encoding: .utf8)
         let stage = try Stage(text, name: String(file.dropLast(5)))
         let arguments = ["\(folder)/\(file)"] + stage.settings
@@ -77,7 +77,7 @@ private final class Stage {
         _ = try companion?.waitForText("publishing VP8")
     }
 
-    /// Picture and sound, longer than a run, so that it does not begin again meanwhile.
+    /// A file with video and audio, longer than a run, so that it does not restart meanwhile.
     private static func film(in folder: TemporaryFolder) throws -> String {
         let path = folder.file("film.webm")
         let format = "video/x-raw,width=320,height=240,framerate=10/1"
@@ -129,11 +129,11 @@ private struct Report: Decodable {
     var outputs: [Output]
     var counts: [Count]
 
-    /// Frames that may be under way, each at its own place, when a sample is taken: in queues, and in an encoder.
+    /// How many frames may be in flight when a sample is taken: in queues, and in an encoder.
     private static let underWay = 4
 
-    /// Everything that can be counted is as planned, nothing is lost but what a queue counted as dropped, and most of it
-    /// arrives. How fast and how late it arrives depends on the machine: `Benchmarks/run pipelines` has those figures.
+    /// Counts are as planned, only frames that a queue counted as dropped are missing, and most frames arrive. Rate and
+    /// latency depend on the machine: `Benchmarks/run pipelines` measures them.
     func judge(_ file: String, said: String) {
         #expect(!outputs.isEmpty, "\(file)")
         for count in counts { #expect(count.measured == count.planned, "\(file): \(count.what)\n\(said)") }

@@ -2,7 +2,7 @@ import Foundation
 import Testing
 
 @Suite struct UsageTests {
-    @Test func `the version is told`() throws {
+    @Test func `the version is printed`() throws {
         let result = try CommandLineTool.run(["--version"], folder: TemporaryFolder())
         #expect(result.status == 0)
         #expect(result.output.trimmingCharacters(in: .whitespacesAndNewlines).contains("."))
@@ -12,7 +12,7 @@ import Testing
         "demo", "serve", "publish", "view", "devices", "validate", "graph", "nodes", "schema",
         "run", "plan", "top", "apply", "set",
     ])
-    func `every command explains each of its flags in one line`(command: String) throws {
+    func `every command describes each of its options in one line`(command: String) throws {
         let result = try CommandLineTool.run([command, "--help"], folder: TemporaryFolder())
         #expect(result.status == 0)
         let lines = result.output.split(separator: "\n")
@@ -37,13 +37,13 @@ import Testing
         ["publish", "--room", "r", "--test-pattern", "--seconds", "inf"], ["view", "--room", "r", "--seconds", "nan"],
         ["demo", "--seconds", "-1"], ["demo", "--room", "a b"],
     ])
-    func `what the command line alone shows to be wrong exits with 2 and a sentence`(arguments: [String]) throws {
+    func `an invalid command line exits with 2 and a message`(arguments: [String]) throws {
         let result = try CommandLineTool.run(arguments, folder: TemporaryFolder())
         #expect(result.status == 2, "\(result.error)")
         #expect(result.error.hasPrefix("connectlive: "))
     }
 
-    @Test func `a room name with a space is refused with one that would do`() throws {
+    @Test func `a room name with a space is refused with a suggestion`() throws {
         let result = try CommandLineTool.run(["view", "--room", "my room"], folder: TemporaryFolder())
         #expect(result.status == 2)
         #expect(result.error.contains("[1301]"))

@@ -13,7 +13,7 @@ struct Benchmarks: AsyncParsableCommand {
         subcommands: [CallCommand.self, ForwardingCommand.self, BusyCommand.self, ServeCommand.self])
 }
 
-/// What went wrong, in a sentence.
+/// The failure, as one sentence.
 struct BenchmarkError: Error, CustomStringConvertible {
     var description: String
 

@@ -22,7 +22,7 @@ struct CallResult: Codable, Sendable {
     /// Of that, until `onConnected`, and until the subscription was granted.
     var connectedMs: Double
     var subscribedMs: Double
-    /// From the capture timestamp to the moment that the view is handed the frame, matched by the number in the picture.
+    /// From the capture timestamp to the delivery to the view, matched by the number in the frame.
     var latency: Summary?
     /// The same as the SDK reports it, matched by RTP timestamp, its first second included.
     var reportedLatencyMsP50: Double?
@@ -143,7 +143,7 @@ struct CallCommand: AsyncParsableCommand {
     }
 }
 
-/// Frames by the number in the picture, in the order they came.
+/// Frames by the number drawn in them, in order of arrival.
 final class FrameLog: Sendable {
     private let frames = Mutex<[(number: UInt32, time: UInt64)]>([])
 
@@ -201,7 +201,7 @@ final class CallParticipant: RoomDelegate, Sendable {
 
     var stages: Stages { state.withLock { $0.stages } }
 
-    /// Throws what went wrong so far.
+    /// Throws the latest failure.
     func check() throws {
         if let failure = state.withLock({ $0.failure }) { throw BenchmarkError(failure) }
     }

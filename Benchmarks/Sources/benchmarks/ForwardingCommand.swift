@@ -4,7 +4,7 @@ internal import PeerIO
 internal import PeerSession
 internal import RTP
 
-/// What forwarding to some number of receivers took.
+/// The cost of forwarding to some number of receivers.
 struct ForwardingStep: Codable, Sendable {
     var receivers: Int
     var packetsIn: Int
@@ -48,7 +48,7 @@ struct ForwardingResult: Codable, Sendable {
     /// Likewise allocations, and those that are not libsrtp2's.
     var marginalAllocations: [Double]?
     var marginalOwnAllocations: [Double]?
-    /// What the counter counted of allocations that were known.
+    /// How many of some known allocations the counter counted.
     var counterSelfTest: String?
 }
 
@@ -233,7 +233,7 @@ struct ForwardingCommand: AsyncParsableCommand {
         var allocations: Double?
     }
 
-    /// What the rooms' thread does in a second while everyone is connected and nobody sends.
+    /// The work of the rooms' thread in a second while all clients are connected and none sends.
     private func idleWork(_ server: ServerProcess) async throws -> Idle {
         let start = EventLoop.now
         let time = try server.processorTime()

@@ -113,7 +113,7 @@ actor LoadClient {
         source?.onSend = { [loop] number in delays.value.sent(number, at: loop.now) }
     }
 
-    /// What was negotiated, of the down session first.
+    /// The negotiated profiles, that of the down session first.
     var negotiated: [SRTPProfile] { profiles }
 
     /// Packets lost on the way from the server and recovered.

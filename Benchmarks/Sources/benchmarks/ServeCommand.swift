@@ -11,7 +11,7 @@ struct ServerAccess: Codable, Sendable {
     var secret: String
 }
 
-/// A room server for `forwarding` to load: it says how to reach it and runs until its standard input ends.
+/// A room server for `forwarding` to load: prints its address and runs until its standard input ends.
 struct ServeCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "serve", abstract: "A room server for 'forwarding' to load.", shouldDisplay: false)

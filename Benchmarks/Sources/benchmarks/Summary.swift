@@ -1,7 +1,7 @@
 internal import Foundation
 internal import Glibc
 
-/// What many measurements of one thing come to.
+/// The distribution of many measurements of one quantity.
 struct Summary: Codable, Sendable {
     var samples: Int
     var min: Double

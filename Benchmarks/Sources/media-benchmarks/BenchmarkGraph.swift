@@ -7,9 +7,9 @@ import MediaNodes
 /// frame however slow the machine is. The line for gst-launch is written from the altered plan.
 struct BenchmarkGraph {
     enum Shape: String, CaseIterable {
-        /// Raw pictures, no codec: nothing but what the graph itself costs.
+        /// Raw frames, no codec: the cost of the graph itself.
         case raw
-        /// Raw pictures, encoded as VP8.
+        /// Raw frames, encoded as VP8.
         case vp8
         /// A file, decoded and encoded as H.264.
         case file
@@ -18,7 +18,7 @@ struct BenchmarkGraph {
     /// Where the encoded media goes.
     enum End {
         case nowhere
-        /// Standard output: whoever reads it sees the first frame.
+        /// Standard output, whose reader sees the first frame.
         case standardOutput
     }
 
@@ -66,7 +66,7 @@ struct BenchmarkGraph {
         }
     }
 
-    /// What both sides run.
+    /// The graph that both sides run.
     func plan() throws(MediaError) -> GraphPlan {
         let environment: any PlanEnvironment = isClipKnown ? KnownClip() : SystemEnvironment()
         var plan = try Planner(Self.registry, environment).plan(graph)
@@ -145,9 +145,9 @@ enum PlainPatternNode: NodeType {
     }
 }
 
-/// Takes encoded media, and does nothing with it.
+/// Drops encoded media.
 enum PlainEndNode: NodeType {
-    static let kind = NodeKind("plain-end", .renderer, "Drops what comes", inputs: [Port("in", [.encodedVideo])])
+    static let kind = NodeKind("plain-end", .renderer, "Drops its input", inputs: [Port("in", [.encodedVideo])])
 
     static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
         var plan = NodePlan(request.node)

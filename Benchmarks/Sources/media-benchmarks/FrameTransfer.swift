@@ -6,14 +6,14 @@ import MediaNodes
 import PluginLoader
 import Synchronization
 
-/// The same raw pictures, 1080p at 60 a second, from another process over the frame socket, from a capturer of this program,
-/// from one of a shared library, and by a push.
+/// The same raw frames, 1080p at 60 frames/s, from another process over the frame socket, from a capturer of this program,
+/// from a capturer of a shared library, and by a push.
 ///
-/// All draw the same: a bar code and one row. What is measured is from the end of that until the graph's end has the
-/// picture, and the processor time of this process and of the other for each.
+/// All draw the same: a bar code and one row. Measures the time from the end of the drawing until the frame reaches the
+/// graph's end, and the processor time per frame of this process and of the other.
 enum FrameTransfer {
     static let (width, height, rate) = (1920, 1080, 60)
-    /// Pictures before anything is counted.
+    /// Frames before the measurement begins.
     private static let warmUp = 60
 
     enum Way: String, CaseIterable {
@@ -116,7 +116,7 @@ enum FrameTransfer {
         pushing?.stop()
         await pipeline.stop()
         let result = seen.withLock { $0 }
-        guard result.unread == 0, to > from else { throw BenchmarkError("\(result.unread) pictures had no bar code.") }
+        guard result.unread == 0, to > from else { throw BenchmarkError("\(result.unread) frames had no bar code.") }
         let frames = Double(to - from)
         let latencies = result.latencies.sorted()
         MediaBenchmarks.say(

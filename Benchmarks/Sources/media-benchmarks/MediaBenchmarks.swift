@@ -11,7 +11,7 @@ import Synchronization
 ///     media-benchmarks line SHAPE FRAMES CLIP [--pipe]                 gst-launch's arguments for it, one to a line
 ///     media-benchmarks starts COUNT                                    starts and stops a graph
 ///     media-benchmarks edits COUNT                                     edits a running graph
-///     media-benchmarks frames WAY SECONDS [PLUGIN]                     raw pictures from socket, capturer, library, push
+///     media-benchmarks frames WAY SECONDS [PLUGIN]                     raw frames from socket, capturer, library, push
 ///
 /// Links nothing but the media floor, and reads its arguments itself: every instruction of the process is counted.
 @main
@@ -95,7 +95,7 @@ enum MediaBenchmarks {
     }
 }
 
-/// What went wrong, in a sentence.
+/// The failure, as one sentence.
 struct BenchmarkError: Error, CustomStringConvertible {
     var description: String
 

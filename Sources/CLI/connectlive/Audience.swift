@@ -4,7 +4,7 @@ internal import MediaNodes
 internal import RoomClient
 internal import Synchronization
 
-/// Shows videos: tiled in one window where there is a display, and keeps each one's newest picture.
+/// Shows videos tiled in one window, if there is a display, and keeps the newest frame of each.
 final class Screen: Sendable {
     private let window: TiledWindow?
     private let newest = Mutex<[Int: VideoFrame]>([:])
@@ -18,7 +18,7 @@ final class Screen: Sendable {
 
     func remove(_ stream: Int) {
         window?.removeTile(String(stream))
-        // The snapshot is of the one that came first; the others are let go.
+        // The snapshot shows the first video, so only other videos are released.
         if first.withLock({ $0 }) != stream { newest.withLock { $0[stream] = nil } }
     }
 
@@ -28,7 +28,7 @@ final class Screen: Sendable {
         window?.show(frame, in: String(stream))
     }
 
-    /// The newest picture of the video that came first.
+    /// The newest frame of the first video.
     var snapshot: VideoFrame? { first.withLock { $0 }.flatMap { stream in newest.withLock { $0[stream] } } }
 
     func close() async { await window?.close() }
@@ -56,7 +56,7 @@ final class Audience: Sendable {
         guestBox.withLock { guest in
             if let guest { return guest }
             let made = Guest(
-                onConnected: { [unowned self] in watchThoseWhoAreThere() },
+                onConnected: { [unowned self] in watchPresentVideos() },
                 onVideo: { [unowned self] participant, video in watch(video, of: participant) },
                 onLeft: { [unowned self] participant in forget(participant) })
             guest = made
@@ -64,7 +64,7 @@ final class Audience: Sendable {
         }
     }
 
-    /// What was measured when the room was left.
+    /// The statistics from the moment before the room was left.
     var lastStatistics: RoomStatistics { state.withLock { $0.lastStatistics } }
 
     func enter(_ room: any Room, named name: String) {
@@ -72,7 +72,8 @@ final class Audience: Sendable {
         room.connect(roomId: name)
     }
 
-    /// Until Ctrl-C, the end of the time given, the room's end, or the end of the other guest's room.
+    /// Returns after Ctrl-C, `seconds`, or the end of this or the other guest's room. Throws the cause if it was an
+    /// error.
     func stay(until interruption: Interruption, seconds: Double?, alsoWatching other: Guest? = nil) async throws {
         guard let room = state.withLock({ $0.room }) else { return }
         try await Attendance.until(interruption, seconds: seconds, [guest] + (other.map { [$0] } ?? []), leaving: room)
@@ -82,7 +83,7 @@ final class Audience: Sendable {
         }
     }
 
-    private func watchThoseWhoAreThere() {
+    private func watchPresentVideos() {
         guard let room = state.withLock({ $0.room }) else { return }
         for participant in room.remoteParticipants.values {
             for video in participant.videos.values.sorted(by: { $0.id < $1.id }) { watch(video, of: participant) }

@@ -1,14 +1,14 @@
 internal import Foundation
 
-/// Standard error as a person or a log sees it: messages are whole lines, and on a terminal a status line below them is
-/// updated in place.
+/// Standard error, for people and logs. Messages are whole lines; on a terminal, a status line below them updates in
+/// place.
 enum Console {
     /// Whether standard error is a terminal.
     static var isTerminal: Bool { isatty(STDERR_FILENO) == 1 }
 
     static func error(_ sentence: String) { line("connectlive: \(sentence)") }
 
-    /// One line on standard output, at once even when it goes to a file.
+    /// Prints one line to standard output and flushes it, also into a file.
     static func say(_ text: String) {
         try? FileHandle.standardOutput.write(contentsOf: Data((text + "\n").utf8))
     }
@@ -17,12 +17,12 @@ enum Console {
         write((isTerminal ? "\r\u{1b}[K" : "") + text + "\n")
     }
 
-    /// Shows the text in place of the last status: terminals only.
+    /// Replaces the last status. For terminals only.
     static func status(_ text: String) {
         write("\r\u{1b}[K" + String(text.prefix(width - 1)))
     }
 
-    /// Leaves the status where it stands and goes on below it.
+    /// Keeps the last status and continues on the next line.
     static func endStatus() {
         if isTerminal { write("\n") }
     }

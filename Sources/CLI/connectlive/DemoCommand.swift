@@ -10,12 +10,12 @@ internal import RoomServer
 struct DemoCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "demo",
-        abstract: "Show a call: a server, one who publishes, one who watches, and a page for your browser.",
+        abstract: "Show a complete call: a room server, a publisher, a viewer, and a page for your browser.",
         discussion:
-            "Publishes the first camera and microphone, or without a camera the bundled clip. Nothing needs to be "
-            + "configured: the server's key is made for this run.")
+            "Publishes the first camera and microphone, or the bundled clip if there is no camera. Nothing needs to "
+            + "be configured: the service key is created for this run.")
 
-    @Option(help: "Address and port of the server; 0.0.0.0 lets browsers elsewhere in.")
+    @Option(help: "Address and port of the server. 0.0.0.0 lets browsers on other machines join.")
     var listen = ListenAddress(host: "127.0.0.1", port: ListenAddress.defaultPort)
 
     @OptionGroup var length: SecondsFlag
@@ -24,11 +24,11 @@ struct DemoCommand: AsyncParsableCommand {
 
     @Option(help: "Publish this file instead of the camera or the bundled clip.") var file: String?
 
-    @Option(name: .customLong("room"), help: "Room to meet in.") var roomName = "demo"
+    @Option(name: .customLong("room"), help: "Room of the call.") var roomName = "demo"
 
     @Option(help: "Folder for report.json and frame.png.") var out = "out/demo"
 
-    @Flag(help: "Open no window.") var noWindow = false
+    @Flag(help: "Do not open a window.") var noWindow = false
 
     func validate() throws { try RoomFlag.check(roomName) }
 
@@ -47,13 +47,13 @@ struct DemoCommand: AsyncParsableCommand {
     }
 
     private func startServer() async throws -> RoomServer {
-        // Whoever asks for an address beyond loopback wants browsers elsewhere to come in.
+        // An address other than loopback means that browsers on other machines may join.
         let isOpen = !listen.isLoopback
         var configuration = Serving.configuration(listen, service: .development(), isOpen: isOpen, isVerbose: false)
         configuration.portsTried = 50
         let server = try await RoomServer.start(configuration)
         if server.port != listen.port, listen.port != 0 {
-            Console.say("Port \(listen.port) is taken; the server listens on \(server.port).")
+            Console.say("Port \(listen.port) is in use. The server listens on \(server.port).")
         }
         let query = "?room=\(roomName)&join=1"
         for line in Serving.pageLines(listen.host, port: server.port, isOpen: isOpen, query: query) {
@@ -111,7 +111,7 @@ struct DemoCommand: AsyncParsableCommand {
 
 /// The demo's source and its end.
 private enum Demo {
-    /// Sets the source; returns it in words.
+    /// Sets the source and returns its description.
     static func chooseSource(file: String?, _ options: inout LocalMediaOptions) throws -> String {
         if let file {
             options.source = .file
@@ -123,15 +123,15 @@ private enum Demo {
             options.cameraDevice = camera.path
             let microphone = Devices.firstMicrophone()
             return "\(camera.name)"
-                + (microphone.map { " and \($0.name)" } ?? ", without sound: no microphone was found")
+                + (microphone.map { " and \($0.name)" } ?? ", without audio: no microphone was found")
         }
         options.source = .file
         options.fileName = try writeClip()
         return
-            "the bundled clip, over and over (no camera was found): Big Buck Bunny, (c) 2008 Blender Foundation, CC BY 3.0"
+            "the bundled clip in a loop (no camera was found): Big Buck Bunny, (c) 2008 Blender Foundation, CC BY 3.0"
     }
 
-    /// GStreamer reads files, so the clip inside the binary becomes one for as long as the demo runs.
+    /// Writes the clip inside the binary to a file, because GStreamer reads files. It exists while the demo runs.
     private static func writeClip() throws -> String {
         let path = clipPath
         try Data(EmbeddedFiles.demoClip).write(to: URL(fileURLWithPath: path))
@@ -147,15 +147,16 @@ private enum Demo {
         try report.write(to: folder + "/report.json")
         if let frame { try FrameImage.writePNG(frame, to: folder + "/frame.png") }
         Console.say(
-            "Rendered \(report.framesRendered) frames and \(Int(report.audioSecondsRendered)) s of sound; see \(folder)."
+            "Rendered \(report.framesRendered) frames and \(Int(report.audioSecondsRendered)) s of audio. \(folder) "
+                + "has the report."
         )
         guard report.framesRendered > 0 || !mustSee else {
             throw CommandFailure(
-                code: "view.nothing-rendered", "No frame was rendered; \(folder)/report.json has the counters.")
+                code: "view.nothing-rendered", "The demo rendered no frame. \(folder)/report.json has the counters.")
         }
         guard report.audioSecondsRendered > 0 || !mustHear else {
             throw CommandFailure(
-                code: "view.nothing-heard", "No sound was heard; \(folder)/report.json has the counters.")
+                code: "view.nothing-heard", "The demo received no audio. \(folder)/report.json has the counters.")
         }
     }
 }

@@ -5,7 +5,8 @@ internal import MediaNodes
 
 struct DevicesCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "devices", abstract: "List cameras with formats, sizes and rates; microphones; speakers.")
+        commandName: "devices",
+        abstract: "List cameras with their formats, sizes and frame rates, microphones and speakers.")
 
     @Flag(help: "Print JSON.") var json = false
 
@@ -20,11 +21,12 @@ struct DevicesCommand: ParsableCommand {
         print("Cameras" + (list.cameras.isEmpty ? ": none" : ""))
         for camera in list.cameras {
             print("  \(camera.path)  \(camera.name)")
-            if let stable = camera.stablePath { print("    the same after a reboot: \(stable)") }
+            if let stable = camera.stablePath { print("    stable name: \(stable)") }
             for format in camera.formats {
                 let rates = format.framesPerSecond.map { $0.formatted(.number.precision(.fractionLength(0...2))) }
                 print(
-                    "    \(format.pixelFormat)  \(format.width)x\(format.height)  \(rates.joined(separator: ", ")) frames/s"
+                    "    \(format.pixelFormat)  \(format.width)x\(format.height)  \(rates.joined(separator: ", ")) "
+                        + "frames/s"
                 )
             }
         }

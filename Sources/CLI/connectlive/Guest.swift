@@ -2,7 +2,7 @@ internal import ConnectLiveSDK
 internal import RoomProtocol
 internal import Synchronization
 
-/// A command's part in a room: waits for what it must wait for, and remembers why the room ended.
+/// A command's participation in a room. It keeps the reason for which the room ended.
 final class Guest: RoomDelegate, Sendable {
     private struct State {
         var hasEnded = false
@@ -12,10 +12,10 @@ final class Guest: RoomDelegate, Sendable {
 
     private let state = Mutex(State())
     private let onConnected: @Sendable () -> Void
-    /// Called for each video that somebody publishes after one is connected.
+    /// Called for each video that a participant publishes after the connection.
     private let onVideo: @Sendable (RemoteParticipant, RemoteVideo) -> Void
     private let onLeft: @Sendable (RemoteParticipant) -> Void
-    /// Whether any problem ends the command: who publishes has nothing left to do without a camera.
+    /// Whether every error ends the command. A publisher without a camera has nothing left to do.
     private let endsOnProblem: Bool
 
     init(
@@ -29,12 +29,12 @@ final class Guest: RoomDelegate, Sendable {
         self.onLeft = onLeft
     }
 
-    /// Returns when the room is over; throws what ended it if it was an error.
+    /// Returns when the room has ended. Throws the cause if it was an error.
     func untilEnded() async throws {
         await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 let isOver = state.withLock { state in
-                    // A task that was cancelled before it came here has had its release already.
+                    // A task that was cancelled earlier was released already.
                     let isOver = state.hasEnded || Task.isCancelled
                     if !isOver { state.waiters.append(continuation) }
                     return isOver
@@ -68,7 +68,7 @@ final class Guest: RoomDelegate, Sendable {
             case .kicked:
                 Failure(
                     code: RoomError.Code.roomReleased.number,
-                    "The administrator of the server removed this participant from the room.")
+                    "The server's administrator removed this participant from the room.")
             }
         state.withLock { state in
             state.hasEnded = true

@@ -2,8 +2,8 @@
 @preconcurrency internal import Dispatch
 internal import Foundation
 
-/// Ctrl-C, SIGTERM and the end of the terminal as something to wait for, so that a command leaves its room before it ends. A second Ctrl-C ends
-/// the process at once.
+/// Waits for Ctrl-C, SIGTERM or SIGHUP, so that a command can leave its room before it ends. A second signal ends the
+/// process immediately.
 final class Interruption: Sendable {
     private let sources: [any DispatchSourceSignal]
     private let stream: AsyncStream<Int32>
@@ -26,7 +26,7 @@ final class Interruption: Sendable {
         }
     }
 
-    /// Returns at the first signal, or after the seconds given.
+    /// Returns at the first signal, or after `seconds`.
     func wait(seconds: Double?) async {
         await withTaskGroup(of: Void.self) { group in
             group.addTask { [stream] in for await _ in stream { return } }

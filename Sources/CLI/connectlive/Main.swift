@@ -2,7 +2,7 @@ internal import ArgumentParser
 internal import ConnectLiveSDK
 internal import Foundation
 
-/// Runs the command line. Exit codes: 0 done, 1 something failed, 2 the command line itself is wrong.
+/// Runs the command line. Exit codes: 0 success, 1 failure, 2 invalid command line.
 @main
 enum Main {
     static func main() async {
@@ -12,7 +12,7 @@ enum Main {
         } catch {
             exit(reporting: error)
         }
-        // What nodes of plugins print appears line by line, also in a file or a journal.
+        // Plugin output appears line by line, also in a file or a journal.
         StandardOutput.bufferLines()
         do {
             try KnownNodes.loadPlugins()
@@ -24,7 +24,7 @@ enum Main {
         } catch let error as ExitCode {
             Foundation.exit(error.rawValue)
         } catch  where ConnectLiveCommand.exitCode(for: error) == .success {
-            // The help of a command is a command too.
+            // A command that only prints help ends here.
             exit(reporting: error)
         } catch {
             Console.error("\(error)")
@@ -32,7 +32,7 @@ enum Main {
         }
     }
 
-    /// Help and version go to standard output with 0; the parser's own 64 becomes 2.
+    /// Prints help and the version to standard output with status 0. Maps the parser's status 64 to 2.
     private static func exit(reporting error: any Error) -> Never {
         let code = ConnectLiveCommand.exitCode(for: error)
         let text = ConnectLiveCommand.fullMessage(for: error)
@@ -48,7 +48,7 @@ enum Main {
 struct ConnectLiveCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "connectlive",
-        abstract: "Publish cameras and files into real-time rooms, and watch them.",
+        abstract: "Publish cameras and files to real-time rooms, watch rooms, and run media graphs.",
         version: ConnectLive.version,
         subcommands: [
             DemoCommand.self, ServeCommand.self, PublishCommand.self, ViewCommand.self, DevicesCommand.self,

@@ -3,7 +3,7 @@ internal import ConnectLiveSDK
 
 struct PublishCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "publish", abstract: "Publish a file, a camera or the test pattern into a room.")
+        commandName: "publish", abstract: "Publish a camera, a file or the test pattern to a room.")
 
     @OptionGroup var room: RoomFlag
     @OptionGroup var source: SourceFlags
@@ -17,7 +17,7 @@ struct PublishCommand: AsyncParsableCommand {
         source.apply(to: &config.mediaOptions)
         encoding.apply(to: &config.mediaOptions)
         let interruption = Interruption()
-        // The file or the camera is looked at before anybody is bothered.
+        // Open the file or the camera before anything appears in the room.
         let media = try await LocalSource.start(config)
         do {
             try await server.signIn()
@@ -40,11 +40,13 @@ struct PublishCommand: AsyncParsableCommand {
     }
 }
 
-/// Local media that is known to work.
+/// Local media that has started.
 enum LocalSource {
     static func start(_ config: Config) async throws -> any LocalMedia {
         guard let media = ConnectLive.createLocalMedia(config: config) else {
-            throw CommandFailure(code: "setting.invalid", "There is neither video nor sound to publish.")
+            throw CommandFailure(
+                code: "setting.invalid",
+                "There is neither video nor audio to publish. Choose a source that has one.")
         }
         do {
             try await media.start()
@@ -57,8 +59,8 @@ enum LocalSource {
 
 /// How long a command stays in its room.
 enum Attendance {
-    /// Until Ctrl-C, the end of the time given, or the end of a guest's room; leaves the room, which is the first
-    /// guest's. Throws what ended it.
+    /// Returns after Ctrl-C, `seconds`, or the end of a guest's room, and leaves the first guest's room. Throws the
+    /// cause if it was an error.
     static func until(
         _ interruption: Interruption, seconds: Double?, _ guests: [Guest], leaving room: any Room,
         beforeLeaving: @Sendable () async -> Void = {}

@@ -1,7 +1,7 @@
 internal import Foundation
 internal import RoomClient
 
-/// What `--report` writes. Times are in milliseconds; the top fields are of the video that came first.
+/// The file of `--report`. Times are in milliseconds. The top fields describe the first video.
 struct Report: Encodable {
     struct Stream: Encodable {
         var stream: Int
@@ -41,17 +41,17 @@ struct Report: Encodable {
         }
     }
 
-    /// Video frames encoded by this process; absent where it published none.
+    /// Video frames encoded by this process. Absent if it published none.
     var framesPublished: Int?
     var framesDroppedBeforeEncoder: Int?
     var encoderKeepsUp: Bool?
     var framesRendered: Int
-    /// Decoded sound above -60 dBFS, of all streams.
+    /// Seconds of decoded audio above -60 dBFS, of all streams.
     var audioSecondsRendered: Double
     var width: Int
     var height: Int
     var connectMs: Double?
-    /// From connect to the first rendered frame.
+    /// From connecting to the first rendered frame.
     var firstFrameMs: Double?
     var latencyMsP50: Double?
     var latencyMsP95: Double?
@@ -97,13 +97,13 @@ struct Report: Encodable {
         } catch {
             throw CommandFailure(
                 code: "file.unwritable",
-                "The report \(path) cannot be written: \(error.localizedDescription) Name a file in a folder that you may "
+                "Cannot write the report \(path): \(error.localizedDescription) Name a file in a folder that you may "
                     + "write to.")
         }
     }
 }
 
-/// Why a command ends with 1: one sentence and a stable code.
+/// Why a command exits with 1: one sentence and a stable code.
 struct CommandFailure: Error, CustomStringConvertible {
     var code: String
     var message: String

@@ -1,18 +1,18 @@
 internal import ArgumentParser
 internal import RoomProtocol
 
-/// How long a command runs; without it until Ctrl-C.
+/// How long a command runs.
 struct SecondsFlag: ParsableArguments {
-    @Option(help: "End after so many seconds.") var seconds: Double?
+    @Option(help: "End after this many seconds (default: run until Ctrl-C).") var seconds: Double?
 
     func validate() throws {
         if let seconds, !(seconds.isFinite && (0...31_536_000).contains(seconds)) {
-            throw ValidationError("--seconds takes 0 to 31536000 seconds, a year.")
+            throw ValidationError("--seconds must be 0 to 31536000, which is a year.")
         }
     }
 }
 
-/// The room, checked as soon as the command line is read.
+/// The room's name, checked when the command line is parsed.
 struct RoomFlag: ParsableArguments {
     @Option(help: "Room: 1 to 32 letters, digits and hyphens.") var room: String
 

@@ -7,21 +7,21 @@ internal import RoomServer
 struct ServeCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "serve", abstract: "Run the room server and its web page.",
-        discussion: "Without a service key it makes one for this run. The address and the key are left in a file that "
+        discussion: "Without a service key, it creates one for this run. It writes its address and key to a file that "
             + "only you can read, where the other commands find them.")
 
-    @Option(help: "Address and port; 0.0.0.0 takes all addresses of this machine.")
+    @Option(help: "Address and port. 0.0.0.0 listens on all addresses of this machine.")
     var listen = ListenAddress(host: "127.0.0.1", port: ListenAddress.defaultPort)
 
-    @Flag(help: "Let browsers on other machines join by the web page without a key.")
+    @Flag(help: "Let browsers on other machines join through the web page without a key.")
     var open = false
 
-    @Option(help: "Service id (else CONNECTLIVE_SERVICE_ID, else one made for this run).") var serviceId: String?
+    @Option(help: "Service id (default: CONNECTLIVE_SERVICE_ID, else one created for this run).") var serviceId: String?
 
-    @Option(help: "Service secret (else CONNECTLIVE_SERVICE_SECRET, else one made for this run).")
+    @Option(help: "Service secret (default: CONNECTLIVE_SERVICE_SECRET, else one created for this run).")
     var serviceSecret: String?
 
-    @Flag(help: "Log who joins, publishes and leaves.") var verbose = false
+    @Flag(help: "Log participants that join, publish and leave.") var verbose = false
 
     func run() async throws {
         let interruption = Interruption()
@@ -38,7 +38,7 @@ struct ServeCommand: AsyncParsableCommand {
             throw error
         }
         Console.say("Serving rooms at \(server.url)")
-        Console.say("The other commands of this user find it by \(path)")
+        Console.say("Other commands of this user find it through \(path)")
         for line in Serving.pageLines(listen.host, port: server.port, isOpen: open, query: "") { Console.say(line) }
         await interruption.wait(seconds: nil)
         file.remove(from: path)
@@ -52,7 +52,7 @@ struct ServeCommand: AsyncParsableCommand {
         guard id != nil || secret != nil else { return .development() }
         guard let id, let secret, !id.isEmpty, !secret.isEmpty else {
             throw RoomError(
-                .serviceMissing, "A service key is an id and a secret: give both --service-id and --service-secret.")
+                .serviceMissing, "A service key is an id and a secret. Set both --service-id and --service-secret.")
         }
         return ServiceKey(id: id, secret: secret)
     }

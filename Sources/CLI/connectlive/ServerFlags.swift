@@ -2,17 +2,17 @@ internal import ArgumentParser
 internal import ConnectLiveSDK
 internal import RoomClient
 
-/// How a command finds its server: by flag, else by environment, else by the file that `serve` leaves.
+/// How a command finds its server: by flag, by environment, or by the file that `serve` writes.
 struct ServerFlags: ParsableArguments {
-    @Option(help: "Server address, ws://HOST:PORT (else CONNECTLIVE_SERVER, else the one that 'serve' left).")
+    @Option(help: "Server address, ws://HOST:PORT (default: CONNECTLIVE_SERVER, else the server of 'serve').")
     var server: String?
 
-    @Option(help: "Service id (else CONNECTLIVE_SERVICE_ID, else the one that 'serve' left).") var serviceId: String?
+    @Option(help: "Service id (default: CONNECTLIVE_SERVICE_ID, else that of 'serve').") var serviceId: String?
 
-    @Option(help: "Service secret (else CONNECTLIVE_SERVICE_SECRET, else the one that 'serve' left).")
+    @Option(help: "Service secret (default: CONNECTLIVE_SERVICE_SECRET, else that of 'serve').")
     var serviceSecret: String?
 
-    /// Signs in; the SDK searches for what is not given.
+    /// Signs in. The SDK finds missing values.
     func signIn() async throws {
         let (code, message) = await ConnectLive.signIn(
             serviceId: serviceId ?? "", serviceSecret: serviceSecret ?? "", endpoint: server ?? "", namer: .command)
@@ -20,8 +20,7 @@ struct ServerFlags: ParsableArguments {
     }
 }
 
-/// A failure that the SDK reported. Its sentence ends with the code's name where the code has one; else the number is
-/// added.
+/// A failure that the SDK reported. Its sentence ends with the code's name, or with the number if the code has no name.
 struct Failure: Error, CustomStringConvertible {
     let description: String
 

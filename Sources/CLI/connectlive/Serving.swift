@@ -31,7 +31,7 @@ struct ListenAddress: ExpressibleByArgument, CustomStringConvertible {
     var isLoopback: Bool { host.hasPrefix("127.") }
 }
 
-/// What `serve` and `demo` share: the server's settings, and what they print about its page.
+/// Shared by `serve` and `demo`: the server's configuration, and the lines about its page.
 enum Serving {
     static func configuration(
         _ listen: ListenAddress, service: ServiceKey, isOpen: Bool, isVerbose: Bool
@@ -45,23 +45,23 @@ enum Serving {
         return configuration
     }
 
-    /// Each address that a browser can open, and what browsers allow there.
+    /// Each address that a browser can open, and the browser's limits there.
     static func pageLines(_ host: String, port: Int, isOpen: Bool, query: String) -> [String] {
         guard !host.hasPrefix("127.") else { return ["In a browser: http://\(host):\(port)/\(query)"] }
         let isEverywhere = host == "0.0.0.0"
-        var lines = isEverywhere ? ["In a browser here: http://127.0.0.1:\(port)/\(query)"] : []
+        var lines = isEverywhere ? ["In a browser on this machine: http://127.0.0.1:\(port)/\(query)"] : []
         guard isOpen else {
             let who = isEverywhere ? "Browsers on other machines" : "Browsers"
-            return lines + ["\(who) are not let in; start with --open for that."]
+            return lines + ["\(who) cannot join. Start with --open to let them in."]
         }
         let addresses = isEverywhere ? RoomServer.machineAddresses() : [host]
-        lines += addresses.map { "In a browser elsewhere: http://\($0):\(port)/\(query)" }
+        lines += addresses.map { "In a browser on another machine: http://\($0):\(port)/\(query)" }
         if addresses.isEmpty {
-            lines.append("This machine has no address that a browser elsewhere could open.")
+            lines.append("This machine has no address that another machine could open.")
         } else {
             lines.append(
-                "There a browser shows and plays the room but gives no camera or microphone: browsers allow those "
-                    + "on https or on the machine itself only. A TLS proxy in front of this port changes that.")
+                "There the page shows and plays the room but cannot use a camera or microphone: browsers allow those "
+                    + "only over HTTPS or on the machine itself. To allow them, put a TLS proxy in front of this port.")
         }
         return lines
     }

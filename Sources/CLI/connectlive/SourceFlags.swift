@@ -16,7 +16,7 @@ struct PictureSize: ExpressibleByArgument, CustomStringConvertible {
     init?(argument: String) {
         let parts = argument.lowercased().split(separator: "x", omittingEmptySubsequences: false).map { Int($0) }
         guard parts.count == 2, let width = parts[0], let height = parts[1] else { return nil }
-        // Encoders of 4:2:0 pictures take even sizes; 16384 is VP8's limit (RFC 6386 section 9.1).
+        // Encoders of 4:2:0 video need even sizes. 16383 is VP8's limit (RFC 6386, section 9.1).
         guard [width, height].allSatisfy({ (16...16383).contains($0) && $0 % 2 == 0 }) else { return nil }
         self.init(width: width, height: height)
     }
@@ -36,23 +36,23 @@ enum CodecFlag: String, ExpressibleByArgument, CaseIterable {
     }
 }
 
-/// How video is encoded and at what size it is captured.
+/// The size of captured video and its encoding.
 struct EncodingFlags: ParsableArguments {
     @Option(help: "Video codec: vp8 or h264.") var codec = CodecFlag.vp8
 
-    @Option(help: "Size of a camera's or the test pattern's picture, such as 1280x720 (default: 640x480).")
+    @Option(help: "Frame size of the camera or test pattern, such as 1280x720 (default: 640x480).")
     var size: PictureSize?
 
-    @Option(help: "Frames per second of a camera or the test pattern, 1 to 60 (default: 20).") var fps: Int?
+    @Option(help: "Frames per second of the camera or test pattern, 1 to 60 (default: 20).") var fps: Int?
 
-    @Option(help: "Video bits per second (default: by size and rate, as docs/bitrates.md lists).") var bitrate: Int?
+    @Option(help: "Video bits per second (default: by size and frame rate, see docs/bitrates.md).") var bitrate: Int?
 
     func validate() throws {
         if let fps, !(1...60).contains(fps) {
-            throw ValidationError("--fps takes 1 to 60 frames per second, not \(fps).")
+            throw ValidationError("--fps must be 1 to 60 frames per second, not \(fps).")
         }
         if let bitrate, !(30_000...50_000_000).contains(bitrate) {
-            throw ValidationError("--bitrate takes 30000 to 50000000 bits per second, not \(bitrate).")
+            throw ValidationError("--bitrate must be 30000 to 50000000 bits per second, not \(bitrate).")
         }
     }
 
@@ -67,21 +67,21 @@ struct EncodingFlags: ParsableArguments {
     }
 }
 
-/// What is published.
+/// The source to publish.
 struct SourceFlags: ParsableArguments {
-    @Option(help: "Publish this file at its own size and rate, over and over.") var file: String?
+    @Option(help: "Publish this file in a loop, at its own size and frame rate.") var file: String?
 
     @Option(help: "Publish a camera: auto, or a device such as /dev/video0.") var camera: String?
 
     @Flag(help: "Publish moving bars with a frame number, and a tone.") var testPattern = false
 
-    @Option(help: "Microphone beside a camera: auto, none, or one that 'devices' lists.") var mic = "auto"
+    @Option(help: "Microphone for a camera: auto, none, or one that 'devices' lists.") var mic = "auto"
 
     func validate() throws {
         let given = [file != nil, camera != nil, testPattern].count { $0 }
         guard given == 1 else {
             throw ValidationError(
-                "Give one of --file, --camera and --test-pattern, not \(given == 0 ? "none" : "\(given)").")
+                "Choose exactly one of --file, --camera and --test-pattern, not \(given == 0 ? "none" : "\(given)").")
         }
     }
 

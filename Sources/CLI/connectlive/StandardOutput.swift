@@ -2,7 +2,7 @@
 
 /// How standard output is buffered.
 enum StandardOutput {
-    /// Writes each line when it is complete, also to a file or a journal, where C would collect kilobytes first.
+    /// Writes each complete line immediately, also to a file or a journal. By default, C collects kilobytes.
     static func bufferLines() {
         setvbuf(stdout, nil, _IOLBF, 0)
     }

@@ -1,7 +1,7 @@
 internal import Foundation
 internal import RoomClient
 
-/// Shows how the room goes: on a terminal in place, twice a second; else one plain line every 5 s.
+/// Shows a room's statistics: on a terminal in place, twice a second; otherwise one plain line every 5 s.
 struct StatusLine {
     private static let terminalInterval = Duration.milliseconds(500)
     private static let plainInterval = Duration.seconds(5)
@@ -19,27 +19,27 @@ struct StatusLine {
         }
     }
 
-    /// What goes out: size, rate, loss, and how the encoder does.
+    /// The outgoing video: size, rate, loss, and whether the encoder keeps up.
     static func publishing(_ statistics: RoomStatistics) -> String {
         guard let video = statistics.published.first(where: \.isVideo) else {
-            return statistics.published.isEmpty ? "nothing published yet" : "publishing sound"
+            return statistics.published.isEmpty ? "nothing published yet" : "publishing audio"
         }
         let dropped = video.framesDroppedBeforeEncoder
         return [
             "publishing \(video.codec) \(video.width)x\(video.height)",
             bitrate(video.bitsPerSecond),
             "\(video.framesEncoded) frames encoded, \(dropped) dropped before the encoder",
-            video.encoderKeepsUp ? "encoder keeps up" : "encoder does not keep up: a smaller --size or --fps helps",
+            video.encoderKeepsUp ? "encoder keeps up" : "encoder too slow: reduce --size or --fps",
             "loss \(percent(video.packetsLost, of: video.packetsSent))",
             roundTrip(statistics),
         ].joined(separator: " | ")
     }
 
-    /// What comes in; of several videos the first, and how many there are.
+    /// The first incoming video, and how many others there are.
     static func viewing(_ statistics: RoomStatistics) -> String {
         let videos = statistics.received.filter { $0.isVideo && !$0.hasEnded }
-        guard let video = videos.first else { return "nobody publishes a video yet; waiting" }
-        guard video.framesRendered > 0 else { return "a video is published; its first frame is on the way" }
+        guard let video = videos.first else { return "waiting for a participant to publish video" }
+        guard video.framesRendered > 0 else { return "waiting for the first frame" }
         var parts = [
             "\(video.codec) \(video.width)x\(video.height) \(number(video.framesPerSecond, 1)) frames/s",
             bitrate(video.bitsPerSecond),
@@ -53,7 +53,7 @@ struct StatusLine {
         return parts.joined(separator: " | ")
     }
 
-    /// What comes in, and how the encoder of what goes out does.
+    /// The incoming video, and whether the encoder of the outgoing one keeps up.
     static func demo(viewer: RoomStatistics, publisher: RoomStatistics) -> String {
         guard let video = publisher.published.first(where: \.isVideo) else { return viewing(viewer) }
         return viewing(viewer) + " | \(video.framesDroppedBeforeEncoder) dropped before the encoder, which "

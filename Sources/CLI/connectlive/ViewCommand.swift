@@ -5,19 +5,19 @@ internal import MediaNodes
 
 struct ViewCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "view", abstract: "Watch the videos of a room, tiled in a window where there is a display.")
+        commandName: "view", abstract: "Watch the videos of a room in a window (tiled; needs a display).")
 
     @OptionGroup var room: RoomFlag
 
     @Option(help: "Watch this participant only.") var participant: String?
 
-    @Option(help: "Write a picture of the video that came first to this PNG file at the end.") var snapshot: String?
+    @Option(help: "Write the last frame of the first video to this PNG file at the end.") var snapshot: String?
 
-    @Option(help: "Write what was measured to this JSON file at the end.") var report: String?
+    @Option(help: "Write the measured values to this JSON file at the end.") var report: String?
 
     @OptionGroup var length: SecondsFlag
 
-    @Flag(help: "Open no window.") var noWindow = false
+    @Flag(help: "Do not open a window.") var noWindow = false
 
     @OptionGroup var server: ServerFlags
 
@@ -45,20 +45,20 @@ struct ViewCommand: AsyncParsableCommand {
         if let seconds = length.seconds, measured.framesRendered == 0 {
             throw CommandFailure(
                 code: "view.nothing-rendered",
-                "Nothing was rendered in the room '\(self.room.room)' within \(seconds.formatted()) s: "
-                    + "is somebody publishing video there?")
+                "No frame was rendered in the room '\(self.room.room)' within \(seconds.formatted()) s. Check that a "
+                    + "participant publishes video there.")
         }
     }
 }
 
-/// A file that will be written at the end is checked at the beginning.
+/// Checks at the start that a file can be written at the end.
 enum OutputFile {
     static func check(_ path: String) throws {
         let folder = URL(fileURLWithPath: path).deletingLastPathComponent().path
         guard FileManager.default.isWritableFile(atPath: folder) else {
             throw CommandFailure(
                 code: "file.unwritable",
-                "\(path) cannot be written: \(folder) is no folder that you may write to.")
+                "Cannot write \(path): \(folder) is not a folder that you may write to. Choose another folder.")
         }
     }
 }

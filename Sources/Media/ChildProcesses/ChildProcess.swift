@@ -1,11 +1,10 @@
 internal import CLinux
 internal import Glibc
 
-/// A program that runs for us, in a process group of its own. It ends with the value at the latest, and when this process
-/// is killed.
+/// A child program in its own process group. It ends when this value is released, or when this process is killed.
 ///
-/// Everything may be called from any thread, one call at a time.
-// @unchecked: one owner calls at a time, which the queue of whoever holds it sees to.
+/// Callable on any thread, one call at a time.
+// @unchecked: the owner makes one call at a time, on its queue.
 package final class ChildProcess: @unchecked Sendable {
     /// How a program ended.
     package enum Ending: Sendable, Hashable, CustomStringConvertible {
@@ -15,20 +14,20 @@ package final class ChildProcess: @unchecked Sendable {
         package var description: String {
             switch self {
             case .exited(let status): "it ended with status \(status)"
-            case .killed(let signal): "it was ended by signal \(signal) (\(String(cString: strsignal(signal))))"
+            case .killed(let signal): "it was killed by signal \(signal) (\(String(cString: strsignal(signal))))"
             }
         }
 
-        /// Whether the program says that it did what it was to do.
+        /// Whether the program reported success.
         package var isGood: Bool { self == .exited(0) }
     }
 
-    /// Why a program was not started, in words.
+    /// Why a program did not start.
     package struct Failure: Error, Sendable {
         package let reason: String
     }
 
-    /// The variables of this process, for those who pass them on.
+    /// The environment of this process, to pass on.
     package static var inheritedEnvironment: [String: String] {
         var variables: [String: String] = [:]
         var entry = environ
@@ -45,8 +44,8 @@ package final class ChildProcess: @unchecked Sendable {
     private var ending: Ending?
     private var isAsked = false
 
-    /// Starts the program at `path`. `descriptors[n]` becomes its descriptor n, /dev/null where that is nil; it gets no
-    /// others.
+    /// Starts the program at `path`. `descriptors[n]` becomes its descriptor n, or /dev/null if that is nil. It
+    /// inherits no others.
     package init(
         path: String, arguments: [String], environment: [String: String], descriptors: [Int32?]
     ) throws(Failure) {
@@ -74,16 +73,16 @@ package final class ChildProcess: @unchecked Sendable {
         close(end)
     }
 
-    /// Can be read once the program has ended; then ask for `ended`.
+    /// Readable once the program has ended. Then query `ended`.
     package var endDescriptor: Int32 { end }
 
-    /// How it ended; nil while it runs. What it has started and left behind in its group is killed.
+    /// How it ended. Nil while it runs. Kills the remaining processes of its group.
     package var ended: Ending? {
         if ending == nil, waitForEnd(seconds: 0, discarding: []) { reap() }
         return ending
     }
 
-    /// Asks the program to end, once: asked again, some leave what they were about to finish.
+    /// Asks the program to end, once. A second request makes some programs abandon their shutdown.
     package func askToEnd() {
         guard ending == nil, !isAsked else { return }
         isAsked = true
@@ -94,13 +93,13 @@ package final class ChildProcess: @unchecked Sendable {
         if ending == nil { send(SIGKILL) }
     }
 
-    /// Asks the program to end unless it was asked, waits so long, and kills it if it has not. What it writes into the
-    /// pipes meanwhile is thrown away: it is not to be held up there.
+    /// Asks the program to end, unless that was done, waits, and kills it after `seconds`. Drains the pipes meanwhile,
+    /// so that their output does not block the program.
     package func end(within seconds: Double, discarding pipes: [OutputPipe] = []) -> Ending {
         askToEnd()
         if ending == nil, !waitForEnd(seconds: seconds, discarding: pipes) {
             kill()
-            // Only a process that is stuck inside the kernel does not end now.
+            // Only a process stuck inside the kernel does not end now.
             _ = waitForEnd(seconds: 60, discarding: pipes)
         }
         reap()
@@ -115,10 +114,10 @@ package final class ChildProcess: @unchecked Sendable {
 
     private func reap() {
         guard ending == nil else { return }
-        // Its number stays its own until it is waited for, and so does the group's: nobody else can be hit.
+        // Its process and group numbers stay reserved until waitpid, so no other process can be hit.
         send(SIGKILL)
         var status: Int32 = 0
-        // Where somebody else has waited for it, how it ended is not known.
+        // If other code has waited for it, its status is unknown.
         guard waitpid(id, &status, WNOHANG) == id else {
             ending = .exited(-1)
             return
@@ -132,7 +131,7 @@ package final class ChildProcess: @unchecked Sendable {
     }
 }
 
-/// Texts as C takes lists of them.
+/// A list of strings for C.
 private final class CWords {
     private(set) var pointers: [UnsafeMutablePointer<CChar>?]
 

@@ -1,7 +1,7 @@
-/// A command as people write it, in words: blanks part words, quotes hold them together as in a shell, a backslash takes
-/// the next sign as it is. No shell runs, and nothing is expanded.
+/// Splits a command into words: at blanks, with quotes as in a shell, and with a backslash that escapes the next
+/// character. No shell runs, and nothing is expanded.
 package enum CommandWords {
-    /// Nil where a quote is not closed, or the last sign is a backslash.
+    /// Nil if a quote is not closed, or the last character is a backslash.
     package static func split(_ text: String) -> [String]? {
         var words: [String] = []
         var word: String?
@@ -13,7 +13,7 @@ package enum CommandWords {
             case (_, "'"): word = (word ?? "") + String(sign)
             case ("\\", "\""):
                 guard let next = rest.popFirst() else { return nil }
-                // Between double quotes a backslash is one unless it stands before what it is needed for.
+                // Between double quotes, a backslash escapes only these characters.
                 let isNeeded = "\"\\$`".contains(next)
                 word = (word ?? "") + (isNeeded ? String(next) : "\\\(next)")
             case (_, "\""): word = (word ?? "") + String(sign)

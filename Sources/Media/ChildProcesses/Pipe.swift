@@ -1,12 +1,12 @@
 internal import CLinux
 internal import Glibc
 
-/// What a program writes, to be read without waiting.
+/// The output of a program, read without blocking.
 package final class OutputPipe: Sendable {
     package enum Received: Sendable {
         case bytes([UInt8])
         case nothing
-        /// Nobody can write any more.
+        /// All writers have closed it.
         case end
     }
 
@@ -20,8 +20,8 @@ package final class OutputPipe: Sendable {
         close(reading)
     }
 
-    /// A pipe, and the end for the program: to be closed here once the program has started. `capacity` is how much it
-    /// should hold; 0 for the usual.
+    /// A pipe, and the program's end of it, which must be closed here after the program has started. `capacity` is in
+    /// bytes; 0 means the default.
     package static func make(capacity: Int = 0) throws(ChildProcess.Failure) -> (OutputPipe, PipeEnd) {
         var ends: [Int32] = [-1, -1]
         let answer = clinux_pipe(&ends, capacity)
@@ -31,7 +31,7 @@ package final class OutputPipe: Sendable {
 
     package var number: Int32 { reading }
 
-    /// Up to `most` bytes that are there.
+    /// Reads up to `most` available bytes.
     package func receive(_ most: Int) -> Received {
         var failure: Int32 = 0
         let bytes = [UInt8](unsafeUninitializedCapacity: most) { buffer, filled in
@@ -44,7 +44,7 @@ package final class OutputPipe: Sendable {
     }
 }
 
-/// The end of a pipe that a program gets; closed here with the value.
+/// A program's end of a pipe. Closed here when the value is released.
 package final class PipeEnd: Sendable {
     package let number: Int32
 

@@ -1,13 +1,13 @@
 internal import Glibc
 
-/// Where programs are.
+/// Finds programs.
 package enum ProgramSearch {
-    /// The path of a program that can be run by this process.
+    /// The path of an executable program.
     package static func find(_ name: String) -> String? {
         find(name, path: getenv("PATH").map { String(cString: $0) })
     }
 
-    /// The path of a program that can be run: as it is where the name holds a slash, else in the folders of `path`.
+    /// The path of an executable program: the name itself if it has a slash, else in the folders of `path`.
     package static func find(_ name: String, path: String?) -> String? {
         guard !name.isEmpty else { return nil }
         if name.contains("/") { return isProgram(name) ? name : nil }

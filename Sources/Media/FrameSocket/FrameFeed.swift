@@ -77,7 +77,7 @@ public final class FrameFeed: Sendable {
         name: String = "", format: FrameFormat? = nil, slots: Int = 6
     ) throws(FrameSocketError) -> FrameFeed {
         guard let value = getenv(environmentVariable).map({ String(cString: $0) }), !value.isEmpty else {
-            throw .closed("\(environmentVariable) names none; start the program from a graph, or give a path")
+            throw .closed("\(environmentVariable) is not set; start the program from a graph, or pass a path")
         }
         if let number = Int32(value) {
             return try FrameFeed(descriptor: number, name: name, format: format, slots: slots)
@@ -102,7 +102,9 @@ public final class FrameFeed: Sendable {
         for format: FrameFormat, _ slots: Int
     ) throws(FrameSocketError) -> (SharedPool, free: [UInt32]) {
         guard format.hasUsableSize else {
-            throw FrameSocketError(code: "feed.format", "\(format) cannot be given: a side has 16 to 8192 pixels.")
+            throw FrameSocketError(
+                code: "feed.format",
+                "A feed cannot send \(format). Each side must have 16 to 8192 pixels.")
         }
         let slots = max(1, min(slots, Int(FrameIntake.mostSlots)))
         let pool = try SharedPool(slots: slots, slotBytes: format.bytesPerFrame)
@@ -110,18 +112,21 @@ public final class FrameFeed: Sendable {
     }
 
     private static func greeting(from socket: MessageSocket) throws(FrameSocketError) -> FrameFormat {
-        guard socket.waitUntilReadable(seconds: patience) else { throw .closed("the other end says nothing") }
+        guard socket.waitUntilReadable(seconds: patience) else {
+            throw .closed(
+                "the other end sent no greeting in time")
+        }
         guard case .message(let bytes, _, _) = socket.receive() else { throw gone }
         switch try FrameMessage(bytes) {
         case .greeting(_, let format):
             guard format.hasUsableSize else {
                 throw FrameSocketError(
-                    code: "feed.format", "The other end wants \(format), and a side has 16 to 8192 pixels.")
+                    code: "feed.format", "The other end requests \(format). Each side must have 16 to 8192 pixels.")
             }
             return format
         // Another feeder is there already.
         case .failure(let error): throw error
-        default: throw .malformed("the first one must be the greeting")
+        default: throw .malformed("the first message must be the greeting")
         }
     }
 
@@ -131,7 +136,7 @@ public final class FrameFeed: Sendable {
         return socket.send(.hello(hello), pool.descriptor)
     }
 
-    private static let gone = FrameSocketError.closed("the other end has gone")
+    private static let gone = FrameSocketError.closed("the other end closed it")
     private static let deaf = FrameSocketError.closed("the other end does not read")
 
     // MARK: Pictures

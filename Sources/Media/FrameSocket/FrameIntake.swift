@@ -63,15 +63,15 @@ package struct FrameIntake: Sendable {
         _ bytes: some Collection<UInt8>, memory: [Int?] = [], isCut: Bool = false, now: UInt64
     ) throws(FrameSocketError) -> Event {
         guard !isCut else {
-            throw .malformed("it is longer than \(FrameMessage.limit) bytes, or has more descriptors than any message")
+            throw .malformed("it exceeds \(FrameMessage.limit) bytes, or has too many descriptors")
         }
         let message = try FrameMessage(bytes)
         if case .hello(let hello) = message { return try greet(hello, memory) }
         guard memory.isEmpty else {
             throw FrameSocketError(
-                code: "feed.descriptors", "A descriptor came with a message other than hello, which takes one.")
+                code: "feed.descriptors", "A descriptor came with another message than hello. Send it with hello only.")
         }
-        guard hello != nil else { throw .malformed("the first one must be hello") }
+        guard hello != nil else { throw .malformed("the first message must be hello") }
         switch message {
         case .frame(let notice): return .frame(try picture(notice, now))
         case .paused:
@@ -82,7 +82,7 @@ package struct FrameIntake: Sendable {
             return .resumed
         case .statusQuestion: return .statusAsked
         case .bye(let reason): return .bye(reason)
-        default: throw .malformed("it is one that only the other end sends")
+        default: throw .malformed("only the other end may send this message")
         }
     }
 
@@ -103,32 +103,33 @@ package struct FrameIntake: Sendable {
         guard isFitting else {
             throw FrameSocketError(
                 code: "feed.format",
-                "The feeder \(Self.named(hello))gives \(hello.format), and \(wanted) is wanted; change the node's settings "
-                    + "or the feeder.")
+                "The feeder \(Self.named(hello))sends \(hello.format) instead of \(wanted). Change the node's "
+                    + "settings or the feeder.")
         }
         guard hello.format.hasUsableSize else {
             throw FrameSocketError(
-                code: "feed.format", "The feeder \(Self.named(hello))gives \(hello.format), outside 16 to 8192 pixels.")
+                code: "feed.format",
+                "The feeder \(Self.named(hello))sends \(hello.format). Each side must have 16 to 8192 pixels.")
         }
         guard (1...Self.mostSlots).contains(hello.slots) else {
-            throw Self.memoryError("it is to have \(hello.slots) slots, and 1 to \(Self.mostSlots) are taken")
+            throw Self.memoryError("it has \(hello.slots) slots instead of 1 to \(Self.mostSlots)")
         }
         let smallest = hello.format.encoding.isRaw ? hello.format.bytesPerFrame : 1
         guard Int(hello.slotBytes) >= smallest else {
-            throw Self.memoryError("slots of \(hello.slotBytes) bytes are too small for \(hello.format)")
+            throw Self.memoryError("its slots of \(hello.slotBytes) bytes are too small for \(hello.format)")
         }
         let bytes = Int(hello.slots) * Int(hello.slotBytes)
         guard bytes <= Self.mostBytes else {
-            throw Self.memoryError("it is to have \(bytes) bytes, and \(Self.mostBytes) are the most")
+            throw Self.memoryError("it has \(bytes) bytes; the limit is \(Self.mostBytes)")
         }
         guard memory.count == 1, let first = memory.first else {
-            throw Self.memoryError("\(memory.count) descriptors came with hello, and there must be one")
+            throw Self.memoryError("hello has \(memory.count) descriptors instead of one")
         }
         guard let there = first else {
-            throw Self.memoryError("its descriptor is not one of memfd_create that was sealed with F_SEAL_SHRINK")
+            throw Self.memoryError("its descriptor is not one of memfd_create, sealed with F_SEAL_SHRINK")
         }
         guard there >= bytes else {
-            throw Self.memoryError("it has \(there) bytes, and the slots need \(bytes)")
+            throw Self.memoryError("it has \(there) bytes, but its slots need \(bytes)")
         }
         let isFirst = self.hello == nil
         self.hello = hello
@@ -141,27 +142,27 @@ package struct FrameIntake: Sendable {
     private static func named(_ hello: FeedHello) -> String { hello.name.isEmpty ? "" : "\"\(hello.name)\" " }
 
     private static func memoryError(_ why: String) -> FrameSocketError {
-        FrameSocketError(code: "feed.memory", "The feeder's memory cannot be used: \(why).")
+        FrameSocketError(code: "feed.memory", "The feeder's memory is unusable: \(why).")
     }
 
     private mutating func picture(_ notice: FrameNotice, _ now: UInt64) throws(FrameSocketError) -> Picture {
         guard let hello else { preconditionFailure("frames come after hello") }
         counts.received += 1
         guard notice.slot < hello.slots else {
-            throw Self.badFrame("it lies in slot \(notice.slot), and there are \(hello.slots)")
+            throw Self.badFrame("it has slot \(notice.slot) of \(hello.slots)")
         }
         guard !held.contains(notice.slot) else {
             throw FrameSocketError(
                 code: "feed.no-credit",
-                "A picture came in slot \(notice.slot), which was not given back yet; wait for its release.")
+                "A frame arrived in slot \(notice.slot), which the graph still holds. Wait for the slot's release.")
         }
         let (offset, length) = (Int(notice.offset), Int(notice.length))
         guard length > 0, offset + length <= Int(hello.slotBytes) else {
-            throw Self.badFrame("bytes \(offset) to \(offset + length) lie outside a slot of \(hello.slotBytes)")
+            throw Self.badFrame("bytes \(offset) to \(offset + length) are outside of a slot of \(hello.slotBytes)")
         }
         let planes = try planes(of: notice, hello.format)
         if let last = planes.map(\.end).max(), last > length {
-            throw Self.badFrame("its planes end at byte \(last), and it has \(length)")
+            throw Self.badFrame("its planes end at byte \(last) of \(length)")
         }
         held.insert(notice.slot)
         counts.held = UInt32(held.count)
@@ -175,7 +176,8 @@ package struct FrameIntake: Sendable {
         var planes = format.planes
         guard !notice.planes.isEmpty, !planes.isEmpty else { return planes }
         guard notice.planes.count == planes.count else {
-            throw Self.badFrame("it has \(notice.planes.count) planes, and \(format.encoding.rawValue) \(planes.count)")
+            throw Self.badFrame(
+                "it has \(notice.planes.count) planes instead of \(planes.count) for \(format.encoding.rawValue)")
         }
         for index in planes.indices {
             planes[index].offset = Int(notice.planes[index].offset)
@@ -183,7 +185,8 @@ package struct FrameIntake: Sendable {
             // Longer rows than four times a picture's would be a mistake, and strides are 32-bit numbers to others.
             guard (planes[index].rowBytes...planes[index].rowBytes * 4 + 4096).contains(planes[index].stride) else {
                 throw Self.badFrame(
-                    "plane \(index) has a stride of \(planes[index].stride) bytes for rows of \(planes[index].rowBytes)"
+                    "the stride of plane \(index) is \(planes[index].stride) bytes for rows of "
+                        + "\(planes[index].rowBytes)"
                 )
             }
         }
@@ -191,7 +194,7 @@ package struct FrameIntake: Sendable {
     }
 
     private static func badFrame(_ why: String) -> FrameSocketError {
-        FrameSocketError(code: "feed.bad-frame", "A picture cannot be where the feeder says: \(why).")
+        FrameSocketError(code: "feed.bad-frame", "The feeder sent a frame with an invalid place: \(why).")
     }
 }
 
@@ -216,11 +219,11 @@ struct CaptureTimes: Sendable {
             if time == 0 {
                 nil
             } else if time > now, time - now > Self.mostAhead {
-                "it lies \((time - now) / 1_000_000) ms in the future"
+                "it is \((time - now) / 1_000_000) ms in the future"
             } else if time < earliest {
-                "it lies before the feeder came"
+                "it is before the feeder's connection"
             } else if time <= last {
-                "it is not later than the one before"
+                "it is not later than the previous one"
             } else {
                 nil
             }
@@ -233,8 +236,8 @@ struct CaptureTimes: Sendable {
             settled,
             FrameSocketError(
                 code: "feed.bad-time",
-                "A capture time cannot be right (\(problem)); such pictures get the time of their arrival. It must be of "
-                    + "CLOCK_MONOTONIC, in nanoseconds.")
+                "The feeder sent an impossible capture time: \(problem). The arrival time replaces such times. Send "
+                    + "nanoseconds on CLOCK_MONOTONIC.")
         )
     }
 }

@@ -188,7 +188,7 @@ extension FrameMessage {
         var reader = MessageReader(bytes)
         let number = try reader.number("its kind")
         guard let kind = Kind(rawValue: number) else {
-            throw .malformed("there is no message number \(number)")
+            throw .malformed("no message has the number \(number)")
         }
         switch kind {
         case .hello:
@@ -300,7 +300,7 @@ private struct MessageReader {
         guard remaining >= 4, Array(bytes[index..<index + 4]) == FrameMessage.magic else {
             throw FrameSocketError(
                 code: "feed.version",
-                "What speaks at the other end is not the frame protocol; see docs/frame-socket.md.")
+                "The other end does not use the frame protocol of docs/frame-socket.md.")
         }
         index += 4
     }
@@ -310,8 +310,8 @@ private struct MessageReader {
         guard version == FrameMessage.version else {
             throw FrameSocketError(
                 code: "feed.version",
-                "The other end speaks version \(version) of the frame protocol, and this one version "
-                    + "\(FrameMessage.version); use the same release at both ends.")
+                "The other end uses version \(version) of the frame protocol, not version \(FrameMessage.version). "
+                    + "Use the same release on both ends.")
         }
         return version
     }
@@ -323,7 +323,7 @@ private struct MessageReader {
         guard let encoding = FrameFormat.Encoding(rawValue: name) else {
             let known = FrameFormat.Encoding.allCases.map(\.rawValue).joined(separator: ", ")
             throw FrameSocketError(
-                code: "feed.format", "There is no format \"\(name.filter(\.isPrintable))\"; known are \(known).")
+                code: "feed.format", "Unknown format \"\(name.filter(\.isPrintable))\". Use one of \(known).")
         }
         let width = try number("the width")
         return FrameFormat(encoding, width: Int(width), height: Int(try number("the height")))

@@ -15,7 +15,7 @@ public struct FrameSocketError: Error, Sendable, Hashable, CustomStringConvertib
 
 extension FrameSocketError {
     package static func malformed(_ what: String) -> FrameSocketError {
-        FrameSocketError(code: "feed.malformed", "A message cannot be read: \(what).")
+        FrameSocketError(code: "feed.malformed", "A message is malformed: \(what).")
     }
 
     package static func closed(_ why: String) -> FrameSocketError {
@@ -25,6 +25,6 @@ extension FrameSocketError {
     package static func unavailable(_ path: String, _ why: String) -> FrameSocketError {
         FrameSocketError(
             code: "feed.unavailable",
-            "The frame socket \(path) cannot be used (\(why)); check the path, and that the graph runs.")
+            "The frame socket \(path) is unavailable: \(why). Check the path, and that the graph runs.")
     }
 }

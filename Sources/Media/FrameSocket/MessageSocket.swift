@@ -30,7 +30,11 @@ package final class MessageSocket: Sendable {
             let made = clinux_connect(path)
             if made >= 0 { return MessageSocket(Descriptor(taking: made)) }
             guard made == -EAGAIN else { throw .unavailable(path, words(-made)) }
-            guard ContinuousClock.now < deadline else { throw .unavailable(path, "whoever listens lets nobody in") }
+            guard ContinuousClock.now < deadline else {
+                throw .unavailable(
+                    path,
+                    "the listener accepts no connections")
+            }
             usleep(10_000)
         }
     }
@@ -100,7 +104,7 @@ package final class MessageListener: Sendable {
         GoneSocket.remove(path)
         let made = clinux_listen(path)
         guard made >= 0 else {
-            let why = made == -EADDRINUSE ? "another program or node listens there" : words(-made)
+            let why = made == -EADDRINUSE ? "another program or node listens on it" : words(-made)
             throw .unavailable(path, why)
         }
         self.path = path
@@ -179,7 +183,7 @@ private struct FolderTurn {
         while flock(made, LOCK_EX | LOCK_NB) != 0 {
             guard errno == EWOULDBLOCK || errno == EINTR else { throw .unavailable(path, words(errno)) }
             guard ContinuousClock.now < deadline else {
-                throw .unavailable(path, "another program keeps its folder locked")
+                throw .unavailable(path, "another program holds the lock on its folder")
             }
             usleep(5000)
         }

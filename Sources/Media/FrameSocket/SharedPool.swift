@@ -22,7 +22,7 @@ final class SharedPool: @unchecked Sendable {
     }
 
     private static func failure(_ why: String) -> FrameSocketError {
-        FrameSocketError(code: "feed.memory", "There is no memory to share pictures in (\(why)).")
+        FrameSocketError(code: "feed.memory", "Shared memory for frames cannot be created: \(why).")
     }
 
     deinit {

@@ -1,29 +1,29 @@
 internal import CGLib
 internal import CGStreamer
 
-/// What a pipeline says on its bus that nobody has to answer.
+/// A bus message that needs no response.
 package enum BusNote: Sendable {
     case warning(BusRemark)
     case information(BusRemark)
-    /// What an element has to tell, such as the measurements of a `level`.
+    /// An element's own message, such as the measurements of a `level`.
     case element(ElementMessage)
     case qualityOfService(QualityOfService)
     case stateChanged(path: [String], from: ElementState, to: ElementState)
-    /// A sink has come to the end of its stream. Names of the sink and of the bins around it, innermost first.
+    /// A sink has reached the end of its stream. Names of the sink and its parent bins, innermost first.
     case sinkEnded(path: [String])
 }
 
-/// A warning or a remark of an element.
+/// A warning or an information of an element.
 package struct BusRemark: Sendable {
-    /// Names of the element and of the bins around it, innermost first.
+    /// Names of the element and its parent bins, innermost first.
     package let path: [String]
     package let message: String
     package let detail: String
 }
 
-/// A structure that an element has posted.
+/// A structure posted by an element.
 package struct ElementMessage: Sendable {
-    /// Names of the element and of the bins around it, innermost first.
+    /// Names of the element and its parent bins, innermost first.
     package let path: [String]
     /// The element's factory, such as `level`.
     package let factory: String
@@ -32,13 +32,13 @@ package struct ElementMessage: Sendable {
     package let fields: [String: PropertyValue]
 }
 
-/// An element was late. Counts are since its start, in buffers or samples.
+/// A late element. Counts are since its start, in buffers or samples.
 package struct QualityOfService: Sendable {
     package let path: [String]
     package let isLive: Bool
-    /// Nanoseconds since the pipeline's start; nil where the element does not know.
+    /// Nanoseconds since the pipeline's start. Nil if the element does not know.
     package let runningTime: UInt64?
-    /// How much too late it was, in nanoseconds; early when negative.
+    /// How late it was, in nanoseconds. Negative if early.
     package let lateness: Int64
     package let processed: UInt64
     package let dropped: UInt64
@@ -77,7 +77,7 @@ extension BusNote {
         }
     }
 
-    /// The sink whose end a bin has forwarded; bins in bins forward to one another.
+    /// The sink whose end a bin forwarded. Nested bins forward to their parents.
     private static func endedSink(_ structure: UnsafePointer<GstStructure>) -> [String]? {
         guard let value = gst_structure_get_value(structure, "message"),
             let inner = g_value_get_boxed(value)?.assumingMemoryBound(to: GstMessage.self)

@@ -2,7 +2,7 @@ internal import Glibc
 package import MediaGraph
 
 extension DeviceProbe {
-    /// The controls of a camera that take a whole number, in the kernel's order; nil when the device cannot be asked.
+    /// A camera's controls with integer values, in the kernel's order. Nil if the device cannot be queried.
     package static func controls(of path: String) -> [CameraControl]? {
         let descriptor = open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC)
         guard descriptor >= 0 else { return nil }
@@ -34,7 +34,7 @@ private struct ControlQuery {
 
     mutating func ask(_ descriptor: Int32) -> Bool { ioctl(descriptor, Self.request, &words) == 0 }
 
-    /// nil for what is no whole number (a button, a text, a heading), or switched off for good.
+    /// Nil for a control without an integer value (a button, a text, a heading), or one that is disabled.
     func control(of descriptor: Int32) -> CameraControl? {
         let isMenu = words[1] == Self.menu || words[1] == Self.integerMenu
         guard isMenu || words[1] == Self.integer || words[1] == Self.boolean, words[14] & Self.disabled == 0 else {
@@ -47,7 +47,7 @@ private struct ControlQuery {
             isReadOnly: words[14] & Self.readOnly != 0)
     }
 
-    /// As v4l2src compares it: in small letters, what is neither letter nor digit as one underscore.
+    /// As v4l2src normalises it: in lower case, with an underscore for other characters than letters and digits.
     private var name: String {
         let bytes = words[2..<10].flatMap { word in (0..<4).map { UInt8(truncatingIfNeeded: word >> ($0 * 8)) } }
         var name = ""
@@ -62,7 +62,8 @@ private struct ControlQuery {
         return name.hasSuffix("_") ? String(name.dropLast()) : name
     }
 
-    /// What of a menu is there: struct v4l2_querymenu is the control, the place, 32 bytes of name, and a word more.
+    /// The available items of a menu. struct v4l2_querymenu has the control, the index, 32 bytes of name, and one more
+    /// word.
     private func choices(_ minimum: Int, _ maximum: Int, _ descriptor: Int32) -> [Int] {
         guard minimum >= 0, minimum <= maximum, maximum < 1024 else { return [] }
         return (minimum...maximum).filter { place in

@@ -1,8 +1,8 @@
 internal import Glibc
 
-/// Finds the devices of a camera that is named by more than a path that may change: its name or its USB port.
+/// Finds a camera's devices by its name or its USB port, which are more stable than its path.
 package struct CameraPlaces: Sendable {
-    /// Where the system keeps devices; tests make up their own.
+    /// The system's folder of devices. Tests use their own.
     private let devices: String
     private let classes: String
 
@@ -13,10 +13,10 @@ package struct CameraPlaces: Sendable {
 
     package static let system = CameraPlaces(devices: "/dev", classes: "/sys/class/video4linux")
 
-    /// The devices that a name stands for, in the order of their numbers; empty when there are none.
+    /// The devices with this name, in the order of their numbers. Empty if there are none.
     ///
-    /// A name is a path; a name in /dev/v4l/by-id or by-path; a USB port as the kernel counts it (`1-1.2`); or as V4L2
-    /// says it, `usb-0000:00:14.0-1.2`.
+    /// A name is a path, a name in /dev/v4l/by-id or by-path, a USB port as the kernel counts it (`1-1.2`), or as V4L2
+    /// writes it, `usb-0000:00:14.0-1.2`.
     package func paths(of name: String) -> [String] {
         if name.isEmpty { return [] }
         if name.hasPrefix("/") { return access(name, F_OK) == 0 ? [name] : [] }
@@ -32,12 +32,12 @@ package struct CameraPlaces: Sendable {
             .map { "\(devices)/\($0.name)" }
     }
 
-    /// Whether a device's place in the tree of devices is at a USB port: `.../0000:00:14.0/usb1/1-1/1-1.2/1-1.2:1.0`.
+    /// Whether a device's path in the device tree is at a USB port: `.../0000:00:14.0/usb1/1-1/1-1.2/1-1.2:1.0`.
     private func isAt(_ port: String, _ place: String) -> Bool {
         let steps = place.split(separator: "/")
         if steps.contains(where: { $0 == port }) { return true }
         guard port.hasPrefix("usb-") else { return false }
-        // The controller's own name has dashes in some systems: the port is what follows the last one.
+        // The controller's name may contain dashes; the port follows the last one.
         let rest = port.dropFirst(4)
         guard let dash = rest.lastIndex(of: "-") else { return false }
         let controller = rest[..<dash]

@@ -2,7 +2,7 @@ internal import CGLib
 internal import CGStreamer
 
 /// A set of formats. The corresponding C type is `GstCaps`.
-// @unchecked: caps are never changed after they were made, and their reference count is atomic.
+// @unchecked: caps never change after their creation, and their reference count is atomic.
 package final class Caps: @unchecked Sendable {
     let pointer: UnsafeMutablePointer<GstCaps>
 
@@ -10,7 +10,7 @@ package final class Caps: @unchecked Sendable {
         self.pointer = pointer
     }
 
-    /// Traps when the text does not describe caps.
+    /// Traps if the text does not describe caps.
     package init(_ text: String) {
         GStreamer.load()
         guard let made = gst_caps_from_string(text) else { preconditionFailure("not caps: \(text)") }
@@ -29,7 +29,7 @@ package final class Caps: @unchecked Sendable {
         }
     }
 
-    /// Those formats whose bytes lie in plain memory, as opposed to a graphics card's.
+    /// The formats in plain memory, as opposed to a graphics card's.
     package var structuresInPlainMemory: [FormatStructure] {
         (0..<gst_caps_get_size(pointer)).compactMap { index in
             guard let features = gst_caps_get_features(pointer, index),
@@ -40,16 +40,16 @@ package final class Caps: @unchecked Sendable {
         }
     }
 
-    /// Whether there is a format that both have.
+    /// Whether both have a common format.
     package func meets(_ other: Caps) -> Bool { gst_caps_can_intersect(pointer, other.pointer) != 0 }
 
-    /// Whether the other has every format of these.
+    /// Whether `other` contains all of these formats.
     package func lies(within other: Caps) -> Bool { gst_caps_is_subset(pointer, other.pointer) != 0 }
 
-    /// Whether no format is left.
+    /// Whether there is no format.
     package var isEmpty: Bool { gst_caps_is_empty(pointer) != 0 }
 
-    /// Whether every format will do.
+    /// Whether any format is included.
     package var isAny: Bool { gst_caps_is_any(pointer) != 0 }
 
     /// The media types, without their fields.
@@ -87,7 +87,7 @@ package struct FormatStructure {
         gst_structure_get_string(pointer, field).map { String(cString: $0) }
     }
 
-    /// A fraction, or every fraction of a list, as a number; the ends of a range.
+    /// A fraction, every fraction of a list, or the ends of a range, as numbers.
     package func fractions(_ field: String) -> [Double] {
         guard let value = gst_structure_get_value(pointer, field) else { return [] }
         return Self.fractions(in: value)
@@ -127,7 +127,7 @@ package struct FormatStructure {
         return []
     }
 
-    /// Whether the field is a range, of which any number between its ends will do.
+    /// Whether the field is a range.
     package func isRange(_ field: String) -> Bool {
         guard let type = gst_structure_get_value(pointer, field)?.pointee.g_type else { return false }
         return type == gst_int_range_get_type() || type == gst_fraction_range_get_type()

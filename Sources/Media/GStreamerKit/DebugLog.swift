@@ -15,24 +15,23 @@ package struct DebugLine: Sendable {
         package static func < (first: Level, second: Level) -> Bool { first.rawValue < second.rawValue }
     }
 
-    /// Which part of GStreamer speaks, such as `v4l2src` or `GST_PADS`.
+    /// The part of GStreamer that logged it, such as `v4l2src` or `GST_PADS`.
     package let category: String
     package let level: Level
-    /// Names of the element or pad that it is about and of what is around it, innermost first; empty when it is about
-    /// none.
+    /// Names of the element or pad and its parents, innermost first. Empty if it concerns none.
     package let path: [String]
     package let message: String
 }
 
-/// GStreamer's own log: what elements tell their developers, some of which matters to whoever runs them.
+/// GStreamer's log: messages for developers of elements, some of which matter to users.
 package enum DebugLog {
     private static let listener = Mutex<(@Sendable (DebugLine) -> Void)?>(nil)
 
-    /// Hands every line down to `level` to `body` from now on, in place of who got them before; nil hands them to nobody.
+    /// Passes every line down to `level` to `body`, which replaces an earlier one. Nil ends that.
     ///
-    /// `body` is called on whatever thread speaks, perhaps while that thread holds locks of GStreamer's: it must not
-    /// call anything of this target. GStreamer prints nothing itself unless the environment has `GST_DEBUG`; then that
-    /// decides what is printed, and which lines there are.
+    /// `body` is called on the logging thread, which may hold locks of GStreamer, so it must not call anything of this
+    /// target. GStreamer prints only if the environment has `GST_DEBUG`, which then decides what is printed and which
+    /// lines exist.
     package static func listen(down level: DebugLine.Level = .warning, _ body: (@Sendable (DebugLine) -> Void)?) {
         GStreamer.load()
         _ = isInstalled
@@ -47,7 +46,7 @@ package enum DebugLog {
     private static let threshold = Atomic(DebugLine.Level.warning.rawValue)
 
     private static let isInstalled: Bool = {
-        // Without a function, GStreamer's own is meant.
+        // Nil means GStreamer's own function.
         if getenv("GST_DEBUG") == nil { gst_debug_remove_log_function(nil) }
         gst_debug_add_log_function(
             { category, level, _, _, _, object, message, _ in
@@ -70,7 +69,7 @@ package enum DebugLog {
                 message: gst_debug_message_get(message).map { String(cString: $0) } ?? ""))
     }
 
-    /// Like `objectPath`, for a thread that may hold the lock of the object already: it is never waited for.
+    /// Like `objectPath`, for a thread that may hold the object's lock: never waits for it.
     private static func path(_ object: UnsafeMutablePointer<GObject>) -> [String] {
         let instance = UnsafeMutableRawPointer(object).assumingMemoryBound(to: GTypeInstance.self)
         guard g_type_check_instance_is_a(instance, gst_object_get_type()) != 0 else { return [] }
@@ -80,8 +79,8 @@ package enum DebugLog {
         var isOurs = false
         while let current = next {
             let isLocked = g_mutex_trylock(&current.pointee.lock) != 0
-            // Whoever holds the lock is this thread, or one that reads: names and parents change where nothing runs.
-            // GStreamer's own printing reads them without the lock.
+            // The lock's holder is this thread or a reader: names and parents do not change here. GStreamer's own log
+            // function reads them without the lock too.
             if let name = current.pointee.name { path.append(String(cString: name)) }
             next = current.pointee.parent
             if let next { gst_object_ref(next) }

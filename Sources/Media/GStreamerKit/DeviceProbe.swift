@@ -3,9 +3,9 @@ internal import CGStreamer
 internal import Glibc
 package import MediaGraph
 
-/// What devices this machine has, asked once and without watching.
+/// The devices of this machine, queried once without monitoring.
 package enum DeviceProbe {
-    /// What is listed of a device that takes any size or rate between two ends.
+    /// The sizes and rates listed for a device that supports ranges of them.
     private static let usualSizes = [
         (320, 180), (320, 240), (640, 360), (640, 480), (800, 600), (960, 540), (1024, 768), (1280, 720), (1920, 1080),
         (2560, 1440), (3840, 2160),
@@ -14,7 +14,7 @@ package enum DeviceProbe {
 
     // MARK: Cameras
 
-    /// `/dev/video0` and its like, in the order of their numbers.
+    /// `/dev/video0` and so on, in the order of their numbers.
     package static func videoDevicePaths() -> [String] {
         entries(of: "/dev")
             .filter { $0.hasPrefix("video") }
@@ -72,7 +72,7 @@ package enum DeviceProbe {
         let heights = structure.integers("height")
         guard let width = widths.last, let height = heights.last else { return [] }
         guard structure.isRange("width") || structure.isRange("height") else { return [(width, height)] }
-        // The largest is what a driver could address, not what its sensor gives.
+        // The largest size is what the driver can address, not what the sensor delivers.
         let usual = usualSizes.filter { (widths[0]...width).contains($0) && (heights[0]...height).contains($1) }
         return usual.isEmpty ? [(width, height)] : usual
     }
@@ -82,11 +82,11 @@ package enum DeviceProbe {
         if structure.isRange("framerate"), let slowest = rates.first, let fastest = rates.last {
             return usualRates.filter { $0 >= slowest && $0 <= fastest }
         }
-        // What nobody would film with is left out.
+        // Omits rates outside of the range of `fps`.
         return rates.filter { $0 >= 1 && $0 <= 240 }
     }
 
-    /// Why a device cannot be opened; nil when it can.
+    /// Why a device cannot be opened. Nil if it can.
     package static func openingProblem(of path: String) -> String? {
         let descriptor = open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC)
         guard descriptor >= 0 else { return String(cString: strerror(errno)) }
@@ -94,7 +94,7 @@ package enum DeviceProbe {
         return nil
     }
 
-    /// Whether this process has a device open: a camera that it reads itself can be handed from node to node.
+    /// Whether this process has a device open. Its own cameras can pass from node to node.
     package static func isOpenHere(_ path: String) -> Bool {
         guard let place = realpath(path, nil) else { return false }
         defer { free(place) }
@@ -105,21 +105,21 @@ package enum DeviceProbe {
         }
     }
 
-    /// Whether another program reads a camera now: it can be opened by many, and read by one. Asks for a buffer, so that a
-    /// program that wants to begin reading in that moment is refused.
+    /// Whether another program captures from a camera. Many can open it, but only one can capture. Requests a buffer,
+    /// so a program that begins to capture at that moment is refused.
     package static func isTaken(_ path: String) -> Bool {
         if isOpenHere(path) { return false }
         let descriptor = open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC)
         guard descriptor >= 0 else { return false }
         defer { close(descriptor) }
-        // The one buffer goes again with the descriptor.
+        // The buffer is freed with the descriptor.
         return requestBuffers(1, captureTypes[0], of: descriptor) == EBUSY
     }
 
-    /// Capturing as most devices do it, and with planes that lie apart.
+    /// The usual capture type, and the one with separate planes.
     static let captureTypes: [UInt32] = [1, 9]
 
-    /// Asks a device for so many buffers; what its driver answers as `errno` has it, 0 where it gives them.
+    /// Requests buffers from a device. Returns the driver's `errno`, or 0 on success.
     static func requestBuffers(_ count: UInt32, _ type: UInt32, of descriptor: Int32) -> Int32 {
         // struct v4l2_requestbuffers of videodev2.h: count, type, memory (1 is mmap), and two words more.
         var request: [UInt32] = [count, type, 1, 0, 0]
@@ -127,7 +127,7 @@ package enum DeviceProbe {
         return ioctl(descriptor, 0xc014_5608, &request) < 0 ? errno : 0
     }
 
-    /// Whether a device is there. Its file may outlive it, for as long as some program has it open.
+    /// Whether a device exists. Its file may outlive it while a program has it open.
     package static func exists(_ path: String) -> Bool {
         let descriptor = open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC)
         guard descriptor >= 0 else { return ![ENOENT, ENOTDIR, ENODEV, ENXIO].contains(errno) }
@@ -135,7 +135,7 @@ package enum DeviceProbe {
         return true
     }
 
-    /// Where a path leads: what the kernel says of a descriptor that was opened by it.
+    /// The target of a path, as the kernel reports it for an open descriptor.
     package static func place(of path: String) -> String {
         guard let place = realpath(path, nil) else { return path }
         defer { free(place) }
@@ -152,7 +152,7 @@ package enum DeviceProbe {
         return text.isEmpty ? path : text
     }
 
-    /// A path that stays the same: by the camera's own number, and where it has none by the place where it is plugged in.
+    /// A stable path: by the camera's serial number, or without one by its USB port.
     package static func stablePath(of path: String) -> String? {
         ["/dev/v4l/by-id", "/dev/v4l/by-path"].lazy
             .compactMap { folder in

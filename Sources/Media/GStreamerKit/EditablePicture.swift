@@ -3,9 +3,9 @@ internal import CGStreamer
 package import MediaGraph
 
 extension PassingBuffer {
-    /// Calls `body` with the picture for changing it in place. Nil where it cannot be mapped, as inside a list.
+    /// Calls `body` with the frame to change it in place. Returns nil if it cannot be mapped, as inside a list.
     ///
-    /// Where somebody else holds the samples too, they are copied first: true says so.
+    /// If the samples are shared, copies them first and returns true.
     package func edit(_ format: VideoFormat, _ body: (inout MutableVideoFrame) -> Void) -> Bool? {
         let time = time
         let before = firstByte
@@ -26,7 +26,7 @@ extension PassingBuffer {
     }
 }
 
-/// A picture that is mapped for writing until it is closed.
+/// A frame that is mapped for writing until it is closed.
 final class EditablePicture {
     private var frame = GstVideoFrame()
     private let height: Int
@@ -46,7 +46,7 @@ final class EditablePicture {
     }
 
     func withPlane(_ plane: VideoPlane, _ body: (inout MutableRawSpan, Int) -> Void) {
-        // A frame that somebody kept beyond the call has no samples any more.
+        // A frame kept beyond the call has no samples.
         let stride = isOpen ? stride(of: plane) : 0
         let rows = plane == .luma ? height : (height + 1) / 2
         let start = isOpen ? start(of: plane) : nil

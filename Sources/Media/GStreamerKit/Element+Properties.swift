@@ -8,16 +8,15 @@ extension Element {
         specification(of: property) != nil
     }
 
-    /// Sets a property that the program itself names.
+    /// Sets a property named by the program.
     ///
-    /// Throws `element.property` when the installed element does not have the property or the value, or a number is
-    /// outside its range: releases of GStreamer differ.
+    /// Throws `element.property` if the installed element lacks the property or the value, or a number is out of range,
+    /// as releases of GStreamer differ.
     package func set(_ property: String, _ value: PropertyValue) throws(MediaError) {
         try holder.set(property, value)
     }
 
-    /// Sets a property that somebody else names: nil when that worked, else why it did not, in words; nothing has
-    /// changed then.
+    /// Sets a property named by a user. Returns nil on success, else the reason, and then changes nothing.
     ///
     /// Structures, such as the `extra-controls` of `v4l2src`, are set from their text: `controls,brightness=120`.
     package func trySet(_ property: String, _ value: PropertyValue) -> String? {
@@ -26,7 +25,7 @@ extension Element {
 
     private var holder: PropertyHolder { PropertyHolder(asGObject, name: factory) }
 
-    /// Reads a property; nil when there is none of this name, it is unset, or it has no form in text.
+    /// Reads a property. Nil if it does not exist, is unset, or has no text form.
     package func value(_ property: String) -> PropertyValue? {
         guard let specification = specification(of: property),
             PropertyFlags.of(specification) & PropertyFlags.readable != 0
@@ -38,7 +37,7 @@ extension Element {
         return PropertyValue(&holder)
     }
 
-    /// Reads a property that is a number or a flag; 0 when it is none.
+    /// Reads a property that is a number or a flag. 0 if it is neither.
     package func integer(_ property: String) -> Int {
         guard has(property) else { return 0 }
         var holder = GValue()
@@ -53,7 +52,7 @@ extension Element {
         if case .integer(let value) = structure(property)[field] { value } else { 0 }
     }
 
-    /// Reads every field of a property that is a structure; nothing when it is none.
+    /// Reads every field of a property that is a structure. Empty if it is not one.
     package func structure(_ property: String) -> [String: PropertyValue] {
         guard let specification = specification(of: property),
             specification.pointee.value_type == gst_structure_get_type()
@@ -73,12 +72,12 @@ extension Element {
     }
 
     var classPointer: UnsafeMutablePointer<GObjectClass> {
-        // What the C macro G_OBJECT_GET_CLASS does: an instance begins with the pointer to its class.
+        // Like the C macro G_OBJECT_GET_CLASS: an instance begins with the pointer to its class.
         UnsafeMutableRawPointer(pointer).load(as: UnsafeMutablePointer<GObjectClass>.self)
     }
 }
 
-/// An object with properties, and what to call it.
+/// An object with properties, and its name in messages.
 struct PropertyHolder {
     private let object: UnsafeMutablePointer<GObject>
     private let name: String
@@ -92,7 +91,7 @@ struct PropertyHolder {
         UnsafeMutableRawPointer(object).load(as: UnsafeMutablePointer<GObjectClass>.self)
     }
 
-    /// Throws `element.property` when the object does not have the property or the value.
+    /// Throws `element.property` if the object lacks the property or the value.
     func set(_ property: String, _ value: PropertyValue) throws(MediaError) {
         let specification = g_object_class_find_property(classPointer, property)
         let reason = specification.map { store(value, in: $0) } ?? unknown(property)
@@ -108,19 +107,19 @@ struct PropertyHolder {
         MediaError(
             code: MediaError.Code.elementProperty,
             message: "The GStreamer element \(name) does not fit this program: "
-                + "\(reason.hasSuffix("?") ? reason : reason + ".") GStreamer \(GStreamer.version) is installed; "
-                + "install the release that this program is built for, 1.22 or later.")
+                + "\(reason.hasSuffix("?") ? reason : reason + ".") GStreamer \(GStreamer.version) is installed. "
+                + "Install the release that this program was built for, 1.22 or later.")
     }
 
-    /// `state` is that of the element, where the object is one.
+    /// `state` is that of the element, if the object is one.
     func trySet(_ property: String, _ value: PropertyValue, in state: ElementState?) -> String? {
         guard let specification = g_object_class_find_property(classPointer, property) else {
             return unknown(property)
         }
         let flags = PropertyFlags.of(specification)
-        guard flags & PropertyFlags.writable != 0 else { return "\(name).\(property) can only be read" }
+        guard flags & PropertyFlags.writable != 0 else { return "\(name).\(property) is read-only" }
         guard flags & PropertyFlags.constructOnly == 0 else {
-            return "\(name).\(property) can be set only when the element is made"
+            return "\(name).\(property) can be set only when the element is created"
         }
         if let state, let highest = PropertyFlags.highestState(flags), state.rawValue > highest.rawValue {
             return "\(name).\(property) cannot be changed while the element is \(state)"
@@ -128,16 +127,16 @@ struct PropertyHolder {
         return store(value, in: specification)
     }
 
-    /// Nil when that worked, else why it did not, in words.
+    /// Nil on success, otherwise the error message.
     private func store(_ value: PropertyValue, in specification: UnsafeMutablePointer<GParamSpec>) -> String? {
         let property = String(cString: specification.pointee.name)
-        // GStreamer would take a negative number for a very large one.
+        // GStreamer would convert a negative number to a very large one.
         if case .integer(let number) = value, case .integer(let range)? = PropertyDomain(specification),
             !range.contains(number)
         {
-            return "\(name).\(property) cannot be \(number); it takes \(PropertyDomain.integer(range))"
+            return "\(name).\(property) cannot be \(number); it must be \(PropertyDomain.integer(range))"
         }
-        let domain = { PropertyDomain(specification).map { "; it takes \($0)" } ?? "" }
+        let domain = { PropertyDomain(specification).map { "; it must be \($0)" } ?? "" }
         var holder = GValue()
         g_value_init(&holder, specification.pointee.value_type)
         defer { g_value_unset(&holder) }
@@ -146,7 +145,7 @@ struct PropertyHolder {
         } else if gst_value_deserialize_with_pspec(&holder, value.text, specification) == 0 {
             return "\(name).\(property) cannot be \(value.text)\(domain())"
         }
-        // Validation changes what lies outside the property's range, and says that it did.
+        // Validation clamps values outside of the range, and reports that.
         if g_param_value_validate(specification, &holder) != 0 {
             return "\(name).\(property) cannot be \(value.text)\(domain())"
         }

@@ -1,7 +1,7 @@
 internal import CGLib
 internal import CGStreamer
 
-/// How far an element is. The corresponding C type is `GstState`.
+/// The state of an element. The corresponding C type is `GstState`.
 package enum ElementState: Int, Sendable, CustomStringConvertible {
     case null = 1
     case ready
@@ -24,14 +24,14 @@ package enum ElementState: Int, Sendable, CustomStringConvertible {
     }
 }
 
-/// What a change of state came to. The corresponding C type is `GstStateChangeReturn`.
+/// The result of a state change. The corresponding C type is `GstStateChangeReturn`.
 package enum StateChange: Sendable {
     case done
-    /// It goes on in the background.
+    /// The change continues in the background.
     case pending
-    /// Done; being live, the element gives nothing before it plays.
+    /// Done. A live element delivers nothing before it plays.
     case live
-    /// The bus says why.
+    /// The bus has the reason.
     case failed
 
     init(_ answer: GstStateChangeReturn) {
@@ -44,9 +44,9 @@ package enum StateChange: Sendable {
     }
 }
 
-/// States. None of these may be called on a streaming thread of the element, apart from reading.
+/// States. Except for reading, none of these may be called on a streaming thread of the element.
 extension Element {
-    /// Brings the element to a state, by way of those between. Blocks where the element does.
+    /// Changes the element's state, through the states between. Blocks if the element does.
     @discardableResult
     package func setState(_ state: ElementState) -> StateChange {
         StateChange(gst_element_set_state(pointer, state.value))
@@ -59,7 +59,7 @@ extension Element {
         return ElementState(state) ?? .null
     }
 
-    /// Whether the element is on its way to another state, which its driver may hold up.
+    /// Whether a state change is in progress, which the driver may delay.
     package var isChangingState: Bool {
         var pending = GST_STATE_VOID_PENDING
         gst_element_get_state(pointer, nil, &pending, 0)
@@ -81,23 +81,22 @@ extension Element {
         gst_element_set_state(pointer, GST_STATE_NULL)
     }
 
-    /// Brings an element that joined a running pipeline to the pipeline's state. False when it refused; the bus says
-    /// why.
+    /// Changes an element of a running pipeline to the pipeline's state. Returns false if it refuses; the bus has the
+    /// reason.
     @discardableResult
     package func followPipeline() -> Bool {
         gst_element_sync_state_with_parent(pointer) != 0
     }
 
-    /// What the element, with everything around it that it asks, adds between capture and now; nil when it does not
-    /// know yet.
+    /// The latency that the element, with the elements that it queries, adds since capture. Nil if it is not known yet.
     package var latency: Latency? { Latency(of: pointer) }
 }
 
-/// Whether something is live, and how late what it gives is. In nanoseconds.
+/// Whether media is live, and its latency. In nanoseconds.
 package struct Latency: Sendable, Equatable {
     package let isLive: Bool
     package let minimum: UInt64
-    /// How much can be buffered; nil when there is no limit.
+    /// How much can be buffered. Nil means no limit.
     package let maximum: UInt64?
 
     init?(of element: UnsafeMutablePointer<GstElement>) {

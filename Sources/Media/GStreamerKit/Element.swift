@@ -3,15 +3,15 @@ internal import CGStreamer
 package import MediaGraph
 
 /// A GStreamer element. The corresponding C type is `GstElement`.
-// @unchecked: the pointer never changes, and reference counts, properties, pads and events of a GstElement are guarded
-// by GStreamer's own locks.
+// @unchecked: the pointer never changes, and GStreamer's locks guard reference counts, properties, pads and events of a
+// GstElement.
 package final class Element: @unchecked Sendable {
     let pointer: UnsafeMutablePointer<GstElement>
-    /// The factory that it came from, such as `vp8enc`.
+    /// The element's factory, such as `vp8enc`.
     package let factory: String
 
-    /// Makes an element. Throws `element.missing`, naming the Debian package, when the factory is not installed, and
-    /// `element.property` when the installed element does not have one of the properties or values.
+    /// Creates an element. Throws `element.missing` with the Debian package if the factory is not installed, and
+    /// `element.property` if the installed element lacks one of the properties or values.
     package init(_ factory: String, name: String? = nil, _ properties: [String: PropertyValue] = [:]) throws(MediaError)
     {
         GStreamer.load()
@@ -25,7 +25,7 @@ package final class Element: @unchecked Sendable {
         for (name, value) in properties { try set(name, value) }
     }
 
-    /// A capsfilter that lets only `caps` pass.
+    /// A capsfilter that passes only `caps`.
     package static func filter(_ caps: String) throws(MediaError) -> Element {
         try Element("capsfilter", ["caps": .text(caps)])
     }
@@ -48,46 +48,46 @@ package final class Element: @unchecked Sendable {
 
     // MARK: Pads
 
-    /// The pad of this name, if the element has it now.
+    /// The existing pad of this name.
     package func pad(_ name: String) -> Pad? {
         gst_element_get_static_pad(pointer, name).map(Pad.init(takingOwnership:))
     }
 
-    /// The pad of this name: one that is there, or one that is asked for. Nil when the element gives none.
+    /// The pad of this name, existing or requested. Nil if the element has none.
     package func padByName(_ name: String) -> Pad? {
         (name.contains("%") ? nil : pad(name)) ?? requestPad(name)
     }
 
-    /// The output of an element that has one. Traps when there is none.
+    /// The output of an element with one output. Traps without one.
     package var source: Pad {
         guard let pad = pad("src") else { preconditionFailure("\(factory) has no pad src") }
         return pad
     }
 
-    /// The input of an element that has one. Traps when there is none.
+    /// The input of an element with one input. Traps without one.
     package var sink: Pad {
         guard let pad = pad("sink") else { preconditionFailure("\(factory) has no pad sink") }
         return pad
     }
 
-    /// Asks for a new pad, as a tee or a compositor gives them: by the name of a template (`sink_%u`) or of one of its
-    /// pads (`sink_3`). Nil when there is no such template, or the element gives no more.
+    /// Requests a new pad, as of a tee or a compositor, by the name of a template (`sink_%u`) or of a pad (`sink_3`).
+    /// Nil if there is no such template, or no more pads.
     package func requestPad(_ template: String) -> Pad? {
         gst_element_request_pad_simple(pointer, template).map(Pad.init(takingOwnership:))
     }
 
-    /// Asks for a new pad of a template under a name, for a format that is known already.
+    /// Requests a new pad of a template by its name, for a known format.
     package func requestPad(_ template: String, name: String?, caps: Caps? = nil) -> Pad? {
         guard let found = gst_element_get_pad_template(pointer, template) else { return nil }
         return gst_element_request_pad(pointer, found, name, caps?.pointer).map(Pad.init(takingOwnership:))
     }
 
-    /// Gives back a pad that was asked for. It is to be unlinked first.
+    /// Releases a requested pad. Unlink it first.
     package func release(_ pad: Pad) {
         gst_element_release_request_pad(pointer, pad.pointer)
     }
 
-    /// What pads the element has or can have.
+    /// Templates of the element's pads.
     package var padTemplates: [PadTemplate] {
         var templates: [PadTemplate] = []
         let opaque = UnsafeMutableRawPointer(classPointer).assumingMemoryBound(to: GstElementClass.self)
@@ -104,7 +104,7 @@ package final class Element: @unchecked Sendable {
         return templates
     }
 
-    /// The pads that the element has now.
+    /// The existing pads.
     package var pads: [Pad] {
         guard let iterator = gst_element_iterate_pads(pointer) else { return [] }
         defer { gst_iterator_free(iterator) }
@@ -126,7 +126,7 @@ package final class Element: @unchecked Sendable {
         }
     }
 
-    /// Calls `body` on a GStreamer thread for each pad that appears later, as those of a decodebin do.
+    /// Calls `body` on a GStreamer thread for each pad that appears later, such as those of a decodebin.
     package func onPadAdded(_ body: @escaping @Sendable (Pad) -> Void) {
         let thunk:
             @convention(c) (
@@ -139,7 +139,7 @@ package final class Element: @unchecked Sendable {
         connect("pad-added", unsafeBitCast(thunk, to: GCallback.self), Box(body).retained)
     }
 
-    /// Calls `body` on a GStreamer thread when no further pads will appear.
+    /// Calls `body` on a GStreamer thread when all pads have appeared.
     package func onNoMorePads(_ body: @escaping @Sendable () -> Void) {
         let thunk: @convention(c) (UnsafeMutablePointer<GstElement>?, UnsafeMutableRawPointer?) -> Void = { _, data in
             Box<@Sendable () -> Void>.value(at: data)?()
@@ -158,11 +158,11 @@ package final class Element: @unchecked Sendable {
         guard gst_element_link(pointer, next.pointer) != 0 else {
             throw MediaError(
                 code: MediaError.Code.elementFailed,
-                message: "The GStreamer elements \(factory) and \(next.factory) do not fit together.")
+                message: "The GStreamer elements \(factory) and \(next.factory) have no common format.")
         }
     }
 
-    /// Links this element's output to the input of `next`; nil when that worked, else why it did not, in words.
+    /// Links this element's output to the input of `next`. Returns nil on success, else the reason.
     package func tryLink(_ next: Element) -> String? {
         do throws(MediaError) {
             try link(next)
@@ -178,21 +178,21 @@ package final class Element: @unchecked Sendable {
         UInt64(gst_element_get_base_time(pointer))
     }
 
-    /// What GStreamer says of its sort, such as `Codec/Encoder/Video`.
+    /// GStreamer's classification, such as `Codec/Encoder/Video`.
     package var classification: String {
         gst_element_get_metadata(pointer, "klass").map { String(cString: $0) } ?? ""
     }
 
-    /// Names of the element and of the bins around it, innermost first.
+    /// Names of the element and its parent bins, innermost first.
     package var path: [String] { objectPath(asObject) }
 
-    /// Ends a source as if it had come to its end.
+    /// Ends a source like at the end of its stream.
     package func sendEndOfStream() {
         gst_element_send_event(pointer, gst_event_new_eos())
     }
 }
 
-/// Names of an object and of what it is part of, innermost first.
+/// Names of an object and its parents, innermost first.
 func objectPath(_ object: UnsafeMutablePointer<GstObject>) -> [String] {
     var path: [String] = []
     var next = gst_object_ref(object)?.assumingMemoryBound(to: GstObject.self)

@@ -2,19 +2,19 @@ internal import CGLib
 internal import CGStreamer
 import MediaGraph
 
-/// What GStreamer's registry says about elements. The corresponding C type is `GstElementFactory`.
+/// Information of GStreamer's registry. The corresponding C type is `GstElementFactory`.
 package enum ElementFactory {
-    /// One line of the list of what is installed.
+    /// An installed element.
     package struct Entry: Sendable, Hashable {
         /// Such as `vp8enc`.
         package let name: String
         /// Such as `Codec/Encoder/Video`.
         package let classification: String
-        /// 256 and above for what GStreamer itself picks first, 0 for what it never picks by itself.
+        /// 256 and above for elements that GStreamer prefers, 0 for those that it never chooses by itself.
         package let rank: Int
     }
 
-    /// Everything that can be made here and is in a class, such as `Encoder` or `Encoder/Video`, by name.
+    /// All installed elements of a class, such as `Encoder` or `Encoder/Video`, by name.
     package static func all(inClass classification: String = "", rankAtLeast rank: Int = 0) -> [Entry] {
         GStreamer.load()
         let list = gst_registry_get_feature_list(gst_registry_get(), gst_element_factory_get_type())
@@ -31,7 +31,7 @@ package enum ElementFactory {
         return entries.sorted { $0.name < $1.name }
     }
 
-    /// Whether media of this format is raw, or something here decodes it that GStreamer would pick by itself.
+    /// Whether media of this format is raw, or an installed decoder that GStreamer would choose decodes it.
     static func canDecode(_ format: FormatStructure) -> Bool {
         if format.name.hasSuffix("/x-raw") { return true }
         let decoders = gst_element_factory_list_get_elements(decoding, GST_RANK_MARGINAL)
@@ -44,34 +44,34 @@ package enum ElementFactory {
     /// GST_ELEMENT_FACTORY_TYPE_DECODER, which is a macro.
     private static let decoding = GstElementFactoryListType(1)
 
-    /// The installed element of another name that was probably meant.
+    /// The most similar name of an installed element.
     package static func nearest(to name: String) -> String? {
         name.nearest(among: all().map(\.name))
     }
 
-    /// Whether there is an element of this name, though not here.
+    /// Whether an element of this name exists but is not installed.
     package static func isLacking(_ name: String) -> Bool {
         guard ElementPackages.package(of: name) != nil, !GStreamer.has(name) else { return false }
         guard let family = ElementPackages.family(of: name) else { return true }
-        // Of a family that is known by its beginning, such as v4l2, a misspelt one would pass too.
+        // A misspelt name of a family that is known by its prefix, such as v4l2, would pass too.
         return name.nearest(among: all().map(\.name).filter { $0.hasPrefix(family.prefix) }) == nil
     }
 
-    /// One sentence for an element that cannot be made: its Debian package, or a name that was probably meant.
+    /// One message for an element that cannot be created, with its Debian package or a suggestion.
     package static func reasonForLack(of name: String) -> String {
         if isLacking(name) {
-            return "The GStreamer element \(name) is not installed; on Debian it comes with "
+            return "The GStreamer element \(name) is not installed. On Debian, install "
                 + "\(GStreamer.debianPackage(of: name))."
         }
         if let meant = nearest(to: name) ?? name.nearest(among: ElementPackages.factories) {
-            return "There is no GStreamer element \(name) here; did you mean \(meant)?"
+            return "The GStreamer element \(name) is not installed; did you mean \(meant)?"
         }
-        return "The GStreamer element \(name) is not installed, and none of Debian's packages is known to have it, "
-            + "neither gstreamer1.0-plugins-good nor -bad nor -ugly nor any other."
+        return "The GStreamer element \(name) is not installed, and no known Debian package has it, including "
+            + "gstreamer1.0-plugins-good, -bad and -ugly. Check its name."
     }
 
-    /// What an element is, takes, gives and can be told; nil when it is not installed. Loads its plugin and makes one,
-    /// to see what its properties are when nobody has set them.
+    /// The description of an element. Nil if it is not installed. Loads its plugin and creates one to read its default
+    /// values.
     package static func describe(_ name: String) -> ElementDescription? {
         GStreamer.load()
         guard let found = gst_element_factory_find(name) else { return nil }
@@ -100,7 +100,7 @@ extension ElementFactory.Entry {
     }
 }
 
-/// What GStreamer says about an element without running it.
+/// GStreamer's description of an element.
 package struct ElementDescription: Sendable {
     package let entry: ElementFactory.Entry
     /// Such as `On2 VP8 Encoder`.
@@ -109,7 +109,7 @@ package struct ElementDescription: Sendable {
     package let summary: String
     package let plugin: String
     package let pads: [PadTemplate]
-    /// Those that can be written, in alphabetical order.
+    /// Writable properties, in alphabetical order.
     package let properties: [PropertyDescription]
 
     package var name: String { entry.name }
@@ -119,23 +119,23 @@ package struct ElementDescription: Sendable {
     }
 }
 
-/// A property that can be set.
+/// A writable property.
 package struct PropertyDescription: Sendable {
-    /// Until when a property may be changed.
+    /// When a property can change.
     package enum Change: Sendable {
-        /// Also while media flows.
+        /// At any time.
         case always
-        /// The element does not say; most take it at once, some at their next start.
+        /// Undocumented. Most elements apply it immediately, some at their next start.
         case unsaid
         case beforePlaying
         case beforePausing
     }
 
     package let name: String
-    /// GStreamer's words for it.
+    /// GStreamer's description.
     package let summary: String
     package let domain: PropertyDomain
-    /// What it is when nobody sets it; nil when that is nothing, or cannot be read.
+    /// The default value. Nil if it is unset or unreadable.
     package let defaultValue: PropertyValue?
     package let change: Change
     package let isDeprecated: Bool
@@ -143,7 +143,7 @@ package struct PropertyDescription: Sendable {
 
 extension Element {
     fileprivate var writableProperties: [PropertyDescription] {
-        // Names of elements are their nodes', and the parent is the pipeline's.
+        // The name and the parent belong to the node and the pipeline.
         propertyNames.filter { $0 != "name" && $0 != "parent" }.compactMap(describe)
     }
 
@@ -153,7 +153,7 @@ extension Element {
 }
 
 extension PropertyDescription {
-    /// Nil for what cannot be set.
+    /// Nil for properties that cannot be set.
     init?(_ specification: UnsafeMutablePointer<GParamSpec>, defaultValue: PropertyValue?) {
         let flags = PropertyFlags.of(specification)
         guard flags & PropertyFlags.writable != 0, flags & PropertyFlags.constructOnly == 0,

@@ -3,25 +3,25 @@ internal import CGStreamer
 internal import Glibc
 package import MediaGraph
 
-/// What looking into a file gave.
+/// The result of a discovery.
 package enum DiscoveredFile: Sendable {
     case found(MediaFileInfo)
     case notFound
     case unreadable(String)
-    /// What nothing installed can decode, in words.
+    /// A missing decoder, as GStreamer describes it.
     case missingPlugin(String)
 }
 
-/// Looks into media files. The corresponding C type is `GstDiscoverer`.
+/// Discovers the contents of media files. The corresponding C type is `GstDiscoverer`.
 package enum FileDiscovery {
     /// In seconds.
     private static let limit = 5.0
-    /// Seconds that a glance has. A parsebin, and a decodebin too, swallows an error that comes while it is still linking:
-    /// it then waits for ever.
+    /// Timeout of a glance, in seconds. A parsebin or decodebin loses errors that occur while it is still linking, and
+    /// then waits without end.
     private static let glanceLimit = 2.0
 
-    /// Blocks for some tens of milliseconds, 5 s at most. `trustingHeads` is enough to run it: pictures and sound are not
-    /// decoded where the file says everything of itself, so that what is wrong inside of it comes out later.
+    /// Blocks for some tens of milliseconds, 5 s at most. `trustingHeads` is enough to run the file: it decodes nothing
+    /// if the headers are complete, so faults inside the file appear later.
     package static func discover(_ path: String, trustingHeads: Bool = false) -> DiscoveredFile {
         GStreamer.load()
         var status = stat()
@@ -47,7 +47,7 @@ package enum FileDiscovery {
         var error: UnsafeMutablePointer<GError>?
         guard let address = takeString(gst_filename_to_uri(path, nil)),
             let discoverer = gst_discoverer_new(UInt(seconds * 1e9), nil)
-        else { return .unreadable("no way to look into it") }
+        else { return .unreadable("GStreamer's discoverer is unavailable") }
         defer { gst_object_unref(discoverer) }
         guard let info = gst_discoverer_discover_uri(discoverer, address, &error) else {
             defer { g_clear_error(&error) }
@@ -65,7 +65,7 @@ package enum FileDiscovery {
             if contents.hasVideo, !lacksVideoDecoder(info) { return .found(contents) }
             return .missingPlugin(missing(in: info) ?? "a decoder")
         case GST_DISCOVERER_TIMEOUT:
-            return .unreadable("it took longer than 5 s")
+            return .unreadable("reading it took longer than 5 s")
         default:
             return .unreadable(error.map { String(cString: $0.pointee.message) } ?? "unknown reason")
         }
@@ -95,7 +95,7 @@ package enum FileDiscovery {
     private static func missing(in info: OpaquePointer) -> String? {
         guard let details = gst_discoverer_info_get_missing_elements_installer_details(info), let first = details[0]
         else { return nil }
-        // The fourth part is for people: gstreamer|1.0|program|H.265 decoder|...
+        // The fourth part is a description: gstreamer|1.0|program|H.265 decoder|...
         let parts = String(cString: first).split(separator: "|")
         return parts.count > 3 ? String(parts[3]) : nil
     }

@@ -4,16 +4,16 @@ internal import Dispatch
 import MediaGraph
 import Synchronization
 
-/// What a media file says of itself: its container, and the heads of its streams. Nothing is decoded, so that it takes
-/// a fraction of the time of `FileDiscovery`.
+/// Reads a media file's container and the headers of its streams. Decodes nothing, which takes a fraction of the time
+/// of `FileDiscovery`.
 final class FileGlance: Sendable {
     private struct State {
         var pads: [Pad] = []
         var formats: [FormatStructure?] = []
         var duration: UInt64 = 0
-        /// Streams whose first piece has not come. A parsebin lets nothing through before it has shown all of them.
+        /// Streams whose first buffer has not arrived. A parsebin passes nothing before it has exposed all of them.
         var missing = 0
-        /// Pieces that went by meanwhile.
+        /// Buffers that passed meanwhile.
         var passedBy = 0
         var isUnclear = false
         var error: String?
@@ -21,21 +21,21 @@ final class FileGlance: Sendable {
 
     enum Answer: Sendable, Equatable {
         case contents(MediaFileInfo)
-        /// What GStreamer says is wrong with it.
+        /// GStreamer's error message.
         case broken(String)
-        /// Something in it is missing, not said, or not known to be decodable here.
+        /// Something is missing, not stated, or possibly not decodable.
         case unclear
     }
 
-    /// Pieces of other streams after which one that has not come will not be waited for.
-    private static let patience = 500
+    /// After this many buffers of other streams, a missing stream is given up.
+    private static let longestWait = 500
 
     private let state = Mutex(State())
     private let isSettled = DispatchSemaphore(value: 0)
 
     private init() {}
 
-    /// Blocks for some milliseconds, `seconds` at most. The path has to lead to a file that can be read.
+    /// Blocks for some milliseconds, at most `seconds`. The path has to be a readable file.
     static func look(into path: String, seconds: Double) -> Answer {
         let glance = FileGlance()
         let pipeline = Pipeline { message in
@@ -79,7 +79,7 @@ final class FileGlance: Sendable {
                 state.duration = max(state.duration, duration ?? 0)
             }
         }
-        // A stream without anything in it.
+        // A stream without content.
         pad.onEndOfStream { [weak self] in self?.giveUp() }
         pipeline.add(sink)
         if !pad.link(sink.sink) || !sink.followPipeline() { giveUp() }
@@ -87,22 +87,22 @@ final class FileGlance: Sendable {
 
     private func giveUp(_ failure: PipelineFailure? = nil) {
         _ = settle { state in
-            // What is missing is for those to say who look for it.
+            // A missing decoder is reported by the discovery.
             if !state.isUnclear, let failure, failure.kind == .other { state.error = failure.message }
             state.isUnclear = true
         }
     }
 
-    /// More of a stream that has been seen, while another has not come yet.
+    /// Another buffer of a known stream, while one has not arrived yet.
     private func passBy() -> ProbeAnswer {
         settle { state in
             state.passedBy += 1
-            if state.passedBy > Self.patience { state.isUnclear = true }
+            if state.passedBy > Self.longestWait { state.isUnclear = true }
         }
     }
 
-    /// Drops what comes while not everything is known: one thread brings all streams, and a sink that keeps its first
-    /// piece would hold it up. The piece that settles everything is kept there, and nothing further is read.
+    /// Drops buffers until everything is known: one thread delivers all streams, and a sink that keeps its first buffer
+    /// would block it. The buffer that completes the answer is held, and nothing more is read.
     private func settle(_ change: (inout State) -> Void) -> ProbeAnswer {
         let isOver = state.withLock { state in
             change(&state)
@@ -136,7 +136,7 @@ final class FileGlance: Sendable {
         }
     }
 
-    /// Nil where the stream does not say all of it, or only the decoder can tell.
+    /// Nil if the stream does not state all properties, or only a decoder can.
     private static func video(_ format: FormatStructure) -> (width: Int, height: Int, framesPerSecond: Double)? {
         guard format.name.hasPrefix("video/"), let width = format.integer("width"), width > 0,
             let height = format.integer("height"), height > 0, let rate = format.fractions("framerate").first, rate > 0,

@@ -1,6 +1,6 @@
 import Synchronization
 
-/// A flag that several threads may set, to be captured by closures.
+/// An atomic flag for closures.
 package final class Flag: Sendable {
     private let flag: Atomic<Bool>
 
@@ -8,7 +8,7 @@ package final class Flag: Sendable {
         flag = Atomic(value)
     }
 
-    /// Sets the flag and gives what it was: false for whoever is the first to raise it.
+    /// Sets the flag and returns its previous value: false for the first caller that raises it.
     package func exchange(_ new: Bool) -> Bool {
         flag.exchange(new, ordering: .acquiringAndReleasing)
     }

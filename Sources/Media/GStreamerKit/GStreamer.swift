@@ -4,20 +4,20 @@ package import MediaGraph
 
 /// The GStreamer library as a whole.
 package enum GStreamer {
-    /// Loads GStreamer on first use; `static let` makes it once, from whatever thread.
+    /// Loads GStreamer on first use, once, on any thread.
     private static let isLoaded: Bool = {
         LeftoverDescriptors.avoid()
-        // A process that embeds us keeps its own locale and arguments: nothing is handed over.
+        // An embedding process keeps its own locale and arguments.
         gst_init(nil, nil)
         return true
     }()
 
-    /// Must come before any other use; every initialiser of this target calls it.
+    /// Required before any other use. Every initialiser of this target calls it.
     package static func load() {
         precondition(isLoaded)
     }
 
-    /// Now, on CLOCK_MONOTONIC: the clock that every pipeline of ours runs on.
+    /// The current time on CLOCK_MONOTONIC, the clock of every pipeline.
     package static var now: MediaTime {
         MediaTime(nanoseconds: UInt64(gst_util_get_timestamp()))
     }
@@ -27,7 +27,7 @@ package enum GStreamer {
         return linkedVersion
     }
 
-    /// The same, of a library that need not be loaded yet.
+    /// The version of the linked library, which need not be loaded yet.
     static var linkedVersion: String {
         var major: UInt32 = 0
         var minor: UInt32 = 0
@@ -37,7 +37,7 @@ package enum GStreamer {
         return "\(major).\(minor).\(micro)"
     }
 
-    /// Whether an element of this factory name can be made here.
+    /// Whether the element is installed.
     package static func has(_ factory: String) -> Bool {
         load()
         guard let found = gst_element_factory_find(factory) else { return false }
@@ -45,14 +45,14 @@ package enum GStreamer {
         return true
     }
 
-    /// The Debian package that brings an element; where none is known, those that bring most.
+    /// The Debian package of an element. If it is unknown, the packages with most elements.
     package static func debianPackage(of factory: String) -> String {
         ElementPackages.package(of: factory)
             ?? "gstreamer1.0-plugins-good, gstreamer1.0-plugins-bad or gstreamer1.0-plugins-ugly"
     }
 }
 
-/// Holds a closure (or anything else) for C to carry around as a pointer.
+/// Holds a value, such as a closure, that C passes around as a pointer.
 final class Box<Value> {
     let value: Value
 
@@ -60,33 +60,33 @@ final class Box<Value> {
         self.value = value
     }
 
-    /// A pointer that keeps the box alive until `releaseBox` is called with it.
+    /// A pointer that retains the box until `releaseBox`.
     var retained: UnsafeMutableRawPointer {
-        // C holds the closure for as long as the probe, signal or handler lives; its destroy notification gives the
-        // reference back.
+        // C keeps the closure while the probe, signal or handler lives. Its destroy notification releases the
+        // reference.
         Unmanaged.passRetained(self).toOpaque()
     }
 
     static func value(at pointer: UnsafeMutableRawPointer?) -> Value? {
-        // The pointer came from `retained` of the same type and is still retained by C. A cast at run time would cost more
-        // than many a probe does.
+        // The pointer came from `retained` of the same type, and C still retains it. A checked cast would cost more
+        // than many a probe.
         guard let pointer else { return nil }
         return Unmanaged<Box<Value>>.fromOpaque(pointer).takeUnretainedValue().value
     }
 }
 
-/// Gives back what `Box.retained` took.
+/// Releases a pointer of `Box.retained`.
 func releaseBox(_ pointer: UnsafeMutableRawPointer?) {
     guard let pointer else { return }
     Unmanaged<AnyObject>.fromOpaque(pointer).release()
 }
 
-/// The same in the shape that signal connections want.
+/// The same, for signal connections.
 func releaseBoxOfSignal(_ pointer: UnsafeMutableRawPointer?, _ closure: UnsafeMutablePointer<GClosure>?) {
     releaseBox(pointer)
 }
 
-/// Takes over a string that GLib allocated.
+/// Copies and frees a string that GLib allocated.
 func takeString(_ pointer: UnsafeMutablePointer<CChar>?) -> String? {
     guard let pointer else { return nil }
     defer { g_free(pointer) }

@@ -3,28 +3,28 @@ internal import CGStreamer
 internal import Glibc
 package import MediaGraph
 
-/// Turns single pictures into image files.
+/// Encodes single frames as image files.
 package enum ImageEncoder {
     private static let limit = 10 * UInt(1_000_000_000)
 
     /// Blocks for some tens of milliseconds.
     package static func png(of picture: VideoBuffer) throws(MediaError) -> [UInt8] {
-        // Names the package when the encoder is missing; converting would only say that it failed.
+        // Names the package if the encoder is missing. The conversion would only fail.
         _ = try Element("pngenc")
         guard let caps = gst_video_info_to_caps(&picture.format.info) else {
-            preconditionFailure("a picture without a format")
+            preconditionFailure("a frame without a format")
         }
         defer { gst_caps_unref(caps) }
         let target = Caps("image/png")
         guard let sample = gst_sample_new(picture.buffer, caps, nil, nil) else {
-            preconditionFailure("GStreamer cannot make a sample")
+            preconditionFailure("GStreamer cannot create a sample")
         }
         defer { gst_sample_unref(sample) }
         var error: UnsafeMutablePointer<GError>?
         guard let converted = gst_video_convert_sample(sample, target.pointer, limit, &error) else {
             defer { g_clear_error(&error) }
             throw MediaError(
-                code: MediaError.Code.elementFailed, message: "The picture cannot be encoded as PNG.",
+                code: MediaError.Code.elementFailed, message: "The frame cannot be encoded as PNG.",
                 cause: error.map { String(cString: $0.pointee.message) })
         }
         defer { gst_sample_unref(converted) }
@@ -34,7 +34,7 @@ package enum ImageEncoder {
         return bytes
     }
 
-    /// Writes a file anew; gives the reason when that cannot be done.
+    /// Writes a file. Returns the reason for a failure.
     package static func write(_ bytes: [UInt8], to path: String) -> String? {
         guard let file = fopen(path, "wb") else { return String(cString: strerror(errno)) }
         let written = bytes.withUnsafeBytes { fwrite($0.baseAddress, 1, $0.count, file) }

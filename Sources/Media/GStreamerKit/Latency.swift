@@ -1,9 +1,9 @@
 internal import CGLib
 internal import CGStreamer
 
-/// What an element is told about delays by those around it.
+/// Latency queries and events.
 extension Pad {
-    /// Answers whoever asks through this input how late media comes, instead of what stands before it.
+    /// Answers latency queries that arrive at this input, instead of the upstream elements.
     package func answerLatencyQueries(seconds: Double, isLive: Bool = false) {
         let answer = StatedLatency(nanoseconds: UInt(seconds * 1e9), isLive: isLive)
         gst_pad_add_probe(
@@ -17,7 +17,7 @@ extension Pad {
             }, Box(answer).retained, releaseBox)
     }
 
-    /// Answers whoever asks through this output how late media comes: what stands before `input`, and so much more.
+    /// Answers latency queries that arrive at this output: with the latency upstream of `input`, plus `seconds`.
     package func answerLatencyQueries(asking input: Pad, adding seconds: Double) {
         let answer = LatencyAnswer(input: input, nanoseconds: UInt(seconds * 1e9))
         gst_pad_add_probe(
@@ -36,7 +36,7 @@ extension Pad {
             }, Box(answer).retained, releaseBox)
     }
 
-    /// Tells the element behind this output how long after its timestamp media is rendered, as sinks do.
+    /// Tells the element of this output how long after its timestamp media is rendered, as sinks do.
     package func sendLatency(seconds: Double) {
         gst_pad_send_event(pointer, gst_event_new_latency(UInt(seconds * 1e9)))
     }
@@ -53,16 +53,16 @@ private struct LatencyAnswer: Sendable {
 }
 
 extension Element {
-    /// Of a renderer that plays by the clock: seconds from a sound's timestamp until it is heard, as far as the sound system
-    /// says what it holds; nil before it plays.
+    /// For a renderer that plays by the clock: seconds from an audio timestamp until it is heard, as far as the sound
+    /// system reports its buffers. Nil before it plays.
     package var secondsUntilHeard: Double? {
         let instance = UnsafeMutableRawPointer(pointer).assumingMemoryBound(to: GTypeInstance.self)
         guard g_type_check_instance_is_a(instance, gst_base_sink_get_type()) != 0 else { return nil }
         let sink = UnsafeMutableRawPointer(pointer).assumingMemoryBound(to: GstBaseSink.self)
         let planned = Double(gst_base_sink_get_latency(sink)) / 1e9
         guard g_type_check_instance_is_a(instance, gst_audio_base_sink_get_type()) != 0 else { return planned }
-        // The device counts what has been heard on a clock of its own. The sink places sound by how far that clock was
-        // when it was last compared with the pipeline's; as far as it has fallen behind since, sound is heard later.
+        // The device counts played audio by its own clock. The sink places audio by that clock's offset when it was
+        // last compared with the pipeline's clock. If it has fallen behind since, audio is heard later.
         guard let clock = gst_element_provide_clock(pointer) else { return nil }
         defer { gst_object_unref(clock) }
         let heard = gst_clock_get_internal_time(clock)

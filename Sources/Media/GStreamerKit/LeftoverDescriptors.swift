@@ -1,30 +1,29 @@
 internal import Glibc
 import Synchronization
 
-/// What v4l2src leaves open when it is closed: its buffer pool has a copy of the device's descriptor, and lives for as long
-/// as somebody holds one of its pictures. Until then the camera would run on and be in use, and the kernel would keep its
-/// number: pulled out and plugged in it would have another name, and a driver could not be unloaded. So the device is told
-/// here to stop, and the copy is closed. Pictures that are held keep their memory.
+/// Closes the descriptors that v4l2src leaves open. Its buffer pool has a copy of the device's descriptor, and lives as
+/// long as one of its frames. Until then the camera would run on, be busy, and keep its number in the kernel: plugged
+/// in again, it would have another name, and its driver could not be unloaded. So this stops the device and closes the
+/// copy. Held frames keep their memory.
 ///
-/// Copies of a descriptor share what the kernel calls an open file, and the signal that a file's owner is to be sent is
-/// a property of that. So the source's descriptor is marked while it is open, and what bears the mark when it is closed
-/// is a copy that nobody uses. No signal is ever sent: the file would have to be asked for that too.
+/// Copies of a descriptor share one open file in the kernel, and with it the signal number for the file's owner. So the
+/// source's descriptor is marked by that number while it is open, and a descriptor with the mark after the close is an
+/// unused copy. No signal is ever sent, because that would have to be requested too.
 package enum LeftoverDescriptors {
     /// F_SETSIG and F_GETSIG of fcntl.h.
     private static let (setSignal, getSignal): (Int32, Int32) = (10, 11)
     private static let mark = SIGURG
-    /// Sources that bear the mark and may still be open.
+    /// Sources with the mark that may still be open.
     private static let closing = Mutex<Set<ObjectIdentifier>>([])
 
-    /// GStreamer 1.22.0 takes one reference of the pool too many where it gives the device's buffers back before all
-    /// pictures have come home: each opening of a camera left five descriptors for good. This variable of v4l2src's has it
-    /// wait for the pictures, which is the other way through the same function. Said before anything runs, because the
-    /// environment is read by many.
+    /// GStreamer 1.22.0 leaks a reference of the pool if it frees the device's buffers before all frames have returned:
+    /// each opening of a camera left five descriptors. With this variable, v4l2src waits for the frames instead. Set
+    /// before anything runs, because other threads read the environment.
     static func avoid() {
         if GStreamer.linkedVersion == "1.22.0" { setenv("GST_V4L2_FORCE_DRAIN", "1", 0) }
     }
 
-    /// The source is about to be closed. Does nothing when it is not open.
+    /// Call before the source is closed. Does nothing if it is not open.
     package static func mark(of source: Element) {
         let descriptor = Int32(clamping: source.integer("device-fd"))
         guard descriptor >= 0 else { return }
@@ -33,7 +32,8 @@ package enum LeftoverDescriptors {
         }
     }
 
-    /// The source is closed. How many descriptors there were of it, and of those that were closed just before.
+    /// Call after the source is closed. Returns the number of closed descriptors, of it and of those closed just
+    /// before.
     @discardableResult
     package static func release(of source: Element) -> Int {
         closing.withLock { closing in
@@ -42,7 +42,7 @@ package enum LeftoverDescriptors {
         }
     }
 
-    /// Their numbers stay taken, by /dev/null: whoever closes one late closes nothing that is not his.
+    /// /dev/null keeps their numbers, so that a late close does not hit another descriptor.
     private static func releaseMarked() -> Int {
         let left = DeviceProbe.entries(of: "/proc/self/fd").compactMap { Int32($0) }.filter { descriptor in
             fcntl(descriptor, getSignal) == mark && isCamera(descriptor)
@@ -57,7 +57,7 @@ package enum LeftoverDescriptors {
         }.count
     }
 
-    /// Which of the two kinds of capturing it does need not be known: the other is refused.
+    /// Tries both kinds of capturing; the wrong one is refused.
     private static func stop(_ descriptor: Int32) {
         for type in DeviceProbe.captureTypes {
             var type = type

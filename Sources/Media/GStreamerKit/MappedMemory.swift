@@ -2,15 +2,15 @@ internal import CGLib
 internal import CGStreamer
 internal import Glibc
 
-/// Memory that another process shares, mapped for reading for as long as somebody reads it.
+/// Shared memory of another process, mapped for reading while it is referenced.
 // @unchecked: the pointer never changes, and nothing is written through it.
 package final class MappedMemory: @unchecked Sendable {
     fileprivate let start: UnsafeMutableRawPointer
     package let count: Int
 
-    /// Nil where the memory cannot be mapped. The descriptor is not needed afterwards.
+    /// Nil if the memory cannot be mapped. The descriptor is not needed afterwards.
     ///
-    /// The caller has made sure that the memory cannot shrink: reading what is no longer there ends the process.
+    /// The caller has to ensure that the memory cannot shrink: reading beyond it would end the process.
     package init?(descriptor: Int32, count: Int) {
         guard count > 0, let mapped = mmap(nil, count, PROT_READ, MAP_SHARED, descriptor, 0), mapped != MAP_FAILED
         else { return nil }
@@ -22,20 +22,20 @@ package final class MappedMemory: @unchecked Sendable {
         munmap(start, count)
     }
 
-    /// A copy of what is there now; it no longer changes.
+    /// A copy of the current contents.
     package func copy(_ range: Range<Int>) -> [UInt8] {
         precondition(range.lowerBound >= 0 && range.upperBound <= count)
         return Array(UnsafeRawBufferPointer(start: start + range.lowerBound, count: range.count))
     }
 }
 
-/// How the planes of a raw picture lie.
+/// The positions of a raw frame's planes.
 package struct PictureLayout: Sendable {
     /// GStreamer's name of the pixel format.
     package var pixelFormat: String
     package var width: Int
     package var height: Int
-    /// From the picture's beginning.
+    /// From the start of the frame.
     package var offsets: [Int]
     package var strides: [Int]
 
@@ -48,7 +48,7 @@ package struct PictureLayout: Sendable {
     }
 }
 
-/// A stretch of memory that a buffer was made of: who lent it hears when the last reader has let go.
+/// Memory lent to a buffer. Its owner is notified when the last reader releases it.
 private final class Loan: Sendable {
     private let memory: MappedMemory
     private let onReturn: @Sendable () -> Void
@@ -64,16 +64,16 @@ private final class Loan: Sendable {
 }
 
 extension PushSource {
-    /// Queues a picture where it lies, without copying it. `onReturn` is called once, on whatever thread is the last to let
-    /// go of it: before this returns where it is not taken. Whoever wants to change it has to copy it.
+    /// Queues a frame in its own memory, without a copy. `onReturn` is called once, on the thread of the last release;
+    /// if the frame is refused, before this returns. Writers have to copy it.
     ///
-    /// False when the element does not run.
+    /// Returns false if the element does not run.
     package func push(
         _ memory: MappedMemory, _ range: Range<Int>, _ layout: PictureLayout, timestamp: UInt64,
         onReturn: @escaping @Sendable () -> Void
     ) -> Bool {
         precondition(range.lowerBound >= 0 && range.upperBound <= memory.count)
-        // Held by the buffer's memory, which gives it back when it is freed.
+        // Retained by the buffer's memory, which releases it when it is freed.
         let loan = Box(Loan(memory, onReturn)).retained
         guard
             let wrapped = gst_memory_new_wrapped(

@@ -1,15 +1,15 @@
-/// Which Debian package has an element, also one that is not installed here.
+/// The Debian packages of elements, including elements that are not installed.
 enum ElementPackages {
     static func package(of factory: String) -> String? {
         byFactory[factory] ?? family(of: factory)?.package
     }
 
-    /// What an element belongs to that is known by the beginning of its name only.
+    /// The family of an element that is known only by its prefix.
     static func family(of factory: String) -> (prefix: String, package: String)? {
         byFactory[factory] == nil ? families.first { factory.hasPrefix($0.prefix) } : nil
     }
 
-    /// Every element that a package is known to have.
+    /// Every element with a known package.
     static var factories: some Sequence<String> { byFactory.keys }
 
     private static let byFactory: [String: String] = {
@@ -24,8 +24,7 @@ enum ElementPackages {
         return packages
     }()
 
-    /// Elements that a plugin registers only where it finds the hardware, filters or codecs that they stand for, and
-    /// packages whose elements share the beginning of their names.
+    /// Elements that a plugin registers only if it finds their hardware, filters or codecs.
     private static let families: [(prefix: String, package: String)] = [
         ("vaapi", "gstreamer1.0-vaapi"),
         ("avdec_", "gstreamer1.0-libav"), ("avenc_", "gstreamer1.0-libav"), ("avdemux_", "gstreamer1.0-libav"),

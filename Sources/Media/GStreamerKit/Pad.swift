@@ -2,9 +2,9 @@ internal import CGLib
 internal import CGStreamer
 package import MediaGraph
 
-/// What travels along a pad beside buffers; the rest is not looked at.
+/// An event on a pad. Others are ignored.
 package enum PadEvent: Sendable {
-    /// A new time line; `isTime` is false for one that counts bytes.
+    /// A new segment. `isTime` is false if it counts bytes.
     case segment
     case streamStart
     case caps(Caps)
@@ -14,7 +14,7 @@ package enum PadEvent: Sendable {
     case gap
     /// An RTP packet that the jitter buffer no longer waits for.
     case packetLost
-    /// Upstream: a decoder or depayloader wants a keyframe.
+    /// Upstream: a decoder or depayloader requests a keyframe.
     case forceKeyUnit
     /// Upstream: quality of service; a hint to drop frames.
     case qualityOfService
@@ -24,7 +24,7 @@ package enum PadEvent: Sendable {
 }
 
 /// An input or output of an element. The corresponding C type is `GstPad`.
-// @unchecked: the pointer never changes, and a GstPad guards itself with its own locks.
+// @unchecked: the pointer never changes, and a GstPad has its own locks.
 package final class Pad: @unchecked Sendable {
     let pointer: UnsafeMutablePointer<GstPad>
 
@@ -44,15 +44,15 @@ package final class Pad: @unchecked Sendable {
         UnsafeMutableRawPointer(pointer).assumingMemoryBound(to: GstObject.self)
     }
 
-    /// Names of the pad, its element and the bins around that, innermost first.
+    /// Names of the pad, its element and its parent bins, innermost first.
     package var path: [String] { objectPath(asObject) }
 
-    /// Sets a property that the program itself names; see `Element.set`.
+    /// Sets a property named by the program; see `Element.set`.
     package func set(_ property: String, _ value: PropertyValue) throws(MediaError) {
         try properties.set(property, value)
     }
 
-    /// Sets a property that somebody else names; see `Element.trySet`.
+    /// Sets a property named by a user; see `Element.trySet`.
     package func trySet(_ property: String, _ value: PropertyValue) -> String? {
         properties.trySet(property, value, in: nil)
     }
@@ -61,7 +61,7 @@ package final class Pad: @unchecked Sendable {
         PropertyHolder(UnsafeMutableRawPointer(pointer).assumingMemoryBound(to: GObject.self), name: fullName)
     }
 
-    /// Nanoseconds that are added to the running time of everything that passes from now on.
+    /// Nanoseconds added to the running time of all further media.
     package var offset: Int64 {
         get { Int64(gst_pad_get_offset(pointer)) }
         set { gst_pad_set_offset(pointer, Int(newValue)) }
@@ -69,15 +69,15 @@ package final class Pad: @unchecked Sendable {
 
     package var isLinked: Bool { gst_pad_is_linked(pointer) != 0 }
 
-    /// Links this output to an input. False when that is refused; `tryLink` says why.
+    /// Links this output to an input. Returns false if that is refused; `tryLink` returns the reason.
     package func link(_ sink: Pad) -> Bool {
         gst_pad_link(pointer, sink.pointer) == GST_PAD_LINK_OK
     }
 
-    /// Links this output to an input; nil when that worked, else why it did not, in words.
+    /// Links this output to an input. Returns nil on success, else the reason.
     ///
-    /// What the output has said about its stream so far (its start, format, segment and tags) is said again to the new
-    /// input, ahead of the next buffer.
+    /// The output's stream state (its start, format, segment and tags) is repeated to the new input before the next
+    /// buffer.
     package func tryLink(_ sink: Pad) -> String? {
         let answer = gst_pad_link(pointer, sink.pointer)
         if answer == GST_PAD_LINK_OK { return nil }
@@ -85,14 +85,14 @@ package final class Pad: @unchecked Sendable {
         switch answer {
         case GST_PAD_LINK_WAS_LINKED:
             let taken = isLinked ? self : sink
-            return "\(names): \(taken.fullName) is linked to \(taken.peer?.fullName ?? "something") already"
+            return "\(names): \(taken.fullName) is already linked to \(taken.peer?.fullName ?? "another pad")"
         case GST_PAD_LINK_NOFORMAT:
-            return "\(names): one gives \(queriedCaps?.summary ?? "nothing"), the other takes "
-                + "\(sink.queriedCaps?.summary ?? "nothing")"
+            return "\(names): the formats \(queriedCaps?.summary ?? "nothing") and "
+                + "\(sink.queriedCaps?.summary ?? "nothing") have nothing in common"
         case GST_PAD_LINK_WRONG_HIERARCHY:
             return "\(names): they are not in the same bin"
         case GST_PAD_LINK_WRONG_DIRECTION:
-            return "\(names): that is not from an output to an input"
+            return "\(names): a link must go from an output to an input"
         default:
             return "\(names): \(gst_pad_link_get_name(answer).map { String(cString: $0) } ?? "refused")"
         }
@@ -102,7 +102,7 @@ package final class Pad: @unchecked Sendable {
         gst_pad_unlink(pointer, sink.pointer)
     }
 
-    /// What the pad is linked to.
+    /// The linked pad.
     package var peer: Pad? {
         gst_pad_get_peer(pointer).map(Pad.init(takingOwnership:))
     }
@@ -112,24 +112,24 @@ package final class Pad: @unchecked Sendable {
 
     package var isSource: Bool { gst_pad_get_direction(pointer) == GST_PAD_SRC }
 
-    /// The format that was settled for the pad, or those that it could have; nil when nothing is known.
+    /// The negotiated format, or the possible ones. Nil if nothing is known.
     package var caps: Caps? {
         (gst_pad_get_current_caps(pointer) ?? gst_pad_query_caps(pointer, nil)).map(Caps.init(takingOwnership:))
     }
 
-    /// The format that was settled for the pad; nil before.
+    /// The negotiated format. Nil before negotiation.
     package var settledCaps: Caps? {
         gst_pad_get_current_caps(pointer).map(Caps.init(takingOwnership:))
     }
 
-    /// All formats that the pad could have now.
+    /// All currently possible formats.
     package var queriedCaps: Caps? {
         gst_pad_query_caps(pointer, nil).map(Caps.init(takingOwnership:))
     }
 
     // MARK: Events
 
-    /// Tells whatever this output feeds that timestamps are running times from now on. The pad keeps its own segment.
+    /// Sends the downstream peer a segment in which timestamps are running times. The pad keeps its own segment.
     package func sendPlainSegmentToPeer() {
         var segment = GstSegment()
         gst_segment_init(&segment, GST_FORMAT_TIME)
@@ -138,7 +138,7 @@ package final class Pad: @unchecked Sendable {
         gst_object_unref(peer)
     }
 
-    /// Tells whatever this output feeds that nothing more comes.
+    /// Sends the downstream peer the end of the stream.
     package func sendEndOfStreamToPeer() {
         guard let peer = gst_pad_get_peer(pointer) else { return }
         gst_pad_send_event(peer, gst_event_new_eos())
@@ -150,7 +150,7 @@ package final class Pad: @unchecked Sendable {
         asObject.pointee.flags & GST_PAD_FLAG_EOS.rawValue != 0
     }
 
-    /// How late what comes out here is; nil when that is not known yet.
+    /// The latency of this output. Nil if it is not known yet.
     package var latency: Latency? {
         let query = gst_query_new_latency()
         defer { gst_query_unref(query) }
@@ -158,33 +158,34 @@ package final class Pad: @unchecked Sendable {
         return isAnswered == 0 ? nil : Latency(query)
     }
 
-    /// Moves everything that comes out here by so many nanoseconds of running time, from the next buffer on.
+    /// Shifts this output by nanoseconds of running time, from the next buffer on.
     package func shift(by nanoseconds: Int) {
         gst_pad_set_offset(pointer, nanoseconds)
     }
 
-    /// Frees whoever is blocked pushing into this input, and refuses what comes later. For a pad that is about to go.
+    /// Frees threads that are blocked pushing into this input, and refuses further media. For a pad that is being
+    /// removed.
     package func refuseEverything() {
         gst_pad_send_event(pointer, gst_event_new_flush_start())
     }
 
-    /// Undoes `refuseEverything`, for an input that something else is about to feed. Running time goes on.
+    /// Undoes `refuseEverything`, for an input that gets another source. Running time continues.
     package func acceptAgain() {
         gst_pad_send_event(pointer, gst_event_new_flush_stop(0))
     }
 
-    /// Tells the element that this input belongs to that nothing will come.
+    /// Sends this input's element the end of the stream.
     package func sendEndOfStream() {
         gst_pad_send_event(pointer, gst_event_new_eos())
     }
 
-    /// Asks for a keyframe: the element that this output belongs to, or whatever feeds this input.
+    /// Requests a keyframe from this output's element, or from the element upstream of this input.
     package func requestKeyframe() {
         let event = gst_video_event_new_upstream_force_key_unit(UInt.max, 1, 0)
         if isSource { gst_pad_send_event(pointer, event) } else { gst_pad_push_event(pointer, event) }
     }
 
-    /// Asks the element that this output belongs to to start again at the beginning, throwing away what is under way.
+    /// Asks this output's element to restart at the beginning, which discards media in transit.
     package func seekToStart() -> Bool {
         let flags = GST_SEEK_FLAG_FLUSH.rawValue | GST_SEEK_FLAG_ACCURATE.rawValue
         let event = gst_event_new_seek(
@@ -192,7 +193,7 @@ package final class Pad: @unchecked Sendable {
         return gst_pad_send_event(pointer, event) != 0
     }
 
-    /// How long the stream lasts, in nanoseconds, if that is known.
+    /// The stream's duration in nanoseconds, if known.
     package var duration: UInt64? {
         var duration: Int = 0
         guard gst_pad_query_duration(pointer, GST_FORMAT_TIME, &duration) != 0, duration > 0 else { return nil }
@@ -228,7 +229,7 @@ extension PadEvent {
     }
 }
 
-/// Running time, in nanoseconds since the pipeline's start, of a timestamp in the pad's current segment.
+/// The running time, in nanoseconds since the pipeline's start, of a timestamp in the pad's segment.
 func runningTime(of timestamp: UInt, at pad: UnsafeMutablePointer<GstPad>) -> UInt64? {
     guard let event = gst_pad_get_sticky_event(pad, GST_EVENT_SEGMENT, 0) else { return nil }
     defer { gst_event_unref(event) }

@@ -2,7 +2,7 @@ internal import CGLib
 internal import CGStreamer
 import Synchronization
 
-/// The effect of an error behind a pad.
+/// The effect of an error downstream of a pad.
 package enum ErrorContainment: Sendable {
     /// The error goes upstream, and stops the elements that feed the pad.
     case none
@@ -58,8 +58,8 @@ private final class Containment: Sendable {
 private let containmentKey = "connectlive-containment"
 
 extension Pad {
-    /// Ends errors behind this input there, as `answer` decides: the pad returns success upstream, so that a tee continues
-    /// to feed its other branches. This holds for buffers and for lists of buffers.
+    /// Contains errors downstream of this input, as `answer` decides: the pad returns success upstream, so that a tee
+    /// continues to feed its other branches. This holds for buffers and for lists of buffers.
     ///
     /// Call it while nothing flows through the pad; a later call replaces `answer`. The pad's functions are wrapped,
     /// because a probe sees a buffer before the pad accepts it, never the result. GStreamer's `errorignore` is no
@@ -68,8 +68,8 @@ extension Pad {
         containment?.answer.withLock { $0 = answer }
     }
 
-    /// Drops buffers that arrive after the element has ended its stream. Otherwise the pad answers that the stream has
-    /// ended, and a tee takes that answer for the end of all its branches.
+    /// Drops buffers that arrive after the element has ended its stream. Otherwise the pad returns the end of the
+    /// stream, which a tee takes for the end of all its branches.
     package func containEnd() {
         containment?.containsEnd.raise()
     }

@@ -1,7 +1,7 @@
 internal import CGLib
 internal import CGStreamer
 
-/// What a pad of an element is or can be. The corresponding C type is `GstPadTemplate`.
+/// A template of an element's pads. The corresponding C type is `GstPadTemplate`.
 package struct PadTemplate: Sendable {
     package enum Direction: Sendable {
         case source
@@ -10,9 +10,9 @@ package struct PadTemplate: Sendable {
 
     package enum Presence: Sendable {
         case always
-        /// Appears once the element knows what it has to give.
+        /// Appears when the element knows its output.
         case sometimes
-        /// Is there when somebody asks for it.
+        /// Exists on request.
         case onRequest
     }
 
@@ -21,7 +21,7 @@ package struct PadTemplate: Sendable {
     package let direction: Direction
     package let presence: Presence
     package let caps: Caps
-    /// What can be set on such a pad, such as the place of a picture in a mixer's.
+    /// Properties of such a pad, such as the place of a frame in a mixer.
     package let properties: [PropertyDescription]
 
     init(_ template: UnsafeMutablePointer<GstPadTemplate>, _ caps: Caps) {
@@ -38,7 +38,7 @@ package struct PadTemplate: Sendable {
         self.caps = caps
     }
 
-    /// Those that the type of pad has beyond what every pad has.
+    /// Properties that the pad's type has beyond those of every pad.
     private static func properties(of type: GType) -> [PropertyDescription] {
         let common: Set = ["caps", "direction", "emit-signals", "name", "offset", "parent", "template"]
         guard g_type_is_a(type, gst_pad_get_type()) != 0, let opaque = g_type_class_ref(type) else { return [] }

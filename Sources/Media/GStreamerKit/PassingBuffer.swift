@@ -2,10 +2,10 @@ internal import CGLib
 internal import CGStreamer
 package import MediaGraph
 
-/// A buffer as a probe sees it pass. Valid during the probe only.
+/// A buffer inside a probe. Valid during the probe only.
 package struct PassingBuffer: ~Copyable {
     let buffer: UnsafeMutablePointer<GstBuffer>
-    /// Where the probe's buffer can be replaced by a writable one; nil inside a list.
+    /// The place for a writable replacement of the buffer. Nil inside a list.
     let slot: UnsafeMutablePointer<GstPadProbeInfo>?
     let pad: UnsafeMutablePointer<GstPad>
 
@@ -21,24 +21,24 @@ package struct PassingBuffer: ~Copyable {
         return time == UInt.max ? nil : GStreamerKit.runningTime(of: time, at: pad)
     }
 
-    /// The timestamp on the monotonic clock; now when the buffer has none.
+    /// The timestamp on the monotonic clock. The current time if the buffer has none.
     package var time: MediaTime {
         guard let running = runningTime, let element = gst_pad_get_parent_element(pad) else { return GStreamer.now }
         defer { gst_object_unref(element) }
         return MediaTime(nanoseconds: UInt64(gst_element_get_base_time(element)) + running)
     }
 
-    /// The format of raw pictures that was settled for the pad.
+    /// The pad's negotiated format of raw frames.
     package var videoFormat: VideoFormat? {
         gst_pad_get_current_caps(pad).map(Caps.init(takingOwnership:)).flatMap(VideoFormat.init(caps:))
     }
 
-    /// Sends a title ahead of the buffer; a window at the end of the branch takes it as its own.
+    /// Sends a title before the buffer, which a window downstream displays.
     package func pushTitle(_ title: String) {
         GStreamerKit.pushTitle(title, at: pad)
     }
 
-    /// The number that its source gave it; nil when it gave none.
+    /// The number that its source assigned, if any.
     package var number: UInt64? {
         let offset = current.pointee.offset
         return offset == UInt64.max ? nil : UInt64(offset)
@@ -49,8 +49,7 @@ package struct PassingBuffer: ~Copyable {
         return time == UInt.max ? nil : UInt64(time)
     }
 
-    /// Where the samples are: the same for two buffers that share them, so that a copy can be told. Nil for an empty
-    /// buffer.
+    /// The address of the samples, which shows whether two buffers share them. Nil for an empty buffer.
     package var memoryIdentity: UInt? {
         guard gst_buffer_n_memory(current) > 0 else { return nil }
         return gst_buffer_peek_memory(current, 0).map { UInt(bitPattern: $0) }
@@ -58,7 +57,7 @@ package struct PassingBuffer: ~Copyable {
 
     package var byteCount: Int { Int(gst_buffer_get_size(current)) }
 
-    /// Whether a decoder can start with this buffer.
+    /// Whether decoding can begin with this buffer.
     package var isKeyframe: Bool {
         current.pointee.mini_object.flags & GST_BUFFER_FLAG_DELTA_UNIT.rawValue == 0
     }
@@ -67,7 +66,7 @@ package struct PassingBuffer: ~Copyable {
         slot?.pointee.data.assumingMemoryBound(to: GstBuffer.self) ?? buffer
     }
 
-    /// Calls `body` with the bytes; nil when they cannot be mapped.
+    /// Calls `body` with the bytes. Nil if they cannot be mapped.
     package func read<Result>(_ body: (RawSpan) -> Result) -> Result? {
         var map = GstMapInfo()
         guard gst_buffer_map(current, &map, GST_MAP_READ) != 0 else { return nil }
@@ -80,10 +79,10 @@ package struct PassingBuffer: ~Copyable {
         GStreamerKit.append(current, to: &bytes)
     }
 
-    /// Calls `body` with the bytes for changing them in place. Does nothing inside a list.
+    /// Calls `body` with the bytes to change them in place. Does nothing inside a list.
     package func write(_ body: (inout MutableRawSpan) -> Void) {
         guard let buffer = makeWritable() else { return }
-        // Silence comes marked as a gap, and converters take the mark for the content.
+        // Silence is marked as a gap, and converters trust the mark.
         buffer.pointee.mini_object.flags &= ~GST_BUFFER_FLAG_GAP.rawValue
         var map = GstMapInfo()
         let access = GstMapFlags(rawValue: GST_MAP_READ.rawValue | GST_MAP_WRITE.rawValue)
@@ -91,11 +90,11 @@ package struct PassingBuffer: ~Copyable {
         defer { gst_buffer_unmap(buffer, &map) }
         var span = UnsafeMutableRawBufferPointer(start: map.data, count: Int(map.size)).mutableBytes
         body(&span)
-        // What was silence may be none now: elements that mix or scale sound do not look into what is marked as a gap.
+        // The content may not be silence any more, and mixers skip buffers marked as a gap.
         buffer.pointee.mini_object.flags &= ~GST_BUFFER_FLAG_GAP.rawValue
     }
 
-    /// Calls `body` with the luma plane of an I420 picture for changing it in place.
+    /// Calls `body` with the luma plane of an I420 frame to change it in place.
     package func writeLuma(
         width: Int, height: Int, _ body: (_ luma: inout MutableRawSpan, _ stride: Int) -> Void
     ) {
@@ -109,7 +108,7 @@ package struct PassingBuffer: ~Copyable {
         body(&luma, stride)
     }
 
-    /// Gives the buffer another timestamp; the samples are shared, not copied.
+    /// Changes the buffer's timestamp. The samples are shared, not copied.
     package func retime(to timestamp: UInt64) {
         guard let buffer = makeWritable() else { return }
         buffer.pointee.pts = UInt(timestamp)
@@ -124,14 +123,14 @@ package struct PassingBuffer: ~Copyable {
         return UnsafeMutableRawPointer(writable).assumingMemoryBound(to: GstBuffer.self)
     }
 
-    /// Keeps the buffer beyond the probe, as a picture of the given format.
+    /// Keeps the buffer beyond the probe, as a frame of the given format.
     package func keep(as format: VideoFormat) -> VideoBuffer {
         VideoBuffer(retaining: current, format)
     }
 }
 
-/// How I420 pictures of one size lie in memory.
-// @unchecked: `info` is written in the initialiser only; C wants it mutable and does not change it.
+/// The memory layout of I420 frames of one size.
+// @unchecked: only the initialiser writes `info`; C needs it mutable and does not change it.
 package final class VideoFormat: @unchecked Sendable {
     var info: GstVideoInfo
     package let width: Int
@@ -154,8 +153,8 @@ package final class VideoFormat: @unchecked Sendable {
     }
 }
 
-/// A picture in the memory that GStreamer wrote it to.
-// @unchecked: the buffer is only read from here on, and its reference count is atomic.
+/// A frame in the memory that GStreamer wrote.
+// @unchecked: the buffer is only read, and its reference count is atomic.
 package final class VideoBuffer: VideoFrameStorage, @unchecked Sendable {
     let buffer: UnsafeMutablePointer<GstBuffer>
     let format: VideoFormat
@@ -165,12 +164,12 @@ package final class VideoBuffer: VideoFrameStorage, @unchecked Sendable {
         self.format = format
     }
 
-    /// A picture made from bytes in memory, which are copied. Traps when the planes are too short.
+    /// A frame with a copy of the given bytes. Traps if the planes are too short.
     package init(width: Int, height: Int, luma: [UInt8], chromaBlue: [UInt8], chromaRed: [UInt8]) {
         GStreamer.load()
         guard let format = VideoFormat(width: width, height: height),
             let buffer = gst_buffer_new_allocate(nil, format.info.size, nil)
-        else { preconditionFailure("no picture of \(width)x\(height)") }
+        else { preconditionFailure("no frame of \(width)x\(height)") }
         self.format = format
         self.buffer = buffer
         var frame = GstVideoFrame()

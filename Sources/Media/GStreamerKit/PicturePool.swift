@@ -1,13 +1,13 @@
 internal import CGStreamer
 import MediaGraph
 
-/// Pictures of one format in memory that is used again once whoever was given it lets it go.
-// @unchecked: the pool's own functions may be called from any thread, and the format is never changed.
+/// Frames of one format, in memory that is reused when a frame is released.
+// @unchecked: the pool's functions are thread-safe, and the format never changes.
 package final class PicturePool: @unchecked Sendable {
     private let pool: UnsafeMutablePointer<GstBufferPool>
     private let format: VideoFormat
 
-    /// `caps` say one raw format with its size. Nil when they do not.
+    /// `caps` must be one raw format with its size, otherwise the result is nil.
     package init?(_ caps: Caps) {
         guard let format = VideoFormat(caps: caps), let pool = gst_video_buffer_pool_new() else { return nil }
         self.format = format
@@ -25,7 +25,7 @@ package final class PicturePool: @unchecked Sendable {
         gst_object_unref(pool)
     }
 
-    /// A picture that `body` has drawn, which the caller owns.
+    /// A frame drawn by `body`. The caller owns it.
     func draw(
         at time: MediaTime, _ body: (inout MutableVideoFrame) throws -> Void
     ) throws -> UnsafeMutablePointer<GstBuffer>? {

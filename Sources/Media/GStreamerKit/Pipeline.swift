@@ -2,11 +2,11 @@ internal import CGLib
 internal import CGStreamer
 import Synchronization
 
-/// What a pipeline says on its bus.
+/// A message of a pipeline's bus.
 package enum BusMessage: Sendable {
     case endOfStream
     case error(PipelineFailure)
-    /// Something cannot be decoded because a plugin is not installed.
+    /// A missing plugin, for media that cannot be decoded.
     case missingPlugin(String)
     case latencyChanged
 }
@@ -26,29 +26,29 @@ package struct PipelineFailure: Sendable {
     }
 
     package let kind: Kind
-    /// Names of the element and of the bins around it, innermost first.
+    /// Names of the element and its parent bins, innermost first.
     package let path: [String]
     package let message: String
     package let detail: String
 }
 
 /// A GStreamer pipeline on the monotonic system clock. The corresponding C type is `GstPipeline`.
-// @unchecked: the pointer never changes, and a GstPipeline guards itself with its own locks.
+// @unchecked: the pointer never changes, and a GstPipeline has its own locks.
 package final class Pipeline: @unchecked Sendable {
     private let pointer: UnsafeMutablePointer<GstElement>
     private let bus: UnsafeMutablePointer<GstBus>
 
-    /// When the pipeline was paused, on the monotonic clock; nil when it is not.
+    /// When the pipeline was paused, on the monotonic clock. Nil if it is not paused.
     private let pausedAt = Mutex<UInt64?>(nil)
 
-    /// `onMessage` is told what calls for an answer, `onNote` what is worth knowing. Both are called on whatever thread
-    /// an element spoke from, and must not block or change states.
+    /// `onMessage` receives messages that need a reaction, `onNote` the others. Both are called on the posting
+    /// element's thread, and must not block or change states.
     package init(
         onNote: (@Sendable (BusNote) -> Void)? = nil, onMessage: @escaping @Sendable (BusMessage) -> Void
     ) {
         GStreamer.load()
         guard let made = gst_pipeline_new(nil), let bus = gst_element_get_bus(made) else {
-            preconditionFailure("GStreamer cannot make a pipeline")
+            preconditionFailure("GStreamer cannot create a pipeline")
         }
         gst_object_ref_sink(made)
         XElements.prepareChildren(of: made)
@@ -62,12 +62,12 @@ package final class Pipeline: @unchecked Sendable {
             { _, message, data in
                 guard let message else { return GST_BUS_PASS }
                 if let listener = Box<Listener>.value(at: data) { listener.hear(message) }
-                // Nobody reads the bus later: every message ends here.
+                // The bus has no other reader, so every message ends here.
                 gst_message_unref(message)
                 return GST_BUS_DROP
             }, Box(Listener(onNote: onNote, onMessage: onMessage)).retained, releaseBox)
         guard onNote != nil else { return }
-        // Sinks tell their ends to the pipeline alone otherwise.
+        // Without this, sinks report their ends only to the pipeline.
         var flag = GValue()
         g_value_init(&flag, FundamentalType.boolean)
         g_value_set_boolean(&flag, 1)
@@ -86,21 +86,21 @@ package final class Pipeline: @unchecked Sendable {
         UnsafeMutableRawPointer(pointer).assumingMemoryBound(to: GstBin.self)
     }
 
-    /// Takes an element in. Where the pipeline runs, it joins in with `followPipeline()` once it is linked; a sink should
-    /// have `async=false` then, or the whole pipeline waits for its first buffer.
+    /// Adds an element. In a running pipeline, it starts with `followPipeline()` after it is linked. A sink then needs
+    /// `async=false`, or the whole pipeline waits for its first buffer.
     package func add(_ element: Element) {
-        precondition(gst_bin_add(bin, element.pointer) != 0, "\(element.factory) has a parent already")
+        precondition(gst_bin_add(bin, element.pointer) != 0, "\(element.factory) already has a parent")
     }
 
-    /// Takes an element out; it goes to NULL. Not from a streaming thread.
+    /// Removes an element and changes it to NULL. Not on a streaming thread.
     package func remove(_ element: Element) {
         gst_bin_remove(bin, element.pointer)
         element.close()
     }
 
-    /// Starts everything. False when an element refused; the bus says why.
+    /// Starts all elements. Returns false if one refuses; the bus has the reason.
     ///
-    /// Running time counts from this call, so that threads which start before the last element plays know it too.
+    /// Running time counts from this call, so that threads that start before the last element plays know it too.
     package func play() -> Bool {
         pausedAt.withLock { $0 = nil }
         gst_element_set_start_time(pointer, UInt.max)
@@ -108,9 +108,8 @@ package final class Pipeline: @unchecked Sendable {
         return gst_element_set_state(pointer, GST_STATE_PLAYING) != GST_STATE_CHANGE_FAILURE
     }
 
-    /// Holds everything where it is: live sources give nothing, clocked sinks show nothing. Running time stands still:
-    /// the pause is missing in it afterwards. Does nothing when the pipeline is paused already. Not from a streaming
-    /// thread.
+    /// Pauses all elements: live sources deliver nothing, and clocked sinks show nothing. Running time stops and later
+    /// omits the pause. Does nothing if the pipeline is paused. Not on a streaming thread.
     @discardableResult
     package func pause() -> StateChange {
         let isFirst = pausedAt.withLock { pausedAt -> Bool in
@@ -121,10 +120,10 @@ package final class Pipeline: @unchecked Sendable {
         return isFirst ? StateChange(gst_element_set_state(pointer, GST_STATE_PAUSED)) : .done
     }
 
-    /// Whether the pipeline stands still because it was told to.
+    /// Whether the pipeline is paused.
     package var isPaused: Bool { pausedAt.withLock { $0 != nil } }
 
-    /// Goes on after a pause. Does nothing when there was none. Not from a streaming thread.
+    /// Continues after a pause. Does nothing without one. Not on a streaming thread.
     @discardableResult
     package func resume() -> StateChange {
         let paused = pausedAt.withLock { pausedAt -> UInt64? in
@@ -132,13 +131,13 @@ package final class Pipeline: @unchecked Sendable {
             return pausedAt
         }
         guard let paused else { return .done }
-        // GStreamer would do this itself, had `play` not taken the start time from it.
+        // GStreamer would do this itself if `play` had not set the start time.
         let length = UInt64(gst_util_get_timestamp()) - paused
         gst_element_set_base_time(pointer, gst_element_get_base_time(pointer) + UInt(length))
         return StateChange(gst_element_set_state(pointer, GST_STATE_PLAYING))
     }
 
-    /// Waits until a change of state has come to its end, or the time is over: `pending` then.
+    /// Waits until a state change ends. Returns `pending` after the timeout.
     package func waitForState(milliseconds: Int) -> StateChange {
         StateChange(gst_element_get_state(pointer, nil, nil, UInt(max(0, milliseconds)) * 1_000_000))
     }
@@ -152,13 +151,13 @@ package final class Pipeline: @unchecked Sendable {
         gst_bin_recalculate_latency(bin)
     }
 
-    /// What the elements together add between capture and rendering; nil when they do not know yet.
+    /// The latency of all elements together. Nil if it is not known yet.
     package var latency: Latency? { Latency(of: pointer) }
 
-    /// Nanoseconds on the monotonic clock at which running time was 0.
+    /// Running time 0 on the monotonic clock, in nanoseconds.
     package var baseTime: UInt64 { UInt64(gst_element_get_base_time(pointer)) }
 
-    /// Nanoseconds that the pipeline has played: since its start, without its pauses.
+    /// Nanoseconds that the pipeline has played since its start, without pauses.
     package var runningTime: UInt64 {
         let now = pausedAt.withLock { $0 } ?? UInt64(gst_util_get_timestamp())
         let base = baseTime
@@ -210,7 +209,7 @@ extension PipelineFailure {
                 GST_RESOURCE_ERROR_OPEN_WRITE.rawValue:
                 return .cannotOpen
             case GST_RESOURCE_ERROR_NO_SPACE_LEFT.rawValue: return .noSpace
-            // hlssink2 says a full disk in words only.
+            // hlssink2 reports a full disk only in its text.
             case GST_RESOURCE_ERROR_WRITE.rawValue, GST_RESOURCE_ERROR_CLOSE.rawValue,
                 GST_RESOURCE_ERROR_SEEK.rawValue, GST_RESOURCE_ERROR_SYNC.rawValue:
                 return message.contains("No space left") ? .noSpace : .cannotWrite
@@ -229,7 +228,7 @@ extension PipelineFailure {
     }
 }
 
-/// What a pipeline's bus calls.
+/// The handlers of a pipeline's bus.
 private final class Listener: Sendable {
     private let onNote: (@Sendable (BusNote) -> Void)?
     private let onMessage: @Sendable (BusMessage) -> Void

@@ -1,11 +1,11 @@
 internal import Glibc
 
-/// Which sound system and display of this machine answer.
+/// The available sound system of this machine.
 package enum AudioSystem {
-    /// The element that plays on the first sound system that answers, or nil. Blocks for some milliseconds.
+    /// The playback element of the first sound system that responds. Blocks for some milliseconds.
     package static var playing: String? { firstThatOpens(["pulsesink", "alsasink"]) }
 
-    /// The element that records from the first sound system that answers, or nil. Blocks for some milliseconds.
+    /// The capture element of the first sound system that responds. Blocks for some milliseconds.
     package static var recording: String? { firstThatOpens(["pulsesrc", "pipewiresrc", "alsasrc"]) }
 
     private static func firstThatOpens(_ factories: [String]) -> String? {
@@ -17,12 +17,12 @@ package enum AudioSystem {
 }
 
 package enum DisplaySystem {
-    /// An X server that is about to start again after its last client left refuses for a moment.
+    /// An X server that restarts after its last client left refuses connections for a moment.
     private static let attempts = 3
     private static let pauseMicroseconds: UInt32 = 150_000
 
-    /// An element, already open, that shows pictures on the display that the environment names; nil when there is
-    /// none or it cannot be opened. Blocks for some milliseconds, for half a second where it fails.
+    /// An open element that shows frames on the environment's display. Nil if there is none or it cannot be opened.
+    /// Blocks for some milliseconds, or half a second on failure.
     package static func openWindowSink() -> Element? {
         guard isNamed else { return nil }
         for attempt in 1...attempts {
@@ -34,8 +34,8 @@ package enum DisplaySystem {
 
     private static func openOnce() -> Element? {
         if getenv("WAYLAND_DISPLAY") != nil, let sink = opened("waylandsink") { return sink }
-        // Plain X first: its connection keeps a server that ends with its last client alive while XVideo, which
-        // scales in hardware, is tried.
+        // Plain X first: its connection keeps alive a server that ends with its last client while XVideo, which scales
+        // in hardware, is tried.
         guard getenv("DISPLAY") != nil, let plain = opened("ximagesink") else { return nil }
         guard let accelerated = opened("xvimagesink") else { return plain }
         plain.close()
@@ -51,12 +51,12 @@ package enum DisplaySystem {
         return nil
     }
 
-    /// The X display that the environment names.
+    /// The environment's X display.
     package static var x: String? { getenv("DISPLAY").map { String(cString: $0) } }
 
-    /// Whether windows of such an element are X's.
+    /// Whether this element opens X windows.
     package static func isX(_ factory: String) -> Bool { factory != "waylandsink" }
 
-    /// Whether the environment names a display at all.
+    /// Whether the environment names a display.
     package static var isNamed: Bool { getenv("WAYLAND_DISPLAY") != nil || getenv("DISPLAY") != nil }
 }

@@ -2,18 +2,18 @@ internal import CGLib
 internal import CGStreamer
 import Synchronization
 
-/// What a probe answers for what it has seen.
+/// The result of a probe.
 package enum ProbeAnswer: Sendable {
     case pass
     case drop
-    /// Pass this and look at nothing further.
+    /// Pass this buffer and end the probe.
     case passAndRemove
 }
 
-/// Something that looks at what travels through a pad, from when it is attached until it is removed or the pad goes.
+/// A probe on a pad, from its attachment until it is removed or the pad is released.
 ///
-/// Whoever has no need to remove it lets the value go: the probe stays. The value keeps its pad: a probe's own closure
-/// that holds it holds both for ever, unless the probe is removed.
+/// Releasing the value does not remove the probe. The value retains its pad, so a probe's closure that retains the
+/// value retains both until the probe is removed.
 package final class Probe: Sendable {
     private let pad: Pad
     private let state: ProbeState
@@ -23,30 +23,30 @@ package final class Probe: Sendable {
         self.state = state
     }
 
-    /// Removes the probe; what it held back goes on. May be called often, from any thread, and from inside the probe.
-    /// A call that is under way on a streaming thread comes to its end.
+    /// Removes the probe and releases held media. Callable repeatedly, on any thread, and inside the probe. A running
+    /// call on a streaming thread finishes.
     package func remove() {
         if let number = state.remove() { gst_pad_remove_probe(pad.pointer, number) }
     }
 
-    /// Whether it was removed, or has removed itself.
+    /// Whether the probe was removed.
     package var isRemoved: Bool { state.isRemoved }
 }
 
-/// Sees to it that a probe is removed once: by its number, or by what its callback answers.
+/// Ensures that a probe is removed once, either by its number or by its callback's result.
 private final class ProbeState: Sendable {
     private enum Phase {
-        /// The pad has not told the number yet; the callback may be called already.
+        /// The pad has not returned the number yet, but the callback may run already.
         case attaching
         case attached(UInt)
-        /// To be removed as soon as the number is known.
+        /// Remove it as soon as the number is known.
         case unwanted
         case removed
     }
 
     private let phase = Mutex(Phase.attaching)
 
-    /// The number by which the caller has to remove the probe.
+    /// The number with which the caller has to remove the probe.
     func remove() -> UInt? {
         phase.withLock { phase in
             switch phase {
@@ -62,8 +62,8 @@ private final class ProbeState: Sendable {
         }
     }
 
-    /// The pad has told the number; answers it when the caller has to remove the probe at once. An idle probe that was
-    /// called and has removed itself before has the number 0.
+    /// Sets the number. Returns it if the caller has to remove the probe now. An idle probe that was called and has
+    /// removed itself before has the number 0.
     func attached(_ number: UInt) -> UInt? {
         phase.withLock { phase in
             switch phase {
@@ -79,7 +79,7 @@ private final class ProbeState: Sendable {
         }
     }
 
-    /// For the callback: whether it is its answer that removes the probe.
+    /// For the callback: whether its result removes the probe.
     func removesItself() -> Bool {
         phase.withLock { phase in
             switch phase {
@@ -102,7 +102,7 @@ private final class ProbeState: Sendable {
     }
 }
 
-/// A closure and the state of the probe that it belongs to, as C carries them around.
+/// A closure and the state of its probe, for C.
 private final class Attached<Body: Sendable>: Sendable {
     private let state: ProbeState
     let body: Body
@@ -112,7 +112,7 @@ private final class Attached<Body: Sendable>: Sendable {
         self.body = body
     }
 
-    /// What to tell GStreamer so that the probe goes: nobody else may remove it at the same time.
+    /// The result that removes the probe, unless other code removes it.
     var removal: GstPadProbeReturn { state.removesItself() ? GST_PAD_PROBE_REMOVE : GST_PAD_PROBE_OK }
 
     func answer(_ answer: ProbeAnswer) -> GstPadProbeReturn {
@@ -141,8 +141,7 @@ extension Pad {
         return Probe(self, state)
     }
 
-    /// Calls `body` on the streaming thread for every buffer that passes; a list of buffers counts one by one and
-    /// cannot be dropped.
+    /// Calls `body` on the streaming thread for every buffer. Buffers of a list count separately and cannot be dropped.
     @discardableResult
     package func onBuffer(_ body: @escaping @Sendable (borrowing PassingBuffer) -> ProbeAnswer) -> Probe {
         attach(GST_PAD_PROBE_TYPE_BUFFER, GST_PAD_PROBE_TYPE_BUFFER_LIST, to: body as BufferBody) { pad, info, data in
@@ -163,23 +162,23 @@ extension Pad {
         }
     }
 
-    /// Calls `body` for every event that travels downstream, on the streaming thread.
+    /// Calls `body` on the streaming thread for every downstream event.
     @discardableResult
     package func onEvent(_ body: @escaping @Sendable (PadEvent) -> ProbeAnswer) -> Probe {
         attach(
             GST_PAD_PROBE_TYPE_EVENT_DOWNSTREAM, GST_PAD_PROBE_TYPE_EVENT_FLUSH, to: body as EventBody, eventSeen)
     }
 
-    /// Calls `body` for every event that travels upstream, on whatever thread sent it.
+    /// Calls `body` for every upstream event, on the sending thread.
     @discardableResult
     package func onUpstreamEvent(_ body: @escaping @Sendable (PadEvent) -> ProbeAnswer) -> Probe {
         attach(GST_PAD_PROBE_TYPE_EVENT_UPSTREAM, to: body as EventBody, eventSeen)
     }
 
-    /// Refuses every query that would wait in line behind buffers, such as an encoder's query for an allocator.
+    /// Refuses every serialized query, such as an encoder's query for an allocator.
     ///
-    /// A queue lets the thread that asks such a query wait until everything before it has left. Where the output of the
-    /// queue is blocked, that thread would be blocked too.
+    /// A queue blocks the querying thread until everything before the query has left. If the queue's output is blocked,
+    /// so would be that thread.
     @discardableResult
     package func refuseSerializedQueries() -> Probe {
         attach(GST_PAD_PROBE_TYPE_QUERY_DOWNSTREAM, to: {} as PlainBody) { _, info, _ in
@@ -192,9 +191,9 @@ extension Pad {
         }
     }
 
-    /// Calls `body` once, on the streaming thread, when the end of the stream arrives at this pad, or at once when it
-    /// has passed already: how the end of one branch is told from the end of all. Everything before the end has been
-    /// handled by the element then; the end itself has not.
+    /// Calls `body` once when the end of the stream arrives at this pad, on the streaming thread, or immediately if it
+    /// has passed. This distinguishes the end of one branch from the end of all. The element has then handled
+    /// everything before the end, but not the end itself.
     @discardableResult
     package func onEndOfStream(_ body: @escaping @Sendable () -> Void) -> Probe {
         let isCalled = Flag()
@@ -203,7 +202,7 @@ extension Pad {
             if !isCalled.exchange(true) { body() }
             return .passAndRemove
         }
-        // An input takes note of the end only once its element is through with it; the output before it has then.
+        // An input registers the end only after its element has handled it. The output upstream has by then.
         if isAtEndOfStream || (!isSource && peer?.isAtEndOfStream == true), !isCalled.exchange(true) {
             probe.remove()
             body()
@@ -211,8 +210,8 @@ extension Pad {
         return probe
     }
 
-    /// Calls `body` once when nothing is on its way through this output: at once on this thread, or soon on the
-    /// streaming thread. Nothing comes through until `body` returns: the output may be relinked inside.
+    /// Calls `body` once while nothing is in transit through this output: immediately on this thread, or soon on the
+    /// streaming thread. Nothing passes until `body` returns, so it may relink the output.
     @discardableResult
     package func whenIdle(_ body: @escaping @Sendable () -> Void) -> Probe {
         attach(GST_PAD_PROBE_TYPE_IDLE, to: body as PlainBody) { _, _, data in
@@ -222,11 +221,11 @@ extension Pad {
         }
     }
 
-    /// Holds back everything that comes downstream through this pad, from the next buffer or event on, until the probe
-    /// is removed. Flushing frees it too.
+    /// Blocks all downstream media at this pad, from the next buffer or event on, until the probe is removed. A flush
+    /// also frees it.
     ///
-    /// `onBlocked` is called once, on the streaming thread, when there is something to hold back: nothing is on its way
-    /// behind the pad then. The pad may be relinked and the probe removed inside, or later on another thread.
+    /// Calls `onBlocked` once, on the streaming thread, when media is blocked. Nothing is then in transit downstream of
+    /// the pad. The pad may be relinked and the probe removed in it, or later on another thread.
     package func block(_ onBlocked: @escaping @Sendable () -> Void = {}) -> Probe {
         let isCalled = Flag()
         let body: PlainBody = { if !isCalled.exchange(true) { onBlocked() } }
@@ -236,14 +235,14 @@ extension Pad {
         }
     }
 
-    /// Holds back everything from the first buffer on for which `isFirst` answers true, such as a keyframe; that buffer
-    /// is held back too. Events and buffers before it pass.
+    /// Blocks everything from the first buffer on for which `isFirst` returns true, such as a keyframe, including that
+    /// buffer. Earlier events and buffers pass.
     package func block(
         from isFirst: @escaping @Sendable (borrowing PassingBuffer) -> Bool,
         _ onBlocked: @escaping @Sendable () -> Void = {}
     ) -> Probe {
         let isCalled = Flag()
-        // Whether what comes is held back.
+        // Whether to block the buffer.
         let body: @Sendable (borrowing PassingBuffer) -> Bool = { buffer in
             guard isCalled.value || isFirst(buffer) else { return false }
             if !isCalled.exchange(true) { onBlocked() }
@@ -262,7 +261,7 @@ extension Pad {
                     ? gst_buffer_list_get(OpaquePointer(info.pointee.data), 0)
                     : info.pointee.data.assumingMemoryBound(to: GstBuffer.self)
             else { return GST_PAD_PROBE_PASS }
-            // A probe that holds back must not change the buffer: no slot.
+            // A blocking probe must not change the buffer: no slot.
             let isHeldBack = attached.body(PassingBuffer(buffer: buffer, slot: nil, pad: pad))
             return isHeldBack ? GST_PAD_PROBE_OK : GST_PAD_PROBE_PASS
         }

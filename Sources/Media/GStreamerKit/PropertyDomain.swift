@@ -1,7 +1,7 @@
 internal import CGLib
 internal import CGStreamer
 
-/// What a property takes.
+/// The values of a property.
 package enum PropertyDomain: Sendable, Hashable, CustomStringConvertible {
     case flag
     case integer(ClosedRange<Int>)
@@ -23,8 +23,8 @@ package enum PropertyDomain: Sendable, Hashable, CustomStringConvertible {
         case .integer(let range):
             switch (range.lowerBound, range.upperBound) {
             case (Int.min, Int.max): "a whole number"
-            case (let lowest, Int.max): "a whole number from \(lowest) on"
-            case (Int.min, let highest): "a whole number up to \(highest)"
+            case (let lowest, Int.max): "a whole number of at least \(lowest)"
+            case (Int.min, let highest): "a whole number of at most \(highest)"
             case (let lowest, let highest): "a whole number from \(lowest) to \(highest)"
             }
         case .number(let range):
@@ -42,7 +42,7 @@ package enum PropertyDomain: Sendable, Hashable, CustomStringConvertible {
 }
 
 extension PropertyDomain {
-    /// Nil for what cannot be set from a text, such as a pointer or an object.
+    /// Nil for properties without a text form, such as pointers and objects.
     init?(_ specification: UnsafeMutablePointer<GParamSpec>) {
         let type = specification.pointee.value_type
         switch g_type_fundamental(type) {
@@ -67,7 +67,7 @@ extension PropertyDomain {
         }
     }
 
-    /// The instance begins with the specification that is common to all.
+    /// Casts to a specific type, which begins with the common specification.
     private static func downcast<Special>(
         _ specification: UnsafeMutablePointer<GParamSpec>, _ type: Special.Type
     ) -> Special {
@@ -130,7 +130,7 @@ extension PropertyDomain {
     }
 }
 
-/// The flags of a property; some of the C ones are macros that are not imported.
+/// The flags of a property. Some of the C ones are macros that Swift does not import.
 enum PropertyFlags {
     static let readable: UInt32 = 1 << 0
     static let writable: UInt32 = 1 << 1
@@ -145,7 +145,7 @@ enum PropertyFlags {
         UInt32(bitPattern: Int32(truncatingIfNeeded: specification.pointee.flags.rawValue))
     }
 
-    /// The last state in which a property may be changed, where it says so.
+    /// The last state in which a property can change, if it is stated.
     static func highestState(_ flags: UInt32) -> ElementState? {
         if flags & (mutablePlaying | controllable) != 0 { return nil }
         if flags & mutablePaused != 0 { return .paused }

@@ -11,7 +11,7 @@ package enum PropertyValue: Sendable, Hashable, ExpressibleByBooleanLiteral, Exp
     case number(Double)
     /// Text, the nick of an enumeration's value, flags joined by `+`, a fraction, caps, or a structure.
     case text(String)
-    /// What an array holds, such as the level of each channel.
+    /// The values of an array, such as the level of each channel.
     case list([PropertyValue])
 
     package init(booleanLiteral value: Bool) { self = .flag(value) }
@@ -28,7 +28,7 @@ package enum PropertyValue: Sendable, Hashable, ExpressibleByBooleanLiteral, Exp
         }
     }
 
-    /// As GStreamer writes the value down.
+    /// In GStreamer's notation.
     package var text: String {
         switch self {
         case .flag(let value): value ? "true" : "false"
@@ -66,7 +66,7 @@ enum FundamentalType {
 }
 
 extension PropertyValue {
-    /// Nil for what is unset and for what has no form in text, such as a pointer or an object.
+    /// Nil for unset values and those without a text form, such as pointers and objects.
     init?(_ value: UnsafePointer<GValue>) {
         let type = value.pointee.g_type
         switch g_type_fundamental(type) {
@@ -83,7 +83,7 @@ extension PropertyValue {
             guard let number = Self.integer(value, as: FundamentalType.int64, g_value_get_int64) else { return nil }
             self = .integer(Int(number))
         case let whole where FundamentalType.unsignedIntegers.contains(whole):
-            // The largest numbers stand for "no limit" or "unknown"; they stay the largest.
+            // The largest number means "no limit" or "unknown", and stays the largest.
             guard let number = Self.integer(value, as: FundamentalType.unsignedInt64, g_value_get_uint64) else {
                 return nil
             }
@@ -153,7 +153,7 @@ extension PropertyValue {
     }
 }
 
-/// The fields of a structure that have a form in text; a structure among them is given as text.
+/// The fields of a structure with a text form. Nested structures become text.
 func fields(of structure: UnsafePointer<GstStructure>) -> [String: PropertyValue] {
     var fields: [String: PropertyValue] = [:]
     for index in 0..<max(0, gst_structure_n_fields(structure)) {

@@ -3,23 +3,23 @@ internal import CGStreamer
 package import MediaGraph
 import Synchronization
 
-/// A live source that the program pushes into. The corresponding C type is `GstAppSrc`.
+/// A live source for data that the program pushes. The corresponding C type is `GstAppSrc`.
 package struct PushSource: Sendable {
     package let element: Element
 
-    /// What an appsrc must be set to for a live stream whose sender does not wait.
+    /// Properties of an appsrc for a live stream whose sender does not wait.
     package static let properties: [String: SettingValue] = [
         "is-live": true, "format": "time", "block": false, "do-timestamp": false, "max-bytes": 0,
         "max-buffers": 0, "max-time": 0, "emit-signals": false,
     ]
 
-    /// Pushes into an appsrc that was made with `properties`.
+    /// Pushes into an appsrc with `properties`.
     package init(_ element: Element) {
         precondition(element.factory == "appsrc")
         self.element = element
     }
 
-    /// `caps` are fixed, or nil when the format is said before the first push.
+    /// `caps` are fixed, or nil if the format is set before the first push.
     package init(caps: Caps?) throws(MediaError) {
         element = try Element("appsrc", Self.properties.mapValues(PropertyValue.init))
         if let caps { gst_app_src_set_caps(source, caps.pointer) }
@@ -29,10 +29,10 @@ package struct PushSource: Sendable {
         UnsafeMutableRawPointer(element.pointer).assumingMemoryBound(to: GstAppSrc.self)
     }
 
-    /// Buffers that wait to be taken on.
+    /// The number of waiting buffers.
     package var waiting: Int { Int(gst_app_src_get_current_level_buffers(source)) }
 
-    /// Copies bytes into a new buffer and queues it. False when the element does not run.
+    /// Copies bytes into a new buffer and queues it. Returns false if the element does not run.
     package func push(_ bytes: RawSpan, timestamp: UInt64) -> Bool {
         guard let buffer = gst_buffer_new_allocate(nil, gsize(bytes.byteCount), nil) else { return false }
         bytes.withUnsafeBytes { source in
@@ -43,7 +43,7 @@ package struct PushSource: Sendable {
         return gst_app_src_push_buffer(source, buffer) == GST_FLOW_OK
     }
 
-    /// Copies an encoded picture into a new buffer and queues it. False when the element does not run.
+    /// Copies an encoded frame into a new buffer and queues it. Returns false if the element does not run.
     package func push(_ bytes: RawSpan, timestamp: UInt64, isKeyframe: Bool) -> Bool {
         guard let buffer = gst_buffer_new_allocate(nil, gsize(bytes.byteCount), nil) else { return false }
         bytes.withUnsafeBytes { source in
@@ -55,7 +55,8 @@ package struct PushSource: Sendable {
         return gst_app_src_push_buffer(source, buffer) == GST_FLOW_OK
     }
 
-    /// Lets `body` draw into a picture of the pool and queues it without copying it. False when the element does not run.
+    /// Lets `body` draw into a frame of the pool and queues it without a copy. Returns false if the element does not
+    /// run.
     package func push(
         from pool: PicturePool, timestamp: UInt64, at time: MediaTime,
         _ body: (inout MutableVideoFrame) throws -> Void
@@ -66,8 +67,8 @@ package struct PushSource: Sendable {
         return gst_app_src_push_buffer(source, buffer) == GST_FLOW_OK
     }
 
-    /// Lets `body` write so many signed 16-bit samples into a new buffer and queues it. False when the element does not
-    /// run.
+    /// Lets `body` write this many signed 16-bit samples into a new buffer and queues it. Returns false if the element
+    /// does not run.
     package func push(
         samples: Int, timestamp: UInt64, _ body: (inout MutableSpan<Int16>) throws -> Void
     ) throws -> Bool {
@@ -93,40 +94,40 @@ package struct PushSource: Sendable {
         return gst_app_src_push_buffer(source, buffer) == GST_FLOW_OK
     }
 
-    /// What comes from now on has these caps.
+    /// Sets the caps of further data.
     package func setFormat(_ caps: Caps) {
         gst_app_src_set_caps(source, caps.pointer)
     }
 
-    /// Calls `body` once, on a streaming thread, when the element plays and has nothing to give.
+    /// Calls `body` once, on a streaming thread, when the element plays and needs data.
     package func whenFirstWanted(_ body: @escaping @Sendable () -> Void) {
         var callbacks = GstAppSrcCallbacks()
         callbacks.need_data = { _, _, data in Box<Once>.value(at: data)?.run() }
         gst_app_src_set_callbacks(source, &callbacks, Box(Once(body)).retained, releaseBox)
     }
 
-    /// Takes back what `whenFirstWanted` has said, and lets go of the closure.
+    /// Cancels `whenFirstWanted` and releases its closure.
     package func forgetFirstWanted() {
         var callbacks = GstAppSrcCallbacks()
         gst_app_src_set_callbacks(source, &callbacks, nil, nil)
     }
 
-    /// Whether what the element feeds takes this format, as far as it can be asked.
+    /// Whether the downstream elements accept this format, as far as they can be queried.
     package func peerTakes(_ caps: Caps) -> Bool {
         guard let taken = gst_pad_peer_query_caps(element.source.pointer, nil) else { return true }
         return Caps(takingOwnership: taken).meets(caps)
     }
 
-    /// Queues a picture without copying it.
+    /// Queues a frame without a copy.
     package func push(_ picture: VideoBuffer, timestamp: UInt64) -> Bool {
-        // A shallow copy: the samples are shared, the timestamp is its own.
+        // A shallow copy: the samples are shared, the timestamp is separate.
         guard let buffer = gst_buffer_copy_region(picture.buffer, copyAll, 0, gsize.max) else { return false }
         buffer.pointee.pts = UInt(timestamp)
         buffer.pointee.dts = UInt.max
         return gst_app_src_push_buffer(source, buffer) == GST_FLOW_OK
     }
 
-    /// Says what the following pictures are like.
+    /// Sets the format of further frames.
     package func setFormat(of picture: VideoBuffer) {
         guard let caps = gst_video_info_to_caps(&picture.format.info) else { return }
         gst_app_src_set_caps(source, caps)
@@ -142,7 +143,7 @@ private let copyAll = GstBufferCopyFlags(
     rawValue: GST_BUFFER_COPY_FLAGS.rawValue | GST_BUFFER_COPY_TIMESTAMPS.rawValue | GST_BUFFER_COPY_META.rawValue
         | GST_BUFFER_COPY_MEMORY.rawValue)
 
-/// Calls a closure the first time only.
+/// Calls a closure only the first time.
 private final class Once: Sendable {
     private let body: Mutex<(@Sendable () -> Void)?>
 

@@ -13,7 +13,7 @@ package struct RTSPAddress: Sendable, Hashable, CustomStringConvertible {
     /// Whether requests and interleaved media travel over TLS.
     package let isEncrypted: Bool
 
-    /// Nil when the text is no such address. A password may contain an `@` that is not percent-encoded.
+    /// Nil if the text is not such an address. A password may contain an `@` that is not percent-encoded.
     package init?(_ text: String) {
         let flags = GUriFlags(
             G_URI_FLAGS_PARSE_RELAXED.rawValue | G_URI_FLAGS_HAS_PASSWORD.rawValue

@@ -3,10 +3,10 @@ internal import CGStreamer
 internal import Dispatch
 package import MediaGraph
 
-/// Asks an RTSP server which streams it offers, without starting them (DESCRIBE, RFC 2326 section 10.2).
+/// Queries the streams of an RTSP server without starting them (DESCRIBE, RFC 2326, section 10.2).
 ///
-/// The plan gets its codecs from it before anything runs. rtspsrc reports "Generic error" for a port that refuses, a host
-/// that does not exist and one that does not respond; this tells them apart.
+/// GStreamer's rtspsrc reports "Generic error" for a closed port, for an unknown host and for a timeout. This probe
+/// distinguishes them, and describes the streams before anything runs.
 package enum RTSPProbe {
     package enum Failure: Error, Sendable, Hashable {
         case noSuchHost

@@ -2,13 +2,13 @@ internal import Dispatch
 package import MediaGraph
 import Synchronization
 
-/// Finds out what a source gives by letting it give something: some say only then that their device is not there.
+/// Finds a source's format by running it: some sources report a missing device only then.
 package enum SourceProbe {
     package enum Answer: Sendable {
-        /// What the first buffer is.
+        /// The format of the first buffer.
         case format(Format)
         case failed(PipelineFailure)
-        /// Nothing came in the time given.
+        /// No buffer arrived within the timeout.
         case silent
     }
 
@@ -18,11 +18,11 @@ package enum SourceProbe {
         package let framesPerSecond: Double?
     }
 
-    /// Runs the source until its format is known, `seconds` at most. `media` is what is asked of it (`video/x-raw`),
-    /// `converter` what makes it free to choose within that.
+    /// Runs the source until its format is known, at most `seconds`. `media` is the requested media type
+    /// (`video/x-raw`). `converter` lets the source choose any format of that type.
     ///
-    /// pipewiresrc holds up its own start for half a minute where its node does not exist. So it is started on a thread
-    /// of its own, and left there to find its end by itself.
+    /// pipewiresrc blocks for half a minute at its start if its node does not exist. So it starts on a separate thread,
+    /// which ends by itself.
     package static func ask(
         _ factory: String, _ properties: [String: SettingValue], media: String, converter: String, seconds: Double
     ) throws(MediaError) -> Answer {

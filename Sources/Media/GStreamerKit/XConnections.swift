@@ -1,12 +1,11 @@
 internal import CXConnections
 import Synchronization
 
-/// Connections to X servers that break, because the server has ended or its machine cannot be reached.
+/// Connections to X servers that break, because the server ended or its machine is unreachable.
 ///
-/// Xlib ends the process then. Nothing changes that before `survive`, which the first element of X calls (`XElements`).
-/// All connections that are opened after it, whoever opens them, only fail: an element
-/// that has one goes on without knowing, capturing the last picture and showing nothing. Whoever has the element must
-/// watch.
+/// By default, Xlib then ends the process, until `survive` changes that. The first X element calls it (`XElements`).
+/// Connections opened afterwards only fail, whichever code owns them. An element with such a connection continues
+/// without noticing, captures the last frame again, and shows nothing. Its node must therefore watch the connection.
 package enum XConnections {
     private struct State {
         var watchers: [ObjectIdentifier: Weak] = [:]
@@ -16,11 +15,11 @@ package enum XConnections {
         weak var watch: Watch?
     }
 
-    /// Waits for a connection to break, for as long as it lives.
+    /// Waits for a connection to break, while it lives.
     package final class Watch: Sendable {
-        /// Without the screen's number: a server has one connection for all of them.
+        /// Without the screen's number, because a server has one connection for all screens.
         fileprivate let server: Substring
-        /// Connections that are older are none of ours: a server that has ended may have had the same name.
+        /// Ignores older connections, because an earlier server may have had the same name.
         fileprivate let since: UInt
         fileprivate let body: @Sendable () -> Void
 
@@ -47,16 +46,16 @@ package enum XConnections {
         return true
     }()
 
-    /// Must come before anything opens a display. Changes Xlib for the whole process, once.
+    /// Required before anything opens a display. Changes Xlib for the whole process, once.
     package static func survive() {
         precondition(isInstalled)
     }
 
-    /// Whether Xlib has been changed in this process.
+    /// Whether Xlib was changed in this process.
     package static var isSurviving: Bool { x_connections_are_wrapped() }
 
-    /// Calls `body` when a connection to a display breaks that is opened after this call: once for each, on whatever
-    /// thread noticed, inside Xlib. It may neither wait nor ask a display there.
+    /// Calls `body` when a display connection breaks that was opened after this call: once for each, on the thread that
+    /// detected it, inside Xlib. It must neither wait nor use a display.
     package static func watch(_ display: String, _ body: @escaping @Sendable () -> Void) -> Watch {
         survive()
         let watch = Watch(display, body)

@@ -1,7 +1,7 @@
 internal import CX11
 internal import Synchronization
 
-/// What an X server shows: its screen and its windows.
+/// The screen and the windows of an X server.
 package enum XDisplay {
     package struct Area: Sendable, Hashable {
         package let width: Int
@@ -12,34 +12,34 @@ package enum XDisplay {
         package let identifier: UInt
         package let title: String
         package let area: Area
-        /// Whether it is on the screen, not minimised.
+        /// Whether the window is on the screen, not minimised.
         package let isShown: Bool
     }
 
-    /// How deep below the root titles are looked for: window managers put one or two windows around each.
+    /// How deep below the root to search for titles: window managers put one or two windows around each.
     private static let depth = 3
     /// `IsViewable` of X.h.
     private static let viewable: Int32 = 2
 
-    /// The size of a display's screen, nil where the display cannot be opened. A display of nil is the one that the
-    /// environment names. Blocks for some milliseconds, as all of these do.
+    /// The size of a display's screen. Nil if the display cannot be opened. A nil display means that of the
+    /// environment. Blocks for some milliseconds, like the other queries.
     package static func screen(of display: String?) -> Area? {
         asking(display) { connection in
             window(XDefaultRootWindow(connection), connection).map(\.area)
         } ?? nil
     }
 
-    /// A window by its number, nil where there is none.
+    /// A window by its number.
     package static func window(_ identifier: UInt, of display: String?) -> Window? {
         asking(display) { window(identifier, $0) } ?? nil
     }
 
-    /// The windows that have a title, the front ones last.
+    /// The windows with a title, the topmost last.
     package static func windows(of display: String?) -> [Window] {
         asking(display) { windows(below: XDefaultRootWindow($0), $0, depth: depth) } ?? []
     }
 
-    /// Opens a connection for one question. A window that goes away meanwhile is an error of X, which ends the process
+    /// Opens a connection for one query. A window that disappears meanwhile is an X error, which ends the process
     /// unless it is caught.
     private static func asking<Answer>(_ display: String?, _ body: (OpaquePointer) -> Answer) -> Answer? {
         XConnections.survive()
@@ -69,14 +69,14 @@ package enum XDisplay {
         }
     }
 
-    /// The title as window managers know it (`_NET_WM_NAME`, UTF-8), or as older programs set it.
+    /// The window manager's title (`_NET_WM_NAME`, UTF-8), or that of older programs.
     private static func title(of identifier: UInt, _ connection: OpaquePointer) -> String? {
         for property in ["_NET_WM_NAME", "WM_NAME"] {
             let atom = XInternAtom(connection, property, 1)
             guard atom != 0 else { continue }
             var (type, format, count, rest): (UInt, Int32, UInt, UInt) = (0, 0, 0, 0)
             var bytes: UnsafeMutablePointer<UInt8>?
-            // 256 times 4 bytes are enough to tell windows apart. A type of 0 is any type.
+            // 256 times 4 bytes are enough to distinguish windows. A type of 0 means any type.
             let answer = XGetWindowProperty(
                 connection, identifier, atom, 0, 256, 0, 0, &type, &format, &count, &rest, &bytes)
             guard answer == 0, let bytes else { continue }
@@ -89,11 +89,10 @@ package enum XDisplay {
     }
 }
 
-/// Errors that an X server answers with, such as for a window that is gone.
+/// Errors that an X server reports, such as for a missing window.
 ///
-/// Xlib ends the process for each unless it is told otherwise, once for all connections of the process; which
-/// connection is ximagesrc's it does not say. So from the first question about a display on they are survived, whoever
-/// caused them.
+/// By default, Xlib ends the process for each of them. Its handler is one for all connections of the process, and does
+/// not identify ximagesrc's. So from the first query on, all X errors are survived, whichever code caused them.
 package enum XErrors {
     private struct State {
         var isInstalled = false
@@ -115,8 +114,8 @@ package enum XErrors {
         }
     }
 
-    /// Calls `body` on whatever thread caused an error, often many times, until the answer is handed to `unwatch`. It
-    /// may not ask the display there.
+    /// Calls `body` on the thread that caused an error, possibly many times, until `unwatch` with the returned number.
+    /// It must not use the display.
     package static func watch(_ body: @escaping @Sendable () -> Void) -> UInt {
         survive()
         return state.withLock { state in

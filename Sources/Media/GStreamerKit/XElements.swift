@@ -3,17 +3,16 @@ internal import CGStreamer
 
 /// The elements that open a connection to an X server.
 ///
-/// Xlib belongs to the whole process, which may have an X connection of its own or none at all. So it is touched when the
-/// first of these elements is made, and never on a machine that uses none.
+/// Xlib belongs to the whole process, which may have an X connection of its own or none. So it is changed when the
+/// first of these elements is created, and never on a machine that uses none.
 enum XElements {
-    /// Names of their plugins. Elements of OpenGL and VA-API take an X display where there is one. `autovideosink` opens
-    /// the element that it chooses before it adds it.
+    /// Names of their plugins. Elements of OpenGL and VA-API use an X display if there is one.
     private static let plugins: Set = [
         "aasink", "autodetect", "cacasink", "gtk", "gtk4", "opengl", "qml6", "qmlgl", "sdl", "vaapi", "ximagesink",
         "ximagesrc", "xvimagesink",
     ]
 
-    /// To be called for every element before it leaves the state NULL, in which no element opens a display.
+    /// Call for every element before it leaves the state NULL, in which no element opens a display.
     static func prepare(for element: UnsafeMutablePointer<GstElement>) {
         guard let factory = gst_element_get_factory(element),
             let plugin = gst_plugin_feature_get_plugin_name(factory),
@@ -23,7 +22,7 @@ enum XElements {
         XErrors.survive()
     }
 
-    /// The same for elements that others make inside a bin, such as the decoders of a decodebin, from now on.
+    /// The same for elements that are created inside a bin, such as the decoders of a decodebin.
     static func prepareChildren(of bin: UnsafeMutablePointer<GstElement>) {
         let added:
             @convention(c) (

@@ -1,11 +1,12 @@
 public import MediaGraph
 
-/// A graph as a file holds it: the graph, what it is for, the variables that were filled in, and where everything stands.
+/// The contents of a graph file: the graph, its description, its variables with their values, and the places of all
+/// parts.
 public struct GraphDocument: Sendable {
     public var graph: MediaGraph
-    /// What the graph is for, in a sentence or more.
+    /// The graph's purpose, in one or more sentences.
     public var description: String?
-    /// In the order of their first use, those that are only declared last.
+    /// In the order of their first use. Unused declared ones are last.
     public var variables: [GraphVariable]
     public var places: GraphPlaces
 
@@ -23,12 +24,12 @@ public struct GraphDocument: Sendable {
 /// A variable of a graph file: `${name}` or `${name:-default}`.
 public struct GraphVariable: Sendable, Hashable {
     public var name: String
-    /// What it stands for, as the file's `variables` say.
+    /// The description of the file's `variables`.
     public var summary: String?
     public var defaultValue: String?
-    /// What was filled in; nil when there was neither a value nor a default.
+    /// The value. Nil if there is neither a value nor a default.
     public var value: String?
-    /// Whether it stands in a setting that nobody else is to read.
+    /// Whether it is used in a secret setting.
     public var isSecret = false
 
     public init(name: String, summary: String? = nil, defaultValue: String? = nil, value: String? = nil) {
@@ -56,19 +57,19 @@ public struct GraphPlace: Sendable, Hashable, Comparable, CustomStringConvertibl
     public var description: String { "\(line):\(column)" }
 }
 
-/// Where the parts of a graph stand in its file.
+/// The places of a graph's parts in its file.
 public struct GraphPlaces: Sendable {
-    /// By node name: the word that says the kind.
+    /// By node name: the place of its kind.
     public var nodes: [String: GraphPlace] = [:]
-    /// By node name and setting: the value.
+    /// By node name and setting: the place of the value.
     public var settings: [String: [String: GraphPlace]] = [:]
-    /// Where a link comes about: at the step that is fed, or at the `to:` that names it.
+    /// The place that creates a link: the downstream step, or the `to:` that names it.
     public var links: [Link: GraphPlace] = [:]
 
     public init() {}
 }
 
-/// The words at the top of a file.
+/// The keys at the top of a file.
 enum TopKey {
     static let description = "description"
     static let variables = "variables"

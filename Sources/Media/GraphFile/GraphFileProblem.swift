@@ -1,12 +1,12 @@
 internal import MediaGraph
 
-/// One thing that is wrong with a graph file.
+/// One problem of a graph file.
 public struct GraphFileProblem: Sendable, Hashable {
-    /// Where it is; nil when it is about the file as a whole or about what was set beside it.
+    /// The place. Nil if the problem concerns the whole file or a value from outside.
     public var place: GraphPlace?
-    /// One sentence, with the nearest right word where there is one.
+    /// One sentence, with a suggestion if there is one.
     public var message: String
-    /// The words that would be taken there, where they can be listed.
+    /// The accepted words, if they can be listed.
     public var accepted: [String]
 
     public init(_ place: GraphPlace?, _ message: String, accepted: [String] = []) {
@@ -16,12 +16,12 @@ public struct GraphFileProblem: Sendable, Hashable {
     }
 }
 
-/// The problems of one file, as a list that is added to while the file is read.
+/// The problems of one file, collected while it is read.
 struct ProblemList {
-    /// More would not be read by anybody; what hides behind them shows once these are gone.
+    /// Further problems are not useful. They appear once these are corrected.
     static let longest = 100
 
-    /// Names in a sentence may be as long as the file.
+    /// Names in a message may be as long as the file.
     private static let longestSentence = 1000
 
     private(set) var problems: [GraphFileProblem] = []
@@ -38,13 +38,13 @@ struct ProblemList {
         if !problems.contains(problem) { problems.append(problem) }
     }
 
-    /// A word that is none of those that are taken.
+    /// Adds a word that is not one of the accepted ones.
     mutating func addUnknown(_ what: String, _ word: String, at place: GraphPlace?, accepted: [String]) {
         let hint = word.nearest(among: accepted).map { "; did you mean \"\($0)\"?" } ?? "."
         add(place, "\(what) \"\(word.clipped)\"\(hint)", accepted: accepted)
     }
 
-    /// In the order of the file; what has no place comes first.
+    /// In the order of the file. Problems without a place come first.
     var sorted: [GraphFileProblem] {
         let ordered = problems.enumerated().sorted { left, right in
             let places = (left.element.place, right.element.place)
@@ -54,23 +54,23 @@ struct ProblemList {
             return first < second
         }.map(\.element)
         guard omitted > 0 else { return ordered }
-        return ordered + [GraphFileProblem(nil, "There are \(omitted) more problems; they show when these are gone.")]
+        return ordered + [GraphFileProblem(nil, "\(omitted) more problems are not shown. Correct these first.")]
     }
 }
 
 extension String {
-    /// The text in a length that a sentence can hold.
+    /// The text, cut to a length for messages.
     var clipped: String { count > 60 ? prefix(57) + "..." : self }
 }
 
 extension GraphReading {
-    /// Columns of an excerpt; a longer line is shown around the place.
+    /// Columns of an excerpt. A longer line is shown around the place.
     private static let excerptWidth = 100
-    /// Holds every kind of node with those of a few plugins; more are for `connectlive nodes`.
+    /// Enough for every kind of node with those of a few plugins. `connectlive nodes` lists more.
     private static let longestAcceptedList = 60
 
-    /// The problems as text for people: `path:line:column: sentence`, the line itself with a mark below the place, and
-    /// what would be taken there. Ends with a line feed; empty when there is no problem.
+    /// The problems as text: `path:line:column: message`, the line with a mark below the place, and the accepted words.
+    /// Ends with a line feed. Empty without problems.
     public func report(path: String) -> String {
         let lines = text.map(FileLines.init)
         return problems.map { problem in
@@ -84,7 +84,7 @@ extension GraphReading {
         let scalars = withoutSecrets(Array(line.unicodeScalars), in: place.line)
         let first = max(0, min(place.column - 1 - Self.excerptWidth * 2 / 3, scalars.count - Self.excerptWidth))
         let shown = scalars[first..<min(scalars.count, first + Self.excerptWidth)]
-        // A tab takes as much room above the mark as below it.
+        // A tab has the same width above the mark and below it.
         let before = shown.prefix(max(0, place.column - 1 - first)).map { $0 == "\t" ? "\t" : " " }.joined()
         let text = shown.map { $0.properties.generalCategory == .control && $0 != "\t" ? " " : String($0) }.joined()
         let number = "\(place.line)"
@@ -92,13 +92,13 @@ extension GraphReading {
         return "  \(number) | \(text)\n  \(margin) | \(before)^\n"
     }
 
-    /// The line with dots over what nobody else is to read: the columns stay.
+    /// The line with secrets replaced by dots. The columns stay.
     private func withoutSecrets(_ line: [Unicode.Scalar], in number: Int) -> [Unicode.Scalar] {
         var shown = line
         for (place, count) in secrets where place.line == number && place.column <= line.count {
             let start = place.column - 1
             let isQuoted = line[start] == "\"" || line[start] == "'"
-            // In quotes one may be written by several.
+            // In quotes, one character may be written as several.
             let end = isQuoted ? line.lastIndex(of: line[start]) ?? line.endIndex : min(start + count, line.endIndex)
             for index in start..<max(start, end) { shown[index] = "•" }
         }
@@ -122,7 +122,7 @@ extension GraphReading {
     }
 }
 
-/// The lines of a text, parted where YAML parts them.
+/// The lines of a text, split at YAML's line breaks.
 struct FileLines {
     private let lines: [Substring.UnicodeScalarView]
 
@@ -136,7 +136,7 @@ struct FileLines {
             let next = scalars.index(after: index)
             if scalar.isYAMLBreak {
                 lines.append(scalars[start..<index])
-                // Two scalars, one break.
+                // Two scalars, one line break.
                 let isPair = scalar == "\r" && next < scalars.endIndex && scalars[next] == "\n"
                 start = isPair ? scalars.index(after: next) : next
                 index = start
@@ -148,14 +148,14 @@ struct FileLines {
         self.lines = lines
     }
 
-    /// The line of this number, counted from 1.
+    /// The line of this number, from 1.
     subscript(number: Int) -> String? {
         lines.indices.contains(number - 1) ? String(lines[number - 1]) : nil
     }
 }
 
 extension Unicode.Scalar {
-    /// Whether libyaml counts a line here (YAML 1.1 section 5.4).
+    /// Whether libyaml ends a line here (YAML 1.1, section 5.4).
     var isYAMLBreak: Bool {
         switch self {
         case "\n", "\r", "\u{85}", "\u{2028}", "\u{2029}": true

@@ -1,7 +1,7 @@
 public import MediaGraph
 
-/// A catalogue, and what a graph's links tell of the kinds that it does not know: those of a plugin that is loaded where
-/// the graph runs. Who reads what is written with it needs the plugin too.
+/// A catalogue, extended by a graph's links for unknown kinds: those of plugins that are loaded only where the graph
+/// runs. Readers of a file written with it need the plugin too.
 public struct LinkedKinds: NodeCatalogue {
     private let catalogue: any NodeCatalogue
     private let linked: [String: NodeKind]
@@ -37,8 +37,8 @@ extension MediaGraph {
 }
 
 extension [Link] {
-    /// The ports at one end of the links, in the order of their first use, for the media that the ports at the other end
-    /// are for.
+    /// The ports at one end of the links, in the order of their first use, with the media of the ports at the other
+    /// end.
     fileprivate func ports(_ end: KeyPath<Link, PortReference>, across: (Link) -> Port?) -> [Port] {
         var ports: [Port] = []
         for link in self {

@@ -36,17 +36,17 @@ public enum Devices {
         try choose(device).camera
     }
 
-    /// With `mayReserve`, a camera that another program reads is passed over or refused; to find that out reserves it for
-    /// a moment, in which no other program can begin to read it.
+    /// With `mayReserve`, a camera that another program uses is skipped or refused. The check reserves the camera for a
+    /// moment, in which no other program can begin to capture.
     static func choose(_ device: String, mayReserve: Bool = true) throws(MediaError) -> CameraChoice {
         func isTaken(_ path: String) -> Bool { mayReserve && DeviceProbe.isTaken(path) }
         if device == "auto" { return try chooseFirstFree(isTaken) }
         let paths = CameraPlaces.system.paths(of: device)
         guard !paths.isEmpty else { throw absent(device, others: cameras().map(\.path)) }
-        // A camera has several devices, of which one gives pictures.
+        // A camera has several devices, of which one captures.
         for path in paths {
             if let found = camera(at: path) {
-                if isTaken(path) { throw cannotOpen(path, "another program reads it") }
+                if isTaken(path) { throw cannotOpen(path, "another program uses it") }
                 return CameraChoice(found)
             }
         }
@@ -55,7 +55,7 @@ public enum Devices {
         }
         throw MediaError(
             code: MediaError.Code.cameraAbsent,
-            message: "\(device) is not a camera: it captures no video; choose one that is listed.")
+            message: "\(device) is not a camera: it captures no video. Choose one of 'connectlive devices'.")
     }
 
     private static func chooseFirstFree(_ isTaken: (String) -> Bool) throws(MediaError) -> CameraChoice {
@@ -63,12 +63,12 @@ public enum Devices {
         var closed: MediaError?
         for path in DeviceProbe.videoDevicePaths() {
             if let reason = DeviceProbe.openingProblem(of: path) {
-                passedOver.append("\(path) cannot be opened (\(reason))")
+                passedOver.append("\(path) cannot be opened: \(reason)")
                 closed = closed ?? cannotOpen(path, reason)
             } else if let found = camera(at: path) {
                 guard isTaken(path) else { return CameraChoice(found, passedOver: passedOver) }
-                passedOver.append("\(path) (\(found.name)) is read by another program")
-                closed = closed ?? cannotOpen(path, "another program reads it")
+                passedOver.append("\(path) (\(found.name)) is used by another program")
+                closed = closed ?? cannotOpen(path, "another program uses it")
             }
         }
         throw closed ?? absent("auto")
@@ -78,8 +78,8 @@ public enum Devices {
         guard exists(device) else { return absent(device) }
         return MediaError(
             code: MediaError.Code.cameraBusy,
-            message: "The camera \(device) cannot be opened (\(reason)); close the program that uses it, or join "
-                + "the group video.")
+            message: "The camera \(device) cannot be opened: \(reason). Close the program that uses it, or join the "
+                + "group video.")
     }
 
     static func exists(_ device: String) -> Bool {
@@ -87,10 +87,10 @@ public enum Devices {
     }
 
     static func absent(_ device: String, others: [String] = []) -> MediaError {
-        let what = device == "auto" ? "No camera was found" : "There is no camera \(device)"
-        let instead = others.isEmpty ? "" : "take \(others.joined(separator: " or ")), "
+        let what = device == "auto" ? "No camera was found" : "The camera \(device) does not exist"
+        let instead = others.isEmpty ? "" : "Use \(others.joined(separator: " or ")). "
         return MediaError(
             code: MediaError.Code.cameraAbsent,
-            message: "\(what); \(instead)plug one in, or publish a file or the test pattern.")
+            message: "\(what). \(instead)Plug one in, or use a file or the test pattern.")
     }
 }

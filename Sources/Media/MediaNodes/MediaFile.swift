@@ -12,8 +12,8 @@ public enum MediaFile {
         return info
     }
 
-    /// The same of a file that may hold sound alone. `trustingHeads` does not try whether what the file says that it
-    /// holds can be decoded, which takes most of the time: for what runs the file next, and finds out.
+    /// Like `inspect`, for a file that may have only audio. `trustingHeads` does not test whether the streams can be
+    /// decoded, which takes most of the time: for callers that run the file next and find out.
     static func contents(of path: String, trustingHeads: Bool = false) throws(MediaError) -> MediaFileInfo {
         switch FileDiscovery.discover(path, trustingHeads: trustingHeads) {
         case .notFound: throw notFound(path)
@@ -21,7 +21,7 @@ public enum MediaFile {
         case .missingPlugin(let name): throw undecodable(path, name)
         case .found(let contents):
             guard contents.hasVideo || contents.hasAudio else {
-                throw unreadable(path, "it holds neither picture nor sound")
+                throw unreadable(path, "it has neither video nor audio")
             }
             return contents
         }
@@ -30,33 +30,33 @@ public enum MediaFile {
     static func notFound(_ path: String) -> MediaError {
         MediaError(
             code: MediaError.Code.fileNotFound,
-            message: "The file \(path) does not exist; check the path and the folder it is relative to.")
+            message: "The file \(path) does not exist. Check the path and its base folder.")
     }
 
     static func undecodable(_ path: String, _ missing: String) -> MediaError {
-        // For a text file GStreamer misses a "text/plain decoder".
+        // For a text file, GStreamer reports a missing "text/plain decoder".
         if missing.contains("text/") { return unreadable(path, "it is text") }
         return MediaError(
             code: MediaError.Code.elementMissing,
-            message: "The file \(path) needs a decoder that is not installed (\(missing)); on Debian look in "
-                + "gstreamer1.0-libav and gstreamer1.0-plugins-bad.")
+            message: "The file \(path) needs a decoder that is not installed: \(missing). On Debian, install "
+                + "gstreamer1.0-libav or gstreamer1.0-plugins-bad.")
     }
 
     static func noVideo(_ path: String) -> MediaError {
         MediaError(
             code: MediaError.Code.fileNoVideo,
-            message: "The file \(path) holds no video that can be decoded; choose a file with pictures.")
+            message: "The file \(path) has no decodable video. Choose a file with video.")
     }
 
     static func unreadable(_ path: String, _ reason: String) -> MediaError {
         MediaError(
             code: MediaError.Code.fileUnreadable,
-            message: "The file \(path) cannot be read as media (\(reason.trimmedSentence)); check that it is a media "
-                + "file and may be read.")
+            message: "The file \(path) cannot be read as media: \(reason.trimmedSentence). Check that it is a media "
+                + "file and that you may read it.")
     }
 }
 
 extension String {
-    /// Without the full stop at its end, to stand inside another sentence.
+    /// Without the final full stop, for use inside another sentence.
     var trimmedSentence: String { hasSuffix(".") ? String(dropLast()) : self }
 }

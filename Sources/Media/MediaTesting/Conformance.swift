@@ -1,28 +1,28 @@
 public import MediaGraph
 import Synchronization
 
-/// Scores capturers: whether they keep what the host and the other nodes rely on.
+/// Scores capturers: whether they keep the promises that the host and other nodes rely on.
 ///
 ///     let report = await Conformance.test(ClockFace.self)
 ///     #expect(report.isPassed, "\(report)")
 ///
-/// The checks run one after the other, on real time. What they hold a capturer to stands in docs/plugin-conformance.md.
+/// The checks run one after another, in real time. docs/plugin-conformance.md has their requirements.
 public enum Conformance {
-    /// How thorough the checks are.
+    /// The extent of the checks.
     public struct Options: Sendable {
-        /// How long a capturer is watched, in seconds.
+        /// How long to watch a capturer, in seconds.
         public var seconds: Double
-        /// How often it is opened and closed in a row; the first fifth is not judged.
+        /// How often to open and close it. The first fifth is not judged.
         public var reopenings: Int
-        /// The names of the checks to make; nil for all.
+        /// The names of the checks to run. Nil means all.
         public var checks: Set<String>?
-        /// Told each result as it comes.
+        /// Receives each result.
         public var onResult: (@Sendable (CheckResult) -> Void)?
-        /// With these it is tried, over those of its rehearsal.
+        /// Settings that override those of its rehearsal.
         public var settings: [String: SettingValue] = [:]
-        /// What it has said in checks that were made before, for the check `errors`.
+        /// Errors of earlier checks, for the check `errors`.
         public var saidBefore: [SaidError] = []
-        /// Told what is going on, for who wants to know of what a capturer died.
+        /// Receives progress, which shows the step at which a capturer crashed.
         public var onEvent: (@Sendable (ConformanceEvent) -> Void)?
         var clock: any StandClock = MachineClock()
         var settling = Settling()
@@ -38,15 +38,15 @@ public enum Conformance {
         }
     }
 
-    /// Every check, in the order in which they are made: what has vanished may not come back, and what was said in all of
-    /// them is looked at in the end.
+    /// Every check, in order: a lost device may not return, so `vanishing` is late, and `errors` judges the errors of
+    /// all others.
     public static let checks: [ConformanceCheck] = [
         .formats, .timestamps, .clock, .pacing, .slowConsumer, .cancellation, .stopWhileStarting, .failureWhileStarting,
         .formatChange, .settings, .reopening, .vanishing, .errors,
     ]
 
-    /// Makes the checks on a capturer. What its author knows about bringing it into trouble is its `Rehearsed.rehearsal`,
-    /// unless another is given.
+    /// Runs the checks on a capturer. The author's information on its failures is its `Rehearsed.rehearsal`, unless
+    /// another is passed.
     public static func test<Kind: Capturer>(
         _ kind: Kind.Type, _ rehearsal: Rehearsal? = nil, _ options: Options = Options()
     ) async -> ConformanceReport {
@@ -54,7 +54,7 @@ public enum Conformance {
         return await test(DirectStand(kind, options.clock), rehearsal ?? own ?? Rehearsal(), options)
     }
 
-    /// Makes the checks on whatever a stand opens.
+    /// Runs the checks on the capturers of a stand.
     public static func test(
         _ stand: any CaptureStand, _ rehearsal: Rehearsal = Rehearsal(), _ options: Options = Options()
     ) async -> ConformanceReport {
@@ -77,10 +77,10 @@ public enum Conformance {
     }
 }
 
-/// One thing that is demanded of a capturer, and how it is found out.
+/// One requirement for capturers, and its check.
 public struct ConformanceCheck: Sendable {
     public let name: String
-    /// In one sentence.
+    /// The requirement in one sentence.
     public let demand: String
     private let body: @Sendable (Examination) async throws -> Finding
 
@@ -90,7 +90,7 @@ public struct ConformanceCheck: Sendable {
         self.body = body
     }
 
-    /// Where it is explained.
+    /// The page and section that explain it.
     public var documentation: String { "docs/plugin-conformance.md#\(name)" }
 
     func finding(_ examination: Examination) async -> Finding {
@@ -104,7 +104,7 @@ public struct ConformanceCheck: Sendable {
     }
 }
 
-/// What a check has found.
+/// The result of a check.
 struct Finding {
     let verdict: CheckResult.Verdict
     let words: String
@@ -114,7 +114,7 @@ struct Finding {
     static func notApplicable(_ words: String) -> Finding { Finding(verdict: .notApplicable, words: words) }
 }
 
-/// One capturer while it is examined, and what the checks share.
+/// The test of one capturer, with data shared by the checks.
 final class Examination: Sendable {
     private struct State {
         var watched: Watched?
@@ -135,23 +135,23 @@ final class Examination: Sendable {
         state = Mutex(State(errors: options.saidBefore))
     }
 
-    /// What came when nothing was done to it.
+    /// The output of an undisturbed run.
     struct Watched: Sendable {
         let stated: MediaFormat?
         let units: [CapturedUnit]
         let outcome: CaptureOutcome?
-        /// For so many seconds the machine stood still meanwhile.
+        /// For how many seconds the machine stalled meanwhile.
         var stoodStill = 0.0
-        /// So many seconds a keyframe was waited for in vain; nil where none was.
+        /// How many seconds a keyframe was awaited without success. Nil if none was.
         var keyframeLack: Double?
 
-        /// Why its times cannot be judged; nil where they can.
+        /// Why its times cannot be judged. Nil if they can.
         var lack: String? {
             if case .failed(let error) = outcome { return "it failed after \(units.count): \(error)" }
-            return units.count < 3 ? "it gave \(units.count) in this time" : nil
+            return units.count < 3 ? "it sent \(units.count) in this time" : nil
         }
 
-        /// A stream may be short; then there is nothing to judge, and nothing wrong.
+        /// A short stream is valid, but cannot be judged.
         var isShort: Bool {
             if case .ended = outcome { return units.count < 10 }
             return false
@@ -165,7 +165,7 @@ final class Examination: Sendable {
         return try await stand.open(rehearsal.settings.merging(settings) { $1 }, consumer)
     }
 
-    /// Pictures a second with the settings of the rehearsal, as it says; nil for sound.
+    /// The stated frame rate with the settings of the rehearsal. Nil for audio.
     var rate: Double? {
         if let rate = state.withLock({ $0.rate }) { return rate }
         let rate = try? stand.format(rehearsal.settings)?.framesPerSecond
@@ -173,7 +173,7 @@ final class Examination: Sendable {
         return rate
     }
 
-    /// Runs it once, for all the checks that only look.
+    /// Runs it once for all checks that only watch.
     func watched() async throws -> Watched {
         if let watched = state.withLock({ $0.watched }) { return watched }
         let watched = try await watch(for: try span(of: 4.5, orAtLeast: options.seconds))
@@ -187,10 +187,10 @@ final class Examination: Sendable {
         let run = try await open(consumer)
         if try await waitsInVain(for: 1, from: run) == nil {
             await clock.runs(run, for: seconds)
-            // What came to nothing of it is made up for.
+            // Extends the run by the time that was lost.
             if let standstill { await clock.runs(run, for: min(seconds, standstill.seconds)) }
         }
-        // One that was asked for at the end is waited for as long as any other.
+        // A keyframe requested at the end gets the same time as any other.
         _ = await clock.waits(KeyframeWait(run.units).limit) {
             let wait = KeyframeWait(run.units)
             return run.outcome != nil || wait.since == nil || wait.isTooLong(at: clock.now)
@@ -206,7 +206,7 @@ final class Examination: Sendable {
 
     private func open(_ consumer: CaptureConsumer) async throws -> any CaptureRun { try await open([:], consumer) }
 
-    /// What it said when something was in its way.
+    /// The errors that it reported.
     var errors: [SaidError] { state.withLock { $0.errors } }
 
     func note(_ error: any Error) {
@@ -215,13 +215,13 @@ final class Examination: Sendable {
         options.onEvent?(.says(said))
     }
 
-    /// Something is about to be done to it.
+    /// Reports the next step.
     func tries(_ what: String) {
         options.onEvent?(.tries(what))
     }
 }
 
 extension [String: SettingValue] {
-    /// In words, always in the same order.
+    /// As text, sorted.
     var shown: String { map { "\($0) \($1)" }.sorted().joined(separator: ", ") }
 }

@@ -1,24 +1,23 @@
 import MediaGraph
 
-/// What goes on while a capturer is examined.
+/// Progress of a capturer's test.
 @frozen
 public enum ConformanceEvent: Sendable, Hashable, Codable {
-    /// This check is made next.
+    /// This check begins.
     case begins(check: String)
-    /// Something is about to be done to the capturer, to stand behind a sentence: "with fps 0". Empty where it is just
-    /// opened.
+    /// The next step, as the end of a sentence: "with fps 0". Empty if the capturer is just opened.
     case tries(String)
-    /// It said this when something was in its way.
+    /// The capturer reported this error.
     case says(SaidError)
     case result(CheckResult)
 }
 
-/// An error of a capturer's, and what is wrong with its words.
+/// An error of a capturer, and the fault of its message.
 public struct SaidError: Sendable, Hashable, Codable {
-    /// Nil where it is no `MediaError`.
+    /// Nil if it is not a `MediaError`.
     public let code: String?
     public let words: String
-    /// What its words lack; nil where they do.
+    /// The fault of its message. Nil if there is none.
     public let fault: String?
 
     public init(_ error: any Error) {

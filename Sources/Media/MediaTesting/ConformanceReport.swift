@@ -1,21 +1,21 @@
-/// What came of one check.
+/// The result of one check.
 public struct CheckResult: Sendable, Hashable, Codable {
     @frozen
     public enum Verdict: String, Sendable, Hashable, Codable {
         case passed
         case failed
-        /// It says nothing about this capturer; `words` say why.
+        /// It does not apply to this capturer; `words` has the reason.
         case notApplicable = "not-applicable"
     }
 
     /// The check's name, such as `clock`.
     public let check: String
-    /// What is demanded, in one sentence.
+    /// The requirement in one sentence.
     public let demand: String
     /// The paragraph that explains it, such as `docs/plugin-conformance.md#clock`.
     public let documentation: String
     public let verdict: Verdict
-    /// What was seen, with figures.
+    /// The observation, with figures.
     public let words: String
     /// How long the check took.
     public let seconds: Double
@@ -32,12 +32,12 @@ public struct CheckResult: Sendable, Hashable, Codable {
     }
 }
 
-/// The score of a capturer, in words and as a value that can be written as JSON.
+/// The score of a capturer, as text and as a value for JSON.
 public struct ConformanceReport: Sendable, Hashable, Codable, CustomStringConvertible {
-    /// The kind that was tried.
+    /// The tested kind.
     public let subject: String
     public private(set) var results: [CheckResult]
-    /// How many checks were passed, and of how many that say something about it.
+    /// How many of the applicable checks passed.
     public private(set) var passed: Int
     public private(set) var applicable: Int
 
@@ -48,7 +48,7 @@ public struct ConformanceReport: Sendable, Hashable, Codable, CustomStringConver
         applicable = results.count { $0.verdict != .notApplicable }
     }
 
-    /// Whether nothing failed, and something was tried.
+    /// Whether nothing failed and at least one check applied.
     public var isPassed: Bool { applicable > 0 && passed == applicable }
 
     /// The names of the checks that failed.
@@ -61,7 +61,7 @@ public struct ConformanceReport: Sendable, Hashable, Codable, CustomStringConver
         ConformanceReport(subject: subject, results: results + more)
     }
 
-    /// The score in a line, then a line for each check, and for those that failed the demand and where it is explained.
+    /// The score in a line, then a line for each check, with the requirement and its documentation for failed ones.
     public var description: String {
         let longest = results.map(\.check.count).max() ?? 0
         let score = applicable == 0 ? "no check applies" : "\(passed) of \(applicable) checks passed"

@@ -1,5 +1,5 @@
-/// What a shared library says of itself in its file, read without mapping it: the system's loader trusts what it maps,
-/// and a file that was cut short ends the process there.
+/// The metadata of a shared library, read from its file without mapping it. The system's loader trusts a mapped file,
+/// and ends the process over a truncated one.
 ///
 /// System V ABI, chapters 4 and 5; 64 bits, little-endian.
 struct ELFImage {
@@ -17,7 +17,7 @@ struct ELFImage {
         private static let machine = 183
     #endif
 
-    /// The libraries that it needs, as it names them.
+    /// The names of the libraries that it needs.
     private(set) var needed: [String] = []
     /// The functions and variables that it defines.
     private(set) var defined: [String] = []
@@ -40,7 +40,7 @@ struct ELFImage {
             let kind = try file.number(section + 4, 4)
             let start = try file.number(section + 24, 8)
             let size = try file.number(section + 32, 8)
-            // SHT_NOBITS takes no room in the file.
+            // SHT_NOBITS occupies no space in the file.
             if kind != 8 { try file.check(start, size) }
             guard kind == 6 || kind == 11 else { continue }
             let names = try Self.names(sections, ofSection: section, file)
@@ -60,7 +60,7 @@ struct ELFImage {
         return (0..<count).map { start + $0 * size }
     }
 
-    /// Where the names of a section begin, by its link to another section.
+    /// The beginning of a section's names, by its link to another section.
     private static func names(_ sections: [Int], ofSection section: Int, _ file: File) throws(Fault) -> Int {
         let index = try file.number(section + 40, 4)
         guard sections.indices.contains(index) else { throw .notAnImage }
@@ -78,14 +78,14 @@ struct ELFImage {
 
     private mutating func readSymbols(_ file: File, _ start: Int, _ size: Int, _ names: Int) throws(Fault) {
         for symbol in stride(from: start, to: start + size - 23, by: 24) {
-            // SHN_UNDEF: somebody else defines it.
+            // SHN_UNDEF: defined by another library.
             guard try file.number(symbol + 6, 2) != 0 else { continue }
             defined.append(try file.text(names + file.number(symbol, 4)))
         }
     }
 }
 
-/// Bytes, of which none behind the end can be read.
+/// Bytes with checked bounds.
 private struct File {
     private let bytes: [UInt8]
 
@@ -102,7 +102,7 @@ private struct File {
         return bytes[offset]
     }
 
-    /// A number without sign; one that no file is long enough for ends up behind the end.
+    /// An unsigned number. A number beyond any file's length results in a position after the end.
     func number(_ offset: Int, _ size: Int) throws(ELFImage.Fault) -> Int {
         try check(offset, size)
         var value: UInt64 = 0

@@ -2,15 +2,15 @@ internal import Glibc
 public import MediaGraph
 import Synchronization
 
-/// Loads shared libraries that bring nodes. What was loaded stays until the process ends: types of a library that was
-/// taken out of memory may still be known to the runtime.
+/// Loads shared libraries with nodes. They stay loaded until the process ends, because the runtime may still refer to
+/// their types.
 public enum PluginLoader {
-    /// What the name of a plugin's entry begins with; the name of its module follows.
+    /// The prefix of a plugin's entry. The name of its module follows.
     static let entryPrefix = "connectlive_plugin_"
     private static let mediaLibrary = "libMediaGraph.so"
     private static let largest = 512 << 20
 
-    /// One at a time; and what was loaded, by device, inode and entry.
+    /// Serializes loading. Lists the loaded plugins by device, inode and entry.
     private static let loaded = Mutex<[Identity]>([])
 
     private struct Identity: Sendable {
@@ -20,17 +20,17 @@ public enum PluginLoader {
         let path: String
     }
 
-    /// The nodes of a plugin: of a shared library, or of a package that has been built, by its folder.
+    /// The nodes of a plugin: of a shared library, or of the folder of a built package.
     ///
-    /// Throws `plugin.not-found`, `plugin.unreadable` for a file that is no whole library, `plugin.not-a-plugin`,
+    /// Throws `plugin.not-found`, `plugin.unreadable` for a file that is not a complete library, `plugin.not-a-plugin`,
     /// `plugin.incompatible` for one that was built against another MediaGraph or with another compiler, and
-    /// `plugin.loaded` for one that is there already. Nothing of it runs before the file has been read through.
-    /// `onChoice` is told in a sentence which of several files a folder stands for.
+    /// `plugin.loaded` for one that is already loaded. No code of it runs before the file has been checked. `onChoice`
+    /// receives a sentence about the choice if a folder has several files.
     public static func load(
         _ path: String, onChoice: ((String) -> Void)? = nil
     ) throws(MediaError) -> [CustomNode] {
         let (path, others) = try library(at: path)
-        if let other = others.first { onChoice?("\(path) is loaded; it is newer than \(other).") }
+        if let other = others.first { onChoice?("Loading \(path), which is newer than \(other).") }
         let image = try read(path)
         let entries = image.defined.filter { $0.hasPrefix(entryPrefix) }
         guard let entry = entries.first, entries.count == 1, image.needed.contains(mediaLibrary) else {
@@ -41,7 +41,7 @@ public enum PluginLoader {
                     ? "it has no function \(entryPrefix)<Module>" : "it does not use the shared \(mediaLibrary)"
             throw fault(
                 MediaError.Code.pluginNotAPlugin,
-                "\(path) is a shared library and no plugin: \(lack); see docs/writing-a-capturer.md.")
+                "\(path) is a shared library but not a plugin: \(lack). See docs/writing-a-capturer.md.")
         }
         return try loaded.withLock { (loaded) throws(MediaError) -> [CustomNode] in
             var status = stat()
@@ -53,8 +53,8 @@ public enum PluginLoader {
             }) {
                 throw fault(
                     MediaError.Code.pluginLoaded,
-                    "\(path) brings the plugin \(entry.dropFirst(entryPrefix.count)), which was loaded "
-                        + "from \(there.path) already; leave one of them out.")
+                    "\(path) has the plugin \(entry.dropFirst(entryPrefix.count)), which was already loaded from "
+                        + "\(there.path). Leave one of them out.")
             }
             let nodes = try open(path, image, entry)
             loaded.append(identity)
@@ -62,8 +62,8 @@ public enum PluginLoader {
         }
     }
 
-    /// What is to be loaded of a folder of plugins: every file in it whose name ends in `.so`, by name, but for MediaGraph
-    /// itself, which lies beside a plugin that was built, and every package in it; the folder itself where it is a package.
+    /// The plugins of a folder: every `.so` file in it, by name, except MediaGraph itself, which a built plugin has
+    /// beside it; every package in it; or the folder itself if it is a package.
     ///
     /// Throws `plugin.not-found` for a folder that cannot be opened.
     public static func plugins(in folder: String) throws(MediaError) -> [String] {
@@ -84,7 +84,7 @@ public enum PluginLoader {
 
     private static func libraries(in folder: String) -> [String]? { entries(of: folder)?.filter(isLibrary) }
 
-    /// What lies in a folder, by name. Nil where it cannot be opened, and errno says why.
+    /// The contents of a folder, by name. Nil if it cannot be opened; errno has the reason.
     private static func entries(of folder: String) -> [String]? {
         guard let directory = opendir(folder) else { return nil }
         defer { closedir(directory) }
@@ -100,8 +100,8 @@ public enum PluginLoader {
 
     // MARK: The file
 
-    /// The library that a path stands for, and those that were passed over for it: of a package the one that was built
-    /// last. Plugins of other packages lie beside its own, which its manifest names.
+    /// The library for a path, and the rejected ones: for a package, the newest build. Plugins of other packages are
+    /// beside its own, which its manifest names.
     private static func library(at path: String) throws(MediaError) -> (chosen: String, others: [String]) {
         var status = stat()
         guard stat(path, &status) == 0 else { throw notFound(path) }
@@ -117,19 +117,19 @@ public enum PluginLoader {
         guard let newest = newestFirst.first else {
             throw fault(
                 MediaError.Code.pluginNotFound,
-                "There is no plugin built in \(path); run \"swift build\" there first, or name a .so file.")
+                "\(path) has no built plugin. Run \"swift build\" in it first, or name a .so file.")
         }
         return (newest.file, newestFirst.dropFirst().map(\.file))
     }
 
-    /// When a file was written, in nanoseconds.
+    /// The modification time of a file, in nanoseconds.
     private static func modified(_ file: String) -> Int {
         var status = stat()
         guard stat(file, &status) == 0 else { return 0 }
         return status.st_mtim.tv_sec * 1_000_000_000 + status.st_mtim.tv_nsec
     }
 
-    /// The libraries that a package's manifest says it makes, as far as it says so plainly.
+    /// The libraries in a package's manifest, if they are stated literally.
     private static func products(of package: String) -> [String] {
         guard let bytes = try? contents(of: "\(package)/Package.swift") else { return [] }
         let manifest = String(decoding: bytes, as: UTF8.self).filter { !$0.isWhitespace }
@@ -146,7 +146,9 @@ public enum PluginLoader {
         let size = ftell(file)
         rewind(file)
         guard size > 0, size <= largest else {
-            throw fault(MediaError.Code.pluginUnreadable, "\(path) is no shared library: it has \(max(size, 0)) bytes.")
+            throw fault(
+                MediaError.Code.pluginUnreadable,
+                "\(path) is not a shared library: it has \(max(size, 0)) bytes.")
         }
         return [UInt8](unsafeUninitializedCapacity: size) { buffer, count in
             count = fread(buffer.baseAddress, 1, size, file)
@@ -160,10 +162,10 @@ public enum PluginLoader {
         } catch {
             let reason =
                 switch error {
-                case .notAnImage: "is no shared library"
+                case .notAnImage: "is not a shared library"
                 case .otherMachine: "was built for another kind of processor"
-                case .notALibrary: "is a program or an object file, and no shared library"
-                case .cutShort: "has been cut short; copy or build it again"
+                case .notALibrary: "is a program or an object file, not a shared library"
+                case .cutShort: "is truncated; copy or build it again"
                 }
             throw fault(MediaError.Code.pluginUnreadable, "\(path) \(reason).")
         }
@@ -177,9 +179,9 @@ public enum PluginLoader {
         guard let ours = dlsym(nil, "connectlive_media_place") else {
             throw fault(
                 MediaError.Code.pluginIncompatible,
-                "\(path) cannot be loaded: this program has MediaGraph built in, and shares it with nobody.")
+                "\(path) cannot be loaded: this program contains MediaGraph statically and loads no plugins.")
         }
-        // Those that are there already win over those that lie beside the plugin.
+        // Loaded libraries take precedence over those beside the plugin.
         for name in image.needed { _ = dlopen(name, RTLD_LAZY | RTLD_LOCAL) }
         guard let handle = dlopen(path.contains("/") ? path : "./\(path)", RTLD_NOW | RTLD_LOCAL) else {
             throw refused(path, dlerror().map { String(cString: $0) } ?? "")
@@ -187,44 +189,44 @@ public enum PluginLoader {
         guard dlsym(handle, "connectlive_media_place") == ours else {
             throw fault(
                 MediaError.Code.pluginIncompatible,
-                "\(path) brings a MediaGraph of its own; link the shared product MediaGraph of the "
-                    + "plugin kit, and build it again.")
+                "\(path) contains its own MediaGraph. Link the shared product MediaGraph of the plugin kit, and build "
+                    + "it again.")
         }
         guard let function = dlsym(handle, entry) else {
-            throw fault(MediaError.Code.pluginNotAPlugin, "\(path) does not give its entry \(entry) away.")
+            throw fault(MediaError.Code.pluginNotAPlugin, "\(path) does not export its entry \(entry).")
         }
-        // The name says what it is: a function of C without parameters that answers an int.
+        // The entry's type: a C function without parameters that returns an int.
         typealias Entry = @convention(c) () -> Int32
         let call = unsafeBitCast(function, to: Entry.self)
         let (nodes, refusal) = Plugin.admit { call() }
         if let refusal { throw fault(MediaError.Code.pluginIncompatible, "\(path) is refused: \(refusal).") }
         guard !nodes.isEmpty else {
-            throw fault(MediaError.Code.pluginNotAPlugin, "\(path) provides no node; hand one to Plugin.provides.")
+            throw fault(MediaError.Code.pluginNotAPlugin, "\(path) provides no node. Pass one to Plugin.provides.")
         }
         return nodes
     }
 
-    /// What the system's loader has said, in words.
+    /// The error for a message of the system's loader.
     private static func refused(_ path: String, _ reason: String) -> MediaError {
         if let range = reason.firstRange(of: "undefined symbol: ") {
             let symbol = reason[range.upperBound...].prefix { $0 != " " && $0 != "," }
             return MediaError(
                 code: MediaError.Code.pluginIncompatible,
-                message: "\(path) was built against another MediaGraph, which had \(symbol); build it again with the "
+                message: "\(path) was built against another MediaGraph, which had \(symbol). Build it again with the "
                     + "plugin kit of this program.", cause: reason)
         }
         return MediaError(
             code: MediaError.Code.pluginIncompatible, message: "\(path) cannot be loaded: \(reason).", cause: reason)
     }
 
-    // MARK: Words
+    // MARK: Errors
 
     private static func fault(_ code: String, _ message: String) -> MediaError {
         MediaError(code: code, message: message)
     }
 
     private static func notFound(_ path: String) -> MediaError {
-        fault(MediaError.Code.pluginNotFound, "There is no plugin \(path).")
+        fault(MediaError.Code.pluginNotFound, "The plugin \(path) does not exist.")
     }
 }
 

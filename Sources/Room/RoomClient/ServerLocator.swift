@@ -1,7 +1,7 @@
 internal import Foundation
 package import RoomProtocol
 
-/// Where a user names the server and its key: errors that ask for one point there.
+/// How a caller names the server and its key. Error messages refer to it.
 package enum ServerNamer: Sendable {
     /// The parameters of `ConnectLive.signIn`.
     case application
@@ -15,11 +15,11 @@ package enum ServerNamer: Sendable {
         case serviceId = "service-id"
         case serviceSecret = "service-secret"
 
-        /// What the environment variable has in place of "ITEM" in CONNECTLIVE_ITEM.
+        /// The environment variable's part after "CONNECTLIVE_".
         var variable: String { rawValue.uppercased().replacing("-", with: "_") }
     }
 
-    /// How to name it, as a part of a sentence.
+    /// The remedy in an error message.
     fileprivate func remedy(for item: Item) -> String {
         switch self {
         case .application:
@@ -42,7 +42,7 @@ package struct ServerAddress: Sendable, Hashable, CustomStringConvertible {
     package let host: String
     package let port: Int
 
-    /// The port that `serve` listens on unless told otherwise.
+    /// The default port of `serve`.
     package static let defaultPort = 7880
 
     package init(_ text: String) throws(RoomError) {
@@ -51,7 +51,10 @@ package struct ServerAddress: Sendable, Hashable, CustomStringConvertible {
             let scheme = text[..<mark.lowerBound].lowercased()
             guard scheme == "ws" || scheme == "http" else {
                 throw Self.refusal(
-                    text, scheme == "wss" || scheme == "https" ? "asks for TLS, which is not built" : "is no ws:// URL")
+                    text,
+                    scheme == "wss" || scheme == "https"
+                        ? "needs TLS, which is not supported"
+                        : "is not a ws:// URL")
             }
             rest = text[mark.upperBound...]
         }
@@ -60,7 +63,7 @@ package struct ServerAddress: Sendable, Hashable, CustomStringConvertible {
         rest = rest.dropLast(path.count)
         let (host, port) = Self.split(rest)
         guard !host.isEmpty, host.utf8.count <= 253, !host.contains(where: { $0.isWhitespace || "@?#[]".contains($0) })
-        else { throw Self.refusal(text, "names no host") }
+        else { throw Self.refusal(text, "has no host") }
         guard let port = port.isEmpty ? Self.defaultPort : Int(port), (1...65535).contains(port) else {
             throw Self.refusal(text, "has no port between 1 and 65535")
         }
@@ -80,31 +83,31 @@ package struct ServerAddress: Sendable, Hashable, CustomStringConvertible {
     private static func refusal(_ text: String, _ problem: String) -> RoomError {
         RoomError(
             .serverUnreachable,
-            "The server address '\(text)' \(problem): give one like ws://127.0.0.1:\(defaultPort).")
+            "The server address '\(text)' \(problem). Use an address like ws://127.0.0.1:\(defaultPort).")
     }
 
-    /// Whether media to this server stays inside the machine.
+    /// Whether media to this server stays on this machine.
     package var isLoopback: Bool {
         host == "localhost" || host == "::1" || host.hasPrefix("127.") && host.allSatisfy { $0.isNumber || $0 == "." }
     }
 
-    /// `host:port` as an HTTP Host field carries it.
+    /// `host:port` for an HTTP Host field.
     package var authority: String { host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)" }
 
     package var description: String { "ws://\(authority)" }
 }
 
-/// A server and the service to sign in to, found where the user left them.
+/// A server, and the service to sign in to.
 package struct ServerLocation: Sendable, Equatable {
     package var address: ServerAddress
     package var serviceId: String
-    /// Nil when it was not asked for.
+    /// Nil if it was not requested.
     package var serviceSecret: String?
 }
 
-/// Finds the server and its service: what was given first, then the environment (`CONNECTLIVE_SERVER`,
-/// `CONNECTLIVE_SERVICE_ID`, `CONNECTLIVE_SERVICE_SECRET`), then the file that `serve` wrote for this user. Each of
-/// the three comes from the first place that has it, so that with a server given the file still supplies the key.
+/// Finds the server and its service: in the caller's values, then the environment (`CONNECTLIVE_SERVER`,
+/// `CONNECTLIVE_SERVICE_ID`, `CONNECTLIVE_SERVICE_SECRET`), then the file that `serve` wrote for this user. Each of the
+/// three values comes from the first place that has it. With a given server, the file still supplies the key.
 package struct ServerLocator: Sendable {
     package var server: String?
     package var serviceId: String?
@@ -113,7 +116,7 @@ package struct ServerLocator: Sendable {
     package var filePath: String
     package var namer: ServerNamer
 
-    /// An empty text is the same as nil: not given.
+    /// Empty text means the same as nil.
     package init(
         server: String? = nil, serviceId: String? = nil, serviceSecret: String? = nil,
         environment: [String: String] = ProcessInfo.processInfo.environment, filePath: String? = nil,
@@ -127,19 +130,19 @@ package struct ServerLocator: Sendable {
         self.namer = namer
     }
 
-    /// - Parameter needsSecret: false for who signs in with a token of their own.
+    /// - Parameter needsSecret: false for a caller with a token.
     package func locate(needsSecret: Bool = true) throws(RoomError) -> ServerLocation {
         let given = (
             server: first(server, "CONNECTLIVE_SERVER"), id: first(serviceId, "CONNECTLIVE_SERVICE_ID"),
             secret: first(serviceSecret, "CONNECTLIVE_SERVICE_SECRET")
         )
-        // The file is looked at only for what is missing: a broken one does no harm to who gives everything.
+        // The file is read only for missing values, so a broken file does not disturb a caller that passes all of them.
         let isComplete = given.server != nil && given.id != nil && (given.secret != nil || !needsSecret)
         let file = isComplete ? nil : try ServerFile.read(from: filePath)
         guard let server = given.server ?? file?.server else {
             throw RoomError(
                 .serviceMissing,
-                "No server is named. Start 'connectlive serve', which leaves its address in \(filePath), "
+                "No server is named. Start 'connectlive serve', which writes its address to \(filePath), "
                     + "\(namer.remedy(for: .server)), or set CONNECTLIVE_SERVER.")
         }
         let address = try ServerAddress(server)
@@ -160,8 +163,8 @@ package struct ServerLocator: Sendable {
     private func missing(_ name: String, _ item: ServerNamer.Item, _ server: String) -> RoomError {
         RoomError(
             .serviceMissing,
-            "No \(name) is known for the server \(server). On the machine of the server, run as the user who started "
-                + "'connectlive serve', which leaves its key in \(filePath). Elsewhere \(namer.remedy(for: item)), or "
-                + "set CONNECTLIVE_\(item.variable).")
+            "The \(name) for the server \(server) is not known. On the server's machine, run as the user who started "
+                + "'connectlive serve', which writes its key to \(filePath). Elsewhere, \(namer.remedy(for: item)), "
+                + "or set CONNECTLIVE_\(item.variable).")
     }
 }

@@ -15,7 +15,7 @@ package struct Receiver: Sendable, Equatable {
     }
 }
 
-/// The descriptions of a down session: the server offers its receivers, the client answers which codecs it decodes.
+/// The descriptions of a down session: the server offers its receivers, the client answers with the codecs it decodes.
 package enum DownDescription {
     /// Audio slots of every down session.
     package static let audioSlots = 4
@@ -30,8 +30,8 @@ package enum DownDescription {
                     kind: receiver.media == .audio ? .audio : .video, mid: receiver.mid, direction: .sendonly,
                     formats: Codec.formats(Codec.of(receiver.media)), ssrcs: [receiver.ssrc],
                     retransmissionSSRC: receiver.retransmissionSSRC, cname: cname,
-                    // One media stream for each receiver: whose audio and video belong together changes with what is
-                    // assigned, so the description must not tie them.
+                    // One media stream for each receiver. Which audio and video belong together changes with the
+                    // assignments, so the description must not tie them.
                     msid: "receiver-\(receiver.mid) track-\(receiver.mid)", transport: transport)
             })
     }
@@ -41,7 +41,7 @@ package enum DownDescription {
         var receivers: [Receiver] = []
         for media in offer.media where media.kind != .application && !media.isRejected {
             guard let ssrc = media.ssrcs.first else {
-                throw RoomError(.offerRefused, "The server's offer names no SSRC for its receiver '\(media.mid)'.")
+                throw RoomError(.offerRefused, "The server's offer has no SSRC for the receiver '\(media.mid)'.")
             }
             receivers.append(
                 Receiver(
@@ -51,7 +51,7 @@ package enum DownDescription {
         return receivers
     }
 
-    /// An answer that takes every receiver with every codec that we know.
+    /// An answer that accepts every receiver with every codec that we know.
     package static func answer(
         to offer: SessionDescription, sessionID: UInt64, transport: TransportDescription
     ) -> SessionDescription {
@@ -73,7 +73,7 @@ package enum DownDescription {
 }
 
 extension MediaDescription {
-    /// How an answer refuses this m-line.
+    /// This m-line, refused in an answer.
     func rejected(_ transport: TransportDescription) -> MediaDescription {
         MediaDescription(
             kind: kind, mid: mid, direction: .inactive, formats: formats, transport: transport, isRejected: true,

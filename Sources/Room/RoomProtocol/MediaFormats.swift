@@ -1,6 +1,6 @@
 package import RTP
 
-/// The codecs that rooms carry, and the payload types that our own descriptions give them.
+/// The codecs that rooms carry, and their payload types in our own descriptions.
 package enum Codec: String, Sendable, CaseIterable {
     case vp8 = "VP8"
     case h264 = "H264"
@@ -17,10 +17,10 @@ package enum Codec: String, Sendable, CaseIterable {
         }
     }
 
-    /// The payload type of its RTX (RFC 4588); audio is repaired by Opus's own in-band FEC instead.
+    /// The payload type of its RTX (RFC 4588). Audio is repaired by Opus's in-band FEC instead.
     package var retransmissionPayloadType: UInt8? { self == .opus ? nil : payloadType + 1 }
 
-    /// What forwarding reads of its payloads.
+    /// The payload format that forwarding parses.
     package var payload: PayloadDescriptor.Codec {
         switch self {
         case .vp8: .vp8
@@ -36,9 +36,9 @@ package enum Codec: String, Sendable, CaseIterable {
         self = codec
     }
 
-    /// The codec that a format of somebody's description is, if we carry it. H.264 must be packetized as fragments
-    /// (mode 1, RFC 6184 section 6.3) and be of the baseline profile, which every browser offers among others: a room
-    /// forwards to everyone without decoding, so it takes what everyone decodes.
+    /// The codec of a format in a peer's description, if we carry it. H.264 must use fragmentation (packetization mode
+    /// 1, RFC 6184, section 6.3) and the baseline profile, which every browser offers. A room forwards to all
+    /// subscribers without decoding, so it accepts formats that all of them decode.
     package init?(_ format: PayloadFormat) {
         guard let codec = Self.allCases.first(where: { $0.rawValue.lowercased() == format.encoding.lowercased() })
         else { return nil }
@@ -49,12 +49,12 @@ package enum Codec: String, Sendable, CaseIterable {
         self = codec
     }
 
-    /// How our descriptions write it, at our payload type.
+    /// The format in our descriptions, with our payload type.
     package var format: PayloadFormat {
         switch self {
         case .vp8: PayloadFormat(payloadType: payloadType, encoding: rawValue, clockRate: 90000, feedback: repair)
         case .h264:
-            // Constrained baseline, level 3.1, which every browser decodes (RFC 7742 section 6.2).
+            // Constrained baseline, level 3.1, which every browser decodes (RFC 7742, section 6.2).
             PayloadFormat(
                 payloadType: payloadType, encoding: rawValue, clockRate: 90000,
                 parameters: "level-asymmetry-allowed=1;packetization-mode=1;profile-level-id=42e01f", feedback: repair)
@@ -65,7 +65,7 @@ package enum Codec: String, Sendable, CaseIterable {
         }
     }
 
-    /// The formats of an m-line that takes these codecs, each followed by its RTX.
+    /// The formats of an m-line with these codecs, each followed by its RTX.
     package static func formats(_ codecs: [Codec]) -> [PayloadFormat] {
         codecs.flatMap { codec in
             [codec.format]
@@ -76,12 +76,12 @@ package enum Codec: String, Sendable, CaseIterable {
     private var repair: [String] { ["nack", "nack pli", "ccm fir"] }
 }
 
-/// A codec as one description numbers it.
+/// A codec with its payload type in one description.
 package struct NegotiatedCodec: Sendable, Equatable {
     package var codec: Codec
     package var payloadType: UInt8
     package var retransmissionPayloadType: UInt8?
-    /// The `fmtp` value of the description: an answer for H.264 repeats the profile that was offered.
+    /// The `fmtp` value of the description. An answer for H.264 repeats the offered profile.
     package var parameters: String
 
     package init(codec: Codec, payloadType: UInt8, retransmissionPayloadType: UInt8?, parameters: String) {

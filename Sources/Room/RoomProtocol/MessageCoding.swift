@@ -1,6 +1,6 @@
 package import Foundation
 
-/// A message with the number that ties an answer to its request.
+/// A message with the number that matches a response to its request.
 package struct Envelope<Message: Sendable & Equatable>: Sendable, Equatable {
     package var id: Int?
     package var message: Message
@@ -41,7 +41,7 @@ private func encodeJSON(_ value: any Encodable) -> String {
     return String(decoding: data, as: UTF8.self)
 }
 
-/// Why a received message cannot be taken, with the id of its request where one could be read.
+/// Why a received message is refused, with the id of its request if that is readable.
 package struct MessageRefused: Error, Sendable, Equatable {
     package var id: Int?
     package var error: RoomError
@@ -54,7 +54,8 @@ private func decodeHead(_ data: Data) throws(MessageRefused) -> EnvelopeHead {
         throw MessageRefused(
             id: nil,
             error: RoomError(
-                .messageMalformed, "A message is a JSON object with a text 'type' and, for a request, a number 'id'."))
+                .messageMalformed,
+                "A message must be a JSON object with a text 'type' and, for a request, a number 'id'."))
     }
 }
 
@@ -75,15 +76,15 @@ private func explain(_ error: any Error) -> String {
     case .keyNotFound(let key, _): return "lacks the field '\(key.stringValue)'"
     case .typeMismatch(_, let context), .valueNotFound(_, let context), .dataCorrupted(let context):
         let path = context.codingPath.map(\.stringValue).joined(separator: ".")
-        return path.isEmpty ? "is not well formed" : "has a wrong value in '\(path)'"
-    default: return "is not well formed"
+        return path.isEmpty ? "is malformed" : "has an invalid value in '\(path)'"
+    default: return "is malformed"
     }
 }
 
 private func unknown(_ head: EnvelopeHead) -> MessageRefused {
     MessageRefused(
         id: head.id,
-        error: RoomError(.messageUnknown, "There is no message '\(head.type.prefix(40))' in version 1 of the protocol.")
+        error: RoomError(.messageUnknown, "Version 1 of the protocol has no message '\(head.type.prefix(40))'.")
     )
 }
 
@@ -103,7 +104,7 @@ extension Envelope where Message == ClientMessage {
         return encodeJSON(value)
     }
 
-    /// Fields that this version does not know are ignored; a message that it does not know is refused.
+    /// Ignores unknown fields. Throws for an unknown message.
     package init(json: Data) throws(MessageRefused) {
         let head = try decodeHead(json)
         let message: ClientMessage =

@@ -1,13 +1,13 @@
-/// The signalling messages that client and server share; docs/signalling.md is their description for others.
+/// The signalling messages of client and server, specified in docs/signalling.md.
 package enum Signalling {
-    /// The version of the protocol that this build speaks.
+    /// The protocol version of this build.
     package static let version = 1
     /// Path of the WebSocket.
     package static let webSocketPath = "/v1/room"
     package static let signInPath = "/v1/sign-in"
     package static let signOutPath = "/v1/sign-out"
     package static let pageTokenPath = "/v1/page-token"
-    /// Longest message either side accepts, in bytes; an offer of 24 receivers is about 30 KiB.
+    /// Longest accepted message in bytes. An offer of 24 receivers has about 30 KiB.
     package static let maximumMessageLength = 256 * 1024
 }
 
@@ -15,14 +15,14 @@ package enum SessionDirection: String, Codable, Sendable, Hashable { case up, do
 
 package enum StreamMedia: String, Codable, Sendable, Hashable { case audio, video }
 
-/// A published stream as everyone in the room sees it.
+/// A published stream, as announced to all participants.
 package struct StreamInfo: Codable, Sendable, Equatable {
     /// Unique in the server's lifetime.
     package var id: Int
     package var media: StreamMedia
     /// `VP8`, `H264` or `opus`.
     package var codec: String
-    /// A free text that the publisher attached.
+    /// Free text of the publisher.
     package var extraValue: String
 
     package init(id: Int, media: StreamMedia, codec: String, extraValue: String) {
@@ -43,7 +43,7 @@ package struct ParticipantInfo: Codable, Sendable, Equatable {
     }
 }
 
-/// What a client asks of its down session.
+/// The receivers that a client requests for its down session.
 package struct ReceiverPool: Codable, Sendable, Equatable {
     package var initial: Int
     package var maximum: Int
@@ -94,7 +94,7 @@ package struct Publish: Codable, Sendable, Equatable {
 package struct Description: Codable, Sendable, Equatable {
     package var session: SessionDirection
     package var sdp: String
-    /// Counts the offers of the down session; an answer repeats the number of its offer.
+    /// The number of the down session's offer. An answer repeats it.
     package var revision: Int
 
     package init(session: SessionDirection, sdp: String, revision: Int) {
@@ -106,7 +106,7 @@ package struct Description: Codable, Sendable, Equatable {
 
 package struct Candidate: Codable, Sendable, Equatable {
     package var session: SessionDirection
-    /// `candidate:...` as in RFC 8839; empty when there are no more.
+    /// `candidate:...` as in RFC 8839. Empty means that no more follow.
     package var candidate: String
 
     package init(session: SessionDirection, candidate: String) {
@@ -168,7 +168,8 @@ package struct Published: Codable, Sendable, Equatable {
 package struct Subscribed: Codable, Sendable, Equatable {
     package var stream: Int
     package var mid: String
-    /// The RTP sequence number at which the stream begins on its receiver. Earlier packets are of the stream before.
+    /// The RTP sequence number at which the stream begins on its receiver. Earlier packets belong to the previous
+    /// stream.
     package var firstSequenceNumber: UInt16?
 
     package init(stream: Int, mid: String, firstSequenceNumber: UInt16? = nil) {
@@ -178,7 +179,7 @@ package struct Subscribed: Codable, Sendable, Equatable {
     }
 }
 
-/// Which stream a receiver of the down session carries from now on.
+/// The stream that a receiver of the down session carries from now on.
 package struct ReceiverAssigned: Codable, Sendable, Equatable {
     package var mid: String
     package var media: StreamMedia
@@ -243,7 +244,7 @@ package enum ServerMessage: Sendable, Equatable {
     case unsubscribed(StreamReference)
     case pong
     case left
-    /// An answer to a request, or, without an id, a word about a message that had none.
+    /// The response to a request. Without an id, an error about a message that was not a request.
     case error(Problem)
     case offer(Description)
     case candidate(Candidate)
@@ -251,7 +252,7 @@ package enum ServerMessage: Sendable, Equatable {
     case participantLeft(ParticipantReference)
     case streamPublished(StreamPublished)
     case receiverAssigned(ReceiverAssigned)
-    /// The server ends the connection: `destroyed`, `kicked` or `disconnected` with the reason in words.
+    /// The server ends the connection: `destroyed`, `kicked` or `disconnected`, with the reason as an error.
     case closed(Closing)
 }
 
@@ -259,7 +260,7 @@ package struct Closing: Codable, Sendable, Equatable {
     package enum Reason: String, Codable, Sendable {
         case disconnected, destroyed, kicked
 
-        /// A reason that a later version has is an error: the code and the message explain it.
+        /// A reason of a later version becomes an error with its code and message.
         package init(from decoder: any Decoder) throws {
             self = Self(rawValue: try decoder.singleValueContainer().decode(String.self)) ?? .disconnected
         }

@@ -1,12 +1,12 @@
-/// What went wrong in a room, as users and peers read it: one sentence and a stable code.
+/// An error of a room, for users and peers: one sentence and a stable code.
 public struct RoomError: Error, Sendable, Equatable, CustomStringConvertible {
-    /// A stable code. The wire and the command line show `name`; the SDK's callbacks, which take a number as the
-    /// original's do, give `number`. Every code is listed in docs/errors.md.
+    /// A stable code. The wire and the command line show `name`. The SDK's callbacks pass `number`, as the original's
+    /// do. docs/errors.md lists every code.
     public struct Code: Sendable, Hashable, CustomStringConvertible {
         public let name: String
         public let number: Int
 
-        /// A code of the original's table, whose name is its number.
+        /// A code of the original SDK. Its name is its number.
         public init(_ number: Int) {
             self.name = String(number)
             self.number = number
@@ -32,7 +32,7 @@ public struct RoomError: Error, Sendable, Equatable, CustomStringConvertible {
 }
 
 extension RoomError.Code {
-    // The original's codes that this cut uses.
+    // The original SDK's codes in use.
     public static let authenticationReleased = Self(1102)
     public static let serviceMissing = Self(1103)
     public static let signInResponseUnreadable = Self(1104)
@@ -54,12 +54,12 @@ extension RoomError.Code {
     public static let offerRefused = Self(1431)
     public static let answerRefused = Self(1433)
     public static let publishRefused = Self(1441)
-    // What the server answers to a sign-in or a token.
+    // The server's responses to a sign-in or a token.
     public static let unauthorized = Self(-11002)
     public static let serviceInvalid = Self(-11003)
     public static let forbidden = Self(-11004)
     public static let tokenInvalid = Self(-11005)
-    // Our own: where the original has no number, a short name; the number is for the SDK's integer callbacks.
+    // Our own codes have short names. The numbers are for the SDK's callbacks.
     public static let messageMalformed = Self(name: "protocol.malformed", number: 2001)
     public static let messageUnknown = Self(name: "protocol.unknown-message", number: 2002)
     public static let versionUnsupported = Self(name: "protocol.version", number: 2003)
@@ -73,7 +73,7 @@ extension RoomError.Code {
     public static let media = Self(name: "media", number: 2031)
     public static let packetTooLong = Self(name: "media.packet-too-long", number: 2032)
 
-    /// The code that a name on the wire stands for; an unknown name keeps its name.
+    /// The code with this name on the wire. An unknown name is kept.
     public init(wireName: String) {
         if let number = Int(wireName) {
             self = Self(number)

@@ -2,12 +2,12 @@
 public struct RoomName: Hashable, Sendable, CustomStringConvertible {
     public let text: String
 
-    /// Refuses with 1301 what is no room name, saying what is wrong with it.
+    /// Throws 1301 with the reason if the text is not a valid name.
     public init(_ text: String) throws(RoomError) {
         guard (1...32).contains(text.unicodeScalars.count) else {
             throw RoomError(
                 .roomNameInvalid,
-                "A room name has 1 to 32 characters, and this one has \(text.unicodeScalars.count): choose a "
+                "A room name must have 1 to 32 characters, not \(text.unicodeScalars.count). Choose a "
                     + (text.isEmpty ? "name such as 'kitchen'." : "shorter one."))
         }
         if let wrong = text.unicodeScalars.first(where: { !Self.isAllowed($0) }) {
@@ -15,8 +15,7 @@ public struct RoomName: Hashable, Sendable, CustomStringConvertible {
             let remedy = String(String.UnicodeScalarView(text.unicodeScalars.map { Self.isAllowed($0) ? $0 : "-" }))
             throw RoomError(
                 .roomNameInvalid,
-                "The room name '\(text)' has \(shown) in it; only letters, digits and '-' are allowed: "
-                    + "try '\(remedy)'.")
+                "The room name '\(text)' contains \(shown). Use only letters, digits and '-', such as '\(remedy)'.")
         }
         self.text = text
     }

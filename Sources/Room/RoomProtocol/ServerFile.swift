@@ -1,11 +1,11 @@
 public import Foundation
 internal import Glibc
 
-/// Where a server of this user can be found and with which key: the file that `serve` writes and the other commands,
-/// and the SDK with an empty endpoint, read.
+/// The address and the key of this user's server. `serve` writes the file; the other commands read it, and so does the
+/// SDK with an empty endpoint.
 ///
-/// The file holds a secret. It is written with mode 0600, and one that somebody else owns, or that others may read or
-/// write, is refused.
+/// The file contains a secret. It has mode 0600. A file of another user, or one that others may read or write, is
+/// refused.
 public struct ServerFile: Codable, Sendable, Equatable {
     /// `ws://host:port`
     public var server: String
@@ -18,11 +18,11 @@ public struct ServerFile: Codable, Sendable, Equatable {
         self.serviceSecret = serviceSecret
     }
 
-    /// A server file is some hundred bytes; what is longer is none.
+    /// A server file has some hundred bytes; a longer file is not a server file.
     private static let maximumLength = 16 * 1024
 
-    /// `$XDG_RUNTIME_DIR/connectlive/server.json`, or `/tmp/connectlive-<uid>/server.json` where there is no such
-    /// folder.
+    /// `$XDG_RUNTIME_DIR/connectlive/server.json`, or `/tmp/connectlive-<uid>/server.json` if that folder does not
+    /// exist.
     public static func defaultPath(environment: [String: String] = ProcessInfo.processInfo.environment) -> String {
         if let folder = environment["XDG_RUNTIME_DIR"], folder.hasPrefix("/"),
             FileManager.default.fileExists(atPath: folder)
@@ -32,12 +32,12 @@ public struct ServerFile: Codable, Sendable, Equatable {
         return "/tmp/connectlive-\(getuid())/server.json"
     }
 
-    /// Nil when there is no such file. One that cannot be trusted or understood is refused with a sentence.
+    /// Returns nil if the file does not exist. Throws if it cannot be trusted or parsed.
     public static func read(from path: String) throws(RoomError) -> ServerFile? {
         let descriptor = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK)
         guard descriptor >= 0 else {
             if errno == ENOENT || errno == ENOTDIR { return nil }
-            throw refusal(path, "cannot be opened (\(reason(errno)))")
+            throw refusal(path, "cannot be opened: \(reason(errno))")
         }
         let file = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
         var status = stat()
@@ -54,8 +54,8 @@ public struct ServerFile: Codable, Sendable, Equatable {
         return decoded
     }
 
-    /// Writes the file with mode 0600 in one step, so that a reader sees the old one or the new one. Its folder is
-    /// made with mode 0700; one that belongs to another user is refused.
+    /// Writes the file with mode 0600 in one step, so that a reader sees the old or the new contents. Creates its
+    /// folder with mode 0700. Throws if the folder belongs to another user.
     public func write(to path: String) throws(RoomError) {
         let folder = URL(fileURLWithPath: path).deletingLastPathComponent().path
         try Self.makeFolder(folder)
@@ -81,7 +81,7 @@ public struct ServerFile: Codable, Sendable, Equatable {
         }
     }
 
-    /// Removes the file if it still holds `self`; another server may have written its own since.
+    /// Removes the file if it still contains `self`. Another server may have replaced it.
     public func remove(from path: String) {
         guard (try? Self.read(from: path)) == self else { return }
         unlink(path)
@@ -96,7 +96,7 @@ public struct ServerFile: Codable, Sendable, Equatable {
             throw unwritable(folder, "it is not a folder")
         }
         guard status.st_uid == getuid(), status.st_mode & 0o022 == 0 else {
-            throw unwritable(folder, "other users may write there")
+            throw unwritable(folder, "other users may write to it")
         }
     }
 
@@ -107,13 +107,13 @@ public struct ServerFile: Codable, Sendable, Equatable {
     private static func refusal(_ path: String, _ problem: String) -> RoomError {
         RoomError(
             .serviceMissing,
-            "The server file \(path) \(problem), so it is not used: start 'connectlive serve' again, or name the "
+            "The server file \(path) \(problem), so it is ignored. Start 'connectlive serve' again, or pass the "
                 + "server and its service by flags or environment.")
     }
 
     private static func unwritable(_ path: String, _ problem: String) -> RoomError {
         RoomError(
             .settingInvalid,
-            "The server file \(path) cannot be written (\(problem)): set XDG_RUNTIME_DIR to a folder of your own.")
+            "Cannot write the server file \(path): \(problem). Set XDG_RUNTIME_DIR to a folder of your own.")
     }
 }

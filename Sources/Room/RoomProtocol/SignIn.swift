@@ -9,10 +9,10 @@ package struct SignInRequest: Codable, Sendable, Equatable {
     }
 }
 
-/// What sign-in and the page's token request answer.
+/// The response to a sign-in and to the page's token request.
 package struct AccessGrant: Codable, Sendable, Equatable {
     package var accessToken: String
-    /// Seconds until the token ends.
+    /// Seconds until the token expires.
     package var expiresIn: Int
 
     package init(accessToken: String, expiresIn: Int) {

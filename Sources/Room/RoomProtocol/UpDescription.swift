@@ -15,18 +15,18 @@ package struct Sender: Sendable, Equatable {
     }
 }
 
-/// A stream that the server agreed to receive, read from a client's offer.
+/// A stream of a client's offer that the server accepts.
 package struct OfferedStream: Sendable, Equatable {
     package var mid: String
     package var negotiated: NegotiatedCodec
     package var ssrc: SSRC?
     package var retransmissionSSRC: SSRC?
-    /// The id of the MID header extension, which tells the stream when the offer names no SSRC.
+    /// The id of the MID header extension. It identifies the stream if the offer has no SSRC.
     package var midExtensionID: UInt8?
 }
 
-/// The descriptions of an up session: the client offers its streams, the server takes each with the first codec that
-/// it carries.
+/// The descriptions of an up session: the client offers its streams, and the server accepts each with the first codec
+/// that it carries.
 package enum UpDescription {
     package static func offer(
         sessionID: UInt64, version: UInt64, senders: [Sender], transport: TransportDescription, cname: String
@@ -42,27 +42,27 @@ package enum UpDescription {
             })
     }
 
-    /// The stream that an m-line of an offer would send, or why the server cannot take it.
+    /// The stream of an offer's m-line. Throws if the server cannot accept it.
     package static func stream(_ mid: String, of offer: SessionDescription) throws(RoomError) -> OfferedStream {
         guard let media = offer[mid: mid], media.kind != .application, !media.isRejected else {
-            throw RoomError(.publishRefused, "The offer has no audio or video with the mid '\(mid.prefix(32))'.")
+            throw RoomError(.publishRefused, "The offer has no audio or video m-line with the mid '\(mid.prefix(32))'.")
         }
         guard media.direction == .sendonly || media.direction == .sendrecv else {
-            throw RoomError(.publishRefused, "The m-line '\(mid)' does not send: offer it 'sendonly'.")
+            throw RoomError(.publishRefused, "The m-line '\(mid)' does not send. Offer it as 'sendonly'.")
         }
         guard let negotiated = NegotiatedCodec.all(in: media).first else {
             let offered = media.formats.map(\.encoding).filter { !$0.isEmpty && $0.lowercased() != "rtx" }
             throw RoomError(
                 .publishRefused,
-                "The m-line '\(mid)' offers \(offered.isEmpty ? "no codec" : offered.joined(separator: ", ")); "
-                    + (media.kind == .audio ? "opus" : "VP8, or H264 with packetization mode 1,") + " is needed.")
+                "The m-line '\(mid)' offers \(offered.isEmpty ? "no codec" : offered.joined(separator: ", ")). Offer "
+                    + (media.kind == .audio ? "opus." : "VP8, or H264 with packetization mode 1."))
         }
         return OfferedStream(
             mid: mid, negotiated: negotiated, ssrc: media.ssrcs.first, retransmissionSSRC: media.retransmissionSSRC,
             midExtensionID: media.extensionID(uri: HeaderExtension.midURI))
     }
 
-    /// An answer that takes the given streams and refuses the other m-lines. It bundles as far as the offer did.
+    /// An answer that accepts the given streams and refuses the other m-lines. It bundles as the offer does.
     package static func answer(
         to offer: SessionDescription, taking streams: [OfferedStream], sessionID: UInt64,
         transport: TransportDescription
@@ -73,7 +73,7 @@ package enum UpDescription {
                 guard !media.isRejected, let stream = streams.first(where: { $0.mid == media.mid }) else {
                     return media.rejected(transport)
                 }
-                // What does not send is answered 'inactive' (RFC 8829 section 5.3.1).
+                // An m-line that does not send is answered as 'inactive' (RFC 8829, section 5.3.1).
                 let sends = media.direction == .sendonly || media.direction == .sendrecv
                 return MediaDescription(
                     kind: media.kind, mid: media.mid, direction: sends ? .recvonly : .inactive,

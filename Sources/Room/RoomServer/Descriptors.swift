@@ -1,15 +1,15 @@
 internal import Glibc
 
-/// The file descriptors of this process. A connection takes one, and a session one for each address that it listens on.
+/// The file descriptors of this process. A connection uses one, and a session one for each listen address.
 enum Descriptors {
-    /// Left free by sessions: newcomers still connect, and hear why they cannot join.
+    /// Sessions leave this many free, so that new clients can connect and receive the error.
     static let sessionReserve = 24
-    /// Left free by connections, for what else the process opens.
+    /// Connections leave this many free for the rest of the process.
     static let connectionReserve = 8
-    /// Raised to at most: children that close what they inherit should not try a billion.
+    /// The highest limit to request: child processes that close all descriptors should not try a billion.
     private static let wanted = rlim_t(65536)
 
-    /// Raises the limit as far as the system allows; most shells set it to 1024.
+    /// Raises the limit as far as the system allows. Most shells set it to 1024.
     static func raiseLimit() {
         var limit = rlimit()
         guard getrlimit(resource, &limit) == 0, limit.rlim_cur < wanted else { return }
@@ -17,8 +17,8 @@ enum Descriptors {
         setrlimit(resource, &limit)
     }
 
-    /// Whether more than the reserve are left. The system gives out the lowest free number, which shows how near the limit
-    /// is.
+    /// Whether more than the reserve are free. The system assigns the lowest free number, which shows how many are in
+    /// use.
     static func areLeft(besides reserve: Int) -> Bool {
         let lowest = open("/dev/null", O_RDONLY | O_CLOEXEC)
         guard lowest >= 0 else { return false }

@@ -2,10 +2,10 @@ internal import Dispatch
 internal import Logging
 internal import Synchronization
 
-/// Writes log lines on a separate queue: a full pipe behind standard error delays log lines and nothing else. It drops
-/// and counts the lines beyond `capacity`.
+/// Writes log lines on a separate queue, so that a full pipe on standard error delays only log lines. Drops and counts
+/// the lines beyond `capacity`.
 final class LogQueue: Sendable {
-    /// Lines that wait at most.
+    /// How many lines may wait.
     static let capacity = 1024
 
     private let log: Logger
@@ -24,7 +24,7 @@ final class LogQueue: Sendable {
         queue.async { self.pass(message, metadata, level) }
     }
 
-    /// Waits until the lines so far are written, half a second at most.
+    /// Waits until the queued lines are written, half a second at most.
     func drain() {
         let end = DispatchSemaphore(value: 0)
         queue.async { end.signal() }

@@ -1,7 +1,7 @@
 internal import NIOCore
 
 extension RoomServer {
-    /// The addresses by which other machines may reach this one: IPv4, up, and not loopback.
+    /// The addresses at which other machines may reach this one: IPv4, up, and not loopback.
     package static func machineAddresses() -> [String] {
         let devices = (try? System.enumerateDevices()) ?? []
         return devices.compactMap(\.address).filter { $0.protocol == .inet && !$0.isLoopback }.compactMap(\.ipAddress)

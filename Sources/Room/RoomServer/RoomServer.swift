@@ -7,21 +7,21 @@ package import RoomProtocol
 
 /// A room server: sign-in, rooms, forwarding and the web page, in this process.
 ///
-/// Rooms are made by the first who join them. Media is forwarded by rewriting RTP, never decoded.
+/// The first participant creates a room. Media is forwarded by rewriting RTP, never decoded.
 package final class RoomServer: Sendable {
     package struct Configuration: Sendable {
-        /// The address to listen on, for signalling and media. 127.0.0.1 keeps both on this machine; 0.0.0.0 takes all
+        /// The address to listen on, for signalling and media. 127.0.0.1 keeps both on this machine; 0.0.0.0 means all
         /// of its addresses.
         package var host = "127.0.0.1"
-        /// 0 takes any free port.
+        /// 0 means any free port.
         package var port = 7880
-        /// How many ports from `port` on are tried.
+        /// How many ports to try, beginning at `port`.
         package var portsTried = 1
         package var service: ServiceKey
-        /// Whether browsers elsewhere get a token from the page without a secret.
+        /// Whether browsers on other machines get a token from the page without a secret.
         package var isOpen = false
         package var log: Logger
-        /// Loss at the sockets of media, for tests.
+        /// Loss at the media sockets, for tests.
         package var impairment: (@Sendable () -> Impairment?)?
         /// Each participant has sockets and caches of its own; more than these are refused with `server.full`.
         package var maximumParticipants = 1000
@@ -37,7 +37,7 @@ package final class RoomServer: Sendable {
     }
 
     package let configuration: Configuration
-    /// The port that is listened on.
+    /// The listening port.
     package let port: Int
     let host: RoomHost
     private let listener: HTTPListener
@@ -49,16 +49,16 @@ package final class RoomServer: Sendable {
         port = listener.port
     }
 
-    /// Where clients on this machine connect to.
+    /// The address for clients on this machine.
     package var url: String {
         let host = configuration.host == "0.0.0.0" ? "127.0.0.1" : configuration.host
         return "ws://\(host):\(port)"
     }
 
-    /// Starts to listen. Refuses an empty secret, a taken port, an address that is not this machine's.
+    /// Starts to listen. Throws for an empty secret, a used port, or an address of another machine.
     package static func start(_ configuration: Configuration) async throws(RoomError) -> RoomServer {
         guard !configuration.service.id.isEmpty, !configuration.service.secret.isEmpty else {
-            throw RoomError(.serviceMissing, "A server needs a service id and a secret, and neither may be empty.")
+            throw RoomError(.serviceMissing, "The service id or secret is empty. Set both.")
         }
         Descriptors.raiseLimit()
         let certificate: Certificate
@@ -98,16 +98,16 @@ package final class RoomServer: Sendable {
         }
     }
 
-    /// Media listens where signalling does.
+    /// Media listens on the same addresses as signalling.
     private static func scope(of address: SocketAddress?) -> ListeningScope {
         guard let address, let text = address.ipAddress, text != "0.0.0.0", text != "::" else { return .any }
         return address.isLoopback ? .loopback : .addresses([text])
     }
 
-    /// The most that any turn of the rooms' loop has done.
+    /// The largest counts of any turn of the rooms' loop.
     package var busiestTurn: TurnCounts { get async { await host.busiestTurn } }
 
-    /// Tells every participant, closes every connection and ends the threads.
+    /// Notifies every participant, closes every connection and ends the threads.
     package func stop() async {
         await host.close()
         await listener.stop()

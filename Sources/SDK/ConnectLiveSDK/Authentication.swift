@@ -2,32 +2,32 @@ internal import RoomClient
 internal import RoomProtocol
 internal import Synchronization
 
-/// The process's sign-in: the token that rooms are entered with, its renewal, and the tokens that a sign-out ends.
+/// The process's sign-in: the token for rooms, its renewal, and the tokens that a sign-out revokes.
 final class Authentication: Sendable {
     struct Credentials: Sendable {
         var serviceId: String
         var secret: String?
-        /// A token that the application brings along. It is not renewed, and a sign-out does not end it.
+        /// The application's own token. It is not renewed, and a sign-out does not revoke it.
         var token: String?
         var endpoint: String
-        /// What the errors of a sign-in suggest to change.
+        /// How the caller passes the server and its key, for error messages.
         var namer = ServerNamer.application
     }
 
     struct Grant: Sendable {
         var token: AccessToken
-        /// When a new token is due; nil for one that the application brought along.
+        /// When a new token is due. Nil for the application's own token.
         var renewal: ContinuousClock.Instant?
     }
 
     private struct State {
-        /// Counts sign-ins as they begin.
+        /// The number of sign-ins that have begun.
         var begun = 0
-        /// The sign-in in force, or the last one before the latest sign-out. Those that began before it have no effect.
+        /// The sign-in in effect, or the last one before the latest sign-out. Earlier ones have no effect.
         var settled = 0
         var credentials: Credentials?
         var grant: Grant?
-        /// Tokens that rooms may have been entered with and that the server gave us, the oldest first.
+        /// The tokens that the server issued for rooms, oldest first.
         var granted: [AccessToken] = []
 
         mutating func take(_ new: Grant) {
@@ -36,7 +36,7 @@ final class Authentication: Sendable {
         }
     }
 
-    /// A token lasts an hour: the server has ended those of ten days ago by itself.
+    /// A token lasts an hour, so the oldest of these expired days ago.
     private static let grantedCapacity = 240
 
     private let state = Mutex(State())
@@ -44,8 +44,8 @@ final class Authentication: Sendable {
     private let revoke: @Sendable (AccessToken) async -> Void
 
     /// - Parameters:
-    ///   - obtain: exchanges credentials for a token.
-    ///   - revoke: ends a token at its server.
+    ///   - obtain: exchanges credentials for a token
+    ///   - revoke: revokes a token at its server
     init(
         obtain: @escaping @Sendable (Credentials) async throws(RoomError) -> Grant,
         revoke: @escaping @Sendable (AccessToken) async -> Void
@@ -54,13 +54,13 @@ final class Authentication: Sendable {
         self.revoke = revoke
     }
 
-    /// A sign-in that has begun.
+    /// A sign-in in progress.
     struct Attempt: Sendable {
         fileprivate let number: Int
         fileprivate let credentials: Credentials
     }
 
-    /// Begins a sign-in. Its place among sign-ins and sign-outs is settled here.
+    /// Begins a sign-in. Its order among sign-ins and sign-outs is that of these calls.
     func begin(_ credentials: Credentials) -> Attempt {
         state.withLock { state in
             state.begun += 1
@@ -68,7 +68,7 @@ final class Authentication: Sendable {
         }
     }
 
-    /// Exchanges the credentials for a token. Of two sign-ins the one that began later wins, and a sign-out ends those
+    /// Exchanges the credentials for a token. Of two sign-ins, the one that began later wins. A sign-out cancels those
     /// in progress: they fail with 1102.
     func finish(_ attempt: Attempt) async throws(RoomError) {
         let grant = try await obtain(attempt.credentials)
@@ -80,7 +80,7 @@ final class Authentication: Sendable {
         }
     }
 
-    /// Ends the sign-in and, at the servers, every token that they gave since the last sign-out.
+    /// Ends the sign-in, and revokes every token that the servers issued since the last sign-out.
     func signOut() {
         let tokens = state.withLock { state in
             let tokens = state.granted
@@ -90,11 +90,13 @@ final class Authentication: Sendable {
         revokeLater(tokens)
     }
 
-    /// The token to enter a room with, renewed when it is about to end.
+    /// The token for entering a room. It is renewed if it is about to expire.
     func token(now: ContinuousClock.Instant = .now) async throws(RoomError) -> AccessToken {
         let (settled, credentials, grant) = state.withLock { ($0.settled, $0.credentials, $0.grant) }
         guard let credentials, let grant else {
-            throw RoomError(.notSignedIn, "Nobody is signed in. Call ConnectLive.signIn before you connect to a room.")
+            throw RoomError(
+                .notSignedIn,
+                "The application is not signed in. Call ConnectLive.signIn before you connect to a room.")
         }
         guard let renewal = grant.renewal, now > renewal else { return grant.token }
         let renewed = try await obtain(credentials)
@@ -102,7 +104,7 @@ final class Authentication: Sendable {
         return renewed.token
     }
 
-    /// Keeps the grant if it is still wanted; else ends it and throws 1102.
+    /// Keeps the grant if it is still wanted. Otherwise revokes it and throws 1102.
     private func keep(_ grant: Grant, if isWanted: (inout State) -> Bool) throws(RoomError) {
         let isKept = state.withLock { state in
             guard isWanted(&state) else { return false }
@@ -113,7 +115,7 @@ final class Authentication: Sendable {
         if grant.renewal != nil { revokeLater([grant.token]) }
         throw RoomError(
             .authenticationReleased,
-            "The sign-in ended before the server answered: signOut or a later signIn was called. Sign in again.")
+            "The sign-in ended before the server replied, because signOut or a later signIn was called. Sign in again.")
     }
 
     private func revokeLater(_ tokens: [AccessToken]) {
@@ -134,7 +136,7 @@ extension Authentication {
             let location = try locator.locate(needsSecret: credentials.token == nil)
             if let token = credentials.token {
                 guard !token.isEmpty else {
-                    throw RoomError(.serviceMissing, "The token to sign in with is empty. Get one from your service.")
+                    throw RoomError(.serviceMissing, "The token is empty. Request one from your service.")
                 }
                 return Grant(token: AccessToken(address: location.address, token: token))
             }
@@ -143,6 +145,6 @@ extension Authentication {
         },
         revoke: { try? await $0.signOut() })
 
-    /// A token is renewed this long before it ends.
+    /// How long before its expiry a token is renewed.
     private static let renewalMargin = Duration.seconds(60)
 }

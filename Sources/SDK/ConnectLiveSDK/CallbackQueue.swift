@@ -2,10 +2,10 @@ internal import Dispatch
 internal import Foundation
 internal import Synchronization
 
-/// Where callbacks and delegate events are called, in order: the queue that the application sets, else the main queue.
+/// The queue for callbacks and delegate events, in order: the one that the application sets, else the main queue.
 ///
-/// The choice never depends on how busy the process is. If the main queue runs nothing for 5 s after the first callback,
-/// one line on standard error says so, because an application without a main loop would otherwise hear nothing.
+/// The choice never depends on the load. If the main queue runs nothing for 5 s after the first callback, one line on
+/// standard error reports it, because an application without a main loop would receive no callbacks.
 final class CallbackQueue: Sendable {
     static let shared = CallbackQueue()
 
@@ -21,8 +21,8 @@ final class CallbackQueue: Sendable {
     private let warn: @Sendable (String) -> Void
 
     /// - Parameters:
-    ///   - grace: how long the main queue may be busy before `warn` is called, once.
-    ///   - warn: called on a queue of the system.
+    ///   - grace: how long the main queue may be busy before one call of `warn`
+    ///   - warn: called on a queue of the system
     init(
         main: DispatchQueue = .main, grace: DispatchTimeInterval = .seconds(5),
         warn: @escaping @Sendable (String) -> Void = { FileHandle.standardError.write(Data("\($0)\n".utf8)) }
@@ -32,13 +32,13 @@ final class CallbackQueue: Sendable {
         self.warn = warn
     }
 
-    /// The application's own queue.
+    /// The application's queue.
     var chosen: DispatchQueue? {
         get { state.withLock { $0.chosen } }
         set { state.withLock { $0.chosen = newValue } }
     }
 
-    /// Calls it when its turn comes.
+    /// Queues a callback.
     func run(_ callback: @escaping @Sendable () -> Void) {
         let (queue, mustWatch) = state.withLock { state in
             guard let chosen = state.chosen else {
@@ -56,16 +56,15 @@ final class CallbackQueue: Sendable {
         DispatchQueue.global().asyncAfter(deadline: .now() + grace) {
             guard !self.state.withLock({ $0.isServed }) else { return }
             self.warn(
-                "ConnectLiveSDK: callbacks wait, because nothing runs the main queue. Run a main loop (dispatchMain(), "
-                    + "RunLoop.main.run() or an async main), or set ConnectLive.callbackQueue.")
+                "ConnectLiveSDK: callbacks are waiting because nothing runs the main queue. Run a main loop "
+                    + "(dispatchMain(), RunLoop.main.run() or an async main), or set ConnectLive.callbackQueue.")
         }
     }
 }
 
-/// Carries a callback of the application, which need not be Sendable, to the callback queue.
+/// Carries a callback of the application, which may not be Sendable, to the callback queue.
 struct Callback<each Argument: Sendable>: @unchecked Sendable {
-    // Sendable by hand: it is only called on the callback queue, one callback after the other, as the documentation
-    // promises the application.
+    // Sendable by hand: it is called only on the callback queue, one call after another, as documented.
     private let body: (repeat each Argument) -> Void
 
     init(_ body: @escaping (repeat each Argument) -> Void) { self.body = body }

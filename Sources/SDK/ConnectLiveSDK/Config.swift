@@ -4,15 +4,15 @@ internal import RoomProtocol
 
 /// Settings of local media and of rooms.
 public struct Config: Sendable {
-    /// What is published.
+    /// The media to publish.
     public var mediaOptions = LocalMediaOptions()
-    /// Videos that can be received at first; `videoReceiverMaximumCount` where that is less.
+    /// How many videos can be received at first. At most `videoReceiverMaximumCount`.
     public var videoReceiverInitialCount = 9
-    /// Videos that can be received at most; the server allows 20. One more is refused with 1322.
+    /// How many videos can be received. The server allows 20. Further subscriptions fail with 1322.
     public var videoReceiverMaximumCount = 20
-    /// By how many receivers the pool grows when they run out.
+    /// How many receivers are added when all are in use.
     public var videoReceiverGrowthRate = 1
-    /// Whether the sound of others goes to the loudspeaker, where there is one. It is decoded either way. (Linux)
+    /// Whether to play remote audio on the loudspeaker, if there is one. It is decoded either way. (Linux)
     public var playsRemoteAudio = true
 
     public init() {}
@@ -25,54 +25,54 @@ public struct Config: Sendable {
     }
 }
 
-/// Where pictures come from.
+/// A video source.
 public enum CapturerType: Sendable, Hashable {
-    /// A V4L2 camera; the sound is a microphone's.
+    /// A V4L2 camera. The audio comes from a microphone.
     case camera
-    /// A media file with its own sound, size and rate: `LocalMediaOptions.fileName`.
+    /// A media file with its own audio, size and frame rate: `LocalMediaOptions.fileName`.
     case file
-    /// Moving bars with a bar-coded frame number, and a tone in step. (Linux)
+    /// Moving bars with a bar-coded frame number, and a synchronous tone. (Linux)
     case testPattern
 }
 
-/// Where sound comes from when the source is a camera. (Linux)
+/// The audio source for a camera. (Linux)
 public enum MicrophoneType: Sendable, Hashable {
-    /// The default microphone; no sound where the machine has none.
+    /// The default microphone. No audio if the machine has none.
     case automatic
     case none
-    /// By its identifier, as `connectlive devices` lists it.
+    /// A microphone by its identifier, as listed by `connectlive devices`.
     case device(String)
 }
 
-/// What a participant publishes; obtained from a `Config`.
+/// The media that a participant publishes. Part of a `Config`.
 public struct LocalMediaOptions: Sendable {
     public var source = CapturerType.camera
-    /// Whether there is sound at all.
+    /// Whether to publish audio.
     public var hasAudio = true
-    /// Whether there are pictures at all.
+    /// Whether to publish video.
     public var hasVideo = true
-    /// A free text that everyone in the room sees beside the video, such as "camera" or "screen".
+    /// Free text that all participants see beside the video, such as "camera" or "screen".
     public var videoExtraValue = ""
-    /// The same for the sound.
+    /// Free text that all participants see beside the audio.
     public var audioExtraValue = ""
-    /// Whether left and right of a camera's picture are swapped.
+    /// Whether to mirror a camera's frames.
     public var isMirror = true
-    /// The file to publish: an absolute path, or one from the current folder.
+    /// The file to publish: an absolute path, or one relative to the current folder.
     public var fileName = "sample.mov"
-    /// Size in pixels and frames per second of a camera and the test pattern; a file keeps its own.
+    /// Frame size in pixels and frames per second, for a camera and the test pattern. A file keeps its own.
     public var videoWidth = 640
     public var videoHeight = 480
     public var videoFPS = 20
 
-    /// The camera as a path such as `/dev/video0`; nil takes the first. (Linux)
+    /// The camera's path, such as `/dev/video0`. Nil means the first camera. (Linux)
     public var cameraDevice: String?
-    /// (Linux)
+    /// The microphone for a camera. (Linux)
     public var microphone = MicrophoneType.automatic
-    /// Whether a file starts again at its end, without a gap. (Linux)
+    /// Whether a file repeats without a gap. (Linux)
     public var isLooping = true
     /// VP8, or H.264 constrained baseline. (Linux)
     public var videoCodec = VideoCodec.vp8
-    /// Constant bitrate of the video in bits per second; nil takes the one that `VideoBitrate` has for its size and
+    /// Constant bitrate of the video in bits per second. Nil means the default of `VideoBitrate` for its size and frame
     /// rate. (Linux)
     public var videoBitrate: Int?
 
@@ -104,7 +104,7 @@ public struct LocalMediaOptions: Sendable {
 }
 
 extension LocalMediaOptions {
-    /// The text beside both streams, as it was before there was one for each.
+    /// The text beside both streams.
     @available(*, deprecated, message: "Set videoExtraValue and audioExtraValue.")
     public var extraValue: String {
         get { videoExtraValue }

@@ -2,23 +2,22 @@ public import Dispatch
 package import RoomClient
 internal import RoomProtocol
 
-/// The way in: signing in, and creating local media and rooms.
+/// The entry point: signs in, and creates local media and rooms.
 ///
-/// Callbacks and delegate events are called in order, one after the other, on one queue: `callbackQueue` where the
-/// application sets one, else the main queue. Run a main loop (`dispatchMain()`, `RunLoop.main.run()`) or an async main
-/// for it. If nothing runs the main queue, callbacks wait, and a line on standard error says so after 5 s.
+/// Callbacks and delegate events run one after another, in order, on `callbackQueue`, or on the main queue if that is
+/// nil. The main queue needs a main loop (`dispatchMain()`, `RunLoop.main.run()`) or an async main. If nothing runs it,
+/// callbacks wait, and after 5 s a line on standard error reports it.
 public final class ConnectLive: Sendable {
-    /// Code and message of a sign-in; code 0 is success.
+    /// Code and message of a sign-in. Code 0 means success.
     public typealias ProvisionResult = (Int, String)
     public typealias ProvisionCallback = (_ code: Int, _ message: String) -> Void
 
-    /// Version of this SDK.
+    /// The SDK's version.
     public static let version = "0.1.0"
 
     private init() {}
 
-    /// Where callbacks and delegate events are called; nil stands for the main queue. Set a serial queue before you call
-    /// anything else.
+    /// The queue for callbacks and delegate events. Nil means the main queue. Set a serial queue before any other call.
     public static var callbackQueue: DispatchQueue? {
         get { CallbackQueue.shared.chosen }
         set { CallbackQueue.shared.chosen = newValue }
@@ -29,12 +28,12 @@ public final class ConnectLive: Sendable {
     /// Signs in to a service with its secret.
     ///
     /// - Parameters:
-    ///   - serviceId: empty takes the one that CONNECTLIVE_SERVICE_ID has, or the file that `connectlive serve` leaves
-    ///     for the same user.
-    ///   - serviceSecret: likewise.
-    ///   - endpoint: the server as `ws://host:port`; empty takes the one of CONNECTLIVE_SERVER, or of that file.
-    ///   - callback: called with the result too, on the callback queue; it may come before or after the call returns.
-    /// - Returns: code and message; 0 is success. 1102 when `signOut` or a later sign-in was called meanwhile.
+    ///   - serviceId: the service. Empty means CONNECTLIVE_SERVICE_ID, else the file that `connectlive serve` wrote for
+    ///     this user.
+    ///   - serviceSecret: the service's secret. Empty means CONNECTLIVE_SERVICE_SECRET, else that file.
+    ///   - endpoint: the server as `ws://host:port`. Empty means CONNECTLIVE_SERVER, else that file.
+    ///   - callback: also receives the result, on the callback queue, before or after the call returns
+    /// - Returns: code and message. 0 means success, 1102 that `signOut` or a later sign-in was called meanwhile.
     @discardableResult
     public static func signIn(
         serviceId: String, serviceSecret: String, endpoint: String = "", callback: ProvisionCallback? = nil
@@ -51,7 +50,7 @@ public final class ConnectLive: Sendable {
         Task.detached { await finish(attempt, callback) }
     }
 
-    /// Signs in with a token that the application got elsewhere. Whether it is good is seen when a room is entered.
+    /// Signs in with a token from elsewhere. The server checks it when a room is entered.
     @discardableResult
     public static func signIn(
         serviceId: String, token: String, endpoint: String = "", callback: ProvisionCallback? = nil
@@ -68,11 +67,11 @@ public final class ConnectLive: Sendable {
         Task.detached { await finish(attempt, callback) }
     }
 
-    /// Ends the sign-in, one in progress too, and on the server every room connection that was made by it or by
-    /// an earlier one. A token that the application brought along stays valid.
+    /// Ends the sign-in, even one in progress. The server closes all room connections of this and earlier sign-ins. A
+    /// token that the application passed stays valid.
     public static func signOut() { Authentication.shared.signOut() }
 
-    /// Signs in for a program whose user names the server in another way than by the parameters of `signIn`.
+    /// Signs in for a caller whose user names the server by other means than the parameters of `signIn`.
     package static func signIn(
         serviceId: String, serviceSecret: String, endpoint: String, namer: ServerNamer
     ) async -> ProvisionResult {
@@ -100,13 +99,13 @@ public final class ConnectLive: Sendable {
 
     // MARK: - Creating
 
-    /// A room to connect to. The delegate is not kept alive by it.
+    /// A room to connect to. It does not retain the delegate.
     public static func createRoom(config: Config?, delegate: any RoomDelegate) -> any Room {
         createRoom(config: config, delegate: delegate, impairment: nil)
     }
 
-    /// Nil when the options ask for neither pictures nor sound. What is missing (a file, a camera) shows in
-    /// `LocalMedia.start`, or in `RoomDelegate.onError` after publishing.
+    /// Nil if the options have neither video nor audio. A missing file or camera is reported by `LocalMedia.start`, or
+    /// by `RoomDelegate.onError` after publishing.
     public static func createLocalMedia(config: Config) -> (any LocalMedia)? {
         guard config.mediaOptions.hasVideo || config.mediaOptions.hasAudio else { return nil }
         return LocalMediaSession(config.mediaOptions)
@@ -119,7 +118,7 @@ public final class ConnectLive: Sendable {
         return createLocalMedia(config: config)
     }
 
-    /// A room whose datagrams get lost on purpose, for tests of bad networks.
+    /// A room that loses datagrams, for tests of bad networks.
     package static func createRoom(
         config: Config?, delegate: any RoomDelegate, impairment: LinkImpairment?
     ) -> any Room {
@@ -130,7 +129,7 @@ public final class ConnectLive: Sendable {
             delegate: delegate)
     }
 
-    /// Local media with options that the public ones do not reach, such as a test pattern of some length.
+    /// Local media with options that are not public, such as a test pattern of limited length.
     package static func createLocalMedia(capture: CaptureOptions, extraValue: String = "") -> any LocalMedia {
         var options = LocalMediaOptions()
         options.videoExtraValue = extraValue

@@ -2,9 +2,9 @@ public import Foundation
 internal import RoomClient
 internal import RoomProtocol
 
-/// What calls of the SDK throw, and what their results fail with. The codes are listed in docs/errors.md.
+/// The error of all calls and results of the SDK. docs/errors.md lists the codes.
 public enum ConnectLiveError: LocalizedError, Sendable, Equatable {
-    /// A code and one sentence that names the thing, what was tried and what would help.
+    /// A code, and one sentence with the cause and the fix.
     case error(Int, String)
 
     public var code: Int {
@@ -25,6 +25,6 @@ public enum ConnectLiveError: LocalizedError, Sendable, Equatable {
 }
 
 extension RoomError {
-    /// The sentence, with the code's name where the number does not say it.
+    /// The message, with the code's name unless that is the number.
     var sdkMessage: String { Int(code.name) == nil ? description : message }
 }

@@ -1,12 +1,12 @@
 internal import RoomProtocol
 internal import Synchronization
 
-/// Hands the events of one room to its delegate, in order, on the callback queue. It does not keep the delegate alive.
+/// Passes the events of one room to its delegate, in order, on the callback queue. It does not retain the delegate.
 ///
-/// Two rules hold on whatever threads the calls come: no event follows `onDisconnected`, and after `leave()` only
-/// `onDisconnected` comes.
+/// Two rules hold for calls on any thread: no event follows `onDisconnected`, and after `leave()` only `onDisconnected`
+/// follows.
 final class DelegateQueue: Sendable {
-    /// Events of one room that may wait for the application. A room with one more has to end.
+    /// How many events of a room may wait. One more ends the room.
     static let capacity = 4096
 
     private struct State {
@@ -15,8 +15,8 @@ final class DelegateQueue: Sendable {
         var hasEnded = false
     }
 
-    /// Sendable by hand: it never changes, reading a weak reference is atomic, and what it refers to is only called on
-    /// the callback queue.
+    /// Sendable by hand: it never changes, reading a weak reference is atomic, and the delegate is called only on the
+    /// callback queue.
     private struct Reference: @unchecked Sendable {
         weak let delegate: (any RoomDelegate)?
     }
@@ -30,9 +30,9 @@ final class DelegateQueue: Sendable {
         self.queue = queue
     }
 
-    /// Queues an event; does nothing after `leave()` and `end(...)`. False when `capacity` events of this room wait.
+    /// Queues an event. Does nothing after `leave()` and `end(...)`. Returns false if `capacity` events wait.
     func tell(_ event: @escaping @Sendable (any RoomDelegate) -> Void) -> Bool {
-        // Queued under the lock, so that no event slips behind the last one.
+        // Queued under the lock, so that no event follows the last one.
         state.withLock { state in
             guard !state.hasLeft, !state.hasEnded else { return true }
             guard state.waiting < Self.capacity else { return false }
@@ -48,11 +48,11 @@ final class DelegateQueue: Sendable {
         }
     }
 
-    /// The application has called `disconnect()`: events that still wait are dropped.
+    /// The application called `disconnect()`: waiting events are dropped.
     func leave() { state.withLock { $0.hasLeft = true } }
 
-    /// Queues `onDisconnected`, and directly before it the error that ended the room. The application does not hear of
-    /// an error once it has left. The second end of a room does nothing.
+    /// Queues the error that ended the room, then `onDisconnected`. After `leave`, the error is omitted. A second end
+    /// does nothing.
     func end(_ reason: DisconnectReason, _ error: RoomError?) {
         state.withLock { state in
             guard !state.hasEnded else { return }
@@ -65,7 +65,7 @@ final class DelegateQueue: Sendable {
         }
     }
 
-    /// Queues the error that answers a call, also after the end.
+    /// Queues the error of a call, even after the end.
     func answer(_ error: RoomError) {
         queue.run { [reference] in reference.delegate?.onError(error, isCritical: false) }
     }

@@ -3,31 +3,30 @@ internal import RoomClient
 internal import RoomProtocol
 internal import Synchronization
 
-/// One's own pictures and sound. It can be published in one room after another until it is stopped; letting it go stops
-/// it too.
+/// The local video and audio. It can be published in one room after another until it stops. Releasing it stops it.
 public protocol LocalMedia: AnyObject, Sendable {
     var video: LocalVideo { get }
     var audio: LocalAudio { get }
-    /// Whether left and right of the camera's picture are swapped.
+    /// Whether the camera's frames are mirrored.
     var isMirror: Bool { get }
-    /// Starts capturing; returns when the first picture is there. Publishing starts it too. A missing file or camera
-    /// throws a `ConnectLiveError`.
+    /// Starts capturing, and returns after the first frame. Publishing starts it too. Throws a `ConnectLiveError` if
+    /// the file or camera is missing.
     func start() async throws
-    /// The error is nil when it went well.
+    /// - Parameter completion: receives nil on success
     func start(completion: @escaping ((any Error)?) -> Void)
-    /// Ends capturing; the devices are free when it returns. It cannot be started again.
+    /// Stops capturing. When it returns, the devices are free. It cannot start again.
     func stop() async
     func stop(completion: @escaping () -> Void)
 }
 
 extension LocalMedia {
-    /// Shows the pictures in the view, as `video.attach(view)` does.
+    /// Shows the frames in the view, like `video.attach(view)`.
     public func attach(_ view: UIRenderView) { video.attach(view) }
 
     public func detach() { video.detach() }
 }
 
-/// One's own pictures.
+/// The local video.
 public final class LocalVideo: Sendable {
     private struct State {
         var id = 0
@@ -36,7 +35,7 @@ public final class LocalVideo: Sendable {
 
     private let state = Mutex(State())
     private let outlet: VideoOutlet
-    /// The free text that everyone in the room sees.
+    /// Free text that all participants see.
     public let extraValue: String
 
     init(extraValue: String, preview: FrameFanout) {
@@ -44,17 +43,17 @@ public final class LocalVideo: Sendable {
         outlet = VideoOutlet(fanout: preview)
     }
 
-    /// Given by the server; 0 before it is published.
+    /// The server's id. 0 before it is published.
     public var id: Int { state.withLock { $0.id } }
-    /// One's own participant id; empty before it is published.
+    /// The local participant's id. Empty before it is published.
     public var owner: String { state.withLock { $0.owner } }
-    /// Names the view that shows the pictures, the first where there are several; empty without one.
+    /// The id of the first attached view. Empty without one.
     public var viewId: String { outlet.viewIDs.first ?? "" }
 
-    /// Shows the captured pictures in the view, before they are encoded.
+    /// Shows the captured frames in the view, before they are encoded.
     public func attach(_ view: UIRenderView) { outlet.attach(view) }
 
-    /// Takes the pictures out of every view.
+    /// Detaches all views.
     public func detach() { outlet.detachAll() }
 
     public func getExtraValue() -> String { extraValue }
@@ -62,7 +61,7 @@ public final class LocalVideo: Sendable {
     func published(id: Int, owner: String) { state.withLock { $0 = State(id: id, owner: owner) } }
 }
 
-/// One's own sound.
+/// The local audio.
 public final class LocalAudio: Sendable {
     private struct State {
         var id = 0
@@ -70,14 +69,14 @@ public final class LocalAudio: Sendable {
     }
 
     private let state = Mutex(State())
-    /// The free text that everyone in the room sees.
+    /// Free text that all participants see.
     public let extraValue: String
 
     init(extraValue: String) { self.extraValue = extraValue }
 
-    /// Given by the server; 0 before it is published.
+    /// The server's id. 0 before it is published.
     public var id: Int { state.withLock { $0.id } }
-    /// One's own participant id; empty before it is published.
+    /// The local participant's id. Empty before it is published.
     public var owner: String { state.withLock { $0.owner } }
 
     public func getExtraValue() -> String { extraValue }
@@ -138,7 +137,7 @@ final class LocalMediaSession: LocalMedia {
         }
     }
 
-    /// True if no room has it: a local media is published in one room at a time.
+    /// Claims the media for one room. Returns false if a room has it.
     func takeForPublishing() -> Bool {
         isPublished.withLock { isPublished in
             defer { isPublished = true }
@@ -146,6 +145,6 @@ final class LocalMediaSession: LocalMedia {
         }
     }
 
-    /// Another room may publish it.
+    /// Lets another room publish it.
     func release() { isPublished.withLock { $0 = false } }
 }

@@ -2,7 +2,7 @@ internal import RoomClient
 internal import RoomProtocol
 internal import Synchronization
 
-/// Oneself in a room.
+/// The local participant of a room.
 public final class LocalParticipant: Sendable {
     private struct State {
         var id = ""
@@ -14,9 +14,9 @@ public final class LocalParticipant: Sendable {
 
     init() {}
 
-    /// Given by the server; empty before the room is connected.
+    /// The server's id. Empty before the room is connected.
     public var id: String { state.withLock { $0.id } }
-    /// What has been published, by the stream's id.
+    /// The published videos, by stream id.
     public var videos: [Int: LocalVideo] { state.withLock { $0.videos } }
     public var audios: [Int: LocalAudio] { state.withLock { $0.audios } }
 
@@ -36,7 +36,7 @@ public final class LocalParticipant: Sendable {
     }
 }
 
-/// Somebody else in a room.
+/// Another participant of a room.
 public final class RemoteParticipant: Sendable {
     private struct State {
         var videos: [Int: RemoteVideo] = [:]
@@ -51,7 +51,7 @@ public final class RemoteParticipant: Sendable {
         for stream in info.streams { _ = add(stream) }
     }
 
-    /// What the participant publishes, by the stream's id.
+    /// The participant's videos, by stream id.
     public var videos: [Int: RemoteVideo] { state.withLock { $0.videos } }
     public var audios: [Int: RemoteAudio] { state.withLock { $0.audios } }
 
@@ -74,9 +74,9 @@ public final class RemoteParticipant: Sendable {
     }
 }
 
-/// A video that somebody else publishes. Subscribe it to see it: `Room.subscribe(videoId:)`.
+/// A video of another participant. Subscribe to it to see it: `Room.subscribe(videoId:)`.
 public final class RemoteVideo: Sendable {
-    /// Unique in the room.
+    /// The stream id, unique in the room.
     public let id: Int
     /// The participant's id.
     public let owner: String
@@ -97,24 +97,24 @@ public final class RemoteVideo: Sendable {
 
     func setSubscribed(_ value: Bool) { subscribed.withLock { $0 = value } }
 
-    /// Names the view that shows the video, the first where there are several; empty without one.
+    /// The id of the first attached view. Empty without one.
     public var viewId: String { outlet.viewIDs.first ?? "" }
 
-    /// Shows the video in the view from its next picture on; a view that showed another leaves that one. The video may
-    /// be subscribed before or after.
+    /// Shows the video in the view from its next frame on. The view is detached from any other video. The video may be
+    /// subscribed earlier or later.
     public func attach(_ view: UIRenderView) { outlet.attach(view) }
 
     public func detach(_ view: UIRenderView) { outlet.detach(view.target) }
 
-    /// Takes the video out of every view.
+    /// Detaches all views.
     public func detach() { outlet.detachAll() }
 
     public func getExtraValue() -> String { extraValue }
 }
 
-/// Sound that somebody else publishes. It needs no subscription: the server fills four slots.
+/// Audio of another participant. It needs no subscription: the server fills four slots.
 public final class RemoteAudio: Sendable {
-    /// Unique in the room.
+    /// The stream id, unique in the room.
     public let id: Int
     /// The participant's id.
     public let owner: String

@@ -1,90 +1,86 @@
-/// How far a room connection is.
+/// The state of a room connection.
 public enum RoomStatus: Sendable, Hashable {
-    /// Created, not connected yet.
+    /// Created, but not connected yet.
     case initialized
     case connecting
     case connected
     case disconnecting
-    /// For good: create another Room to join again.
+    /// Final: create another Room to join again.
     case disconnected
 }
 
 /// Why a room connection ended.
 public enum DisconnectReason: Sendable, Hashable {
-    /// The application left, or an error ended the connection. Directly before it, `onError` reports that error.
+    /// The application left, or an error ended the connection. In the second case, `onError` comes directly before.
     case disconnected
-    /// The server ended the room, or was stopped. `onError` is not called.
+    /// The server ended the room, or stopped. `onError` is not called.
     case destroyed
     /// The server removed this participant. `onError` is not called.
     case kicked
 }
 
-/// One's connection to one room, created by `ConnectLive.createRoom`. Keep it for as long as it is to last: a room that
-/// is let go is left. Every call may be made on any thread.
+/// A connection to a room, created by `ConnectLive.createRoom`. Retain it: releasing it leaves the room. All calls are
+/// allowed on any thread.
 public protocol Room: AnyObject, Sendable {
     var isConnected: Bool { get }
     var status: RoomStatus { get }
     var localParticipant: LocalParticipant { get }
-    /// The others in the room, by their id.
+    /// The other participants, by id.
     var remoteParticipants: [String: RemoteParticipant] { get }
 
-    /// Joins the room of this name: 1 to 32 letters, digits and hyphens. `onConnected`, or `onError` and
-    /// `onDisconnected`, tell how it went, within 10 s. A room is connected once.
+    /// Joins a room by its name: 1 to 32 letters, digits and hyphens. Within 10 s, `onConnected`, or `onError` and
+    /// `onDisconnected`, report the result. A room connects once.
     func connect(roomId: String)
-    /// Leaves; `onDisconnected` tells when it is done. No other event comes after this call, nor does the error of a
-    /// connection that breaks meanwhile. (Called on another queue than the callback queue, it does not stop an event
-    /// that is being delivered.)
+    /// Leaves the room. `onDisconnected` reports the end. No other event follows this call, not even an error of the
+    /// connection. (A call on another queue than the callback queue does not stop an event that is being delivered.)
     func disconnect()
 
-    /// Publishes, now or as soon as the room is connected; `onLocalMediaPublished` tells when it is done, `onError` why
-    /// not. Throws when it is clear at once: 1311 for nil, 1302 for a room that has ended, 1441 for media that another
-    /// room has.
+    /// Publishes now, or when the room is connected. `onLocalMediaPublished` reports success, `onError` a failure.
+    /// Throws 1311 for nil, 1302 if the room has ended, 1441 if another room has the media.
     func publish(_ media: (any LocalMedia)?) throws
 
-    /// Subscribes several videos; what goes wrong comes to `onError`.
+    /// Subscribes to several videos. `onError` reports failures.
     func subscribe(videoIds: [Int])
     func subscribe(videoId: Int, completion: @escaping (Result<Void, any Error>) -> Void)
-    /// Subscribes a video: it arrives from its next keyframe on, which is asked for. Failures are `ConnectLiveError`s:
-    /// 1321 subscribed already, 1322 no receiver is free, 1325 no connection, 1328 no such video.
+    /// Subscribes to a video, which begins with a requested keyframe. Failures are `ConnectLiveError`s: 1321 already
+    /// subscribed, 1322 no free receiver, 1325 not connected, 1328 no such video.
     func subscribe(videoId: Int) async -> Result<Void, any Error>
 
-    /// Unsubscribes several videos; what goes wrong comes to `onError`.
+    /// Unsubscribes from several videos. `onError` reports failures.
     func unsubscribe(videoIds: [Int])
     func unsubscribe(videoId: Int, completion: @escaping (Result<Void, any Error>) -> Void)
-    /// Frees the video's receiver. Failures are `ConnectLiveError`s: 1325 no connection, 1327 not subscribed.
+    /// Frees the video's receiver. Failures are `ConnectLiveError`s: 1325 not connected, 1327 not subscribed.
     func unsubscribe(videoId: Int) async -> Result<Void, any Error>
 
-    /// Ids of the participants of whom a video is subscribed.
+    /// The ids of the participants with a subscribed video.
     func getVideoOccupants() -> [String]
-    /// Ids of the participants who are heard: those that hold one of the four audio slots.
+    /// The ids of the participants that are heard: those in one of the four audio slots.
     func getAudioOccupants() -> [String]
 }
 
-/// Hears what happens in a room, in order, on the queue that `ConnectLive.callbackQueue` describes. The room does not
-/// keep it alive.
+/// Receives the events of a room, in order, on the queue of `ConnectLive.callbackQueue`. The room does not retain it.
 public protocol RoomDelegate: AnyObject {
-    /// Connected. `participantIds` are all who are in the room, one's own id first; their streams are in
-    /// `Room.remoteParticipants`, and only later ones are announced by `onRemoteVideoPublished`.
+    /// The room is connected. `participantIds` has all participants, the local one first. Their streams are in
+    /// `Room.remoteParticipants`; only later streams are announced by `onRemoteVideoPublished`.
     func onConnected(participantIds: [String])
-    /// The room is over. No event comes after it, but the error that answers another `connect`. Completions of
-    /// `subscribe` and `unsubscribe` may.
+    /// The room ended. No event follows, except the error of another `connect`. Completions of `subscribe` and
+    /// `unsubscribe` may follow.
     func onDisconnected(reason: DisconnectReason)
-    /// When `isCritical`, the error ended the room and `onDisconnected` comes next. The codes are listed in
-    /// docs/errors.md.
+    /// An error. If `isCritical`, it ended the room and `onDisconnected` follows. docs/errors.md lists the codes.
     func onError(code: Int, message: String, isCritical: Bool)
     func onParticipantEntered(remoteParticipant: RemoteParticipant)
-    /// After `onRemoteVideoUnpublished` and `onRemoteAudioUnpublished` of what the participant published.
+    /// A participant left. `onRemoteVideoUnpublished` and `onRemoteAudioUnpublished` for its streams come before.
     func onParticipantLeft(remoteParticipant: RemoteParticipant)
 
-    /// 33 when the server let us in, 66 when sessions are negotiated, 100 when media can flow.
+    /// 33: the server accepted the join. 66: the sessions are negotiated. 100: media can flow.
     func onConnecting(progress: Float)
     func onLocalMediaPublished(localMedia: (any LocalMedia)?)
     func onRemoteVideoPublished(remoteParticipant: RemoteParticipant, remoteVideo: RemoteVideo)
-    /// A subscription of it has ended by itself.
+    /// A video ended, and its subscription with it.
     func onRemoteVideoUnpublished(remoteParticipant: RemoteParticipant, remoteVideo: RemoteVideo)
     func onRemoteAudioPublished(remoteParticipant: RemoteParticipant, remoteAudio: RemoteAudio)
     func onRemoteAudioUnpublished(remoteParticipant: RemoteParticipant, remoteAudio: RemoteAudio)
-    /// The sound got one of the four slots: it is heard from now on.
+    /// The audio has one of the four slots, so it is heard.
     func onRemoteAudioSubscribed(remoteParticipant: RemoteParticipant, remoteAudio: RemoteAudio)
     func onRemoteAudioUnsubscribed(remoteParticipant: RemoteParticipant, remoteAudio: RemoteAudio)
 }

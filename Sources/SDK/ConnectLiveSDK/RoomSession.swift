@@ -3,13 +3,13 @@ package import RoomClient
 internal import RoomProtocol
 internal import Synchronization
 
-/// The room behind the protocol: keeps the participants that the application sees, and turns the engine's events into
-/// callbacks. The engine's events come on its loop; calls come on any thread.
+/// The implementation of `Room`. It keeps the application's participants and turns the engine's events into callbacks.
+/// Events arrive on the engine's loop, calls on any thread.
 final class RoomSession: Room {
     private struct State {
         var status = RoomStatus.initialized
         var remotes: [String: RemoteParticipant] = [:]
-        /// Stream to participant.
+        /// The stream and the participant of each audio slot in use.
         var heard: [(stream: Int, participant: String)] = []
         var media: [LocalMediaSession] = []
         var waitingToPublish: [LocalMediaSession] = []
@@ -19,10 +19,10 @@ final class RoomSession: Room {
     private let state = Mutex(State())
     private let delegate: DelegateQueue
     private let token: @Sendable () async throws(RoomError) -> AccessToken
-    /// Set once, right after `self` exists.
+    /// Set once, directly after `init`.
     private let engineBox = Mutex<RoomEngine?>(nil)
 
-    /// - Parameter token: gives the token to enter the room with.
+    /// - Parameter token: provides the token for entering the room
     init(
         options: RoomOptions, delegate: any RoomDelegate,
         token: @escaping @Sendable () async throws(RoomError) -> AccessToken = { () async throws(RoomError) in
@@ -69,7 +69,7 @@ final class RoomSession: Room {
         }
         guard isFirst else {
             return delegate.answer(
-                RoomError(.roomReleased, "This room has been connected before. Create another Room to join again."))
+                RoomError(.roomReleased, "This room was connected before. Create another Room to join again."))
         }
         let name: RoomName
         do throws(RoomError) {
@@ -91,7 +91,7 @@ final class RoomSession: Room {
                 return wasIdle
             }
         }
-        // The engine ends, and says so, whatever it was doing; one that has done nothing has nothing to say.
+        // A working engine ends and reports it. An idle one reports nothing.
         if wasIdle { end(.disconnected, nil) } else { engine.disconnect() }
     }
 
@@ -100,13 +100,15 @@ final class RoomSession: Room {
     func publish(_ media: (any LocalMedia)?) throws {
         guard let media = media as? LocalMediaSession else {
             throw ConnectLiveError(
-                RoomError(.init(1311), "There is no local media to publish: create one by createLocalMedia(config:)."))
+                RoomError(
+                    .init(1311),
+                    "There is no local media to publish. Create some with createLocalMedia(config:)."))
         }
         guard media.takeForPublishing() else {
             throw ConnectLiveError(
                 RoomError(
                     .publishRefused,
-                    "This local media is published in a room already. Leave that room first, or create another one."))
+                    "A room already has this local media. Leave that room first, or create another one."))
         }
         let isConnected = state.withLock { state -> Bool? in
             switch state.status {
@@ -120,7 +122,7 @@ final class RoomSession: Room {
         guard let isConnected else {
             media.release()
             throw ConnectLiveError(
-                RoomError(.roomReleased, "This room has ended: create another Room to publish in."))
+                RoomError(.roomReleased, "This room has ended. Create another Room to publish in."))
         }
         if isConnected { publishNow(media) }
     }
@@ -137,14 +139,14 @@ final class RoomSession: Room {
                 tell { $0.onLocalMediaPublished(localMedia: media) }
             } catch {
                 media.release()
-                // The error that ended the room is told once.
+                // The error that ended the room is reported only once.
                 guard let self, status == .connected else { return }
                 problem(error)
             }
         }
     }
 
-    /// False when the room has ended meanwhile.
+    /// Returns false if the room has ended meanwhile.
     private func keep(_ media: LocalMediaSession, as streams: [PublishedStream]) -> Bool {
         localParticipant.published(media, as: streams)
         return state.withLock { state in
@@ -173,7 +175,7 @@ final class RoomSession: Room {
 
     private func subscribe(_ id: Int, then: @escaping @Sendable (Result<Void, RoomError>) -> Void) {
         guard let video = video(id) else {
-            return then(.failure(RoomError(.noSuchStream, "Nobody in the room publishes a video \(id).")))
+            return then(.failure(RoomError(.noSuchStream, "No participant publishes video \(id).")))
         }
         engine.subscribe(id, to: video.outlet.fanout) { result in
             if case .success = result { video.setSubscribed(true) }
@@ -212,9 +214,9 @@ final class RoomSession: Room {
         remoteParticipants.values.lazy.compactMap { $0.videos[id] }.first
     }
 
-    // MARK: - What happens
+    // MARK: - Events
 
-    /// An application that does not return from its callbacks loses the room, not single events of it.
+    /// An application that does not return from its callbacks loses the room, not single events.
     private func tell(_ event: @escaping @Sendable (any RoomDelegate) -> Void) {
         guard !delegate.tell(event) else { return }
         engine.disconnect()
@@ -222,8 +224,8 @@ final class RoomSession: Room {
             .disconnected,
             RoomError(
                 .roomReleased,
-                "The application left \(DelegateQueue.capacity) callbacks of this room waiting, so the SDK left the "
-                    + "room. Return from callbacks soon, or set ConnectLive.callbackQueue."))
+                "More than \(DelegateQueue.capacity) callbacks of this room are waiting, so the SDK left the room. "
+                    + "Return from callbacks soon, or set ConnectLive.callbackQueue."))
     }
 
     private func problem(_ error: RoomError) { tell { $0.onError(error, isCritical: false) } }
@@ -238,7 +240,7 @@ final class RoomSession: Room {
         case .audioHeard(let participant, let stream): heard(stream, of: participant)
         case .audioUnheard(let participant, let stream): unheard(stream, of: participant)
         case .problem(let error): problem(error)
-        // Only what goes wrong is an error: that the server ends a room or removes somebody is not.
+        // Only a failure is an error. The end of a room and the removal of a participant are not.
         case .ended(let reason, let error): end(.init(reason), reason == .disconnected ? error : nil)
         }
     }
@@ -273,12 +275,12 @@ final class RoomSession: Room {
             tell { $0.onRemoteAudioUnpublished(remoteParticipant: participant, remoteAudio: audio) }
         }
         tell { $0.onParticipantLeft(remoteParticipant: participant) }
-        letViewsGo([participant])
+        detachViews([participant])
     }
 
-    /// Nothing comes to the views any more. They are free once the application has been told why, so that it still
-    /// finds them by the videos until then.
-    private func letViewsGo(_ participants: [RemoteParticipant]) {
+    /// Detaches the views after the application was notified, so that it can still find them by their videos until
+    /// then.
+    private func detachViews(_ participants: [RemoteParticipant]) {
         CallbackQueue.shared.run {
             for participant in participants {
                 for video in participant.videos.values { video.detach() }
@@ -323,7 +325,7 @@ final class RoomSession: Room {
             for video in participant.videos.values { video.setSubscribed(false) }
         }
         delegate.end(reason, error)
-        letViewsGo(Array(remoteParticipants.values))
+        detachViews(Array(remoteParticipants.values))
     }
 }
 
@@ -342,7 +344,7 @@ extension Result<Void, RoomError> {
 }
 
 extension Room {
-    /// What the room has carried; see `RoomStatistics`.
+    /// The connection's statistics.
     package func statistics() async -> RoomStatistics {
         guard let session = self as? RoomSession else { return RoomStatistics() }
         return await session.engine.statistics
@@ -350,6 +352,6 @@ extension Room {
 }
 
 extension LocalMedia {
-    /// What is captured and encoded: for the command line, which checks sources and shows counters.
+    /// The capture, for the command line, which checks sources and shows counters.
     package var localCapture: LocalCapture? { (self as? LocalMediaSession)?.capture }
 }

@@ -6,42 +6,42 @@ internal import RoomClient
 internal import RoomProtocol
 internal import Synchronization
 
-/// Where the pictures of a video go: to the program, to a window, to an image file, or nowhere.
+/// A destination for a video's frames: the program, a window, an image file, or none.
 ///
-/// Attach it to a `LocalVideo` or a `RemoteVideo`, which keeps what shows the pictures until it is detached. It shows
-/// one video at a time.
+/// Attach it to a `LocalVideo` or a `RemoteVideo`, which retains the destination until it is detached. It shows one
+/// video at a time.
 open class UIRenderView {
-    /// Names the view.
+    /// The view's id.
     public var uuid: String { target.uuid }
-    /// Whether it is attached to a video.
+    /// Whether the view is attached to a video.
     public var isAssignedStream: Bool { target.isAttached }
 
-    /// Called with every picture, on a serial queue of the view's own. A function that is slow does not hold up
-    /// anything else: 8 pictures wait for it at most, then the oldest is dropped and counted.
+    /// Called with every frame, on a serial queue of the view. A slow function blocks nothing else: at most 8 frames
+    /// wait, then the oldest is dropped and counted.
     public var onFrame: (@Sendable (VideoFrame) -> Void)? {
         get { target.onFrame }
         set { target.onFrame = newValue }
     }
 
-    /// Called once, on the same queue, when the image file cannot be written. It is not tried again.
+    /// Called once, on the same queue, if the image file cannot be written. There is no retry.
     public var onError: (@Sendable (ConnectLiveError) -> Void)? {
         get { target.onError }
         set { target.onError = newValue }
     }
 
-    /// Pictures that came too fast for `onFrame`.
+    /// Frames dropped because `onFrame` was too slow.
     public var droppedFrames: Int { target.droppedFrames }
-    /// The newest picture.
+    /// The newest frame.
     public var latestFrame: VideoFrame? { target.latestFrame }
 
     let target: RenderTarget
 
-    /// A view that shows nothing by itself: for `onFrame` and `latestFrame`.
+    /// A view without a display, for `onFrame` and `latestFrame`.
     public init() {
         target = RenderTarget(window: nil, imagePath: nil)
     }
 
-    /// A window on the desktop. Without a display it throws `window.unavailable`.
+    /// A window on the desktop. Throws `window.unavailable` without a display.
     public init(windowTitle title: String, width: Int = 960, height: Int = 540) throws {
         do throws(MediaError) {
             let window = try TiledWindow(title: title, width: width, height: height)
@@ -51,8 +51,8 @@ open class UIRenderView {
         }
     }
 
-    /// Writes the first picture to a PNG file. Throws `file.unwritable` where no file can be made; what goes wrong later
-    /// comes to `onError`.
+    /// Writes the first frame to a PNG file. Throws `file.unwritable` if the path cannot be written; `onError` reports
+    /// later failures.
     public init(imagePath: String) throws {
         try Self.requireFolder(of: imagePath)
         target = RenderTarget(window: nil, imagePath: imagePath)
@@ -73,9 +73,9 @@ open class UIRenderView {
     }
 }
 
-/// What a render view does, apart from the view that the application may subclass: it may be used on any thread.
+/// The implementation of a render view, separate from the class that applications may subclass. For any thread.
 final class RenderTarget: Sendable {
-    /// Pictures that wait for the application at most; the oldest is dropped.
+    /// How many frames may wait. Then the oldest is dropped.
     private static let capacity = 8
 
     private struct State {
@@ -120,7 +120,7 @@ final class RenderTarget: Sendable {
     var latestFrame: VideoFrame? { state.withLock { $0.latest } }
     var isAttached: Bool { state.withLock { $0.detach != nil } }
 
-    /// Leaves the video it was attached to before, and remembers how to leave this one.
+    /// Detaches from the previous video, and keeps the function that detaches from this one.
     func attached(detach: @escaping @Sendable () -> Void) {
         let previous = state.withLock { state in
             defer { state.detach = detach }
@@ -131,7 +131,7 @@ final class RenderTarget: Sendable {
 
     func detached() { state.withLock { $0.detach = nil } }
 
-    /// On a GStreamer thread.
+    /// Called on a GStreamer thread.
     func show(_ frame: VideoFrame) {
         window?.show(frame, in: uuid)
         let mustSchedule = state.withLock { state in
@@ -174,7 +174,7 @@ final class RenderTarget: Sendable {
     }
 }
 
-/// The views that show one video.
+/// The views of one video.
 final class VideoOutlet: Sendable {
     let fanout: FrameFanout
     private let attached = Mutex<[(target: RenderTarget, sink: Int)]>([])
@@ -197,7 +197,7 @@ final class VideoOutlet: Sendable {
         for entry in attached.withLock({ $0 }) { detach(entry.target) }
     }
 
-    /// The views' names, in the order they were attached.
+    /// The views' ids, in order of attachment.
     var viewIDs: [String] { attached.withLock { $0.map(\.target.uuid) } }
 
     @discardableResult

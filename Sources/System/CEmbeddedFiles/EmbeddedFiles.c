@@ -1,5 +1,5 @@
-// The web page and the demo's clip, compiled in by C23's #embed, so that the binary works wherever it is copied: a
-// resource bundle of the package manager is looked for at the path of the build.
+// The web page and the demo's clip, compiled in with C23's #embed, so that the binary works wherever it is copied. A
+// resource bundle of the package manager is found only at the path of the build.
 #include "CEmbeddedFiles.h"
 #pragma clang diagnostic ignored "-Wc23-extensions"
 

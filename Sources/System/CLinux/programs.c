@@ -11,8 +11,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-// posix_spawn cannot ask for the signal at the parent's end, and Swift has no fork. The kernel sends that signal when the
-// *thread* ends that started the program, so that one thread, which never ends, starts them all.
+// posix_spawn cannot request the signal at the parent's end, and Swift has no fork. The kernel sends that signal when
+// the *thread* that started the program ends. So one thread that never ends starts all programs.
 
 #define MOST_DESCRIPTORS 8
 
@@ -32,17 +32,18 @@ static pthread_cond_t ordered = PTHREAD_COND_INITIALIZER;
 static pthread_cond_t done = PTHREAD_COND_INITIALIZER;
 static struct order *orders;
 
-// Runs in the memory of the parent, whose thread waits: only calls that are safe there, and nothing is changed but what
-// lies on this stack.
+// Runs in the parent's memory while the parent's thread waits. It makes only calls that are safe there, and changes
+// only
+// this stack.
 static void become(const struct order *order, pid_t parent, volatile int *error) {
     setpgid(0, 0);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    // The parent may have ended before that.
+    // The parent may have ended before this call.
     if (getppid() != parent) _exit(127);
-    // Handlers of the parent do not exist in the program; what it ignores (SIGPIPE) the program should not.
+    // Resets handlers, which the program lacks, and signals that the parent ignores (SIGPIPE).
     for (int number = 1; number < NSIG; number++)
         if (number != SIGKILL && number != SIGSTOP) signal(number, SIG_DFL);
-    // First out of the way of the numbers that they are to have.
+    // First moves the descriptors away from their final numbers.
     int moved[MOST_DESCRIPTORS];
     for (int index = 0; index < order->count; index++) {
         int from = order->descriptors[index] >= 0 ? order->descriptors[index] : open("/dev/null", O_RDWR);
@@ -65,12 +66,12 @@ failed:
 static pid_t start(const struct order *order) {
     volatile int error = 0;
     pid_t parent = getpid();
-    // This thread has every signal blocked: no handler of the parent runs in the child.
+    // This thread blocks every signal, so no handler of the parent runs in the child.
     pid_t process = vfork();
     if (process == 0) become(order, parent, &error);
     if (process < 0) return -errno;
     if (error == 0) return process;
-    // It has ended already; nobody else may hear of it.
+    // It has ended already, and no other code may be notified.
     siginfo_t ended;
     while (waitid(P_PID, (id_t)process, &ended, WEXITED) != 0 && errno == EINTR) {}
     return -error;

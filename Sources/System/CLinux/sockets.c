@@ -64,7 +64,8 @@ ssize_t clinux_receive(
     *descriptor_count = 0;
     *is_cut = 0;
     ssize_t received;
-    // An end that closes with messages unread resets the connection, which is told before what it had said itself, once.
+    // An end that closes with unread messages resets the connection. That is reported once, before the messages that it
+    // sent.
     do received = recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
     while (received < 0 && (errno == EINTR || errno == ECONNRESET));
     if (received < 0) return -errno;
@@ -97,7 +98,7 @@ int clinux_listen(const char *path) {
     if (error < 0) return error;
     int made = make_socket();
     if (made < 0) return made;
-    // The socket's mode becomes the file's: nobody else can open it, not even between two calls.
+    // The socket's mode becomes the file's: no other user can open it, not even between two calls.
     if (fchmod(made, 0600) != 0) return fail_closing(made);
     if (bind(made, (struct sockaddr *)&address, sizeof address) != 0) return fail_closing(made);
     if (fcntl(made, F_SETFL, O_NONBLOCK) != 0 || listen(made, 8) != 0) return fail_closing(made);
@@ -110,7 +111,7 @@ int clinux_connect(const char *path) {
     if (error < 0) return error;
     int made = make_socket();
     if (made < 0) return made;
-    // Else it would wait, maybe for ever, for somebody who listens and lets nobody in.
+    // A blocking connect could wait without end for a listener that accepts no connections.
     if (fcntl(made, F_SETFL, O_NONBLOCK) != 0) return fail_closing(made);
     if (connect(made, (struct sockaddr *)&address, sizeof address) != 0) return fail_closing(made);
     return made;
@@ -127,7 +128,7 @@ int clinux_pair(int sockets[2]) {
 
 int clinux_pipe(int descriptors[2], size_t capacity) {
     if (pipe2(descriptors, O_CLOEXEC) != 0) return -errno;
-    // A smaller pipe does as well: the limit for users may be lower.
+    // A smaller pipe works too; the limit for users may be lower.
     if (capacity > 0) fcntl(descriptors[1], F_SETPIPE_SZ, (int)capacity);
     fcntl(descriptors[0], F_SETFL, O_NONBLOCK);
     return 0;
@@ -166,7 +167,7 @@ int clinux_wait_discarding(int descriptor, int milliseconds, const int *pipes, i
             if (asked[index].revents == 0) continue;
             char thrown[65536];
             ssize_t taken = read(asked[index].fd, thrown, sizeof thrown);
-            // Nobody can write into it any more: poll would say so over and over.
+            // No process can write to it any more, and poll would report that repeatedly.
             if (taken == 0 || (taken < 0 && errno != EAGAIN && errno != EINTR)) asked[index].fd = -1;
         }
         if (left <= 0) return 0;

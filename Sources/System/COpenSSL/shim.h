@@ -7,7 +7,7 @@
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
 
-/* Swift imports no macros with arguments; these are the ones that DTLS needs, under the same names in lower case. */
+/* Swift imports no macros with arguments. These are the ones for DTLS, with the same names in lower case. */
 
 static inline uint64_t ssl_op_dtls_defaults(void) {
     return SSL_OP_NO_QUERY_MTU | SSL_OP_NO_TICKET | SSL_OP_NO_RENEGOTIATION | SSL_OP_CIPHER_SERVER_PREFERENCE;
@@ -30,7 +30,7 @@ static inline long ssl_set_mtu(SSL *ssl, long mtu) {
     return SSL_set_mtu(ssl, mtu);
 }
 
-/* Microseconds until OpenSSL's own retransmission timer runs out; -1 when it does not run. */
+/* Microseconds until OpenSSL's retransmission timer expires. -1 if it does not run. */
 static inline int64_t dtls_timeout(SSL *ssl) {
     struct timeval left;
     if (DTLSv1_get_timeout(ssl, &left) != 1) {

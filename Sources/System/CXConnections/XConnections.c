@@ -1,7 +1,7 @@
 // Xlib ends the process when a connection to an X server breaks, unless the connection has an exit handler that returns
-// (XSetIOErrorExitHandler). Which one it has is read before the handler is called that stands for all connections, and
-// elements of GStreamer do not show the connections that they open. The one moment at which each of them can be had is
-// when Xlib makes its lock: the function that does that is a variable of Xlib's, and is wrapped here.
+// (XSetIOErrorExitHandler). Xlib reads that handler before it calls the handler for all connections, and GStreamer's
+// elements hide their connections. The only moment at which each connection can be found is when Xlib creates its lock:
+// the function for that is a variable of Xlib, which is wrapped here.
 #define XTHREADS
 #include "CXConnections.h"
 
@@ -10,24 +10,25 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-// Xlib's own; no header has it. Weak: a libX11 without it lets us live, and ends the process as it always did.
+// An internal symbol of Xlib. Weak: with a libX11 that lacks it, the program works, and Xlib ends the process as usual.
 extern int (*_XInitDisplayLock_fn)(Display *) __attribute__((weak));
 
 static int (*make_lock)(Display *);
 static XConnectionLost on_lost;
 static atomic_ulong opened;
 
-/// Resources are no longer made, but Xlib insists on a number for each.
+/// No resources are created any more, but Xlib needs a number for each.
 static XID no_resource(Display *display) {
     return 0;
 }
 
 static void go_on(Display *display, void *number) {
-    // Xlib has locked the display for this thread for good, and let go of the lock that its caller lets go of again.
+    // Xlib keeps the display locked for this thread, and has released the lock that its caller releases again.
     XUnlockDisplay(display);
     LockDisplay(display);
-    // With the flag set, requests would pile up until there is no room for one, and Xlib writes to NULL. Without it each
-    // is handed to xcb, which knows that nothing can be sent, and this is called again when an answer is missing.
+    // With the flag set, requests would accumulate until there is no room, and Xlib writes to NULL. Without it, each
+    // goes to
+    // xcb, which knows that the connection is broken, and this function is called again when a reply is missing.
     display->flags &= ~XlibDisplayIOError;
     display->bufptr = display->buffer;
 }
@@ -46,7 +47,7 @@ static int make_lock_of_survivor(Display *display) {
     return answer;
 }
 
-/// Xlib's own says on the standard error what is reported in other words.
+/// Suppresses Xlib's own message on standard error; the error is reported otherwise.
 static int say_nothing(Display *display) {
     return 0;
 }

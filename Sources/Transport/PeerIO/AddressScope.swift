@@ -1,9 +1,9 @@
 internal import Glibc
 
-/// How far an address reaches, which decides whether an end may send checks to it.
+/// The reach of an address, which decides whether an end may send checks to it.
 ///
-/// A description is a stranger's words. It must not turn this end against services of its own machine or network that
-/// the stranger cannot reach, such as a cloud's metadata at 169.254.169.254 (RFC 8445 section 19.5.1).
+/// A description comes from a stranger. It must not direct this end at services of its own machine or network that the
+/// stranger cannot reach, such as a cloud's metadata at 169.254.169.254 (RFC 8445, section 19.5.1).
 enum AddressScope: Hashable {
     case loopback(IPVersion)
     /// 169.254/16 (RFC 3927), fe80::/10.
@@ -11,15 +11,15 @@ enum AddressScope: Hashable {
     /// RFC 1918, 100.64/10 of carriers and overlay networks (RFC 6598), fc00::/7.
     case local(IPVersion)
     case global
-    /// No host can have it: unspecified, multicast, broadcast, or IPv4 inside IPv6.
-    case nobody
+    /// Not a host's address: unspecified, multicast, broadcast, or IPv4 inside IPv6.
+    case unusable
 
     enum IPVersion {
         case four
         case six
     }
 
-    /// Nil for what is no literal address.
+    /// Nil if the text is not a literal address.
     init?(_ text: String) {
         var four = in_addr()
         if inet_pton(AF_INET, text, &four) == 1 {
@@ -31,7 +31,7 @@ enum AddressScope: Hashable {
         self = withUnsafeBytes(of: six) { Self.scope(ofSix: Array($0)) }
     }
 
-    /// The address as RFC 5952 spells it; nil for what is no literal address.
+    /// The address in the form of RFC 5952. Nil if the text is not a literal address.
     static func canonical(_ text: String) -> String? {
         var buffer = [CChar](repeating: 0, count: Int(INET6_ADDRSTRLEN))
         var address = in6_addr()
@@ -44,7 +44,7 @@ enum AddressScope: Hashable {
 
     private static func scope(ofFour address: UInt32) -> AddressScope {
         switch address >> 24 {
-        case 0, 224...: return .nobody
+        case 0, 224...: return .unusable
         case 127: return .loopback(.four)
         case 10: return .local(.four)
         default: break
@@ -57,23 +57,23 @@ enum AddressScope: Hashable {
     }
 
     private static func scope(ofSix address: [UInt8]) -> AddressScope {
-        if address.dropLast().allSatisfy({ $0 == 0 }) { return address.last == 1 ? .loopback(.six) : .nobody }
+        if address.dropLast().allSatisfy({ $0 == 0 }) { return address.last == 1 ? .loopback(.six) : .unusable }
         // ::/96 and ::ffff:0:0/96 wrap IPv4.
-        if address[..<10].allSatisfy({ $0 == 0 }) { return .nobody }
+        if address[..<10].allSatisfy({ $0 == 0 }) { return .unusable }
         switch address[0] {
-        case 0xff: return .nobody
+        case 0xff: return .unusable
         case 0xfc, 0xfd: return .local(.six)
         case 0xfe where address[1] & 0xc0 == 0x80: return .linkLocal(.six)
         default: return .global
         }
     }
 
-    /// Whether an end with addresses of these scopes may send checks to an address of this one: to the world always, to
-    /// a place only from within.
+    /// Whether an end with addresses of these scopes may send checks to an address of this one: to public addresses
+    /// always, to others only from within their scope.
     func isOpen(to own: Set<AddressScope>) -> Bool {
         switch self {
         case .global: true
-        case .nobody: false
+        case .unusable: false
         case .loopback, .linkLocal, .local: own.contains(self)
         }
     }

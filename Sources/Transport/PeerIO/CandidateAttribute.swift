@@ -1,7 +1,7 @@
-/// The parts of a candidate attribute that decide whether it may be tried (RFC 8839 section 5.1):
-/// `candidate:<foundation> <component> <transport> <priority> <address> <port> typ <type> ...`.
+/// The parts of a candidate attribute that decide whether to try it (RFC 8839, section 5.1): `candidate:<foundation>
+/// <component> <transport> <priority> <address> <port> typ <type> ...`.
 package struct CandidateAttribute: Equatable {
-    /// Longer ones are refused unread.
+    /// Longer attributes are refused without parsing.
     static let maximumLength = 512
 
     var text: String
@@ -11,21 +11,21 @@ package struct CandidateAttribute: Equatable {
     var scope: AddressScope
 
     package enum Refusal: Error, Equatable {
-        /// It does not follow the grammar.
+        /// The attribute does not follow the grammar.
         case malformed
-        /// TCP, or the component of an RTCP port of its own: nothing we offer.
+        /// TCP, or a separate component for RTCP. We offer neither.
         case unsupported
-        /// A multicast DNS name that hides the address (Chromium without device permission); its host reaches us by
-        /// our own candidates.
+        /// A multicast DNS name that hides the address (Chromium without device permission). Its host reaches us by our
+        /// own candidates.
         case hidden
-        /// An address that no peer can have: unspecified, multicast or broadcast.
+        /// Not a host's address: unspecified, multicast or broadcast.
         case unreachable
-        /// A port below 1024, which no peer has by chance and other services have. Browsers allow 80 and 443 at public
-        /// addresses, for relays and servers behind firewalls; so does this.
+        /// A port below 1024, which peers do not use by chance but other services do. Like browsers, we allow 80 and
+        /// 443 at public addresses, for relays and servers behind firewalls.
         case privileged
     }
 
-    /// Takes `candidate:...`, also with `a=` before it.
+    /// Parses `candidate:...`, with or without `a=`.
     package init(_ attribute: String) throws(Refusal) {
         guard attribute.utf8.count <= Self.maximumLength else { throw .malformed }
         let text = attribute.hasPrefix("a=") ? String(attribute.dropFirst(2)) : attribute
@@ -41,7 +41,7 @@ package struct CandidateAttribute: Equatable {
         guard let scope = AddressScope(address), let canonical = AddressScope.canonical(address) else {
             throw .malformed
         }
-        guard scope != .nobody else { throw .unreachable }
+        guard scope != .unusable else { throw .unreachable }
         guard port >= 1024 || (scope == .global && (port == 80 || port == 443)) else { throw .privileged }
         self.text = text
         self.address = canonical

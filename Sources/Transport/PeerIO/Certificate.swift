@@ -2,36 +2,35 @@ internal import COpenSSL
 package import PeerSession
 package import RTP
 
-/// A self-signed certificate with its private key (ECDSA on P-256), made once for a process or an identity and
-/// presented by every peer that is given it. What it proves is only that its fingerprint was the one signalled
-/// (RFC 8122).
+/// A self-signed certificate with its private key (ECDSA on P-256), created once for a process or an identity and
+/// shared by its peers. It only proves that its fingerprint is the signalled one (RFC 8122).
 package final class Certificate: @unchecked Sendable {
-    // Sendable by hand: nothing changes after init, and OpenSSL counts references to contexts, certificates and keys
-    // atomically; making an SSL from a shared SSL_CTX is safe from any thread.
+    // Sendable by hand: nothing changes after init. OpenSSL counts references to contexts, certificates and keys
+    // atomically, and creating an SSL from a shared SSL_CTX is safe on any thread.
 
-    /// SHA-256 over the certificate, as `a=fingerprint` carries it.
+    /// SHA-256 of the certificate, for `a=fingerprint`.
     package let fingerprint: Fingerprint
 
-    /// Configuration shared by all handshakes with this certificate.
+    /// The configuration of all handshakes with this certificate.
     let context: OpaquePointer
 
-    /// Forward-secret suites with AEAD (RFC 8827 section 6.5). Our own key is ECDSA; a peer that answers as a server may
-    /// hold an RSA key.
+    /// Forward-secret suites with AEAD (RFC 8827, section 6.5). Our own key is ECDSA; a peer that acts as the server
+    /// may have an RSA key.
     static let cipherSuites =
         "ECDHE-ECDSA-AES128-GCM-SHA256:ECDHE-RSA-AES128-GCM-SHA256:ECDHE-ECDSA-CHACHA20-POLY1305:"
         + "ECDHE-RSA-CHACHA20-POLY1305:ECDHE-ECDSA-AES256-GCM-SHA384:ECDHE-RSA-AES256-GCM-SHA384"
 
-    /// Makes a key and signs a certificate for it; about a tenth of a millisecond.
+    /// Creates a key and signs a certificate for it, in about 0.1 ms.
     ///
-    /// `profiles` are the SRTP profiles offered and accepted, in order of preference: as a server the first of ours
-    /// that the client offers wins (RFC 5764 section 4.1.2).
+    /// `profiles` are the offered and accepted SRTP profiles, in order of preference. As a server, the first one that
+    /// the client offers is used (RFC 5764, section 4.1.2).
     package init(profiles: [SRTPProfile] = [.aeadAES128GCM, .aes128CMSHA1_80]) throws(TransportError) {
-        guard let key = Self.makeKey() else { throw Self.failure("no ECDSA key could be made") }
+        guard let key = Self.makeKey() else { throw Self.failure("OpenSSL created no ECDSA key") }
         defer { EVP_PKEY_free(key) }
-        guard let certificate = Self.makeCertificate(for: key) else { throw Self.failure("it could not be signed") }
+        guard let certificate = Self.makeCertificate(for: key) else { throw Self.failure("OpenSSL could not sign it") }
         defer { X509_free(certificate) }
         guard let fingerprint = Self.digest(of: certificate, algorithm: "sha-256") else {
-            throw Self.failure("it has no digest")
+            throw Self.failure("OpenSSL computed no digest")
         }
         guard let context = SSL_CTX_new(DTLS_method()) else { throw Self.failure("OpenSSL has no DTLS") }
         self.fingerprint = fingerprint
@@ -54,8 +53,8 @@ package final class Certificate: @unchecked Sendable {
         SSL_CTX_free(context)
     }
 
-    /// Digest of a certificate by an algorithm named as in RFC 8122 section 5; nil for one that is unknown or too weak
-    /// to stand for an identity (anything below SHA-256).
+    /// The digest of a certificate by an algorithm of RFC 8122, section 5. Nil if it is unknown or weaker than SHA-256,
+    /// and so cannot prove an identity.
     static func digest(of certificate: OpaquePointer, algorithm: String) -> Fingerprint? {
         let function =
             switch algorithm {
@@ -84,7 +83,7 @@ package final class Certificate: @unchecked Sendable {
 
     static func makeCertificate(for key: OpaquePointer) -> OpaquePointer? {
         guard let certificate = X509_new() else { return nil }
-        // Valid from a day ago, for clocks that differ, to a year from now: it lives as long as the process.
+        // Valid from a day ago, because clocks differ, for a year: it lives as long as the process.
         let day = 24 * 60 * 60
         let serial: UInt64 = .random(in: 1...UInt64(Int64.max))
         let isComplete =
@@ -106,6 +105,6 @@ package final class Certificate: @unchecked Sendable {
 
     private static func failure(_ reason: String) -> TransportError {
         TransportError(
-            code: "transport.certificate", message: "No certificate could be made for this peer: \(reason).")
+            code: "transport.certificate", message: "The peer's certificate could not be created: \(reason).")
     }
 }

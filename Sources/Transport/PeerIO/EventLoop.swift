@@ -3,11 +3,11 @@ internal import Glibc
 package import RTP
 internal import Synchronization
 
-/// Something that has work left at the end of a turn of the loop, such as a batch of datagrams to send.
+/// An object with work at the end of a turn of the loop, such as a batch of datagrams to send.
 package protocol TurnMember: AnyObject {
-    /// Called once, on the loop, at the end of the turn in which the member asked for it.
+    /// Called once on the loop, at the end of the turn in which the member requested it.
     func endTurn()
-    /// Called on the loop between two datagrams of a long turn: sends what is ready, and does nothing else.
+    /// Called on the loop between two datagrams of a long turn. Sends the datagrams that are ready, and nothing else.
     func sendEarly()
 }
 
@@ -15,32 +15,32 @@ extension TurnMember {
     package func sendEarly() {}
 }
 
-/// One GLib main context with a thread of its own: the place where all transport of a client process, or of the rooms
-/// assigned to it, lives.
+/// One GLib main context with its own thread. All transport of a client process, or of the rooms assigned to the loop,
+/// runs on it.
 ///
-/// A *turn* is: dispatch of what the sockets have, the ends of turn, the timers that are due, the work handed in from
-/// other threads (`execute`, and the jobs of actors pinned to the loop) in the order it came, and the ends of turn again.
-/// Each part does its share at most (`TurnShare`) and leaves the rest to the next turn, so that a flood of one kind
-/// delays the others by one share.
+/// A *turn* handles, in this order: the sockets, the ends of turn, the timers that are due, the work of other threads
+/// (`execute`, and jobs of actors pinned to the loop) in order of arrival, and the ends of turn again. Each part does
+/// at most its share (`TurnShare`) and leaves the rest to the next turn. A flood of one kind therefore delays the
+/// others by one share.
 ///
-/// The loop is also a `SerialExecutor`: an actor that returns `loop.asUnownedSerialExecutor()` as its
-/// `unownedExecutor` runs on it, and code called by the loop may enter such an actor with `assumeIsolated`.
+/// The loop is also a `SerialExecutor`. An actor that returns `loop.asUnownedSerialExecutor()` as its `unownedExecutor`
+/// runs on it, and code on the loop may enter that actor with `assumeIsolated`.
 ///
-/// The thread holds the loop: an `EventLoop` lives until `shutdown()`.
+/// The thread retains the loop: an `EventLoop` lives until `shutdown()`.
 package final class EventLoop: SerialExecutor, @unchecked Sendable {
-    // Sendable by hand: `inbox` and `threadID` guard themselves, the context is thread-safe in GLib, and everything
-    // under "on the loop" is touched by the loop's thread alone, which the entry points assert.
+    // Sendable by hand: `inbox` and `threadID` are synchronised, the context is thread-safe in GLib, and only the
+    // loop's thread touches everything under "on the loop", which the entry points assert.
 
-    /// Work waiting from other threads at most; beyond it `execute` refuses. Actor jobs are always taken, because the
-    /// runtime cannot lose one.
+    /// How much work of other threads may wait before `execute` refuses more. Actor jobs are always accepted, because
+    /// the runtime cannot lose one.
     package static let inboxCapacity = 65536
-    /// Pieces of work from other threads done in one turn at most.
+    /// The most work items of other threads in one turn.
     package static let workShare = 64
-    /// Timers fired in one turn at most.
+    /// The most timers fired in one turn.
     package static let timerShare = 256
-    /// Datagrams read from one ICE agent in one turn at most.
+    /// The most datagrams read from one ICE agent in one turn.
     package static let datagramShare = 32
-    /// Datagrams read, from all sockets together, before members send what is ready.
+    /// How many datagrams are read from all sockets before members send what is ready.
     static let datagramsBetweenSends = 64
 
     package let name: String
@@ -53,26 +53,26 @@ package final class EventLoop: SerialExecutor, @unchecked Sendable {
 
     // On the loop.
     private var work: [Work] = []
-    /// The first piece of `work` that has not run yet.
+    /// The first item of `work` that has not run yet.
     private var nextWork = 0
-    /// Counts the turns.
+    /// The number of turns.
     private(set) var turn = 0
     /// On the loop only.
     package internal(set) var busiest = TurnCounts()
     private var unsentDatagrams = 0
-    /// Agents that have had their share of this turn.
+    /// Agents that have used up their share of this turn.
     private var pausedAgents: [ICEAgent] = []
     private var members: [any TurnMember] = []
     private var endingMembers: [any TurnMember] = []
     private var timers = TimerHeap()
-    /// When the loop last looked at the clock: at the beginning of each part of a turn and for each datagram. What is
-    /// done for many receivers of one packet need not ask the system again for each.
+    /// The loop's last reading of the clock: at the beginning of each part of a turn, and for each datagram. Work for
+    /// many receivers of one packet then needs no system call for each.
     var turnTime = EventLoop.now
-    /// Room for one packet, shared by everything on the loop.
+    /// A buffer for one packet, shared by everything on the loop.
     var scratch = PacketBuffer()
     /// The batch being sent.
     var outgoing = DatagramBatch()
-    /// Room for the description of one batched send, likewise.
+    /// The description of one batched send, also shared.
     let outbox = Outbox()
 
     private enum Work {
@@ -123,10 +123,10 @@ package final class EventLoop: SerialExecutor, @unchecked Sendable {
 
     // MARK: - From any thread
 
-    /// Runs the closure on the loop, after what was handed in before it.
+    /// Runs the closure on the loop, after earlier work.
     ///
-    /// False, and the closure is not run, when the loop has been shut down or `inboxCapacity` closures wait: whoever
-    /// must not lose a message fails its connection then.
+    /// Returns false, and does not run the closure, after `shutdown` and if `inboxCapacity` closures wait. A caller
+    /// that must not lose a message then fails its connection.
     @discardableResult
     package func execute(_ closure: @escaping @Sendable () -> Void) -> Bool {
         let (accepted, wasEmpty) = inbox.withLock { inbox in
@@ -157,7 +157,7 @@ package final class EventLoop: SerialExecutor, @unchecked Sendable {
     }
 
     package func checkIsolated() {
-        precondition(isOnLoop, "called off the event loop \(name)")
+        precondition(isOnLoop, "called outside of the event loop \(name)")
     }
 
     package func isIsolatingCurrentContext() -> Bool? { isOnLoop }
@@ -165,14 +165,14 @@ package final class EventLoop: SerialExecutor, @unchecked Sendable {
     /// Whether the caller is on the loop.
     package var isOnLoop: Bool { isOnThread || g_main_context_is_owner(context) != 0 }
 
-    /// Traps off the loop. Cheap enough for every packet: one comparison of thread identities.
+    /// Traps outside of the loop. Compares two thread identities, which is cheap enough for every packet.
     @inline(__always)
     package func preconditionOnLoop() {
-        precondition(isOnLoop, "called off its event loop")
+        precondition(isOnLoop, "called outside of its event loop")
     }
 
-    /// Runs what was handed in so far, ends the thread and waits for it. Close peers before. Calling it again does
-    /// nothing; calling it on the loop is a bug and traps.
+    /// Runs the queued work, ends the thread and waits for it. Close peers before. A second call does nothing; a call
+    /// on the loop is a bug and traps.
     package func shutdown() {
         precondition(!isOnThread, "an event loop cannot wait for its own end")
         let thread = inbox.withLock { inbox -> pthread_t? in
@@ -187,20 +187,20 @@ package final class EventLoop: SerialExecutor, @unchecked Sendable {
 
     // MARK: - On the loop
 
-    /// Calls `member.endTurn()` once when the present turn ends. Asking twice in a turn means two calls: members
-    /// remember that they asked.
+    /// Calls `member.endTurn()` once when the present turn ends. Two calls in one turn cause two calls, so members have
+    /// to remember their request.
     package func atEndOfTurn(_ member: any TurnMember) {
         preconditionOnLoop()
         members.append(member)
     }
 
-    /// Makes a timer that is not armed yet. Its closure runs on the loop.
+    /// Creates a disarmed timer. Its closure runs on the loop.
     package func makeTimer(_ action: @escaping () -> Void) -> LoopTimer {
         LoopTimer(loop: self, action: action)
     }
 
-    /// Runs the closure once on the loop, at `time` or at most a millisecond or so later; on the loop only. Keep the
-    /// timer to disarm it; letting it go does not.
+    /// Runs the closure once on the loop, at `time` or up to about a millisecond later. On the loop only. Keep the
+    /// timer to disarm it; releasing it does not.
     @discardableResult
     package func schedule(at time: MonotonicTime, _ action: @escaping () -> Void) -> LoopTimer {
         let timer = makeTimer(action)
@@ -213,7 +213,7 @@ package final class EventLoop: SerialExecutor, @unchecked Sendable {
         schedule(at: now + delay, action)
     }
 
-    /// Counts a datagram that was handled. Members send early when there have been many.
+    /// Counts a handled datagram. Members send early after many of them.
     @inline(__always)
     func countDatagram() {
         unsentDatagrams += 1
@@ -225,7 +225,7 @@ package final class EventLoop: SerialExecutor, @unchecked Sendable {
         for member in members { member.sendEarly() }
     }
 
-    /// The agent reads again in the next turn.
+    /// Lets the agent read again in the next turn.
     func resumeNextTurn(_ agent: ICEAgent) { pausedAgents.append(agent) }
 
     func insert(_ timer: LoopTimer, at time: MonotonicTime) {
@@ -280,7 +280,7 @@ package final class EventLoop: SerialExecutor, @unchecked Sendable {
         g_main_context_pop_thread_default(context)
     }
 
-    /// Runs a share of what waits; true when the loop has ended and nothing waits any more.
+    /// Runs a share of the waiting work. Returns true when the loop has ended and no work waits.
     private func runInbox() -> Bool {
         var hasEnded = false
         if nextWork == work.count {
@@ -296,7 +296,7 @@ package final class EventLoop: SerialExecutor, @unchecked Sendable {
         var share = TurnShare(of: Self.workShare, at: turnClock())
         var mayGoOn = true
         while mayGoOn, nextWork < work.count {
-            // What ran is let go of at once.
+            // Releases finished work immediately.
             var item = Work.done
             swap(&item, &work[nextWork])
             nextWork += 1
@@ -319,7 +319,7 @@ package final class EventLoop: SerialExecutor, @unchecked Sendable {
 
     private func endTurn() {
         unsentDatagrams = 0
-        // What a member adds while ending is ended in the same turn; a bound keeps two members that wake one another
+        // Work that a member adds while ending ends in the same turn. The bound keeps two members that wake each other
         // from starving the sockets.
         for _ in 0..<8 where !members.isEmpty {
             swap(&members, &endingMembers)
@@ -339,8 +339,8 @@ package final class EventLoop: SerialExecutor, @unchecked Sendable {
         busiest.timers = max(busiest.timers, share.used)
     }
 
-    /// An actor job that comes after `shutdown` runs on the thread that brings it, which owns the context meanwhile,
-    /// so that isolation still holds and no task hangs.
+    /// Runs an actor job that arrives after `shutdown` on the calling thread, which owns the context meanwhile.
+    /// Isolation still holds, and no task hangs.
     private func runLate(_ job: UnownedJob) {
         while g_main_context_acquire(context) == 0 { sched_yield() }
         job.runSynchronously(on: asUnownedSerialExecutor())

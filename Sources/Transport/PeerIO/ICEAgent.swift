@@ -5,15 +5,15 @@ internal import RTP
 
 /// The addresses of this machine on which a peer listens.
 package enum ListeningScope: Sendable, Hashable {
-    /// 127.0.0.1 alone: nothing outside this machine reaches the peer.
+    /// Only 127.0.0.1: nothing outside of this machine reaches the peer.
     case loopback
-    /// Every address of the machine and 127.0.0.1.
+    /// Every address of the machine, and 127.0.0.1.
     case any
     /// These literal addresses.
     case addresses([String])
 }
 
-/// Which end decides on the pair of addresses (RFC 8445 section 6.1.1): the one that made the offer.
+/// Which end selects the pair of addresses (RFC 8445, section 6.1.1). The controlling end made the offer.
 package enum ICERole: Sendable {
     case controlling
     case controlled
@@ -26,30 +26,30 @@ enum ICEEvent {
     case failed
 }
 
-/// One ICE agent of libnice with one component, UDP only, trickling (RFC 8445, RFC 8838). Used on its loop only.
+/// One ICE agent of libnice with one component, UDP only, trickling (RFC 8445, RFC 8838). On its loop only.
 ///
-/// libnice owns the sockets and answers all STUN. It hands over other datagrams only from addresses that have passed
-/// an authenticated connectivity check; everything else is dropped in it.
+/// libnice owns the sockets and replies to all STUN. It passes on other datagrams only from addresses that passed an
+/// authenticated connectivity check, and drops the rest.
 final class ICEAgent {
     /// RTP and RTCP share the one component (rtcp-mux).
     static let component: guint = 1
-    /// Remote candidates tried at most; a peer with more has its first ones tried. A browser on a machine with several
-    /// networks has about twenty. Each candidate gets seven checks from every local address, so that a description
-    /// cannot make this end flood others (RFC 8445 section 19.5.1).
+    /// The most remote candidates to try; further ones are ignored. A browser on a machine with several networks has
+    /// about twenty. Each candidate gets seven checks from every local address. The limit keeps a description from
+    /// making this end flood others (RFC 8445, section 19.5.1).
     static let remoteCandidateLimit = 32
-    /// Remote candidates at one address tried at most: a network address translator shows each socket as another port.
+    /// The most remote candidates to try at one address. Address translators show each socket as another port.
     static let remoteCandidateLimitPerAddress = 8
-    /// Local addresses used at most.
+    /// The most local addresses to use.
     private static let localAddressLimit = 16
-    /// Pause between connectivity checks in milliseconds. RFC 8445 section 14.2 asks for 50 where a network may be
-    /// congested by checks; a peer here has a handful of pairs, and setting up fast counts.
+    /// Interval between connectivity checks in milliseconds. RFC 8445, section 14.2 recommends 50 for networks that
+    /// checks may congest. A peer here has few pairs, and setting up fast matters.
     private static let pacing: guint = 5
-    /// First repetition of a lost check in milliseconds (RFC 8445 section 14.3 takes 500), doubling.
+    /// First retransmission time of a lost check in milliseconds, doubling. RFC 8445, section 14.3 has 500.
     private static let checkTimeout: guint = 100
 
-    /// Milliseconds without checks after which a connected agent stops its timer for them.
+    /// Milliseconds without checks after which a connected agent stops its check timer.
     private static let idleTimeout: guint = 200
-    /// Bytes that a socket may hold in either direction, as the kernel counts them (about 2.3 KiB a packet).
+    /// Bytes that a socket may queue in each direction, as the kernel counts them (about 2.3 KiB for a packet).
     private static let socketBuffer: Int32 = 1 << 20
 
     private(set) var ignoredCandidates = 0
@@ -60,17 +60,17 @@ final class ICEAgent {
     private let agent: OpaquePointer
     private let stream: guint
     private var handlers: [gulong] = []
-    /// Remote candidates tried, by address.
+    /// How many remote candidates were tried, by address.
     private var remoteCandidates: [String: Int] = [:]
     private let scopes: Set<AddressScope>
     private var isOpen = true
-    /// What this agent may read in the turn `sharedTurn` of the loop.
+    /// The share of this agent in the turn `sharedTurn` of the loop.
     private var share = TurnShare(of: 0, at: .zero)
     private var sharedTurn = 0
     private var events: (ICEEvent) -> Void
     private var datagrams: (UnsafeRawBufferPointer) -> Void
 
-    /// Events and datagrams arrive on the loop, from inside libnice: the closures must not close the agent.
+    /// Events and datagrams arrive on the loop, inside of calls of libnice, so the closures must not close the agent.
     init(
         loop: EventLoop, role: ICERole, scope: ListeningScope, ports: ClosedRange<UInt16>?,
         events: @escaping (ICEEvent) -> Void, datagrams: @escaping (UnsafeRawBufferPointer) -> Void
@@ -78,7 +78,7 @@ final class ICEAgent {
         loop.preconditionOnLoop()
         guard
             let agent = nice_agent_new_full(loop.context, NICE_COMPATIBILITY_RFC5245, NICE_AGENT_OPTION_ICE_TRICKLE)
-        else { throw TransportError(code: "transport.ice", message: "libnice made no ICE agent.") }
+        else { throw TransportError(code: "transport.ice", message: "libnice created no ICE agent.") }
         do {
             scopes = try Self.listen(agent, on: scope)
         } catch {
@@ -87,8 +87,8 @@ final class ICEAgent {
         }
         nice_agent_set_flag(agent, "upnp", 0)
         nice_agent_set_flag(agent, "ice-tcp", 0)
-        // Asks the peer for consent every 5 s or so, and fails after 50 s without an answer. libnice's "consent-freshness"
-        // fails after 10 s: one lost check and a long pause to the next are enough, or a cut of 5 s.
+        // Requests consent about every 5 s and fails after 50 s without a response. libnice's "consent-freshness" fails
+        // after 10 s, which one lost check with a long pause, or a network cut of 5 s, can exceed.
         nice_agent_set_flag(agent, "keepalive-conncheck", 1)
         nice_agent_set_flag(agent, "controlling-mode", role == .controlling ? 1 : 0)
         nice_agent_set_number(agent, "stun-pacing-timer", Self.pacing)
@@ -100,7 +100,7 @@ final class ICEAgent {
             let password
         else {
             g_object_unref(UnsafeMutableRawPointer(agent))
-            throw TransportError(code: "transport.ice", message: "libnice made no ICE stream.")
+            throw TransportError(code: "transport.ice", message: "libnice created no ICE stream.")
         }
         self.ufrag = String(cString: ufrag)
         self.password = String(cString: password)
@@ -115,7 +115,7 @@ final class ICEAgent {
         self.stream = stream
         self.events = events
         self.datagrams = datagrams
-        // Unretained: `close()` takes the handlers out before this object can go.
+        // Unretained: `close()` removes the handlers before this object is released.
         let this = Unmanaged.passUnretained(self).toOpaque()
         connect("new-candidate-full", to: unsafeBitCast(candidateFound, to: GCallback.self), this)
         connect("candidate-gathering-done", to: unsafeBitCast(gatheringDone, to: GCallback.self), this)
@@ -124,16 +124,16 @@ final class ICEAgent {
     }
 
     deinit {
-        assert(!isOpen, "an ICE agent is closed before it is let go")
+        assert(!isOpen, "an ICE agent must be closed before it is released")
     }
 
-    /// Opens the sockets; the candidates follow as events. Throws when no address can be listened on.
+    /// Opens the sockets. The candidates follow as events. Throws if it cannot listen on any address.
     func gather() throws(TransportError) {
         guard nice_agent_gather_candidates(agent, stream) != 0 else {
             throw TransportError(
                 code: "transport.no-address",
-                message: "No UDP port could be opened on any address to listen on: check the addresses and the limit "
-                    + "on open files.")
+                message: "No UDP port could be opened on any listen address. Check the addresses and the limit on "
+                    + "open files.")
         }
         enlargeSocketBuffers()
     }
@@ -142,8 +142,7 @@ final class ICEAgent {
         nice_agent_set_remote_credentials(agent, stream, ufrag, password) != 0
     }
 
-    /// Tries one more address of the peer. What cannot be tried is counted and otherwise ignored, as RFC 8839
-    /// section 5.1 asks.
+    /// Tries another address of the peer. Unusable candidates are counted and ignored (RFC 8839, section 5.1).
     func addRemoteCandidate(_ attribute: String) {
         guard isOpen, remoteCandidates.values.reduce(0, +) < Self.remoteCandidateLimit,
             let candidate = try? CandidateAttribute(attribute), candidate.scope.isOpen(to: scopes),
@@ -170,7 +169,7 @@ final class ICEAgent {
         return loop.outbox.send(batch, agent: agent, stream: stream, admit: admit)
     }
 
-    /// The local and the remote address that media takes, as `address:port`.
+    /// The local and the remote address in use, as `address:port`.
     var selectedPair: (local: String, remote: String)? {
         var local: UnsafeMutablePointer<NiceCandidate>?
         var remote: UnsafeMutablePointer<NiceCandidate>?
@@ -180,7 +179,7 @@ final class ICEAgent {
         return (Self.text(of: &local.pointee.addr), Self.text(of: &remote.pointee.addr))
     }
 
-    /// Closes the sockets. Not from inside the closures given to init.
+    /// Closes the sockets. Must not be called inside of the closures passed to init.
     func close() {
         guard isOpen else { return }
         isOpen = false
@@ -194,7 +193,7 @@ final class ICEAgent {
 
     // MARK: - Local addresses
 
-    /// Returns the scopes of the addresses listened on.
+    /// Adds the listen addresses, and returns their scopes.
     private static func listen(
         _ agent: OpaquePointer, on scope: ListeningScope
     ) throws(TransportError) -> Set<AddressScope> {
@@ -213,14 +212,14 @@ final class ICEAgent {
             else {
                 throw TransportError(
                     code: "transport.no-address",
-                    message: "\(text) is no address that can be listened on: give a literal IPv4 or IPv6 address.")
+                    message: "\(text) is not a listen address. Use a literal IPv4 or IPv6 address.")
             }
             if let own = AddressScope(text) { scopes.insert(own) }
         }
         return scopes
     }
 
-    /// The machine's addresses without loopback ones and without IPv6 link-local ones, which mean nothing without the
+    /// The machine's addresses, without loopback and without IPv6 link-local ones, which are meaningless without the
     /// name of an interface.
     private static func machineAddresses() -> [String] {
         let list = nice_interfaces_get_local_ips(0)
@@ -237,8 +236,8 @@ final class ICEAgent {
         return found
     }
 
-    /// Linux gives a UDP socket room for some ninety packets, less than one keyframe. Asks for more: with the right to
-    /// (CAP_NET_ADMIN) for all of it, else for what net.core.rmem_max and wmem_max allow.
+    /// Enlarges the socket buffers. By default, Linux queues about ninety packets, less than one keyframe. With
+    /// CAP_NET_ADMIN, all of it is granted, otherwise up to net.core.rmem_max and wmem_max.
     private func enlargeSocketBuffers() {
         guard let sockets = nice_agent_get_sockets(agent, stream, Self.component) else { return }
         defer { g_ptr_array_unref(sockets) }
@@ -263,7 +262,7 @@ final class ICEAgent {
         return host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)"
     }
 
-    // MARK: - Entered from C
+    // MARK: - Called from C
 
     private func connect(_ signal: String, to callback: GCallback, _ this: UnsafeMutableRawPointer) {
         handlers.append(
@@ -288,8 +287,8 @@ final class ICEAgent {
         loop.preconditionOnLoop()
         switch state {
         case NICE_COMPONENT_STATE_CONNECTED, NICE_COMPONENT_STATE_READY:
-            // libnice goes on waking up at every `pacing` for five seconds to see whether a component has failed;
-            // with a pair in use there is nothing to see.
+            // libnice would wake up at every `pacing` for five more seconds to check whether a component has failed,
+            // which is pointless with a pair in use.
             nice_agent_set_number(agent, "idle-timeout", Self.idleTimeout)
             events(.connected)
         case NICE_COMPONENT_STATE_FAILED: events(.failed)
@@ -312,8 +311,8 @@ final class ICEAgent {
         loop.countDatagram()
     }
 
-    /// libnice reads a socket until it is empty, which a fast sender never lets happen. Without a receiver it stops after
-    /// the present datagram, and leaves the others in the socket.
+    /// Stops libnice from reading a socket until it is empty, which a fast sender could prevent. Without a receiver,
+    /// libnice stops after the present datagram and leaves the others in the socket.
     private func pause() {
         nice_agent_attach_recv(agent, stream, Self.component, loop.context, nil, nil)
         loop.resumeNextTurn(self)

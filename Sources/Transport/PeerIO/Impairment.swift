@@ -1,13 +1,13 @@
-/// Loss made on purpose at the socket's boundary, the same for the same seed and the same datagrams. STUN is left
-/// alone, so that ICE goes on believing in the path.
+/// Deliberate loss at the socket, the same for the same seed and datagrams. STUN is not affected, so that ICE keeps the
+/// path.
 package struct Impairment: Sendable {
-    /// Share of datagrams lost on the way out and in, 0...1.
+    /// Share of lost datagrams in each direction, 0...1.
     package var outgoingLoss: Double
     package var incomingLoss: Double
-    /// Loses everything in both directions.
+    /// Drops everything in both directions.
     package static let cut = Impairment(seed: 0, outgoingLoss: 1, incomingLoss: 1)
 
-    // One sequence of draws for each direction, so that what comes in does not change what gets lost going out.
+    // One random sequence for each direction, so that received datagrams do not change the outgoing loss.
     private var outgoing: SeededGenerator
     private var incoming: SeededGenerator
 
@@ -23,13 +23,13 @@ package struct Impairment: Sendable {
     mutating func admitsIncoming() -> Bool { incoming.chance() >= incomingLoss }
 }
 
-/// SplitMix64: small, fast and good enough to lose packets by.
+/// SplitMix64: small, fast and good enough to select packets.
 private struct SeededGenerator: Sendable {
     private var state: UInt64
 
     init(seed: UInt64) { state = seed }
 
-    /// In 0..<1.
+    /// A number in 0..<1.
     mutating func chance() -> Double {
         state &+= 0x9e37_79b9_7f4a_7c15
         var mixed = state

@@ -3,23 +3,23 @@ internal import Glibc
 package import PeerSession
 package import RTP
 
-/// SRTP and SRTCP for one peer by libsrtp2 (RFC 3711, RFC 7714). Used by one thread at a time.
+/// SRTP and SRTCP for one peer with libsrtp2 (RFC 3711, RFC 7714). One thread at a time.
 package final class LibSRTP: SRTPEngine {
-    /// Packets that may be overtaken before they count as replays: more than a video frame at any bitrate.
+    /// How far a packet may be overtaken before it counts as a replay: more than a frame at any bitrate.
     private static let replayWindow: UInt = 1024
-    /// The most that protection adds: AEAD tag and SRTCP index, or HMAC tag and SRTCP index.
+    /// The most bytes that protection adds: AEAD tag and SRTCP index, or HMAC tag and SRTCP index.
     private static let trailer = 16 + 4
 
     private let sender: OpaquePointer
     private let receiver: OpaquePointer
-    /// Checked in debug builds, empty in release builds.
+    /// Checked in debug builds; empty in release builds.
     private var ledger = EncryptionLedger()
 
-    /// libsrtp2 is set up once for the process.
+    /// libsrtp2 is initialised once per process.
     private static let isReady = setUp()
 
-    /// False when it cannot be set up. Where somebody else has done so before (GStreamer's srtp plugin does when it is
-    /// loaded), libsrtp2 calls its own module a bad parameter, and is ready.
+    /// Returns false if initialisation fails. If other code has initialised libsrtp2 before, as GStreamer's srtp plugin
+    /// does, it reports a bad parameter and is ready.
     package static func setUp() -> Bool {
         let answer = srtp_init()
         return answer == srtp_err_status_ok || answer == srtp_err_status_bad_param
@@ -68,7 +68,7 @@ package final class LibSRTP: SRTPEngine {
     }
 
     package func forget(_ received: SSRC) {
-        // The status of a stream that is not there changes nothing.
+        // The result does not matter: a missing stream needs no removal.
         _ = srtp_remove_stream(receiver, received.rawValue.bigEndian)
     }
 
@@ -100,7 +100,7 @@ package final class LibSRTP: SRTPEngine {
         }
         policy.ssrc.type = direction
         policy.window_size = replayWindow
-        // libsrtp2 refuses to encrypt under an index that it has used: a second packet would reveal both (RFC 3711
+        // libsrtp2 refuses to encrypt twice under one index: two such packets would reveal each other (RFC 3711,
         // section 9.1).
         policy.allow_repeat_tx = 0
         var context: srtp_t?
@@ -113,11 +113,11 @@ package final class LibSRTP: SRTPEngine {
     }
 
     private static var failure: TransportError {
-        TransportError(code: "transport.srtp", message: "libsrtp2 refused the keys that DTLS agreed on.")
+        TransportError(code: "transport.srtp", message: "libsrtp2 refused the keys that DTLS negotiated.")
     }
 }
 
-/// Overwrites a key that is no longer needed. In place, where the caller holds the only reference to the array.
+/// Overwrites a key that is no longer needed. In place if the caller holds the only reference to the array.
 func wipe(_ key: inout [UInt8]) {
     key.withUnsafeMutableBytes { bytes in
         if let base = bytes.baseAddress { explicit_bzero(base, bytes.count) }

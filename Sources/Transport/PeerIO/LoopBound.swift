@@ -1,9 +1,9 @@
-/// Carries a value that is not Sendable to its event loop and back to it, and traps when it is touched elsewhere.
+/// Carries a value that is not Sendable across threads and traps if it is used outside of its event loop.
 ///
-/// `loop.execute { room.value.join() }` with `room: LoopBound<Room>`: the box may travel, the value stays.
+/// `loop.execute { room.value.join() }` with `room: LoopBound<Room>`: the box moves, the value stays on the loop.
 package struct LoopBound<Value>: @unchecked Sendable {
-    // Sendable by hand: the value is only reached through accessors that assert the loop. The last reference to it
-    // may be dropped on another thread, so a value with a deinit that minds must be released by its owner on the loop.
+    // Sendable by hand: accessors assert the loop. The last reference may be released on another thread, so a value
+    // whose deinit needs the loop must be released there by its owner.
     package let loop: EventLoop
     private let box: Box
 

@@ -1,18 +1,18 @@
 internal import CGLib
 package import RTP
 
-/// A timer on an event loop, armed and disarmed any number of times. Used on the loop only.
+/// A timer of an event loop, armed and disarmed any number of times. On the loop only.
 package final class LoopTimer {
-    /// When the action runs; `.never` while disarmed.
+    /// When the action runs. `.never` while disarmed.
     package private(set) var deadline = MonotonicTime.never
 
     private unowned let loop: EventLoop
     private let action: () -> Void
-    // Arming for later leaves the timer where it is in the heap: it is moved when it comes up, so that a deadline that is
-    // pushed back again and again costs nothing.
+    // Arming for a later time does not move the timer in the heap. It moves when it comes up, so that postponing a
+    // deadline repeatedly costs nothing.
     fileprivate var queued = MonotonicTime.never
     fileprivate var order: UInt64 = 0
-    /// Where it is in the heap; nil while it is not.
+    /// Its position in the heap. Nil while it is not in the heap.
     fileprivate var position: Int?
 
     init(loop: EventLoop, action: @escaping () -> Void) {
@@ -20,7 +20,7 @@ package final class LoopTimer {
         self.action = action
     }
 
-    /// Runs the action once at `time`, instead of when it was armed for before.
+    /// Runs the action once at `time`. Replaces an earlier time.
     package func arm(at time: MonotonicTime) {
         deadline = time
         guard time < queued else { return }
@@ -42,7 +42,7 @@ package final class LoopTimer {
     }
 }
 
-/// Timers by time, earliest first; those of the same time in the order they were armed. Holds armed timers alone.
+/// Armed timers by time, earliest first. Timers of the same time keep the order in which they were armed.
 struct TimerHeap {
     private var timers: [LoopTimer] = []
     private var order: UInt64 = 0
@@ -62,7 +62,7 @@ struct TimerHeap {
         if let position = timer.position { rise(from: position) }
     }
 
-    /// Does nothing for a timer that is not there.
+    /// Does nothing for a timer that is not in the heap.
     mutating func remove(_ timer: LoopTimer) {
         guard contains(timer), let position = timer.position else { return }
         swap(position, timers.count - 1)
@@ -74,7 +74,7 @@ struct TimerHeap {
         sink(from: position)
     }
 
-    /// The next timer whose place is due, which may have been armed for later since.
+    /// The next timer that is due in the heap. It may have been armed for later since.
     mutating func popDue(at now: MonotonicTime) -> LoopTimer? {
         guard let first = timers.first, first.queued <= now else { return nil }
         remove(first)
@@ -118,8 +118,8 @@ struct TimerHeap {
     }
 }
 
-/// A GLib source without a file descriptor that only wakes its context in time for the next timer; GLib counts its
-/// time in microseconds of CLOCK_MONOTONIC and polls in milliseconds, rounding up.
+/// A GLib source without a file descriptor that wakes its context for the next timer. GLib counts its time in
+/// microseconds of CLOCK_MONOTONIC and polls in milliseconds, rounded up.
 struct Alarm {
     private let source: UnsafeMutablePointer<GSource>
     private let functions: UnsafeMutablePointer<GSourceFuncs>
@@ -128,7 +128,7 @@ struct Alarm {
         functions = .allocate(capacity: 1)
         functions.initialize(to: GSourceFuncs())
         functions.pointee.dispatch = { source, _, _ in
-            // Silent until armed again at the end of the turn.
+            // Disarmed until the end of the turn.
             if let source { g_source_set_ready_time(source, -1) }
             return 1
         }

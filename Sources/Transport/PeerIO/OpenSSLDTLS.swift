@@ -3,23 +3,25 @@ internal import Glibc
 package import PeerSession
 package import RTP
 
-/// DTLS 1.2 for one peer by OpenSSL (RFC 6347), negotiating SRTP keys (RFC 5764).
+/// DTLS 1.2 for one peer with OpenSSL (RFC 6347). Negotiates SRTP keys (RFC 5764).
 ///
-/// Datagrams come and go through a BIO of our own that keeps their boundaries. The peer's certificate is compared with
-/// the signalled fingerprints while the handshake runs, in both roles: a stranger gets an alert and we no keys.
+/// Datagrams pass through our own BIO, which keeps their boundaries. The peer's certificate is compared with the
+/// signalled fingerprints during the handshake, in both roles. If it differs, the peer gets an alert and there are no
+/// keys.
 ///
-/// Time: `handleTimeout` is called by the owner's clock, but OpenSSL looks at the system's wall clock to agree that a
-/// flight is due. A clock stepped back while a flight is lost delays its repetition by as much; the handshake's other
-/// end repeats its own, and the owner's limit on connecting ends what cannot recover.
+/// The owner calls `handleTimeout` by its own clock, but OpenSSL reads the system's wall clock to decide whether a
+/// retransmission is due. If that clock is set back while a flight is lost, its retransmission is late by as much. The
+/// other end retransmits its own flights, and the owner's timeout ends a handshake that cannot recover.
 package final class OpenSSLDTLS: DTLSEngine {
-    /// What a record may fill of a datagram: fits a path of 1280 bytes below the headers of IPv6, UDP and TURN.
+    /// Largest datagram: fits a path of 1280 bytes after the headers of IPv6, UDP and TURN.
     package static let mtu = 1200
-    /// First repetition of a lost flight, in microseconds, doubling. RFC 6347 section 4.2.4.1 and RFC 9147 section 5.8.2
-    /// advise a second, for ends that may congest a path. The whole handshake has six datagrams, so on a path of 200 ms
-    /// two needless repetitions of each flight cost some 5 kB, once. A lost flight would cost a second without video.
-    /// Chromium takes 50 ms too where it does not know the round trip; libnice does not report it.
+    /// First retransmission time of a lost flight, in microseconds, doubling. RFC 6347, section 4.2.4.1 and RFC 9147,
+    /// section 5.8.2 recommend a second, for ends that may congest a path. The whole handshake has six datagrams, so on
+    /// a path of 200 ms, two needless retransmissions of each flight cost about 5 kB, once. A lost flight would cost a
+    /// second without video. Chromium also uses 50 ms if it does not know the round trip, and libnice does not report
+    /// it.
     static let firstTimeout: UInt32 = 50_000
-    /// Longest pause between repetitions, in microseconds.
+    /// Longest interval between retransmissions, in microseconds.
     static let longestTimeout: UInt32 = 2_000_000
 
     package let localFingerprint: Fingerprint
@@ -34,7 +36,7 @@ package final class OpenSSLDTLS: DTLSEngine {
     private var isVerified = false
     private var refusal: String?
     private var isClosed = false
-    // What the BIO reads from and writes to.
+    // The BIO's input and output.
     private var incoming = [UInt8](repeating: 0, count: PacketBuffer.capacity)
     private var incomingCount = 0
     private var outgoing = DatagramBatch()
@@ -42,13 +44,13 @@ package final class OpenSSLDTLS: DTLSEngine {
 
     package init(certificate: Certificate, mtu: Int = OpenSSLDTLS.mtu) throws(TransportError) {
         guard let ssl = SSL_new(certificate.context), let method = DatagramBIO.method, let bio = BIO_new(method) else {
-            throw TransportError(code: "transport.dtls", message: "OpenSSL has no memory for another DTLS connection.")
+            throw TransportError(code: "transport.dtls", message: "OpenSSL could not allocate a DTLS connection.")
         }
         self.certificate = certificate
         self.mtu = mtu
         self.ssl = ssl
         localFingerprint = certificate.fingerprint
-        // The BIO and the SSL belong to this object and are freed in its deinit: they may point at it unretained.
+        // The BIO and the SSL belong to this object and are freed in its deinit, so they may refer to it unretained.
         let this = Unmanaged.passUnretained(self).toOpaque()
         BIO_set_data(bio, this)
         SSL_set_bio(ssl, bio, bio)
@@ -89,7 +91,7 @@ package final class OpenSSLDTLS: DTLSEngine {
         guard role != nil, !isClosed, now >= nextTimeout else { return }
         ERR_clear_error()
         if dtls_handle_timeout(ssl) < 0, case .handshaking = progress {
-            progress = .failed("The peer answered none of the DTLS handshake's flights.")
+            progress = .failed("The peer did not respond to the DTLS handshake.")
         }
         updateTimeout(now: now)
     }
@@ -104,7 +106,7 @@ package final class OpenSSLDTLS: DTLSEngine {
         guard !isClosed else { return }
         isClosed = true
         nextTimeout = .never
-        // OpenSSL would answer a shutdown in the middle of a handshake with an error.
+        // OpenSSL reports an error for a shutdown during a handshake.
         if case .connected = progress {
             ERR_clear_error()
             SSL_shutdown(ssl)
@@ -137,19 +139,19 @@ package final class OpenSSLDTLS: DTLSEngine {
 
     private func finishHandshake() {
         guard isVerified else {
-            progress = .failed("The peer's certificate was not verified.")
+            progress = .failed("OpenSSL did not verify the peer's certificate.")
             return
         }
         guard let profile = selectedProfile else {
-            progress = .failed("The peer supports none of the SRTP profiles offered (RFC 5764).")
+            progress = .failed("The peer supports none of the offered SRTP profiles (RFC 5764).")
             return
         }
         progress = .connected(profile)
         read()
     }
 
-    /// Takes in what comes after the handshake: repetitions of the peer's last flight, alerts, close_notify. No
-    /// application data is expected.
+    /// Reads records after the handshake: retransmissions of the peer's last flight, alerts, close_notify. Application
+    /// data is not expected.
     private func read() {
         while true {
             ERR_clear_error()
@@ -181,7 +183,7 @@ package final class OpenSSLDTLS: DTLSEngine {
         let salts = 2 * keyLength
         func keys(_ key: Int, _ salt: Int) -> [UInt8] {
             var keys: [UInt8] = []
-            // Room for all of it, so that no copy is left behind where the array grows.
+            // Reserved in full, so that no copy remains when the array grows.
             keys.reserveCapacity(keyLength + saltLength)
             keys += material[key..<(key + keyLength)]
             keys += material[salt..<(salt + saltLength)]
@@ -194,12 +196,12 @@ package final class OpenSSLDTLS: DTLSEngine {
             : SRTPKeys(profile: profile, local: server, remote: client)
     }
 
-    /// Compares the peer's certificate with what was signalled.
+    /// Compares the peer's certificate with the signalled fingerprints.
     fileprivate func verify(_ certificate: OpaquePointer) -> Bool {
         let matches = expected.contains { Certificate.digest(of: certificate, algorithm: $0.algorithm) == $0 }
         isVerified = matches
         if !matches {
-            refusal = "The peer's certificate is not the one that was signalled: its fingerprint differs."
+            refusal = "The fingerprint of the peer's certificate differs from the signalled ones."
         }
         return matches
     }
@@ -210,7 +212,7 @@ package final class OpenSSLDTLS: DTLSEngine {
             nextTimeout = .never
             return
         }
-        // A millisecond on top, so that OpenSSL's clock agrees that the time has come.
+        // A millisecond more, so that OpenSSL's clock agrees that the time has come.
         nextTimeout = now + .microseconds(left + 1000)
         if case .failed = progress { nextTimeout = .never }
     }
@@ -218,7 +220,7 @@ package final class OpenSSLDTLS: DTLSEngine {
     private static func reason() -> String {
         let code = ERR_peek_last_error()
         ERR_clear_error()
-        guard code != 0, let text = ERR_reason_error_string(code) else { return "the peer broke it off" }
+        guard code != 0, let text = ERR_reason_error_string(code) else { return "the peer aborted it" }
         return String(cString: text)
     }
 
@@ -228,7 +230,7 @@ package final class OpenSSLDTLS: DTLSEngine {
         let count = min(incomingCount, capacity)
         guard count > 0 else { return -1 }
         incoming.withUnsafeBytes { if let base = $0.baseAddress { target.copyMemory(from: base, byteCount: count) } }
-        // A datagram is read once; what does not fit is lost, as with a socket.
+        // A datagram is read once. Bytes that do not fit are lost, as with a socket.
         incomingCount = 0
         return count
     }
@@ -239,7 +241,7 @@ package final class OpenSSLDTLS: DTLSEngine {
 }
 
 extension SRTPProfile {
-    /// From the number that OpenSSL and RFC 5764 / RFC 7714 give it.
+    /// The profile by its number in OpenSSL and RFC 5764 / RFC 7714.
     init?(protection id: UInt) {
         switch Int32(id) {
         case SRTP_AEAD_AES_128_GCM: self = .aeadAES128GCM
@@ -249,9 +251,9 @@ extension SRTPProfile {
     }
 }
 
-// MARK: - Entered from C
+// MARK: - Called from C
 
-/// OpenSSL asks whether the peer's chain is good; only its leaf counts.
+/// OpenSSL's callback for the peer's certificate chain. Only the leaf matters.
 func verifyCertificate(_ store: OpaquePointer?, _: UnsafeMutableRawPointer?) -> Int32 {
     guard let store, let certificate = X509_STORE_CTX_get0_cert(store),
         let ssl = X509_STORE_CTX_get_ex_data(store, SSL_get_ex_data_X509_STORE_CTX_idx()),
@@ -262,7 +264,7 @@ func verifyCertificate(_ store: OpaquePointer?, _: UnsafeMutableRawPointer?) -> 
 
 /// A BIO whose every read and write is one datagram of an `OpenSSLDTLS`.
 private enum DatagramBIO {
-    // Made once, then only read.
+    // Created once, then only read.
     nonisolated(unsafe) static let method: OpaquePointer? = {
         guard let method = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "datagrams") else { return nil }
         BIO_meth_set_create(method) { bio in

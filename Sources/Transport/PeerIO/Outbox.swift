@@ -2,9 +2,9 @@ internal import CGLib
 internal import CNice
 internal import RTP
 
-/// Describes a batch of datagrams to libnice without allocating: one slab of vectors, reused for every send on a loop.
+/// Describes a batch of datagrams to libnice without allocation: one slab of vectors, reused for every send on a loop.
 final class Outbox {
-    /// Datagrams handed to libnice at once; it makes one `sendmmsg` of them.
+    /// The most datagrams passed to libnice in one call, which becomes one `sendmmsg`.
     static let capacity = 64
 
     private let vectors: UnsafeMutablePointer<GOutputVector>
@@ -26,9 +26,9 @@ final class Outbox {
         messages.deallocate()
     }
 
-    /// Sends the datagrams that `admit` lets through and returns how many the socket took and how many it did not.
+    /// Sends the datagrams that `admit` accepts. Returns how many the socket accepted and refused.
     ///
-    /// A full socket buffer loses the rest of its 64: real-time media has no use for them later.
+    /// A full socket buffer loses the rest of its 64, because real-time media is useless later.
     func send(
         _ batch: borrowing DatagramBatch, agent: OpaquePointer, stream: UInt32, admit: () -> Bool
     ) -> (sent: Int, refused: Int) {

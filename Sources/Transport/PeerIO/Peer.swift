@@ -3,17 +3,17 @@ package import RTP
 
 /// One peer connection: an ICE agent, DTLS, SRTP and a `PeerSession`, together on one event loop.
 ///
-/// Made and used on the loop only; every call asserts it. Events and media arrive there too. What is sent during a turn
-/// of the loop leaves at its end in one batch. A peer is closed by `close()` before it is let go.
+/// Created and used on the loop only; every call asserts it. Events and media arrive there too. Packets sent during a
+/// turn leave in one batch at its end. Call `close()` before the last release.
 package final class Peer: TurnMember {
     package let loop: EventLoop
-    /// Called at the end of the turn in which something happened or, for what comes out of a datagram, right after it;
-    /// never from inside a call of the owner's. May close the peer.
+    /// Called at the end of the turn of an event, or directly after the datagram that causes it. Never called inside a
+    /// call of the owner. May close the peer.
     package var onEvent: ((PeerEvent) -> Void)?
-    /// Called for each media packet with the packet in the clear; the buffer is the loop's scratch and good for the
-    /// call only. May send on any peer of the loop, and close this one.
+    /// Called for each decrypted media packet. The buffer is the loop's scratch, valid during the call only. May send
+    /// on any peer of the loop, and close this one.
     package var onMedia: ((ReceiverID, RTPHeader, StreamPosition, borrowing PacketBuffer) -> Void)?
-    /// Loss on purpose; nil for none.
+    /// Deliberate loss. Nil means none.
     package var impairment: Impairment?
 
     private let configuration: PeerConfiguration
@@ -21,12 +21,12 @@ package final class Peer: TurnMember {
     private var ice: ICEAgent?
     private var state = State.new
     private var waiting: [PeerEvent] = []
-    /// DTLS datagrams that came before ICE settled on a pair; the oldest go first.
+    /// DTLS datagrams that arrived before ICE selected a pair. The oldest are dropped first.
     private var early: [[UInt8]] = []
     private var isTouched = false
     private var isRemoteSet = false
     private var isConnected = false
-    /// libnice has tried all candidate pairs in vain. Not the end: a check of the other end may still come.
+    /// libnice has tried all candidate pairs without success. A check of the other end may still arrive.
     private var isUnreachable = false
     private var counters: PeerStatistics
     private var description: TransportDescription
@@ -36,7 +36,7 @@ package final class Peer: TurnMember {
     private enum State {
         case new
         case started
-        /// Failed, or closed by the other end: waits for `close()`.
+        /// Failed, or closed by the other end. Waits for `close()`.
         case over
         case closed
     }
@@ -69,11 +69,11 @@ package final class Peer: TurnMember {
     }
 
     deinit {
-        assert(ice == nil, "a peer is closed before it is let go")
+        assert(ice == nil, "a peer must be closed before it is released")
     }
 
-    /// Opens the sockets. The host candidates are in `local` when it returns and come as events at the end of the turn.
-    /// After an error it may be tried again.
+    /// Opens the sockets. On return, `local` has the host candidates. They also follow as events at the end of the
+    /// turn. After an error, it may be called again.
     package func start() throws(TransportError) {
         loop.preconditionOnLoop()
         guard state == .new, let ice else { return }
@@ -81,8 +81,8 @@ package final class Peer: TurnMember {
         state = .started
     }
 
-    /// Says goodbye (RTCP BYE, DTLS close_notify) and closes the sockets at the end of the turn. No callback comes
-    /// afterwards. Calling it again does nothing.
+    /// Sends RTCP BYE and the DTLS close_notify, and closes the sockets at the end of the turn. No callback follows. A
+    /// second call does nothing.
     package func close() {
         loop.preconditionOnLoop()
         guard state != .closed else { return }
@@ -93,34 +93,34 @@ package final class Peer: TurnMember {
         onMedia = nil
         waiting = []
         for timer in [sessionTimer, connectTimer] { timer?.disarm() }
-        // libnice may be the caller of whoever closes: its agent goes when it has returned.
+        // libnice may be calling the closing code, so its agent is released after it returns.
         touch()
     }
 
     // MARK: - Negotiation
 
-    /// ICE credentials, fingerprint and the candidates so far. `setup` is actpass, as in an offer; an answer states its
-    /// own choice (RFC 8842 section 5.3).
+    /// ICE credentials, fingerprint and the candidates so far. `setup` is actpass, as in an offer. An answer states its
+    /// own choice (RFC 8842, section 5.3).
     package var local: TransportDescription { description }
 
-    /// Takes the other end's half of the negotiation, its candidates included; once.
+    /// Sets the other end's part of the negotiation, with its candidates. Once.
     ///
-    /// `dtlsRole` is our own role. Without a fingerprint that stands for an identity (SHA-256 or better) there is no
-    /// session: `transport.remote-description`.
+    /// `dtlsRole` is our own role. Throws `transport.remote-description` without a fingerprint of SHA-256 or better,
+    /// which an identity needs.
     package func setRemote(_ remote: TransportDescription, dtlsRole: DTLSRole) throws(TransportError) {
         loop.preconditionOnLoop()
         guard let ice, state == .new || state == .started else { return }
-        guard !isRemoteSet else { throw Self.refusal("it was given before, and a peer takes it once") }
+        guard !isRemoteSet else { throw Self.refusal("it was set before") }
         // Lengths of RFC 8839 section 5.4.
         guard (4...256).contains(remote.iceUfrag.utf8.count), (22...256).contains(remote.icePwd.utf8.count) else {
-            throw Self.refusal("its ICE credentials are shorter or longer than RFC 8839 allows")
+            throw Self.refusal("its ICE credentials have a length that RFC 8839 does not allow")
         }
         let fingerprints = remote.fingerprints.filter { ["sha-256", "sha-384", "sha-512"].contains($0.algorithm) }
         guard !fingerprints.isEmpty else {
-            throw Self.refusal("it has no certificate fingerprint by sha-256, sha-384 or sha-512")
+            throw Self.refusal("it has no certificate fingerprint of sha-256, sha-384 or sha-512")
         }
         guard ice.setRemote(ufrag: remote.iceUfrag, password: remote.icePwd) else {
-            throw Self.refusal("libnice does not take its ICE credentials")
+            throw Self.refusal("libnice refuses its ICE credentials")
         }
         isRemoteSet = true
         let now = loop.now
@@ -131,13 +131,13 @@ package final class Peer: TurnMember {
         touch()
     }
 
-    /// Tries one more address of the other end. What cannot be used is counted in the statistics and ignored.
+    /// Tries another address of the other end. Unusable ones are counted and ignored.
     package func addRemoteCandidate(_ attribute: String) {
         loop.preconditionOnLoop()
         ice?.addRemoteCandidate(attribute)
     }
 
-    /// No more candidates come. The peer goes on waiting for the other end's checks until `connectTimeout`.
+    /// No more candidates follow. The peer waits for the other end's checks until `connectTimeout`.
     package func remoteCandidatesEnded() {
         loop.preconditionOnLoop()
         ice?.remoteCandidatesEnded()
@@ -165,13 +165,13 @@ package final class Peer: TurnMember {
         session.removeReceiver(receiver)
     }
 
-    /// Sends a packet in the clear; it leaves encrypted at the end of the turn. Dropped before `.secured`.
+    /// Queues a packet, which leaves encrypted at the end of the turn. Drops it before `.secured`.
     package func send(
         _ packet: borrowing PacketBuffer, header: RTPHeader, rewrite: Rewrite, via sender: SenderID
     ) {
         touch()
         session.send(packet, header: header, rewrite: rewrite, via: sender, now: loop.turnTime)
-        // One system call takes no more at once, so a longer batch would only delay its first datagrams.
+        // One system call sends at most this many, so a longer batch would only delay its first datagrams.
         if session.outgoing.count >= Outbox.capacity { flush() }
     }
 
@@ -192,7 +192,7 @@ package final class Peer: TurnMember {
         session.discard(before: number, on: receiver)
     }
 
-    /// The longest payload that `send` takes.
+    /// The longest payload that `send` accepts.
     package var maximumPayloadLength: Int { session.maximumPayloadLength }
 
     package func requestKeyframe(_ receiver: ReceiverID) {
@@ -209,18 +209,18 @@ package final class Peer: TurnMember {
         return result
     }
 
-    /// When the other end last proved to be there by an authenticated packet; `.zero` before the end of the handshake.
+    /// When the last authenticated packet arrived. `.zero` before the end of the handshake.
     package var lastReceived: MonotonicTime { session.lastReceived }
 
-    /// Counters of one stream; nil when it was removed.
+    /// Counters of one stream. Nil after its removal.
     package func statistics(of sender: SenderID) -> SenderStatistics? { session.statistics(of: sender) }
 
     package func statistics(of receiver: ReceiverID) -> ReceiverStatistics? { session.statistics(of: receiver) }
 
-    /// Whether media can flow: between `.secured` and the end.
+    /// Whether media can flow: from `.secured` to the end.
     package var isSecured: Bool { session.isSecured }
 
-    /// The addresses that media takes, `127.0.0.1:40000`; nil before `.connected`.
+    /// The addresses in use, such as `127.0.0.1:40000`. Nil before `.connected`.
     package var selectedPair: (local: String, remote: String)? {
         loop.preconditionOnLoop()
         return ice?.selectedPair
@@ -228,7 +228,7 @@ package final class Peer: TurnMember {
 
     // MARK: - The turn
 
-    /// Remembers that something was done whose results go out, or are reported, at the end of the turn.
+    /// Requests `endTurn`, which sends and reports the results of this turn.
     @inline(__always)
     private func touch() {
         loop.preconditionOnLoop()
@@ -301,14 +301,14 @@ package final class Peer: TurnMember {
         guard state == .new || state == .started else { return }
         state = .over
         connectTimer?.disarm()
-        // What DTLS has to say about it, an alert, still goes out.
+        // A last alert of DTLS is still sent.
         flush()
         report(event)
     }
 
     private func flush() {
         guard let ice, !session.outgoing.isEmpty else { return }
-        // The slabs change places, so that nothing is copied and the session may be entered while libnice sends.
+        // Swaps the slabs, so that nothing is copied and libnice may call into the session while it sends.
         swap(&loop.outgoing, &session.outgoing)
         let count = loop.outgoing.count
         let result = ice.send(loop.outgoing) {
@@ -344,8 +344,8 @@ package final class Peer: TurnMember {
             waiting.append(.connected)
         case .failed:
             guard state == .new || state == .started else { return }
-            // Before the first pair the end is up to `connectTimeout`: checks from behind a relay or a slow network may
-            // come late, and libnice takes them up again.
+            // Before the first pair, `connectTimeout` decides: checks through a relay or a slow network may arrive
+            // late, and libnice then continues.
             if isConnected { waiting.append(.failed(Self.lost(after: Self.checksFail))) } else { isUnreachable = true }
         }
         touch()
@@ -372,9 +372,9 @@ package final class Peer: TurnMember {
         touch()
     }
 
-    /// A browser opens the DTLS handshake when its own first check has succeeded, before ICE has settled on a pair
-    /// here. libnice lets a datagram through only from an address that passed an authenticated check, so the first
-    /// flight is kept instead of costing the browser a repetition.
+    /// Keeps the first DTLS flight of a browser, which sends it when its own first check succeeds, before ICE has
+    /// selected a pair here. libnice passes datagrams only from addresses that passed an authenticated check. Keeping
+    /// the flight saves the browser a retransmission.
     private func keepEarly(_ datagram: UnsafeRawBufferPointer) -> Bool {
         guard let first = datagram.first, (20...63).contains(first) else { return false }
         if early.count == Self.earlyCapacity { early.removeFirst() }
@@ -382,7 +382,7 @@ package final class Peer: TurnMember {
         return true
     }
 
-    /// A ClientHello with its post-quantum key share takes two datagrams; a repetition of it two more.
+    /// A ClientHello with a post-quantum key share has two datagrams, and its retransmission two more.
     private static let earlyCapacity = 4
 
     // MARK: - Timers
@@ -397,33 +397,35 @@ package final class Peer: TurnMember {
             return fail(
                 TransportError(
                     code: "transport.unreachable",
-                    message: "None of the peer's addresses could be reached; a firewall may block UDP."))
+                    message: "No address of the peer could be reached. Check whether a firewall blocks UDP."))
         }
-        let reached = isConnected ? "its addresses answer, but the DTLS handshake did not end" : "no address answered"
+        let reached =
+            isConnected
+            ? "its addresses respond, but the DTLS handshake did not finish"
+            : "no address responded"
         fail(
             TransportError(
                 code: "transport.connect-timeout",
-                message: "The peer could not be connected within \(Int(configuration.connectTimeout.seconds)) seconds: "
-                    + "\(reached)."))
+                message: "The peer did not connect within \(Int(configuration.connectTimeout.seconds)) s: \(reached)."))
     }
 
-    /// What libnice waits for the answer to a check of a pair in use.
+    /// How long libnice waits for the response to a check of the selected pair.
     private static let checksFail = TimeInterval.seconds(50)
 
     private static func lost(after silence: TimeInterval) -> TransportError {
         TransportError(
             code: "transport.connection-lost",
-            message: "The connection to the peer was lost: it has not answered for \(Int(silence.seconds)) seconds.")
+            message: "The connection to the peer was lost: it has not responded for \(Int(silence.seconds)) s.")
     }
 
     private static func refusal(_ reason: String) -> TransportError {
         TransportError(
-            code: "transport.remote-description", message: "The peer's transport description was refused: \(reason).")
+            code: "transport.remote-description", message: "The peer's transport description is unusable: \(reason).")
     }
 }
 
 extension PacketBuffer {
-    /// Replaces the contents by a datagram as it came; false when it is too long.
+    /// Replaces the contents by a received datagram. Returns false if it is too long.
     mutating func fill(with datagram: UnsafeRawBufferPointer) -> Bool {
         guard datagram.count <= bytes.count else { return false }
         bytes.withUnsafeMutableBytes { $0.copyMemory(from: datagram) }

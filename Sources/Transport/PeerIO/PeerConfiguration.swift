@@ -1,24 +1,24 @@
 package import PeerSession
 package import RTP
 
-/// What a `Peer` is made with.
+/// The configuration of a `Peer`.
 package struct PeerConfiguration: Sendable {
     package var iceRole: ICERole
     package var certificate: Certificate
     /// Canonical name in RTCP (RFC 7022).
     package var cname: String
     package var scope: ListeningScope
-    /// UDP ports to listen on; nil leaves the choice to the system.
+    /// UDP ports to listen on. Nil lets the system choose.
     package var ports: ClosedRange<UInt16>?
     package var impairment: Impairment?
-    /// The longest RTP packet that is sent, in bytes, without the MID extension.
+    /// The longest outgoing RTP packet in bytes, without the MID extension.
     package var maximumPacketLength = PeerSessionConfiguration.standardPacketLength
-    /// From `setRemote` to the end of the DTLS handshake; then the peer fails with `transport.connect-timeout`.
+    /// Timeout from `setRemote` to the end of the DTLS handshake. Then the peer fails with `transport.connect-timeout`.
     package var connectTimeout = TimeInterval.seconds(15)
-    /// Time without an authenticated packet after which `.disconnected` is reported.
+    /// Time without an authenticated packet until `.disconnected` is reported.
     package var silence = TimeInterval.seconds(5)
-    /// Time for which media may go unanswered: then the peer fails with `transport.connection-lost` (RFC 7675
-    /// section 5.1). A peer that is sent none fails after 50 s without an answer to ICE's checks.
+    /// How long the other end may not respond to media before the peer fails with `transport.connection-lost` (RFC
+    /// 7675, section 5.1). A peer that sends no media fails after 50 s without a response to ICE's checks.
     package var consent = TimeInterval.seconds(30)
 
     package init(
@@ -34,50 +34,51 @@ package struct PeerConfiguration: Sendable {
     }
 }
 
-/// What happens to a `Peer`, apart from media packets.
+/// Events of a `Peer` other than media packets.
 package enum PeerEvent: Sendable {
-    /// One more address of ours to tell the other end, `candidate:...`.
+    /// Another local address to send to the other end, `candidate:...`.
     case localCandidate(String)
     case gatheringDone
-    /// ICE has a pair of addresses; DTLS begins. Comes again when an authenticated packet arrives after `.disconnected`.
+    /// ICE selected a pair of addresses, and DTLS begins. Also reported for an authenticated packet after
+    /// `.disconnected`.
     case connected
-    /// No authenticated packet has come for `PeerConfiguration.silence`. It may pass by itself. libnice does not report
-    /// the STUN checks that it answers, so a browser that receives nothing and sends nothing is as silent as one that is
-    /// gone.
+    /// No authenticated packet arrived for `PeerConfiguration.silence`. The connection may recover. libnice does not
+    /// report the STUN checks that it replies to, so a browser that neither receives nor sends looks like a vanished
+    /// one.
     case disconnected
-    /// DTLS is done with the right certificate: media flows from here on.
+    /// DTLS finished with the right certificate. Media can flow.
     case secured(SRTPProfile)
-    /// The other end asks for a keyframe.
+    /// The other end requests a keyframe.
     case keyframeRequested(SenderID)
-    /// So much of a stream is missing that only a keyframe mends it.
+    /// A stream lost more than retransmission can repair. Only a keyframe helps.
     case lossBeyondRepair(ReceiverID)
-    /// SRTP refuses every packet of a stream; comes once until a packet is good again.
+    /// SRTP refuses every packet of a stream. Reported once until a packet is valid again.
     case mediaRefused(ReceiverID, packets: Int)
-    /// So many packets failed authentication since the beginning; at most once a second.
+    /// The number of packets that failed authentication so far. At most once per second.
     case unauthenticated(packets: Int)
-    /// On the sender's wall clock it was `ntp` when its stream was at `rtp`; the report came in at `at`.
+    /// A sender report: the sender's wall clock was `ntp` when its stream was at `rtp`. It arrived at `at`.
     case senderReport(ReceiverID, ntp: NTPTime, rtp: RTPTimestamp, at: MonotonicTime)
     /// The other end ended one stream.
     case bye(ReceiverID)
     case roundTrip(TimeInterval)
-    /// The other end closed. Nothing follows; `close()` the peer.
+    /// The other end closed. The last event; call `close()`.
     case closed
-    /// The peer cannot go on. Nothing follows; `close()` it.
+    /// The peer failed. The last event; call `close()`.
     case failed(TransportError)
 }
 
-/// Counters of a `Peer` since it was made.
+/// Counters of a `Peer` since its creation.
 package struct PeerStatistics: Sendable {
     package var session: PeerSessionStatistics
-    /// Datagrams apart from STUN.
+    /// Datagrams other than STUN.
     package var datagramsSent = 0
     package var datagramsReceived = 0
-    /// Outgoing datagrams that the socket did not take.
+    /// Outgoing datagrams that the socket refused.
     package var datagramsRefused = 0
-    /// Incoming datagrams too long to be a packet.
+    /// Incoming datagrams that are too long.
     package var datagramsTooLong = 0
-    /// Lost by `Impairment`, both directions.
+    /// Datagrams lost by `Impairment`, in both directions.
     package var datagramsImpaired = 0
-    /// Remote candidates that were not tried: malformed, TCP, mDNS, impossible, or over the limit.
+    /// Remote candidates that were not tried: malformed, TCP, mDNS, impossible, or beyond the limit.
     package var candidatesIgnored = 0
 }

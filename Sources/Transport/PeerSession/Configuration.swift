@@ -1,29 +1,29 @@
 public import RTP
 
-/// What one `PeerSession` is told once.
+/// The configuration of a `PeerSession`.
 public struct PeerSessionConfiguration: Sendable {
     /// Canonical name in this end's SDES packets, at most 255 bytes (RFC 7022).
     public var cname: String
-    /// SSRC that feedback and reports of an end without senders come from; 1 is what browsers use.
+    /// The SSRC of feedback and reports of an end without senders. Browsers use 1.
     public var reportSSRC: SSRC
-    /// Seed of all randomness in the session: jitter of report times, first RTX sequence numbers. The owner gives each
-    /// session its own.
+    /// Seed of all random numbers in the session: jitter of report times, first RTX sequence numbers. The owner chooses
+    /// another for each session.
     public var seed: UInt64
-    /// Mean time between reports; each one comes after 0.5...1.5 times this (RFC 3550 section 6.2). The RFC's minimum of
-    /// 5 s is halved and more by RFC 4585 section 3.4's profile; browsers use one second for video.
+    /// Mean interval between reports. Each follows after 0.5...1.5 times this (RFC 3550, section 6.2). The profile of
+    /// RFC 4585, section 3.4 allows less than RFC 3550's minimum of 5 s; browsers use one second for video.
     public var reportInterval: TimeInterval
-    /// Largest RTP packet sent, counted without mid, RTX's sequence number and SRTP's trailer. One's own streams keep to
-    /// 1200; the default lets what others made pass as long as an Ethernet frame takes it.
+    /// Largest outgoing RTP packet, without mid, RTX sequence number and SRTP trailer. Our own streams use at most
+    /// 1200. The default accepts packets of others that fit into an Ethernet frame.
     public var maximumPacketLength: Int
-    /// What `maximumPacketLength` is unless it is set.
+    /// The default of `maximumPacketLength`.
     public static let standardPacketLength = 1400
-    /// Largest RTCP compound sent, before SRTCP's trailer.
+    /// Largest outgoing RTCP compound, before SRTCP's trailer.
     public static let maximumCompoundLength = 1200
-    /// Datagrams that may wait in `outgoing`; further ones are dropped and counted (`outgoingFull`).
+    /// How many datagrams may wait in `outgoing`. Further ones are dropped and counted (`outgoingFull`).
     public var outgoingCapacity: Int
-    /// Time without an authenticated packet after which the peer counts as silent.
+    /// Time without an authenticated packet until the peer counts as silent.
     public var silence: TimeInterval
-    /// Time for which media may go unanswered; then the session ends (RFC 7675 section 5.1).
+    /// How long the peer may not respond to media before the session ends (RFC 7675, section 5.1).
     public var consent: TimeInterval
 
     public init(
@@ -42,13 +42,13 @@ public struct PeerSessionConfiguration: Sendable {
     }
 }
 
-/// Names a sender of one session; never used again after removal.
+/// Identifies a sender of one session. Never reused after removal.
 public struct SenderID: Hashable, Sendable {
     let slot: Int
     let generation: Int
 }
 
-/// Names a receiver of one session; never used again after removal.
+/// Identifies a receiver of one session. Never reused after removal.
 public struct ReceiverID: Hashable, Sendable {
     let slot: Int
     let generation: Int
@@ -63,20 +63,20 @@ public enum StreamKind: Sendable {
 public struct SenderConfiguration: Sendable {
     public var kind: StreamKind
     public var ssrc: SSRC
-    /// SSRC of the RTX stream; nil sends nothing again.
+    /// SSRC of the RTX stream. Nil disables retransmission.
     public var retransmissionSSRC: SSRC?
     /// Units of the RTP timestamp per second.
     public var clockRate: UInt32
-    /// Payload type of the stream to that of its RTX. A NACKed packet whose type is not in here is not sent again.
+    /// Maps the stream's payload types to those of RTX. NACKed packets of other types are not retransmitted.
     public var retransmissionPayloadTypes: [UInt8: UInt8]
-    /// The mid and the negotiated id of its header extension (RFC 9143 section 15). Stamped until the peer's first
-    /// report on this stream shows that it knows the SSRC. An id of 1...14 and a mid of at most 16 bytes; others are
-    /// not stamped.
+    /// The mid and the negotiated id of its header extension (RFC 9143, section 15). Sent until the peer's first report
+    /// on this stream shows that it knows the SSRC. The id must be 1...14, and the mid at most 16 bytes; others are not
+    /// sent.
     public var mid: String?
     public var midExtensionID: UInt8?
-    /// Packets kept for retransmission; 0 keeps none. The oldest go first.
+    /// How many packets to keep for retransmission; 0 keeps none. The oldest are dropped first.
     public var cacheCapacity: Int
-    /// Bytes of them; the oldest go first.
+    /// How many bytes of them to keep. The oldest are dropped first.
     public var cacheBytes: Int
 
     public init(
@@ -99,18 +99,18 @@ public struct SenderConfiguration: Sendable {
 /// One incoming stream.
 public struct ReceiverConfiguration: Sendable {
     public var kind: StreamKind
-    /// The stream's SSRC if the description names it. Else the first packet with the right MID extension, or with a
-    /// payload type that only this receiver accepts, tells it (RFC 9143 section 9.2).
+    /// The stream's SSRC, if the description has it. Otherwise it is learned from the first packet with the MID
+    /// extension, or with a payload type that only this receiver accepts (RFC 9143, section 9.2).
     public var ssrc: SSRC?
     public var retransmissionSSRC: SSRC?
     public var mid: String
     public var midExtensionID: UInt8?
     public var clockRate: UInt32
-    /// Payload types accepted, RTX excluded. Packets with another type are dropped and counted.
+    /// Accepted payload types, without RTX. Packets of other types are dropped and counted.
     public var payloadTypes: Set<UInt8>
-    /// Payload type of the stream to that of its RTX.
+    /// Maps the stream's payload types to those of RTX.
     public var retransmissionPayloadTypes: [UInt8: UInt8]
-    /// Whether to ask for lost packets.
+    /// Whether to request lost packets.
     public var nack: Bool
 
     public init(
@@ -130,13 +130,13 @@ public struct ReceiverConfiguration: Sendable {
     }
 }
 
-/// What of a packet changes on its way through `send`. Its SSRC becomes the sender's.
+/// The header fields that `send` changes. The SSRC becomes the sender's.
 public struct Rewrite: Sendable, Equatable {
     public var payloadType: UInt8
     public var sequenceNumber: SequenceNumber
     public var timestamp: RTPTimestamp
     public var marker: Bool
-    /// What changes inside the payload.
+    /// The change of the payload.
     public var patch: PayloadPatch?
 
     public init(
@@ -150,7 +150,7 @@ public struct Rewrite: Sendable, Equatable {
         self.patch = patch
     }
 
-    /// Everything as the packet has it.
+    /// Keeps all fields of the packet.
     public init(keeping header: RTPHeader) {
         self.init(
             payloadType: header.payloadType, sequenceNumber: header.sequenceNumber, timestamp: header.timestamp,

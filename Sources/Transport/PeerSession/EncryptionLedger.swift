@@ -1,13 +1,13 @@
 package import RTP
 
-/// Remembers which RTP packets one SRTP key has encrypted, to prove that no index is encrypted twice.
+/// Records which RTP packets one SRTP key has encrypted, to prove that no index is used twice.
 ///
 /// SRTP derives keystream and nonce from the key, the SSRC and the 48-bit packet index. Two packets under one index
-/// reveal their difference, and under GCM the key that authenticates (RFC 3711 section 9.1, RFC 7714 section 8.4).
-/// Debug builds and tests record every packet. SRTCP needs no record: the engine itself counts its indexes.
+/// reveal their difference, and under GCM also the authentication key (RFC 3711, section 9.1; RFC 7714, section 8.4).
+/// Debug builds and tests record every packet. SRTCP needs no record, because the engine itself counts its indexes.
 package struct EncryptionLedger {
-    /// Indexes of one SSRC, the newest 32768: RFC 3711 section 3.3.1 counts a number that is farther behind as one of the
-    /// next cycle.
+    /// Indexes of one SSRC. The array is a ring with one bit for each of the newest 32768 indexes. RFC 3711, section
+    /// 3.3.1 counts an older number as one of the next cycle.
     private struct Source {
         private var unwrapper = SequenceUnwrapper()
         private var used = NumberWindow(length: 1 << 15)
@@ -25,7 +25,7 @@ package struct EncryptionLedger {
 
     package init() {}
 
-    /// Records the packet's SSRC and index; false when this key has encrypted that index before.
+    /// Records the packet's SSRC and index. Returns false if this key has encrypted that index before.
     package mutating func record(_ packet: borrowing PacketBuffer) -> Bool {
         guard packet.count >= RTPHeader.minimumLength else { return false }
         let number = SequenceNumber(packet.uint16(at: 2))

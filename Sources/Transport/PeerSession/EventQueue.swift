@@ -1,5 +1,5 @@
-/// Events not yet polled. A newer event of the same kind and stream takes the older one's place, so that the queue is no
-/// longer than there are streams times kinds.
+/// Events that wait for the owner. A newer event replaces an older one of the same kind and stream, which bounds the
+/// queue to streams times kinds.
 struct EventQueue {
     private var waiting: [PeerSessionEvent] = []
 

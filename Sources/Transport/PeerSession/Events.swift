@@ -1,48 +1,48 @@
 public import RTP
 
-/// What became of a datagram that was handed to `PeerSession.receive`.
+/// The result of `PeerSession.receive`.
 public enum Received: Sendable, Equatable {
-    /// Nothing for the owner: handshake, RTCP, a duplicate, or dropped and counted.
+    /// Nothing for the owner: handshake, RTCP, a duplicate, or a dropped and counted datagram.
     case nothing
-    /// The buffer now holds a decrypted RTP packet of this receiver; a retransmitted one has its original header again.
-    /// A payload may be empty where a peer sends padding alone. The position's epoch grows when the stream begins anew.
+    /// The buffer now has a decrypted RTP packet of this receiver. A retransmitted one has its original header again.
+    /// The payload may be empty if a peer sends only padding. The position's epoch grows when the stream restarts.
     case media(ReceiverID, RTPHeader, StreamPosition)
 }
 
-/// What happened in a session, apart from media packets.
+/// Events of a session other than media packets.
 ///
-/// At most one event of a kind waits for each stream: a newer one takes the place of an older one that was not polled.
+/// At most one event of a kind waits for each stream. A newer one replaces an older one.
 public enum PeerSessionEvent: Sendable, Equatable {
-    /// DTLS is done and the peer's certificate was the expected one: media flows from here on.
+    /// DTLS finished and the peer's certificate is the expected one. Media can flow.
     case secured(SRTPProfile)
-    /// The session cannot go on; one sentence says why. Nothing follows.
+    /// The session failed, with the reason in one sentence. The last event.
     case failed(String)
-    /// The peer ended the session. Nothing follows.
+    /// The peer ended the session. The last event.
     case closed
-    /// The peer asks for a keyframe (PLI or FIR).
+    /// The peer requests a keyframe (PLI or FIR).
     case keyframeRequested(SenderID)
-    /// So much is missing from a stream that NACK will not mend it; `requestKeyframe` is the remedy for video.
+    /// A stream lost more than NACK can repair. For video, `requestKeyframe` helps.
     case lossBeyondRepair(ReceiverID)
-    /// SRTP refuses every packet of a stream, for half a second and more: the sender's numbers began anew under the same
-    /// SSRC, or far from the ones before. Comes once until a packet is good again.
+    /// SRTP has refused every packet of a stream for half a second or more: the sender's numbers restarted under the
+    /// same SSRC, or jumped. Reported once until a packet is valid again.
     case refused(ReceiverID, packets: Int)
-    /// So many packets failed authentication since the beginning. Comes at most once a second.
+    /// The number of packets that failed authentication so far. At most once per second.
     case unauthenticated(packets: Int)
-    /// A sender report: on the peer's wall clock it was `ntp` when its stream was at `rtp`; it came in at `at`.
+    /// A sender report: the peer's wall clock was `ntp` when its stream was at `rtp`. It arrived at `at`.
     case senderReport(ReceiverID, ntp: NTPTime, rtp: RTPTimestamp, at: MonotonicTime)
-    /// The peer ended this stream. It may begin again with another SSRC.
+    /// The peer ended this stream. It may restart with another SSRC.
     case bye(ReceiverID)
-    /// A fresh round trip time.
+    /// A new round trip time.
     case roundTrip(TimeInterval)
-    /// No authenticated packet has come for `PeerSessionConfiguration.silence`. It may pass by itself.
+    /// No authenticated packet arrived for `PeerSessionConfiguration.silence`. The connection may recover.
     case silent
-    /// An authenticated packet came after `silent`.
+    /// An authenticated packet arrived after `silent`.
     case heard
-    /// Media went unanswered for `PeerSessionConfiguration.consent`; none is sent any longer. Nothing follows.
+    /// The peer did not respond to media for `PeerSessionConfiguration.consent`. Sending has stopped. The last event.
     case consentLost
 }
 
-/// When a session wants `handleTimeout`, and why.
+/// When a session needs `handleTimeout`, and why.
 public struct Deadline: Sendable, Equatable {
     public enum Reason: Sendable, Equatable {
         case nothing
@@ -68,7 +68,7 @@ public struct Deadline: Sendable, Equatable {
     }
 }
 
-/// Counters of one outgoing stream since it was added.
+/// Counters of one outgoing stream since its creation.
 public struct SenderStatistics: Sendable, Equatable {
     /// Packets and bytes of RTP (header included, SRTP trailer not) sent for the first time.
     public var packets = 0
@@ -78,69 +78,68 @@ public struct SenderStatistics: Sendable, Equatable {
     /// NACK packets received, and sequence numbers in them.
     public var nacks = 0
     public var nackedPackets = 0
-    /// Asked for again and not sent: no longer in the cache.
+    /// Requested packets that were not resent because they had left the cache.
     public var retransmissionsMissed = 0
-    /// Asked for again and not sent: sent again too short a time ago.
+    /// Requested packets that were not resent because they had been resent too recently.
     public var retransmissionsHeldBack = 0
-    /// Asked for again and not sent: repairs had used up their share of the bitrate.
+    /// Requested packets that were not resent because repairs had used up their share of the bitrate.
     public var retransmissionsOverBudget = 0
     /// Whether the peer has reported on the stream.
     public var isKnownToPeer = false
     /// PLI and FIR received.
     public var keyframeRequests = 0
-    /// Lost share of the last report, 0...1, and the sum since the beginning, as the peer reports them.
+    /// Lost share of the last report, 0...1, and the total, as the peer reports them.
     public var remoteFractionLost = 0.0
     public var remoteLost = 0
     /// Interarrival jitter at the peer.
     public var remoteJitter = TimeInterval.zero
 }
 
-/// Counters of one incoming stream since it was added.
+/// Counters of one incoming stream since its creation.
 public struct ReceiverStatistics: Sendable, Equatable {
     public var ssrc: SSRC?
-    /// Packets and bytes of RTP handed to the owner, recovered ones among them.
+    /// Packets and bytes of RTP passed to the owner, including recovered ones.
     public var packets = 0
     public var bytes = 0
-    /// Packets lost on the network (RFC 3550 A.3), before repair.
+    /// Packets lost on the network before repair (RFC 3550, A.3).
     public var lost = 0
-    /// Missing packets that came after all, by RTX or late.
+    /// Missing packets that arrived late or by RTX.
     public var recovered = 0
-    /// Packets given up: neither arrived nor asked for any longer.
+    /// Packets given up: they did not arrive and are no longer requested.
     public var unrecovered = 0
     public var duplicates = 0
     public var jitter = TimeInterval.zero
-    /// Sequence numbers asked for, repetitions among them.
+    /// Requested sequence numbers, including repetitions.
     public var nackedPackets = 0
     /// PLIs sent.
     public var keyframeRequests = 0
 }
 
-/// Datagrams that were dropped, by reason.
+/// Dropped datagrams by reason.
 public struct DroppedDatagrams: Sendable, Equatable {
-    /// Neither DTLS nor RTP nor RTCP by the first byte (RFC 7983).
+    /// Neither DTLS nor RTP nor RTCP by its first byte (RFC 7983).
     public var unknownProtocol = 0
-    /// DTLS, RTP or RTCP before ICE had validated a pair.
+    /// DTLS, RTP or RTCP before ICE validated a pair.
     public var beforeConnected = 0
-    /// RTP or RTCP before the handshake was done.
+    /// RTP or RTCP before the handshake finished.
     public var beforeSecured = 0
     /// After the session's end.
     public var afterEnd = 0
-    /// SRTP or SRTCP with a bad tag, or replayed.
+    /// SRTP or SRTCP with an invalid tag, or replayed.
     public var authenticationFailures = 0
     public var malformed = 0
-    /// RTP of a stream that no receiver is for; RTP and RTCP of more SSRCs than a session keeps contexts for.
+    /// RTP of a stream without a receiver, and RTP and RTCP of more SSRCs than a session has contexts for.
     public var unknownSSRC = 0
     public var unknownPayloadType = 0
-    /// RTP that came again.
+    /// Duplicate RTP.
     public var duplicates = 0
-    /// RTP so far behind the newest that it can no longer be told from a duplicate, or of what the receiver carried
-    /// before.
+    /// RTP so old that it cannot be distinguished from a duplicate, or of the receiver's previous stream.
     public var tooOld = 0
     /// Padding on an RTX stream.
     public var padding = 0
-    /// Outgoing packets that could not be encrypted or did not fit.
+    /// Outgoing packets that were too long or could not be encrypted.
     public var unprotectable = 0
-    /// Outgoing datagrams for which `outgoing` had no room.
+    /// Outgoing datagrams beyond the capacity of `outgoing`.
     public var outgoingFull = 0
 }
 

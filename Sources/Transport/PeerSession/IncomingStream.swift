@@ -1,10 +1,10 @@
 import RTP
 
-/// One receiver: tells new packets from duplicates, notices losses, asks for them.
+/// One receiver: drops duplicates, detects losses, and requests lost packets.
 final class IncomingStream {
-    /// Not more often than this is a keyframe asked for.
+    /// Shortest interval between keyframe requests.
     private static let keyframeRequestInterval = TimeInterval.milliseconds(200)
-    /// A stream is refused when this many packets have come since the last good one, for this long.
+    /// A stream is refused after this many invalid packets in a row, over this time.
     private static let refusedPackets = 20
     private static let refusedTime = TimeInterval.milliseconds(500)
 
@@ -17,24 +17,24 @@ final class IncomingStream {
     let configuration: ReceiverConfiguration
     var ssrc: SSRC?
     var retransmissionSSRC: SSRC?
-    /// The SSRCs that the stream had before, the latest one last.
+    /// The stream's former SSRCs, the latest one last.
     private var former: [SSRC] = []
     /// Packets of former SSRCs since the last packet of the current one.
     private var latePackets = 0
-    /// Counts how often the stream began anew.
+    /// How often the stream has restarted.
     private(set) var epoch = 0
-    /// The first packet that belongs to what the receiver carries now, and the same before any packet came.
+    /// The first packet of the current assignment, by position and before any packet by sequence number.
     private var first: Int?
     private var expectedFirst: SequenceNumber?
     private var reception: ReceptionStatistics
     private var nacks = NackGenerator()
     private var counters = ReceiverStatistics()
     private var acceptedTypes = [Bool](repeating: false, count: 128)
-    /// Original payload type by that of its RTX; 0xff for none.
+    /// The original payload type by RTX payload type. 0xff means none.
     private var originalType = [UInt8](repeating: 0xff, count: 128)
     private var keyframeRequestedAt: MonotonicTime?
     private var wantsKeyframe = false
-    /// Packets that SRTP refused since the last one that it took.
+    /// Packets refused by SRTP since the last valid one.
     private(set) var refusedPackets = 0
     private var refusedSince = MonotonicTime.zero
     private var isRefusalKnown = false
@@ -58,7 +58,7 @@ final class IncomingStream {
         return type == 0xff ? nil : type
     }
 
-    /// Points the stream to a new source and starts counting anew.
+    /// Binds the stream to a new source and resets its counters.
     func bind(_ newSSRC: SSRC) {
         former.removeAll { $0 == newSSRC }
         if let ssrc { former.append(ssrc) }
@@ -72,7 +72,7 @@ final class IncomingStream {
         nacks.reset()
     }
 
-    /// Whether a packet that the stream could bind to is a late one of an SSRC that it had before.
+    /// Whether a packet that the stream could bind to is a late packet of a former SSRC.
     ///
     /// The current SSRC's packets may carry no MID any longer (RFC 8843, section 9.2.4), so a binding to a late packet would
     /// lose them all.
@@ -82,8 +82,8 @@ final class IncomingStream {
         return latePackets <= Self.returningPackets
     }
 
-    /// Packets before this one belong to what the receiver carried before: they are dropped and no longer missed. Returns
-    /// the number without its wrap; nil before the first packet of the stream.
+    /// Drops packets before this number, which belong to the previous assignment, and stops requesting them. Returns
+    /// the number without wrap, or nil before the first packet of the stream.
     func discard(before number: SequenceNumber) -> Int? {
         first = reception.extended(number)
         expectedFirst = first == nil ? number : nil
@@ -91,7 +91,7 @@ final class IncomingStream {
         return first
     }
 
-    /// Counts a packet that SRTP refused. True once for each time that the stream comes to a halt by it.
+    /// Counts a packet that SRTP refused. Returns true once each time the stream stops by it.
     func isNewlyRefused(now: MonotonicTime) -> Bool {
         if refusedPackets == 0 { refusedSince = now }
         refusedPackets += 1
@@ -102,7 +102,7 @@ final class IncomingStream {
         return true
     }
 
-    /// Takes a packet with its original header. `roundTrip` is told when the packet answers a NACK.
+    /// Accepts a packet with its original header. Updates `roundTrip` if the packet is a response to a NACK.
     func receive(
         _ header: RTPHeader, isRetransmission: Bool, now: MonotonicTime, roundTrip: inout RepairRoundTrip
     ) -> ReceptionStatistics.Arrival {
@@ -152,11 +152,11 @@ final class IncomingStream {
         return reception.reportBlock(ssrc: ssrc, now: now)
     }
 
-    // MARK: Asking for packets and keyframes
+    // MARK: Requesting packets and keyframes
 
     func nackTimeout(roundTrip: TimeInterval) -> MonotonicTime { nacks.nextTimeout(roundTrip: roundTrip) }
 
-    /// Appends what to ask for; false when something was given up.
+    /// Appends the numbers to request. Returns false if some were given up.
     func collectNacks(into lost: inout [SequenceNumber], now: MonotonicTime, roundTrip: TimeInterval) -> Bool {
         let before = lost.count
         let isWhole = nacks.collect(into: &lost, now: now, roundTrip: roundTrip)
@@ -171,7 +171,7 @@ final class IncomingStream {
 
     func wantKeyframe() { wantsKeyframe = true }
 
-    /// Whether a keyframe is to be asked for now; notes that it was.
+    /// Whether to request a keyframe now. Records the request.
     func takeKeyframeRequest(now: MonotonicTime) -> Bool {
         guard keyframeRequestTimeout <= now else { return false }
         wantsKeyframe = false

@@ -1,25 +1,25 @@
 import RTP
 
-/// Whether the peer is still there, judged by the packets that it authenticated.
+/// Whether the peer is still reachable, judged by authenticated packets.
 ///
-/// Anybody can forge an address, so bytes that merely come from the peer's address prove nothing. A peer that receives
-/// nothing may send nothing: its silence is reported but ends nothing. A peer that is sent media reports on it every few
-/// seconds (RFC 3550 section 6.2), so media may go unanswered for `consent` at most (RFC 7675 section 5.1).
+/// Addresses can be forged, so unauthenticated bytes prove nothing. A peer that receives nothing may send nothing, so
+/// its silence is reported without consequence. A peer that receives media reports on it every few seconds (RFC 3550,
+/// section 6.2). It must therefore respond within `consent` (RFC 7675, section 5.1).
 struct Liveness {
     enum Change: Equatable {
-        /// Nothing has come for `silence`.
+        /// No packet arrived for `silence`.
         case silent
-        /// Media has gone unanswered for `consent`.
+        /// The peer did not respond to media for `consent`.
         case lost
     }
 
     let silence: TimeInterval
     let consent: TimeInterval
-    /// When the last authenticated packet came; `.zero` before the first.
+    /// When the last authenticated packet arrived. `.zero` before the first.
     private(set) var lastReceived = MonotonicTime.zero
     private(set) var isSilent = false
     private var isStarted = false
-    /// When media was first sent since `lastReceived`.
+    /// When the first media since `lastReceived` was sent.
     private var unansweredSince: MonotonicTime?
 
     init(silence: TimeInterval, consent: TimeInterval) {
@@ -27,13 +27,13 @@ struct Liveness {
         self.consent = consent
     }
 
-    /// The peer has proved who it is: from now on its silence counts.
+    /// The peer is authenticated. Its silence counts from now on.
     mutating func start(now: MonotonicTime) {
         isStarted = true
         lastReceived = now
     }
 
-    /// An authenticated packet came. True when it ends a silence.
+    /// An authenticated packet arrived. Returns true if it ends a silence.
     mutating func received(now: MonotonicTime) -> Bool {
         lastReceived = now
         unansweredSince = nil
@@ -46,7 +46,7 @@ struct Liveness {
         if unansweredSince == nil { unansweredSince = now }
     }
 
-    /// When `handleTimeout` has something to do. A silent peer that is sent nothing wakes nobody.
+    /// When to call `handleTimeout`. `.never` for a silent peer without outgoing media.
     var nextTimeout: MonotonicTime {
         guard isStarted else { return .never }
         let loss = unansweredSince.map { $0 + consent } ?? .never

@@ -1,24 +1,24 @@
 import RTP
 
-/// The SSRCs whose packets the SRTP engine has opened. Each one costs the engine a context, so there are at most
-/// `capacity` of them.
+/// The SSRCs whose packets the SRTP engine has decrypted, at most `capacity`, because each one needs a context in the
+/// engine.
 ///
-/// An SSRC that no stream uses any longer keeps its context as long as there is room: the context holds the replay
-/// window, without which anybody on the path could replay the stream and bind it again.
+/// An unused SSRC keeps its context while there is room. The context has the replay window, without which anyone on the
+/// path could replay the stream and bind it again.
 struct OpenedSources {
     static let capacity = 64
 
-    /// The longest known first.
+    /// Oldest first.
     private var ssrcs: [SSRC] = []
 
     func contains(_ ssrc: SSRC) -> Bool { ssrcs.contains(ssrc) }
 
-    /// Whether `ssrc` is known, or can take the place of one that is not in use.
+    /// Whether `ssrc` is known, or can replace an unused one.
     func admits(_ ssrc: SSRC, inUse: (SSRC) -> Bool) -> Bool {
         ssrcs.count < Self.capacity || contains(ssrc) || !ssrcs.allSatisfy(inUse)
     }
 
-    /// Adds the SSRC of a packet that was opened. Returns the one that had to make room for it, if any.
+    /// Adds the SSRC of a decrypted packet. Returns the SSRC that it replaces, if any.
     mutating func insert(_ ssrc: SSRC, inUse: (SSRC) -> Bool) -> SSRC? {
         guard !contains(ssrc) else { return nil }
         ssrcs.append(ssrc)

@@ -1,10 +1,10 @@
 import RTP
 
-/// One sender: builds packets, remembers them, repeats them within the budget.
+/// One sender: builds packets, caches them, and resends them within the budget.
 final class OutgoingStream {
-    /// Sender reports remembered to tell the round trip from LSR.
+    /// How many sender reports to remember for measuring the round trip by LSR.
     private static let rememberedReports = 8
-    /// Not more often than this is a packet repeated, whatever the round trip.
+    /// Shortest interval between two resends of a packet, whatever the round trip.
     private static let minimumRepeatInterval = TimeInterval.milliseconds(10)
 
     let id: SenderID
@@ -13,15 +13,15 @@ final class OutgoingStream {
     private var cache: RetransmissionCache
     private var budget = RepairBudget()
     private var repeatSequence: SequenceNumber
-    /// RTX payload type by payload type; 0xff for none.
+    /// RTX payload type by payload type. 0xff means none.
     private var repeatType = [UInt8](repeating: 0xff, count: 128)
     private var mid: [UInt8]
     private var midID: UInt8
-    /// Whether the peer has reported on this SSRC, so that it no longer needs the mid.
+    /// Whether the peer has reported on this SSRC and no longer needs the mid.
     private var isKnownToPeer = false
     private(set) var clock: SenderClock?
     private var reports: [(compact: UInt32, at: MonotonicTime)] = []
-    /// What had been sent at the last two reports of the session.
+    /// The number of packets at the session's last two reports.
     private var packetsAtReports = (before: 0, last: 0)
     private var lastCommand: UInt8?
 
@@ -31,7 +31,7 @@ final class OutgoingStream {
         let repeats = configuration.retransmissionSSRC != nil && !configuration.retransmissionPayloadTypes.isEmpty
         cache = RetransmissionCache(
             packets: repeats ? configuration.cacheCapacity : 0, bytes: configuration.cacheBytes)
-        // Well below the wrap, so that SRTP's rollover counter starts unambiguously (RFC 3711 section 3.3.1).
+        // Well below the wrap, so that SRTP's rollover counter starts unambiguously (RFC 3711, section 3.3.1).
         repeatSequence = SequenceNumber(UInt16.random(in: 0..<0x8000, using: &random))
         for (type, repeated) in configuration.retransmissionPayloadTypes where type < 128 && repeated < 128 {
             repeatType[Int(type)] = repeated
@@ -43,7 +43,7 @@ final class OutgoingStream {
 
     var hasSent: Bool { statistics.packets > 0 }
 
-    /// Builds the packet to send in `scratch` and remembers it. False when it would be longer than `limit`.
+    /// Builds a packet in `scratch` and caches it. Returns false if it exceeds `limit`.
     func prepare(
         _ packet: borrowing PacketBuffer, header: RTPHeader, rewrite: Rewrite, limit: Int,
         in scratch: inout PacketBuffer
@@ -63,7 +63,7 @@ final class OutgoingStream {
         return true
     }
 
-    /// Builds the repetition of a packet in `scratch`; false, and counted, when it is not to be sent.
+    /// Builds the RTX packet of a cached packet in `scratch`. Returns false, and counts it, if it must not be sent.
     func prepareRepeat(
         of number: SequenceNumber, roundTrip: TimeInterval?, limit: Int, now: MonotonicTime,
         stored: inout PacketBuffer, in scratch: inout PacketBuffer
@@ -91,7 +91,7 @@ final class OutgoingStream {
             payloadType: repeatType[Int(header.payloadType)], marker: header.marker, sequenceNumber: repeatSequence,
             timestamp: header.timestamp, ssrc: ssrc)
         let payload = header.payloadOffset..<header.payloadEnd
-        // The peer reports on the original alone, so that nothing shows whether it knows this SSRC: always the mid.
+        // The peer reports only on the original stream, so whether it knows this SSRC is unknown: always send the mid.
         guard assemble(fields, original: number, stored, payload, stampMid: true, limit, in: &scratch) else {
             return false
         }
@@ -134,14 +134,14 @@ final class OutgoingStream {
 
     func setClock(_ clock: SenderClock) { self.clock = clock }
 
-    /// No sender reports until the next `setClock`.
+    /// Stops sender reports until the next `setClock`.
     func clearClock() { clock = nil }
 
-    /// Repeats nothing that was sent so far.
+    /// Forgets the sent packets, so that none is resent.
     func forgetSent() { cache.removeAll() }
 
-    /// The sender's part of the next report. Nil until the clock is known, and if the stream sent nothing since the report
-    /// before the last (RFC 3550 section 6.4).
+    /// The sender's part of the next report. Nil without a clock, and if the stream has sent nothing since the report
+    /// before the last (RFC 3550, section 6.4).
     func senderInformation(now: MonotonicTime) -> SenderInformation? {
         guard let clock else { return nil }
         let isActive = statistics.packets > packetsAtReports.before
@@ -154,11 +154,11 @@ final class OutgoingStream {
         return SenderInformation(
             ssrc: configuration.ssrc, ntp: current.ntp, rtp: current.rtp,
             packetCount: UInt32(truncatingIfNeeded: statistics.packets),
-            // Payload bytes: mid extensions of the first packets are counted as payload, which nobody relies on.
+            // Payload bytes. Mid extensions of the first packets count as payload, which has no consequence.
             octetCount: UInt32(truncatingIfNeeded: statistics.bytes - headers))
     }
 
-    /// Takes the peer's report; returns the round trip if the report names a sender report of ours.
+    /// Handles the peer's report. Returns the round trip if the report refers to a sender report of ours.
     func receive(_ block: ReportBlock, now: MonotonicTime) -> TimeInterval? {
         isKnownToPeer = true
         statistics.isKnownToPeer = true
@@ -169,7 +169,7 @@ final class OutgoingStream {
         guard block.lastSenderReport != 0, let report = reports.last(where: { $0.compact == block.lastSenderReport })
         else { return nil }
         let held = TimeInterval(nanoseconds: Int64(block.delaySinceLastSenderReport) * 1_000_000_000 / 65536)
-        // Rounding of DLSR can make it negative by 15 µs.
+        // DLSR is rounded, which can make it negative by 15 µs.
         return max(.zero, now - report.at - held)
     }
 
@@ -180,14 +180,14 @@ final class OutgoingStream {
 
     func countKeyframeRequest() { statistics.keyframeRequests += 1 }
 
-    /// Whether an FIR is new: the same command number repeats the same request (RFC 5104 section 4.3.1.2).
+    /// Whether an FIR is new. A repeated command number repeats the same request (RFC 5104, section 4.3.1.2).
     func isNew(command: UInt8) -> Bool {
         defer { lastCommand = command }
         return lastCommand != command
     }
 }
 
-/// What of an RTP header is written anew for each packet sent.
+/// The RTP header fields that are written for each packet.
 struct RTPFields {
     var payloadType: UInt8
     var marker: Bool
@@ -205,7 +205,7 @@ struct RTPFields {
 }
 
 enum SRTPTrailer {
-    /// Room left for what SRTP and SRTCP append: a tag of 16 bytes and an index of 4, doubled for good measure; libsrtp
-    /// asks for SRTP_MAX_TRAILER_LEN, 144.
+    /// Bytes reserved for SRTP and SRTCP: a tag of 16 bytes and an index of 4 would do, but libsrtp requires
+    /// SRTP_MAX_TRAILER_LEN, 144.
     static let reserve = 144
 }

@@ -2,11 +2,11 @@ public import RTP
 
 /// One peer as a state machine: demultiplexing, DTLS, SRTP, streams, reports and repair.
 ///
-/// It has no clock, socket, thread or lock. Its owner hands in what arrives from the pair that ICE validated, says what
-/// time it is, sends what lies in `outgoing` after every call, polls events, and calls `handleTimeout` at
-/// `nextTimeout`. One owner, one thread.
+/// It has no clock, socket, thread or lock. Its owner passes datagrams of the pair that ICE validated, with the time.
+/// It sends `outgoing` after every call, polls events, and calls `handleTimeout` at `nextTimeout`. One owner, one
+/// thread.
 ///
-/// Nothing is allocated for a media packet on its way in or out once the streams are warm.
+/// Does not allocate for media packets once the streams run.
 public final class PeerSession<DTLS: DTLSEngine, SRTP: SRTPEngine> {
     private enum Phase {
         case idle
@@ -25,13 +25,13 @@ public final class PeerSession<DTLS: DTLSEngine, SRTP: SRTPEngine> {
     private var expected: [Fingerprint] = []
     private var nextReport = MonotonicTime.never
     private var liveness: Liveness
-    /// Where a packet is built and encrypted.
+    /// The packet being built and encrypted.
     private var scratch = PacketBuffer()
-    /// Where a packet to be repeated comes from.
+    /// The cached packet to resend.
     private var stored = PacketBuffer()
     private var control = PacketBuffer()
 
-    /// Datagrams to send, in order. The owner sends them after every call and then calls `removeAll` on it.
+    /// Datagrams to send, in order. The owner sends them after every call, then calls `removeAll` on it.
     public var outgoing = DatagramBatch()
 
     public init(dtls: DTLS, configuration: PeerSessionConfiguration) {
@@ -45,13 +45,13 @@ public final class PeerSession<DTLS: DTLSEngine, SRTP: SRTPEngine> {
     public var isSecured: Bool { phase == .secured }
     /// Whether the session failed or was closed by either end.
     public var isEnded: Bool { phase == .ended }
-    /// When the peer last proved to be there: by an SRTP or SRTCP packet, or by the end of the handshake. `.zero` before.
+    /// When the last SRTP or SRTCP packet arrived, or the handshake finished. `.zero` before.
     public var lastReceived: MonotonicTime { liveness.lastReceived }
 
-    // MARK: The session's life
+    // MARK: Life cycle
 
-    /// Sets what the description says. The handshake begins when the transport is connected too. A second call is
-    /// ignored: a session has one handshake.
+    /// Sets the role and fingerprints of the description. The handshake begins when the transport is connected too.
+    /// Ignores a second call, because a session has one handshake.
     public func start(role: DTLSRole, expecting fingerprints: [Fingerprint], now: MonotonicTime) {
         guard !isStarted, phase == .idle else { return }
         isStarted = true
@@ -60,7 +60,7 @@ public final class PeerSession<DTLS: DTLSEngine, SRTP: SRTPEngine> {
         beginIfReady(now: now)
     }
 
-    /// ICE has validated a pair: from now on datagrams are sent and taken.
+    /// ICE validated a pair: datagrams are sent and accepted from now on.
     public func transportConnected(now: MonotonicTime) {
         guard !isConnected, phase == .idle else { return }
         isConnected = true
@@ -74,7 +74,7 @@ public final class PeerSession<DTLS: DTLSEngine, SRTP: SRTPEngine> {
         followHandshake(now: now)
     }
 
-    /// Sends BYE and close_notify and ends the session. Idempotent.
+    /// Sends BYE and close_notify, and ends the session. Idempotent.
     public func close(now: MonotonicTime) {
         guard phase != .ended else { return }
         if phase == .secured {
@@ -103,9 +103,9 @@ public final class PeerSession<DTLS: DTLSEngine, SRTP: SRTPEngine> {
         end()
     }
 
-    // MARK: What arrives
+    // MARK: Receiving
 
-    /// Takes one datagram from the validated pair; `.media` leaves the decrypted packet in the buffer.
+    /// Handles one datagram of the validated pair. For `.media`, the buffer has the decrypted packet.
     public func receive(_ packet: inout PacketBuffer, now: MonotonicTime) -> Received {
         guard packet.count > 0 else {
             streams.dropped.unknownProtocol += 1
@@ -115,7 +115,7 @@ public final class PeerSession<DTLS: DTLSEngine, SRTP: SRTPEngine> {
             streams.dropped.afterEnd += 1
             return .nothing
         }
-        // RFC 7983 section 7.
+        // RFC 7983, section 7.
         switch packet.bytes[0] {
         case 20...63:
             receiveHandshake(packet, now: now)
@@ -129,7 +129,7 @@ public final class PeerSession<DTLS: DTLSEngine, SRTP: SRTPEngine> {
                 streams.dropped.malformed += 1
                 return .nothing
             }
-            // RTCP packet types seen through the RTP header's second byte (RFC 5761 section 4).
+            // RTCP packet types read through the RTP header's second byte (RFC 5761, section 4).
             if (192...223).contains(packet.bytes[1]) {
                 receiveControl(&packet, srtp, now: now)
                 return .nothing
@@ -209,11 +209,11 @@ public final class PeerSession<DTLS: DTLSEngine, SRTP: SRTPEngine> {
             break
         case .connected(let profile):
             guard phase == .handshaking else { return }
-            guard var keys = dtls.exportKeys() else { return fail("DTLS yields no keys for \(profile.rawValue).") }
+            guard var keys = dtls.exportKeys() else { return fail("DTLS exported no keys for \(profile.rawValue).") }
             do {
                 srtp = try SRTP(keys: &keys)
             } catch {
-                fail("SRTP could not be set up with \(profile.rawValue): \(error).")
+                fail("SRTP could not use \(profile.rawValue): \(error).")
                 return
             }
             phase = .secured
@@ -232,7 +232,7 @@ public final class PeerSession<DTLS: DTLSEngine, SRTP: SRTPEngine> {
 
     public func addSender(_ configuration: SenderConfiguration) -> SenderID { streams.addSender(configuration) }
 
-    /// Removes the sender and, if it has sent anything, says BYE for it.
+    /// Removes the sender. Sends BYE for it if it has sent packets.
     public func removeSender(_ id: SenderID, now: MonotonicTime) {
         guard let stream = streams.removeSender(id), stream.hasSent, phase == .secured else { return }
         sendControl(streams.preamble + [.bye([stream.configuration.ssrc])])
@@ -242,13 +242,14 @@ public final class PeerSession<DTLS: DTLSEngine, SRTP: SRTPEngine> {
         streams.addReceiver(configuration)
     }
 
-    /// Removes the receiver; what still comes for it is dropped as of an unknown SSRC.
+    /// Removes the receiver. Later packets for it are dropped as of an unknown SSRC.
     public func removeReceiver(_ id: ReceiverID) { streams.removeReceiver(id) }
 
-    /// Sends a media packet: its payload without padding, CSRCs and header extensions, under the sender's SSRC and the
-    /// rewritten fields. The packet itself stays as it is.
+    /// Sends a media packet under the sender's SSRC with the rewritten fields. Sends the payload without padding, CSRCs
+    /// and header extensions. Does not change `packet`.
     ///
-    /// False when nothing was sent: the sender is gone, the session not secured, or the packet dropped and counted.
+    /// Returns false if nothing was sent: the sender was removed, the session is not secured, or the packet was dropped
+    /// and counted.
     @discardableResult
     public func send(
         _ packet: borrowing PacketBuffer, header: RTPHeader, rewrite: Rewrite, via id: SenderID, now: MonotonicTime
@@ -266,7 +267,7 @@ public final class PeerSession<DTLS: DTLSEngine, SRTP: SRTPEngine> {
         return true
     }
 
-    /// Encrypts what lies in `scratch` and queues it.
+    /// Encrypts `scratch` and queues it.
     private func emit(_ srtp: SRTP) -> Bool {
         guard outgoing.count < streams.configuration.outgoingCapacity else {
             streams.dropped.outgoingFull += 1
@@ -290,8 +291,8 @@ public final class PeerSession<DTLS: DTLSEngine, SRTP: SRTPEngine> {
         _ = emit(srtp)
     }
 
-    /// Ties the sender's timestamps to wall-clock time; sender reports carry this line on to the moment they are sent.
-    /// Without it a sender sends no reports.
+    /// Ties the sender's timestamps to wall-clock time. Sender reports extrapolate from it to the moment of sending.
+    /// Without it, the sender sends no reports.
     public func setClock(_ id: SenderID, ntp: NTPTime, rtp: RTPTimestamp, at: MonotonicTime) {
         guard let stream = streams.sender(id) else { return }
         let isFirst = stream.clock == nil
@@ -300,30 +301,29 @@ public final class PeerSession<DTLS: DTLSEngine, SRTP: SRTPEngine> {
         if isFirst, stream.hasSent, phase == .secured { nextReport = min(nextReport, at) }
     }
 
-    /// Sends no more reports for the sender until its next `setClock`.
+    /// Stops the sender's reports until its next `setClock`.
     public func clearClock(_ id: SenderID) { streams.sender(id)?.clearClock() }
 
-    /// What the sender carries from now on has nothing to do with what it carried before: packets sent so far are not
-    /// repeated, and the clock is cleared.
+    /// Begins another stream on the sender: earlier packets are not resent, and the clock is cleared.
     public func forget(_ id: SenderID) {
         guard let stream = streams.sender(id) else { return }
         stream.forgetSent()
         stream.clearClock()
     }
 
-    /// What the receiver carries from now on begins with this number: earlier packets are dropped and no longer asked
-    /// for. Returns the number as positions count it; nil before the first packet.
+    /// Begins another stream on the receiver at this number. Earlier packets are dropped and no longer requested.
+    /// Returns the number as positions count it, or nil before the first packet.
     public func discard(before number: SequenceNumber, on id: ReceiverID) -> Int? {
         streams.receiver(id)?.discard(before: number)
     }
 
-    /// The longest payload that `send` takes.
+    /// The longest payload that `send` accepts.
     public var maximumPayloadLength: Int {
         streams.configuration.maximumPacketLength - RTPHeader.minimumLength
     }
 
-    /// Asks the peer for a keyframe (PLI), now or as soon as 200 ms have passed since the last request. One call makes
-    /// one request; whoever sees no keyframe come asks again.
+    /// Requests a keyframe (PLI), now or 200 ms after the last request. One call sends one request. Call again if no
+    /// keyframe arrives.
     public func requestKeyframe(_ id: ReceiverID, now: MonotonicTime) {
         guard let stream = streams.receiver(id) else { return }
         stream.wantKeyframe()
@@ -333,7 +333,7 @@ public final class PeerSession<DTLS: DTLSEngine, SRTP: SRTPEngine> {
 
     // MARK: Time
 
-    /// When `handleTimeout` wants to be called; a time in the past means at once. Changes with every call.
+    /// When to call `handleTimeout`. A time in the past means immediately. Changes with every call.
     public var nextTimeout: Deadline {
         switch phase {
         case .idle, .ended:
@@ -346,7 +346,7 @@ public final class PeerSession<DTLS: DTLSEngine, SRTP: SRTPEngine> {
         }
     }
 
-    /// Does what is due. Early or needless calls do nothing.
+    /// Handles everything that is due. Early calls do nothing.
     public func handleTimeout(now: MonotonicTime) {
         guard phase == .handshaking || phase == .secured else { return }
         if dtls.nextTimeout <= now {
@@ -362,7 +362,7 @@ public final class PeerSession<DTLS: DTLSEngine, SRTP: SRTPEngine> {
         }
     }
 
-    /// Judges the peer's silence; false when the session ends by it.
+    /// Checks the peer's silence. Returns false if it ends the session.
     private func isAlive(now: MonotonicTime) -> Bool {
         switch liveness.handleTimeout(now: now) {
         case .silent: streams.events.push(.silent)
@@ -375,7 +375,7 @@ public final class PeerSession<DTLS: DTLSEngine, SRTP: SRTPEngine> {
         return true
     }
 
-    /// 0.5...1.5 times the interval, so that the reports of many sessions do not fall into step.
+    /// 0.5...1.5 times the interval, so that the reports of many sessions do not synchronise.
     private var reportDelay: TimeInterval {
         let interval = streams.configuration.reportInterval.nanoseconds
         return TimeInterval(nanoseconds: Int64.random(in: (interval / 2)...(interval * 3 / 2), using: &streams.random))
@@ -386,7 +386,7 @@ public final class PeerSession<DTLS: DTLSEngine, SRTP: SRTPEngine> {
         if !packets.isEmpty { sendControl(streams.preamble + packets) }
     }
 
-    /// Packs packets into as many compounds as they need, each begun with a report and the CNAME.
+    /// Packs packets into as many compounds as necessary. Each begins with a report and the CNAME.
     private func sendControl(_ packets: [RTCPPacket]) {
         control.count = 0
         let limit = PeerSessionConfiguration.maximumCompoundLength
@@ -412,7 +412,7 @@ public final class PeerSession<DTLS: DTLSEngine, SRTP: SRTPEngine> {
         outgoing.append(control)
     }
 
-    // MARK: What happened
+    // MARK: Events and statistics
 
     public func pollEvent() -> PeerSessionEvent? { streams.events.pop() }
 
@@ -420,9 +420,9 @@ public final class PeerSession<DTLS: DTLSEngine, SRTP: SRTPEngine> {
         PeerSessionStatistics(roundTrip: streams.roundTrip, dropped: streams.dropped)
     }
 
-    /// Nil when the sender is gone.
+    /// Nil after the sender's removal.
     public func statistics(of id: SenderID) -> SenderStatistics? { streams.sender(id)?.statistics }
 
-    /// Nil when the receiver is gone.
+    /// Nil after the receiver's removal.
     public func statistics(of id: ReceiverID) -> ReceiverStatistics? { streams.receiver(id)?.statistics }
 }

@@ -1,4 +1,4 @@
-/// SplitMix64: reproducible from the session's seed. Not for secrets.
+/// SplitMix64, reproducible from the session's seed. Not for secrets.
 struct RandomSource: RandomNumberGenerator {
     private var state: UInt64
 

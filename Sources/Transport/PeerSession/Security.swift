@@ -1,12 +1,12 @@
 public import RTP
 
-/// Which end of the DTLS handshake this peer plays (RFC 5763 section 5, `a=setup`).
+/// The role in the DTLS handshake (RFC 5763, section 5, `a=setup`).
 public enum DTLSRole: Sendable, Equatable {
     case client
     case server
 }
 
-/// SRTP protection profiles that are negotiated (RFC 5764 section 4.1.2, RFC 7714 section 14.2).
+/// The negotiable SRTP protection profiles (RFC 5764, section 4.1.2; RFC 7714, section 14.2).
 public enum SRTPProfile: String, Sendable, CaseIterable {
     case aeadAES128GCM = "AEAD_AES_128_GCM"
     // swift-format-ignore: AlwaysUseLowerCamelCase
@@ -17,8 +17,7 @@ public enum SRTPProfile: String, Sendable, CaseIterable {
     public var saltLength: Int { self == .aeadAES128GCM ? 12 : 14 }
 }
 
-/// Master key followed by master salt of each direction. A callee that receives them
-/// by `inout` overwrites them.
+/// Master key followed by master salt for each direction. A callee that receives them `inout` overwrites them.
 public struct SRTPKeys: Sendable {
     public var profile: SRTPProfile
     public var local: [UInt8]
@@ -31,51 +30,52 @@ public struct SRTPKeys: Sendable {
     }
 }
 
-/// What a DTLS engine has come to.
+/// The state of a DTLS engine.
 public enum DTLSProgress: Sendable {
     case handshaking
-    /// The handshake is complete and the peer's certificate had one of the expected fingerprints.
+    /// The handshake finished, and the peer's certificate has one of the expected fingerprints.
     case connected(SRTPProfile)
-    /// The handshake cannot succeed; one sentence says why.
+    /// The handshake failed, with the reason in one sentence.
     case failed(String)
     /// The peer closed (close_notify).
     case closed
 }
 
-/// DTLS 1.2 for one peer, fed with datagrams and told the time. PeerIO implements it with OpenSSL; tests with a double.
+/// DTLS 1.2 for one peer, fed with datagrams and the time. PeerIO implements it with OpenSSL; tests use a double.
 ///
-/// The engine verifies the peer's certificate against the fingerprints given to `start` before it reports
-/// `connected`, in both roles; without a match it reports `failed` and yields no keys.
+/// In both roles, the engine verifies the peer's certificate against the fingerprints of `start` before it reports
+/// `connected`. Without a match, it reports `failed` and exports no keys.
 public protocol DTLSEngine: AnyObject {
     /// Fingerprint of the local certificate.
     var localFingerprint: Fingerprint { get }
     func start(role: DTLSRole, expecting fingerprints: [Fingerprint], now: MonotonicTime)
-    /// Takes one datagram whose first byte is 20...63 (RFC 7983).
+    /// Handles one datagram whose first byte is 20...63 (RFC 7983).
     func receive(_ datagram: borrowing PacketBuffer, now: MonotonicTime)
-    /// Resends what the handshake timer asks for.
+    /// Resends flights whose timer has expired.
     func handleTimeout(now: MonotonicTime)
-    /// When `handleTimeout` wants to be called; `.never` without a running timer.
+    /// When to call `handleTimeout`. `.never` without a running timer.
     var nextTimeout: MonotonicTime { get }
-    /// Moves the datagrams to send into the batch.
+    /// Moves the outgoing datagrams into the batch.
     func drain(into batch: inout DatagramBatch)
     var progress: DTLSProgress { get }
-    /// Derives the keys of a connected session anew; the engine keeps no copy. Nil where there are none.
+    /// Derives the keys of a connected session. The engine keeps no copy. Nil before it is connected.
     func exportKeys() -> SRTPKeys?
     /// Queues a close_notify.
     func close()
 }
 
-/// SRTP for one peer. PeerIO implements it with libsrtp2; tests with a double.
+/// SRTP for one peer. PeerIO implements it with libsrtp2; tests use a double.
 public protocol SRTPEngine: AnyObject {
-    /// Takes the keys and overwrites them with zeros.
+    /// Copies the keys and overwrites them with zeros.
     init(keys: inout SRTPKeys) throws
-    /// Encrypts in place; `packet.count` grows by the trailer. False when it cannot be protected (dropped, counted).
+    /// Encrypts in place; `packet.count` grows by the trailer. Returns false on failure; the packet is dropped and
+    /// counted.
     func protectRTP(_ packet: inout PacketBuffer) -> Bool
     func protectRTCP(_ packet: inout PacketBuffer) -> Bool
-    /// Verifies and decrypts in place. False for a bad tag or a replay.
+    /// Verifies and decrypts in place. Returns false for an invalid tag or a replay.
     func unprotectRTP(_ packet: inout PacketBuffer) -> Bool
     func unprotectRTCP(_ packet: inout PacketBuffer) -> Bool
-    /// Frees what the engine keeps for an SSRC that it has received. Never for one that it sends: a sender that starts
-    /// counting anew encrypts twice under one index.
+    /// Frees the engine's context of a received SSRC. Not for a sent one: a sender that restarts its count would
+    /// encrypt twice under one index.
     func forget(_ received: SSRC)
 }

@@ -1,22 +1,22 @@
 import RTP
 
-/// The senders and receivers of a session, and whose SSRC is whose. Knows no DTLS and no SRTP, so that the path of a
-/// packet through it is not generic.
+/// The senders and receivers of a session, and their SSRCs. Independent of DTLS and SRTP, so that the path of a packet
+/// through it is not generic.
 final class StreamTable {
-    /// Which stream an SSRC belongs to.
+    /// The stream of an SSRC.
     private struct Source {
         var ssrc: UInt32
         var slot: Int
         var isRetransmission: Bool
-        /// Whether a packet of it has been opened.
+        /// Whether a packet of it has been decrypted.
         var isOpened = false
     }
 
-    /// Which receiver a packet is for.
+    /// The receiver of a packet.
     struct Route {
         fileprivate var slot: Int
         fileprivate var isRetransmission: Bool
-        /// Where the SSRC stands among the sources; nil for one that is bound by this packet.
+        /// The SSRC's position in the sources. Nil if this packet binds it.
         fileprivate var source: Int?
     }
 
@@ -30,7 +30,7 @@ final class StreamTable {
     var random: RandomSource
     var dropped = DroppedDatagrams()
     var events = EventQueue()
-    /// Of sender reports, else of NACKs and their answers.
+    /// Measured by sender reports, else by NACKs and their responses.
     var reportedRoundTrip = RoundTripEstimate()
     private var repairRoundTrip = RepairRoundTrip()
 
@@ -41,15 +41,15 @@ final class StreamTable {
 
     var roundTrip: TimeInterval? { reportedRoundTrip.smoothed ?? repairRoundTrip.estimate.smoothed }
 
-    /// What NACKs are repeated after; while nothing is known long enough for a region, short enough for a call.
+    /// The interval between NACKs for a packet. Before a measurement, it suits a regional path and a call.
     ///
-    /// The variation counts up to `nackSlack` only: one late answer must not stretch the interval until two tries fill
-    /// the time that a jitter buffer waits. A request too many costs little, for the sender holds repetitions back.
+    /// The variation counts up to `nackSlack` only: one late response must not stretch the interval until two tries
+    /// fill the jitter buffer's delay. A needless request costs little, because the sender holds repetitions back.
     var nackInterval: TimeInterval {
         guard let smoothed = reportedRoundTrip.smoothed ?? repairRoundTrip.estimate.smoothed,
-            let patience = reportedRoundTrip.patience ?? repairRoundTrip.estimate.patience
+            let timeout = reportedRoundTrip.timeout ?? repairRoundTrip.estimate.timeout
         else { return .milliseconds(30) }
-        return min(patience, smoothed + Self.nackSlack)
+        return min(timeout, smoothed + Self.nackSlack)
     }
 
     private static let nackSlack = TimeInterval.milliseconds(20)
@@ -124,10 +124,10 @@ final class StreamTable {
         return receivers[sources[index].slot]
     }
 
-    // MARK: Taking a packet
+    // MARK: Receiving packets
 
-    /// Finds the receiver of a packet that may still be encrypted, by what SRTP leaves in the clear. Nil, and counted,
-    /// where there is none: a stranger's packet costs no decryption and no context of the SRTP engine.
+    /// Finds the receiver of a packet that may be encrypted, by the fields that SRTP leaves readable. Returns nil, and
+    /// counts it, if there is none: a stranger's packet must cost neither decryption nor a context of the SRTP engine.
     func route(_ header: RTPHeader, _ packet: borrowing PacketBuffer) -> Route? {
         let found: Route?
         if let index = position(of: header.ssrc) {
@@ -149,7 +149,7 @@ final class StreamTable {
         return route
     }
 
-    /// Takes a decrypted packet: binds its SSRC where that is new, unwraps RTX, filters duplicates.
+    /// Handles a decrypted packet: binds a new SSRC, unwraps RTX, drops duplicates.
     func receive(
         _ packet: inout PacketBuffer, _ header: RTPHeader, by route: Route, now: MonotonicTime
     ) -> Received {
@@ -189,7 +189,7 @@ final class StreamTable {
         return .nothing
     }
 
-    /// Counts a packet with a bad tag or a number that was used before, and reports how many there were.
+    /// Counts a packet with a bad tag or a repeated number, and reports the total.
     func failedAuthentication(now: MonotonicTime) {
         dropped.authenticationFailures += 1
         guard now >= nextFailureReport else { return }
@@ -197,7 +197,7 @@ final class StreamTable {
         events.push(.unauthenticated(packets: dropped.authenticationFailures))
     }
 
-    /// Counts a packet that SRTP refused, and reports a stream of which it takes nothing any longer.
+    /// Counts a packet that SRTP refused. Reports a stream whose packets are all refused.
     func refused(_ header: RTPHeader, now: MonotonicTime) {
         failedAuthentication(now: now)
         guard let stream = receiver(header.ssrc), stream.isNewlyRefused(now: now) else { return }
@@ -205,7 +205,7 @@ final class StreamTable {
     }
 
     /// Finds the receiver of an unknown SSRC by its MID extension, or by a payload type that only one receiver without
-    /// an SSRC takes (RFC 9143 section 9.2).
+    /// an SSRC accepts (RFC 9143, section 9.2).
     private func unboundRoute(_ header: RTPHeader, _ packet: borrowing PacketBuffer) -> Route? {
         var found: IncomingStream?
         var hasMid = false
@@ -246,24 +246,24 @@ final class StreamTable {
 
     // MARK: The SRTP engine's contexts
 
-    /// Whether the engine may open a packet of this SSRC: it makes a context for each.
+    /// Whether the engine may decrypt a packet of this SSRC. Each SSRC needs a context.
     func admits(_ ssrc: SSRC) -> Bool { opened.admits(ssrc) { position(of: $0) != nil } }
 
     private func isOpened(_ route: Route) -> Bool { route.source.map { sources[$0].isOpened } ?? false }
 
-    /// Notes that a media packet was opened. Returns the SSRC whose context has to make room.
+    /// Records a decrypted media packet. Returns the SSRC whose context has to be freed.
     func opened(_ ssrc: SSRC, by route: Route) -> SSRC? {
         guard !isOpened(route) else { return nil }
         if let source = route.source { sources[source].isOpened = true }
         return opened(ssrc)
     }
 
-    /// Notes that a packet of this SSRC was opened. Returns the SSRC whose context has to make room.
+    /// Records a decrypted packet of this SSRC. Returns the SSRC whose context has to be freed.
     func opened(_ ssrc: SSRC) -> SSRC? { opened.insert(ssrc) { position(of: $0) != nil } }
 
-    // MARK: Taking feedback
+    // MARK: Receiving feedback
 
-    /// Takes all of an RTCP compound but NACKs, which are returned: answering them sends packets.
+    /// Handles an RTCP compound except its NACKs, which it returns because responding to them sends packets.
     func receive(
         _ packets: [RTCPPacket], now: MonotonicTime, repairs: (OutgoingStream, [SequenceNumber]) -> Void
     ) {
@@ -314,21 +314,21 @@ final class StreamTable {
         }
     }
 
-    // MARK: Saying something
+    // MARK: Sending reports and feedback
 
-    /// The SSRC that this end speaks as.
+    /// The SSRC of this end's reports.
     var ownSSRC: SSRC {
         for case let sender? in senders { return sender.configuration.ssrc }
         return configuration.reportSSRC
     }
 
-    /// What every compound begins with: a report, even an empty one, and the CNAME (RFC 3550 section 6.1).
+    /// The beginning of every compound: a report, possibly empty, and the CNAME (RFC 3550, section 6.1).
     var preamble: [RTCPPacket] {
         let own = ownSSRC
         return [.receiverReport(own, []), .cname(own, configuration.cname)]
     }
 
-    /// Sender reports of all that has been sent and receiver reports of all that is received.
+    /// Sender reports on all sent streams, and receiver reports on all received ones.
     func reports(now: MonotonicTime) -> [RTCPPacket] {
         var blocks: [ReportBlock] = []
         for case let receiver? in receivers {
@@ -350,7 +350,7 @@ final class StreamTable {
         return packets
     }
 
-    /// NACKs and keyframe requests that are due.
+    /// The NACKs and keyframe requests that are due.
     func feedback(now: MonotonicTime) -> [RTCPPacket] {
         var packets: [RTCPPacket] = []
         let own = ownSSRC
@@ -361,7 +361,7 @@ final class StreamTable {
                 if !receiver.collectNacks(into: &lost, now: now, roundTrip: nackInterval) {
                     events.push(.lossBeyondRepair(receiver.id))
                 }
-                // At worst each number takes four bytes of its own; a hundred fit anywhere.
+                // In the worst case, each number needs four bytes; a hundred always fit.
                 for start in stride(from: 0, to: lost.count, by: 100) {
                     let part = Array(lost[start..<min(start + 100, lost.count)])
                     packets.append(.nack(sender: own, media: ssrc, lost: part))
@@ -374,7 +374,7 @@ final class StreamTable {
         return packets
     }
 
-    /// When `feedback` next has something to say.
+    /// When `feedback` is due next.
     var nextFeedback: Deadline {
         var next = Deadline.never
         for case let receiver? in receivers {

@@ -1,4 +1,4 @@
-/// A certificate fingerprint as SDP carries it: `sha-256 AB:CD:...` (RFC 8122 section 5).
+/// A certificate fingerprint as in SDP: `sha-256 AB:CD:...` (RFC 8122, section 5).
 public struct Fingerprint: Hashable, Sendable, CustomStringConvertible {
     public var algorithm: String
     public var digest: [UInt8]
@@ -8,13 +8,13 @@ public struct Fingerprint: Hashable, Sendable, CustomStringConvertible {
         self.digest = digest
     }
 
-    /// Parses the value of an `a=fingerprint` line; nil when it is not one.
+    /// Parses the value of an `a=fingerprint` line. Nil if it is malformed.
     public init?(_ text: String) {
         let parts = text.split(separator: " ", omittingEmptySubsequences: true)
         guard parts.count == 2 else { return nil }
         var digest: [UInt8] = []
         for pair in parts[1].split(separator: ":", omittingEmptySubsequences: false) {
-            // The initialiser alone would take a sign for the first digit.
+            // The initialiser alone would accept a sign as the first digit.
             guard pair.utf8.count == 2, pair.first?.isHexDigit == true, let byte = UInt8(pair, radix: 16) else {
                 return nil
             }

@@ -1,13 +1,13 @@
 /// A point on the system's monotonic clock (CLOCK_MONOTONIC), in nanoseconds.
 ///
-/// The transport core never reads a clock: every entry point is told the time as one of these.
+/// The transport core never reads a clock: every entry point receives the time.
 public struct MonotonicTime: Hashable, Comparable, Sendable {
     public var nanoseconds: UInt64
 
     public init(nanoseconds: UInt64) { self.nanoseconds = nanoseconds }
 
     public static let zero = MonotonicTime(nanoseconds: 0)
-    /// Later than anything that happens; the deadline of one who waits for nothing.
+    /// Later than any event. The deadline if nothing is due.
     public static let never = MonotonicTime(nanoseconds: .max)
 
     public static func < (a: Self, b: Self) -> Bool { a.nanoseconds < b.nanoseconds }

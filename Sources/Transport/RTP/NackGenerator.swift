@@ -1,8 +1,8 @@
-/// Notices missing packets of one stream and says when to ask for which (RFC 4585 section 6.2.1).
+/// Detects missing packets of one stream and schedules the requests for them (RFC 4585, section 6.2.1).
 ///
-/// A gap is first given the chance to be mere reordering: until `reorderTime` has passed or `reorderPackets` later
-/// packets have come. Then it is asked for at once, and again every round trip, but not more often than
-/// `minimumInterval`, until it is given up.
+/// A gap may be mere reordering until `reorderTime` has passed or `reorderPackets` later packets have arrived. Then the
+/// packet is requested immediately, and again every round trip, but not more often than `minimumInterval`, until it is
+/// given up.
 public struct NackGenerator: Sendable {
     public struct Limits: Sendable {
         public var reorderPackets = 3
@@ -11,18 +11,18 @@ public struct NackGenerator: Sendable {
         /// A live stream has moved on by then.
         public var giveUpAfter = TimeInterval.seconds(1)
         public var maximumTries = 10
-        /// More missing packets than this are not worth asking for: all are given up.
+        /// If more packets are missing, all are given up.
         public var maximumMissing = 500
 
         public init() {}
     }
 
-    /// What a packet's arrival meant.
+    /// The meaning of an arrived packet.
     public enum Arrival: Sendable, Equatable {
         case inOrder
-        /// It was missing, and was asked for this many times, first at `firstAsked`.
+        /// It was missing, and was requested `tries` times, first at `firstAsked`.
         case recovered(tries: Int, firstAsked: MonotonicTime)
-        /// It opened a gap, or came without having been missed.
+        /// It opened a gap, or was not missing.
         case other
     }
 
@@ -38,7 +38,7 @@ public struct NackGenerator: Sendable {
     /// Ascending.
     private var missing: [Missing] = []
     private var highest: Int?
-    /// Packets given up since the beginning.
+    /// Total number of packets given up.
     public private(set) var abandoned = 0
     private var abandonedBefore = 0
 
@@ -49,7 +49,7 @@ public struct NackGenerator: Sendable {
 
     public var missingCount: Int { missing.count }
 
-    /// Starts over, as for a stream that was restarted.
+    /// Starts over, for a restarted stream.
     public mutating func reset() {
         abandoned += missing.count
         abandonedBefore = abandoned
@@ -57,13 +57,13 @@ public struct NackGenerator: Sendable {
         highest = nil
     }
 
-    /// Misses nothing before this number any longer, whether it has come that far or not.
+    /// Stops requesting packets before this number.
     public mutating func forget(before number: Int) {
         missing.removeAll { $0.number < number }
         if let highest { self.highest = max(highest, number - 1) }
     }
 
-    /// Takes the extended sequence number of a packet that was not there before.
+    /// Records the extended sequence number of a new packet.
     public mutating func receive(_ number: Int, now: MonotonicTime) -> Arrival {
         guard let highest else {
             self.highest = number
@@ -108,7 +108,7 @@ public struct NackGenerator: Sendable {
         return isPassed ? entry.since : entry.since + limits.reorderTime
     }
 
-    /// When `collect` next has something to say.
+    /// When `collect` is due next.
     public func nextTimeout(roundTrip: TimeInterval) -> MonotonicTime {
         if abandoned != abandonedBefore { return .zero }
         guard !missing.isEmpty else { return .never }
@@ -118,8 +118,8 @@ public struct NackGenerator: Sendable {
         return next
     }
 
-    /// Appends the numbers to ask for now, ascending, and gives up those that were asked for too often or too long.
-    /// False when any were given up since the last call: the stream has a hole that stays.
+    /// Appends the numbers to request now, ascending. Gives up those requested too often or for too long. Returns false
+    /// if any were given up since the last call, so that the stream has a permanent gap.
     public mutating func collect(
         into lost: inout [SequenceNumber], now: MonotonicTime, roundTrip: TimeInterval
     ) -> Bool {

@@ -1,4 +1,4 @@
-/// Notes which of the newest numbers of an endless line were seen. Its owner clears the numbers that it moves on to.
+/// Records which of the newest numbers were seen. The owner clears numbers as it advances.
 package struct NumberWindow: Sendable {
     package static let standardLength = 2048
 
@@ -22,7 +22,7 @@ package struct NumberWindow: Sendable {
         for number in numbers { remove(number) }
     }
 
-    /// Noted numbers above `number`, up to `highest`; the two are less than the window's length apart.
+    /// The recorded numbers above `number`, up to `highest`. The two are less than the window's length apart.
     func count(above number: Int, upTo highest: Int) -> Int {
         var count = 0
         var next = number + 1

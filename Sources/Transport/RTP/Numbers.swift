@@ -10,7 +10,7 @@ public struct SSRC: RawRepresentable, Hashable, Sendable, CustomStringConvertibl
 
 /// An RTP sequence number, which wraps at 65536.
 ///
-/// "Newer" means less than half a turn ahead, as in RFC 1982; this is not a total order, so the type is not
+/// "Newer" means less than half a turn ahead, as in RFC 1982. This is not a total order, so the type is not
 /// `Comparable`.
 public struct SequenceNumber: RawRepresentable, Hashable, Sendable, CustomStringConvertible {
     public var rawValue: UInt16
@@ -53,15 +53,15 @@ public struct RTPTimestamp: RawRepresentable, Hashable, Sendable, CustomStringCo
     public var description: String { String(rawValue) }
 }
 
-/// Gives each sequence number its place on an endless line, so that 65535 is followed by 65536.
+/// Extends sequence numbers to numbers without wrap, so that 65536 follows 65535.
 ///
-/// The first number seen keeps its value plus one turn, so that older packets that arrive late stay positive.
+/// The first number is increased by one turn, so that older packets that arrive late stay positive.
 public struct SequenceUnwrapper: Sendable {
     public private(set) var highest: Int?
 
     public init() {}
 
-    /// The extended number nearest to the highest one seen so far.
+    /// The extended number closest to the highest one so far.
     public func extended(_ number: SequenceNumber) -> Int {
         guard let highest else { return Int(number.rawValue) + 65536 }
         return highest + number.distance(from: SequenceNumber(UInt16(truncatingIfNeeded: highest)))
@@ -75,7 +75,7 @@ public struct SequenceUnwrapper: Sendable {
     }
 }
 
-/// Wall-clock time as RTCP carries it: 32.32 fixed-point seconds since 1900 (RFC 3550 section 4).
+/// Wall-clock time of RTCP: 32.32 fixed-point seconds since 1900 (RFC 3550, section 4).
 public struct NTPTime: RawRepresentable, Hashable, Sendable {
     public var rawValue: UInt64
 
@@ -96,7 +96,7 @@ public struct NTPTime: RawRepresentable, Hashable, Sendable {
         return (seconds - 2_208_988_800) * 1_000_000_000 + fraction
     }
 
-    /// The middle 32 bits, as LSR carries them.
+    /// The middle 32 bits, for LSR.
     public var compact: UInt32 { UInt32(truncatingIfNeeded: rawValue >> 16) }
 
     public func advanced(by interval: TimeInterval) -> NTPTime {

@@ -1,9 +1,9 @@
-/// Room for one datagram that is reused from packet to packet, so that the path of a packet allocates nothing.
+/// A buffer for one datagram, reused for many packets, so that the path of a packet does not allocate.
 ///
-/// Owned by a loop (scratch) or by a cache; never shared. `bytes` keeps its full capacity and `count` says how much
-/// of it is the packet: SRTP grows and shrinks a packet in place.
+/// Owned by a loop (scratch) or by a cache; never shared. `bytes` keeps its full capacity, and `count` is the packet's
+/// length. SRTP grows and shrinks packets in place.
 public struct PacketBuffer: ~Copyable, Sendable {
-    /// Longest datagram handled: an Ethernet frame with room for SRTP's trailer.
+    /// Longest datagram: an Ethernet frame and SRTP's trailer.
     public static let capacity = 2048
 
     public var bytes: [UInt8]
@@ -20,7 +20,7 @@ public struct PacketBuffer: ~Copyable, Sendable {
         count = other.count
     }
 
-    /// Copies a range of another packet's bytes over this one's, from `offset` on; `count` stays as it is.
+    /// Copies a range of another packet's bytes over this one's, beginning at `offset`. Does not change `count`.
     public mutating func copyBytes(from other: borrowing PacketBuffer, _ range: Range<Int>, to offset: Int) {
         bytes.copyBytes(from: other.bytes, range, to: offset)
     }
@@ -60,7 +60,7 @@ public struct PacketBuffer: ~Copyable, Sendable {
         setUInt32(UInt32(truncatingIfNeeded: value), at: offset + 4)
     }
 
-    /// Replaces the contents with a range of `source`, quickly. More than `capacity` is refused: false.
+    /// Replaces the contents with a range of `source`, quickly. Returns false if it exceeds `capacity`.
     public mutating func assign(_ source: borrowing [UInt8], _ range: Range<Int>) -> Bool {
         guard range.count <= Self.capacity else { return false }
         bytes.copyBytes(from: source, range, to: 0)
@@ -68,7 +68,7 @@ public struct PacketBuffer: ~Copyable, Sendable {
         return true
     }
 
-    /// Replaces the contents. A longer packet than `capacity` is refused: false. Byte by byte: not for the path of media.
+    /// Replaces the contents, byte by byte, so not for media. Returns false if it exceeds `capacity`.
     public mutating func assign(_ source: some Collection<UInt8>) -> Bool {
         guard source.count <= Self.capacity else { return false }
         var index = 0
@@ -82,23 +82,23 @@ public struct PacketBuffer: ~Copyable, Sendable {
 }
 
 extension [UInt8] {
-    /// Copies a range of `source` over this array's elements from `offset` on; both must have the room.
+    /// Copies a range of `source` over this array's elements, beginning at `offset`. Both ranges must exist.
     package mutating func copyBytes(from source: borrowing [UInt8], _ range: Range<Int>, to offset: Int) {
         let start = range.lowerBound
         let length = range.upperBound &- start
         precondition(start >= 0 && range.upperBound <= source.count)
         precondition(offset >= 0 && offset <= count && length <= count &- offset)
-        // Nothing in the loop can trap, so that it becomes vector moves.
+        // Nothing in the loop can trap, so the compiler emits vector moves.
         let from = source.span.extracting(range)
         var into = mutableSpan
         for index in 0..<from.count { into[unchecked: offset &+ index] = from[unchecked: index] }
     }
 }
 
-/// Datagrams waiting to be sent in one go, back to back in one reused slab.
+/// Datagrams to send together, stored back to back in one reused slab.
 public struct DatagramBatch: Sendable {
     public private(set) var bytes: [UInt8] = []
-    /// Where each datagram ends in `bytes`.
+    /// The end of each datagram in `bytes`.
     public private(set) var ends: [Int] = []
 
     public init() {}

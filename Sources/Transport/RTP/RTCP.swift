@@ -3,7 +3,7 @@ public struct ReportBlock: Sendable, Equatable {
     public var ssrc: SSRC
     /// Lost share of the packets expected since the last report, in 256ths.
     public var fractionLost: UInt8
-    /// Packets lost in all, -8388608...8388607; duplicates can make it negative.
+    /// Total number of lost packets, -8388608...8388607. Duplicates can make it negative.
     public var cumulativeLost: Int
     public var extendedHighestSequence: UInt32
     /// Interarrival jitter in units of the stream's clock.
@@ -58,7 +58,7 @@ public enum RTCPPacket: Sendable, Equatable {
     case nack(sender: SSRC, media: SSRC, lost: [SequenceNumber])
     /// Picture loss indication (RFC 4585 section 6.3.1).
     case pictureLoss(sender: SSRC, media: SSRC)
-    /// Full intra request; one command number for each source asked (RFC 5104 section 4.3.1).
+    /// Full intra request, with one command number for each requested source (RFC 5104, section 4.3.1).
     case fullIntraRequest(sender: SSRC, requests: [FullIntraRequest])
     /// A packet of another type (REMB, transport-cc, XR, ...), skipped.
     case unknown(packetType: UInt8, format: UInt8)
@@ -87,10 +87,10 @@ public enum RTCPPacket: Sendable, Equatable {
 }
 
 extension RTCPPacket {
-    /// Most sequence numbers read from one NACK packet; what a sender could still have in its cache.
+    /// The most sequence numbers to read from one NACK packet, which is what a sender's cache may contain.
     public static let maximumLost = 1024
 
-    /// Reads a compound in the clear. Nil if any length in it overruns: then all of it is refused (RFC 3550 A.2). A
+    /// Reads a decrypted compound. Nil if any length in it overruns: then all of it is refused (RFC 3550, A.2). A
     /// reduced-size packet (RFC 5506) is a compound of one.
     public static func parse(_ packet: borrowing PacketBuffer) -> [RTCPPacket]? {
         var packets: [RTCPPacket] = []
@@ -169,7 +169,7 @@ extension RTCPPacket {
     private static func sourceDescription(
         _ packet: borrowing PacketBuffer, _ start: Int, _ end: Int, chunks: Int
     ) -> RTCPPacket? {
-        // One chunk is what WebRTC sends; further ones are skipped with the packet's length.
+        // WebRTC sends one chunk. Further ones are skipped with the packet's length.
         guard chunks >= 1 else { return .unknown(packetType: Kind.sourceDescription, format: 0) }
         guard start + 4 <= end else { return nil }
         let ssrc = SSRC(packet.uint32(at: start))
@@ -209,10 +209,9 @@ extension RTCPPacket {
 }
 
 extension RTCPPacket {
-    /// Appends the packet to a compound. False, and nothing appended, when it does not fit into `limit` bytes.
+    /// Appends the packet to a compound. Returns false, and appends nothing, if it exceeds `limit` bytes.
     ///
-    /// At most 31 report blocks or BYE sources fit into one packet; further ones are cut off. `.unknown` appends
-    /// nothing.
+    /// One packet has at most 31 report blocks or BYE sources; further ones are cut off. `.unknown` appends nothing.
     public func append(to compound: inout PacketBuffer, limit: Int = 1200) -> Bool {
         let start = compound.count
         let length = serializedLength
@@ -231,7 +230,7 @@ extension RTCPPacket {
         switch self {
         case .senderReport(_, let blocks): 28 + 24 * min(blocks.count, 31)
         case .receiverReport(_, let blocks): 8 + 24 * min(blocks.count, 31)
-        // Items end with at least one zero byte and fill up to 32 bits.
+        // Items end with at least one zero byte and are padded to 32 bits.
         case .cname(_, let name): 8 + (2 + min(name.utf8.count, 255) + 4) / 4 * 4
         case .bye(let sources): 4 + 4 * min(sources.count, 31)
         case .nack(_, _, let lost): 12 + 4 * Self.nackItems(lost).count
@@ -285,7 +284,7 @@ extension RTCPPacket {
         }
     }
 
-    /// Packs lost numbers, ascending, into first number and mask of the 16 that follow it.
+    /// Packs ascending lost numbers into pairs of a number and a mask of the following 16.
     private static func nackItems(_ lost: [SequenceNumber]) -> [UInt32] {
         var items: [UInt32] = []
         var first: SequenceNumber?
@@ -308,7 +307,7 @@ extension RTCPPacket {
     }
 }
 
-/// Writes 32-bit words one after the other.
+/// Writes successive 32-bit words.
 private struct RTCPWriter {
     var offset: Int
 

@@ -1,7 +1,7 @@
-/// The header of an RTP packet (RFC 3550 section 5.1) as numbers and offsets into the packet; it owns no memory.
+/// The header of an RTP packet (RFC 3550, section 5.1) as numbers and offsets into the packet, without own memory.
 ///
-/// Every length was checked against the packet when it was parsed: 12 <= `payloadOffset` <= `payloadEnd` <=
-/// `packet.count`. The offsets are good as long as the packet is not rewritten.
+/// Parsing checks every length against the packet: 12 <= `payloadOffset` <= `payloadEnd` <= `packet.count`. The offsets
+/// are valid until the packet is rewritten.
 public struct RTPHeader: Sendable, Equatable {
     public static let minimumLength = 12
 
@@ -14,24 +14,24 @@ public struct RTPHeader: Sendable, Equatable {
     /// The 16 bits before the extension's length: 0xBEDE for one-byte elements, 0x1000...0x100F for two-byte ones
     /// (RFC 8285), 0 without an extension.
     public var extensionProfile: UInt16
-    /// The header extension's elements, without its four bytes of profile and length; empty without one.
+    /// The header extension's elements, without its four bytes of profile and length. Empty without an extension.
     public var extensionRange: Range<Int>
     public var hasExtension: Bool
     public var hasPadding: Bool
     public var payloadOffset: Int
-    /// Where the payload ends; padding lies behind it.
+    /// The end of the payload. Padding follows.
     public var payloadEnd: Int
 
     public var payloadLength: Int { payloadEnd - payloadOffset }
 
-    /// Reads the header of a packet in the clear; nil if it is no RTP or a length in it overruns.
+    /// Parses the header of a decrypted packet. Nil if it is not RTP, or if a length in it overruns.
     public init?(parsing packet: borrowing PacketBuffer) {
         self.init(parsingProtected: packet)
         guard resolvePadding(in: packet) else { return nil }
     }
 
-    /// Reads what SRTP leaves in the clear: all but the padding, so that `payloadEnd` is the packet's end.
-    /// `resolvePadding(in:)` completes it after decryption.
+    /// Parses the fields that SRTP leaves readable: all but the padding, so that `payloadEnd` is the packet's end.
+    /// After decryption, `resolvePadding(in:)` completes it.
     public init?(parsingProtected packet: borrowing PacketBuffer) {
         let count = packet.count
         guard count >= Self.minimumLength, count <= packet.bytes.count else { return nil }
@@ -56,14 +56,14 @@ public struct RTPHeader: Sendable, Equatable {
             extensionRange = offset..<(offset + length)
             offset += length
         }
-        // CSRCs and extension alike.
+        // CSRCs and the extension.
         guard offset <= count else { return nil }
         payloadOffset = offset
         payloadEnd = count
     }
 
-    /// Takes the padding off the payload; false when the padding overruns the payload (RFC 3550 section 5.1: the last
-    /// byte counts the padding and itself).
+    /// Removes the padding from the payload. Returns false if it exceeds the payload (RFC 3550, section 5.1: the last
+    /// byte counts the padding including itself).
     public mutating func resolvePadding(in packet: borrowing PacketBuffer) -> Bool {
         payloadEnd = packet.count
         guard payloadEnd >= payloadOffset else { return false }
@@ -75,8 +75,8 @@ public struct RTPHeader: Sendable, Equatable {
         return true
     }
 
-    /// Where the value of a header extension element lies in the packet; nil if it is absent or the elements before it
-    /// overrun (RFC 8285 sections 4.2 and 4.3).
+    /// The range of a header extension element's value. Nil if it is absent or if earlier elements overrun (RFC 8285,
+    /// sections 4.2 and 4.3).
     public func headerExtension(id: UInt8, in packet: borrowing PacketBuffer) -> Range<Int>? {
         if extensionProfile == 0xBEDE { return oneByteElement(id: id, in: packet) }
         if extensionProfile & 0xfff0 == 0x1000 { return twoByteElement(id: id, in: packet) }
@@ -89,7 +89,7 @@ public struct RTPHeader: Sendable, Equatable {
             let byte = packet.bytes[offset]
             offset += 1
             let element = byte >> 4
-            // Padding is a zero byte; an id of 0 with a length is skipped likewise, 15 ends the elements.
+            // Padding is a zero byte. An id of 0 with a length is skipped too; 15 ends the elements.
             if byte == 0 { continue }
             if element == 15 { return nil }
             let length = Int(byte & 0x0f) + 1
@@ -122,8 +122,8 @@ public struct RTPHeader: Sendable, Equatable {
         return SSRC(packet.uint32(at: Self.minimumLength + 4 * index))
     }
 
-    /// Writes marker, payload type, sequence number, timestamp and SSRC over the packet's own; the rest of the packet
-    /// stays as it is. Writing what was parsed changes nothing.
+    /// Writes marker, payload type, sequence number, timestamp and SSRC over the packet's own, and changes nothing
+    /// else. Writing parsed values changes nothing.
     public func write(into packet: inout PacketBuffer) {
         precondition(packet.count >= Self.minimumLength)
         packet.bytes[1] = (marker ? 0x80 : 0) | (payloadType & 0x7f)
@@ -134,7 +134,7 @@ public struct RTPHeader: Sendable, Equatable {
 }
 
 extension PacketBuffer {
-    /// Makes this an RTP packet without CSRCs, extension or padding. False when the payload is too long.
+    /// Makes this an RTP packet without CSRCs, extension or padding. Returns false if the payload is too long.
     public mutating func assignRTP(
         payloadType: UInt8, sequenceNumber: SequenceNumber, timestamp: RTPTimestamp, ssrc: SSRC, marker: Bool = false,
         payload: some Collection<UInt8>

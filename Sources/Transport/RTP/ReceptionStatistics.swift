@@ -1,19 +1,19 @@
-/// What a receiver counts about one stream, and what it reports (RFC 3550 sections 6.4.1, A.1, A.3 and A.8). Also tells
-/// duplicates from new packets.
+/// A receiver's counters for one stream, and its reports (RFC 3550, sections 6.4.1, A.1, A.3 and A.8). Also detects
+/// duplicates.
 public struct ReceptionStatistics: Sendable {
     public enum Arrival: Sendable, Equatable {
-        /// A packet not seen before, with its extended sequence number.
+        /// A new packet, with its extended sequence number.
         case new(Int)
-        /// As `new`, but the stream began anew: the numbers before no longer count.
+        /// As `new`, but the stream restarted: earlier numbers no longer count.
         case restarted(Int)
         case duplicate
-        /// So far behind that it cannot be told from a duplicate.
+        /// Too old to be distinguished from a duplicate.
         case tooOld
     }
 
-    /// Packets behind the newest within which duplicates are known.
+    /// How many of the newest packets are checked for duplicates.
     public static let window = NumberWindow.standardLength
-    /// A step forward beyond this is a restart once a second packet follows in order (RFC 3550 A.1, MAX_DROPOUT).
+    /// A larger step forward is a restart if a second packet follows in order (RFC 3550, A.1, MAX_DROPOUT).
     public static let maximumDropout = 3000
 
     public let clockRate: UInt32
@@ -24,7 +24,7 @@ public struct ReceptionStatistics: Sendable {
     private var received = 0
     private var expectedBefore = 0
     private var receivedBefore = 0
-    /// Losses of the stream before it was restarted.
+    /// Losses before the restart.
     private var lostBeforeRestart = 0
     private var lastArrival: MonotonicTime?
     private var lastTimestamp = RTPTimestamp(0)
@@ -38,25 +38,25 @@ public struct ReceptionStatistics: Sendable {
     /// The newest extended sequence number.
     public var highest: Int? { unwrapper.highest }
 
-    /// The place of a number on the line of extended ones; nil before the first packet.
+    /// The extended number. Nil before the first packet.
     public func extended(_ number: SequenceNumber) -> Int? { hasReceived ? unwrapper.extended(number) : nil }
 
     private var expected: Int { unwrapper.highest.map { $0 - base + 1 } ?? 0 }
 
-    /// Packets lost so far; late ones and repairs of the original stream count as received.
+    /// Total number of lost packets. Late packets and repairs in the original stream count as received.
     public var lost: Int { lostBeforeRestart + expected - received }
 
     public var jitter: TimeInterval {
         TimeInterval(nanoseconds: Int64(scaledJitter / 16) * 1_000_000_000 / Int64(clockRate))
     }
 
-    /// Takes a packet. A retransmission (its header restored) fills a gap but counts neither as received nor into the
-    /// jitter: reports describe the network.
+    /// Records a packet. A retransmission, with its header restored, fills a gap but counts neither as received nor for
+    /// the jitter, because reports describe the network.
     public mutating func receive(
         _ sequenceNumber: SequenceNumber, timestamp: RTPTimestamp, isRetransmission: Bool = false, now: MonotonicTime
     ) -> Arrival {
         guard let highest = unwrapper.highest else {
-            // A repair of what never came in the first place cannot begin a stream.
+            // A repair of an unknown stream cannot begin it.
             if isRetransmission { return .tooOld }
             begin(sequenceNumber)
             count(timestamp, now)
@@ -101,12 +101,12 @@ public struct ReceptionStatistics: Sendable {
     private mutating func count(_ timestamp: RTPTimestamp, _ now: MonotonicTime) {
         received += 1
         if let lastArrival {
-            // Seconds apart, the product stays far below 2^63; a longer silence says nothing about jitter.
+            // For times of seconds, the product stays far below 2^63. Longer silences are meaningless for jitter.
             let elapsed = (now - lastArrival).nanoseconds
             if elapsed < 10_000_000_000 {
                 let ticks = Int(elapsed * Int64(clockRate) / 1_000_000_000)
                 let difference = abs(ticks - timestamp.distance(from: lastTimestamp))
-                // A jump of the timestamp, as at a switch of streams, is no jitter either.
+                // A jump of the timestamp, as when streams switch, is not jitter either.
                 if difference < Int(clockRate) * 10 { scaledJitter += difference - (scaledJitter + 8) >> 4 }
             }
         }
@@ -114,12 +114,12 @@ public struct ReceptionStatistics: Sendable {
         lastTimestamp = timestamp
     }
 
-    /// Notes a sender report of this stream for LSR and DLSR.
+    /// Records a sender report of this stream for LSR and DLSR.
     public mutating func receiveSenderReport(_ ntp: NTPTime, now: MonotonicTime) {
         lastSenderReport = (ntp.compact, now)
     }
 
-    /// The block for the next report; the loss fraction counts from the block before. Nil before the first packet.
+    /// The block for the next report. Its loss fraction counts from the previous block. Nil before the first packet.
     public mutating func reportBlock(ssrc: SSRC, now: MonotonicTime) -> ReportBlock? {
         guard let highest = unwrapper.highest else { return nil }
         let expectedSince = expected - expectedBefore
@@ -130,12 +130,12 @@ public struct ReceptionStatistics: Sendable {
         var delay: UInt32 = 0
         if let lastSenderReport {
             let elapsed = max(0, (now - lastSenderReport.at).nanoseconds)
-            // In 65536ths of a second; 18 hours fill the field.
+            // In 65536ths of a second. The field overflows after 18 hours.
             delay = UInt32(clamping: elapsed / 1_000_000_000 * 65536 + elapsed % 1_000_000_000 * 65536 / 1_000_000_000)
         }
         return ReportBlock(
             ssrc: ssrc, fractionLost: UInt8(fraction), cumulativeLost: lost,
-            // The first turn that `SequenceUnwrapper` adds is not one the sender knows of.
+            // Without the turn that `SequenceUnwrapper` adds.
             extendedHighestSequence: UInt32(truncatingIfNeeded: highest - 65536),
             jitter: UInt32(clamping: scaledJitter / 16), lastSenderReport: lastSenderReport?.compact ?? 0,
             delaySinceLastSenderReport: delay)

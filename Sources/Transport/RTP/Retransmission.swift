@@ -1,8 +1,8 @@
-/// RTX, the retransmission payload format (RFC 4588): a packet sent again in a stream of its own, with the original
-/// sequence number in front of the payload.
+/// RTX, the retransmission payload format (RFC 4588): a packet resent in a separate stream, with the original sequence
+/// number at the start of the payload.
 public enum Retransmission {
-    /// Restores the original packet in place, without padding, and returns its header; nil, and the packet untouched,
-    /// when there is no room for an original sequence number (then it is no RTX packet or only padding).
+    /// Restores the original packet in place, without padding, and returns its header. Returns nil and does not change
+    /// the packet if it is too short for an original sequence number, so that it is not RTX or only padding.
     public static func unwrap(
         _ packet: inout PacketBuffer, header: RTPHeader, payloadType: UInt8, ssrc: SSRC
     ) -> RTPHeader? {
@@ -22,7 +22,7 @@ public enum Retransmission {
 }
 
 extension PacketBuffer {
-    /// Removes `length` bytes before `end`; what lies behind moves up.
+    /// Removes `length` bytes before `end`. Later bytes move up.
     fileprivate mutating func remove(_ length: Int, before end: Int) {
         precondition(length >= 0 && length <= end && end <= count && count <= bytes.count)
         let stop = count

@@ -1,9 +1,9 @@
-/// Sent packets kept for retransmission: a ring of bytes in one slab, with an index by sequence number.
+/// Sent packets for retransmission: a ring of bytes in one slab, with an index by sequence number.
 ///
-/// Storing allocates nothing but, once, the slab. When packets or bytes run out the oldest packets go.
+/// Storing does not allocate, except the slab once. When the cache is full, the oldest packets are removed.
 public struct RetransmissionCache: Sendable {
     private struct Entry {
-        /// Where the packet was written, counted in bytes written since the beginning; -1 for an empty entry.
+        /// The packet's position in all bytes written so far. -1 for an empty entry.
         var position = -1
         var length = 0
         var sequenceNumber = SequenceNumber(0)
@@ -14,10 +14,10 @@ public struct RetransmissionCache: Sendable {
     public let byteCapacity: Int
     private var entries: [Entry] = []
     private var slab: [UInt8] = []
-    /// Bytes written since the beginning, those skipped at the slab's end included.
+    /// All bytes written so far, including those skipped at the slab's end.
     private var head = 0
 
-    /// `packets` is rounded up to a power of two, so that places stay the same over the wrap of sequence numbers.
+    /// `packets` is rounded up to a power of two, so that indexes are stable when sequence numbers wrap.
     public init(packets: Int, bytes: Int) {
         var rounded = packets > 0 ? 1 : 0
         while rounded < min(packets, 32768) { rounded *= 2 }
@@ -42,17 +42,17 @@ public struct RetransmissionCache: Sendable {
         head += length
     }
 
-    /// Whether the packet is still here, and when it was last repeated.
+    /// Whether the packet is in the cache.
     public func contains(_ sequenceNumber: SequenceNumber) -> Bool { entry(sequenceNumber) != nil }
 
     public func lastRepeated(_ sequenceNumber: SequenceNumber) -> MonotonicTime? {
         entry(sequenceNumber)?.repeatedAt
     }
 
-    /// Bytes of the packet; 0 when it is gone.
+    /// The packet's length in bytes. 0 if it is not in the cache.
     public func length(_ sequenceNumber: SequenceNumber) -> Int { entry(sequenceNumber)?.length ?? 0 }
 
-    /// Copies the packet out and notes the time; false when it is gone.
+    /// Copies the packet and records the time. Returns false if it is not in the cache.
     public mutating func load(
         _ sequenceNumber: SequenceNumber, into packet: inout PacketBuffer, now: MonotonicTime
     ) -> Bool {
@@ -64,7 +64,7 @@ public struct RetransmissionCache: Sendable {
         return true
     }
 
-    /// Forgets every packet; the memory stays.
+    /// Removes every packet; keeps the memory.
     public mutating func removeAll() {
         for index in entries.indices { entries[index].position = -1 }
     }

@@ -1,4 +1,4 @@
-/// Smoothed round trip time and its variation (RFC 6298 section 2).
+/// Smoothed round trip time and its variation (RFC 6298, section 2).
 public struct RoundTripEstimate: Sendable, Equatable {
     public private(set) var smoothed: TimeInterval?
     public private(set) var variation = TimeInterval.zero
@@ -17,13 +17,13 @@ public struct RoundTripEstimate: Sendable, Equatable {
         smoothed = before + (sample - before) / 8
     }
 
-    /// How long to wait for an answer before asking again: an answer is seldom later than this.
-    public var patience: TimeInterval? { smoothed.map { $0 + variation * 4 } }
+    /// How long to wait for a response before another request. Responses are seldom later than this.
+    public var timeout: TimeInterval? { smoothed.map { $0 + variation * 4 } }
 }
 
-/// Round trip time as told by NACKs and their answers.
+/// Round trip time as measured by NACKs and their responses.
 public struct RepairRoundTrip: Sendable, Equatable {
-    /// So many answers in a row that may have been to any of several requests mean that the estimate is too short.
+    /// After this many consecutive ambiguous responses, the estimate counts as too short.
     static let toleratedAmbiguity = 4
 
     public private(set) var estimate = RoundTripEstimate()
@@ -31,9 +31,9 @@ public struct RepairRoundTrip: Sendable, Equatable {
 
     public init() {}
 
-    /// Takes an answer to something asked for `tries` times. Only an answer to a single request tells the time
-    /// exactly (Karn's rule). But while the estimate is shorter than the round trip, everything is asked for twice:
-    /// then the time since the first request is taken, which is too long at worst, and later answers correct it.
+    /// Records a response to something requested `tries` times. Only a response to a single request measures the time
+    /// exactly (Karn's rule). But while the estimate is shorter than the round trip, everything is requested twice.
+    /// Then the time since the first request is used, which is too long at worst, and later responses correct it.
     public mutating func answered(tries: Int, firstAsked: MonotonicTime, now: MonotonicTime) {
         guard tries > 0 else { return }
         ambiguous = tries == 1 ? 0 : ambiguous + 1

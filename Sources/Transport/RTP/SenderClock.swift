@@ -1,5 +1,5 @@
-/// Ties a stream's RTP timestamps to wall-clock time: at `at`, the wall clock was `ntp` and the stream `rtp`. A sender
-/// report carries the pair extrapolated to the moment of sending (RFC 3550 section 6.4.1).
+/// Ties a stream's RTP timestamps to wall-clock time: at `at`, the wall clock was `ntp` and the stream was at `rtp`. A
+/// sender report has the pair extrapolated to the moment of sending (RFC 3550, section 6.4.1).
 public struct SenderClock: Sendable, Equatable {
     public var ntp: NTPTime
     public var rtp: RTPTimestamp
@@ -13,7 +13,7 @@ public struct SenderClock: Sendable, Equatable {
         self.clockRate = clockRate
     }
 
-    /// The same line at another moment.
+    /// The clock extrapolated to another moment.
     public func extrapolated(to now: MonotonicTime) -> SenderClock {
         let elapsed = (now - at).nanoseconds
         let rate = Int64(clockRate)

@@ -1,8 +1,8 @@
-/// A session description as WebRTC exchanges it (RFC 8866, JSEP's subset of RFC 8829): one bundled transport, one media
-/// description for each stream.
+/// A session description of WebRTC (RFC 8866, JSEP's subset of RFC 8829): one bundled transport, one media description
+/// for each stream.
 ///
-/// Parsing keeps what is listed here and drops other attributes. It refuses more than `maximumLength` bytes,
-/// `maximumMedia` media descriptions or `maximumCandidates` candidates in time linear in the length.
+/// Parsing keeps the listed properties and drops other attributes. It refuses more than `maximumLength` bytes,
+/// `maximumMedia` media descriptions or `maximumCandidates` candidates, in time linear in the length.
 public struct SessionDescription: Sendable, Equatable {
     public static let maximumLength = 65536
     public static let maximumMedia = 64
@@ -10,8 +10,8 @@ public struct SessionDescription: Sendable, Equatable {
 
     public var sessionID: UInt64
     public var version: UInt64
-    /// The mids of the BUNDLE group (RFC 9143); `serialized()` writes the mids of all media that is not rejected when
-    /// this is nil.
+    /// The mids of the BUNDLE group (RFC 9143). If nil, `serialized()` writes the mids of all media that is not
+    /// rejected.
     public var bundle: [String]?
     public var media: [MediaDescription]
 
@@ -22,23 +22,23 @@ public struct SessionDescription: Sendable, Equatable {
         self.media = media
     }
 
-    /// The transport that all bundled media shares: that of the first media description that is not rejected.
+    /// The transport of all bundled media: that of the first media description that is not rejected.
     public var transport: TransportDescription? { media.first { !$0.isRejected }?.transport }
 
-    /// Why this description cannot be carried by one transport with RTP and RTCP on one port; nil when it can.
+    /// Why one transport with RTP and RTCP on one port cannot carry this description. Nil if it can.
     ///
     /// A single m-line needs no BUNDLE group (RFC 9143), but every m-line with RTP needs `a=rtcp-mux` (RFC 8834
     /// section 4.5).
     public var separateTransports: String? {
         let used = media.filter { !$0.isRejected }
         if used.count > 1, let bundle, let other = used.first(where: { !bundle.contains($0.mid) }) {
-            return "The m-line '\(other.mid.prefix(32))' is not in the BUNDLE group: bundle all of them."
+            return "The m-line '\(other.mid.prefix(32))' is not in the BUNDLE group. Bundle all m-lines."
         }
         if used.count > 1, bundle == nil {
-            return "The m-lines are not bundled: add 'a=group:BUNDLE' with all of them."
+            return "The m-lines are not bundled. Add 'a=group:BUNDLE' with all of them."
         }
         if let other = used.first(where: { $0.kind != .application && !$0.isMuxed }) {
-            return "The m-line '\(other.mid.prefix(32))' wants RTCP on a port of its own: add 'a=rtcp-mux'."
+            return "The m-line '\(other.mid.prefix(32))' uses a separate port for RTCP. Add 'a=rtcp-mux'."
         }
         return nil
     }
@@ -51,7 +51,7 @@ public struct MediaDescription: Sendable, Equatable {
     public enum Kind: String, Sendable {
         case audio
         case video
-        /// Anything else, data channels foremost. It is carried so that an answer can refuse it by `isRejected`.
+        /// Anything else, such as data channels. Kept so that an answer can refuse it with `isRejected`.
         case application
     }
 
@@ -64,7 +64,7 @@ public struct MediaDescription: Sendable, Equatable {
     public var isMuxed = true
     public var formats: [PayloadFormat]
     public var extensions: [HeaderExtension]
-    /// The SSRCs of primary streams; that of the RTX stream is not among them.
+    /// The SSRCs of primary streams, without that of the RTX stream.
     public var ssrcs: [SSRC]
     /// The second SSRC of the first FID group (RFC 5576).
     public var retransmissionSSRC: SSRC?
@@ -72,7 +72,7 @@ public struct MediaDescription: Sendable, Equatable {
     /// Stream and track identifier as `a=msid` has them, `stream track` (RFC 8830).
     public var msid: String?
     public var transport: TransportDescription
-    /// For `application`: the m-line's media, protocol and formats, so that an answer repeats them.
+    /// For `application`: the m-line's media, protocol and formats, for the answer to repeat.
     public var applicationLine: ApplicationLine?
 
     public struct ApplicationLine: Sendable, Equatable {
@@ -114,7 +114,7 @@ public struct MediaDescription: Sendable, Equatable {
 
     public func format(payloadType: UInt8) -> PayloadFormat? { formats.first { $0.payloadType == payloadType } }
 
-    /// The RTX payload type that repeats this one.
+    /// The RTX payload type for this one.
     public func retransmissionPayloadType(for payloadType: UInt8) -> UInt8? {
         formats.first { $0.retransmits == payloadType }?.payloadType
     }
@@ -128,7 +128,7 @@ public enum MediaDirection: String, Sendable {
     case recvonly
     case inactive
 
-    /// The same direction seen from the other side.
+    /// The same direction as seen by the other end.
     public var reversed: MediaDirection {
         switch self {
         case .sendonly: .recvonly
@@ -144,9 +144,9 @@ public struct PayloadFormat: Sendable, Equatable {
     /// Encoding name as written, `VP8`, `H264`, `opus`, `rtx`; empty for a static payload type without `rtpmap`.
     public var encoding: String
     public var clockRate: UInt32
-    /// Audio channels; 1 where none are written.
+    /// Audio channels. 1 by default.
     public var channels: Int
-    /// The `fmtp` value, `a=b;c=d`; empty without one.
+    /// The `fmtp` value, `a=b;c=d`. Empty without one.
     public var parameters: String
     /// `rtcp-fb` values, `nack`, `nack pli`, `ccm fir`.
     public var feedback: [String]
@@ -168,7 +168,7 @@ public struct PayloadFormat: Sendable, Equatable {
         Self(payloadType: own, encoding: "rtx", clockRate: clockRate, parameters: "apt=\(payloadType)")
     }
 
-    /// For `rtx`: the payload type that it repeats.
+    /// For `rtx`: the payload type that it retransmits.
     public var retransmits: UInt8? {
         guard encoding.lowercased() == "rtx" else { return nil }
         return parameter("apt").flatMap { UInt8($0) }
@@ -192,8 +192,8 @@ public struct PayloadFormat: Sendable, Equatable {
     }
 }
 
-/// An `extmap` line (RFC 8285 section 5) whose id fits the one-byte form. Others are dropped while parsing: packets of
-/// ours have no other form, so nobody may agree on them.
+/// An `extmap` line (RFC 8285, section 5) whose id fits the one-byte form. Parsing drops others: our packets have no
+/// other form, so nothing else may be negotiated.
 public struct HeaderExtension: Sendable, Hashable {
     public static let midURI = "urn:ietf:params:rtp-hdrext:sdes:mid"
 
@@ -211,7 +211,7 @@ public struct HeaderExtension: Sendable, Hashable {
 
 /// The ICE and DTLS parameters of one end.
 public struct TransportDescription: Sendable, Equatable {
-    /// `a=setup` (RFC 8842): who opens the DTLS handshake.
+    /// `a=setup` (RFC 8842): which end begins the DTLS handshake.
     public enum Setup: String, Sendable {
         case actpass
         case active

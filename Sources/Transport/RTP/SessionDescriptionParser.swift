@@ -1,13 +1,13 @@
 extension SessionDescription {
-    /// Reads a description. Unknown attributes are dropped; session-level transport attributes hold for each media
-    /// description without its own, and those of the first bundled one for bundled ones without any.
+    /// Parses a description. Drops unknown attributes. Session-level transport attributes apply to media descriptions
+    /// without their own, and those of the first bundled one to bundled ones without any.
     ///
-    /// Throws `sdp.too-large` beyond the limits of this type and `sdp.malformed` for what cannot be read.
+    /// Throws `sdp.too-large` beyond the limits of this type, and `sdp.malformed` for a syntax error.
     public init(parsing text: String) throws(TransportError) {
         guard text.utf8.count <= Self.maximumLength else {
             throw TransportError(
                 code: "sdp.too-large",
-                message: "The session description has \(text.utf8.count) bytes, at most \(Self.maximumLength) are read."
+                message: "The session description has \(text.utf8.count) bytes; the limit is \(Self.maximumLength)."
             )
         }
         var parser = DescriptionParser()
@@ -21,7 +21,7 @@ extension SessionDescription {
             }
             try parser.take(line)
         }
-        guard !isFirst else { throw .malformed("nothing", "") }
+        guard !isFirst else { throw .malformed("no content", "") }
         self = try parser.finish()
     }
 }
@@ -66,7 +66,7 @@ private struct TransportAttributes {
 }
 
 private struct DescriptionParser {
-    /// Lists of one media description longer than this are an attack, not a stream.
+    /// Longer lists of one media description are an attack, not a stream.
     static let maximumPerMedia = 128
 
     var sessionID: UInt64 = 0
@@ -88,7 +88,7 @@ private struct DescriptionParser {
         case UInt8(ascii: "o"):
             let parts = value.split(separator: " ")
             guard parts.count == 6, let id = UInt64(parts[1]), let number = UInt64(parts[2]) else {
-                throw .malformed("an origin that cannot be read", line)
+                throw .malformed("a malformed origin", line)
             }
             sessionID = id
             version = number
@@ -147,7 +147,7 @@ private struct DescriptionParser {
         for (index, parser) in media.enumerated() {
             var transport = parser.transport.filled(from: session)
             let mid = parser.mid ?? String(index)
-            guard mids.insert(mid).inserted else { throw .malformed("a mid twice", Substring(mid)) }
+            guard mids.insert(mid).inserted else { throw .malformed("a duplicate mid", Substring(mid)) }
             if let tagged, bundled.contains(mid) { transport = transport.filled(from: tagged.transport) }
             guard (transport.iceUfrag == nil) == (transport.icePwd == nil) else {
                 throw .malformed("an ice-ufrag or ice-pwd without the other in the media description", Substring(mid))
@@ -162,14 +162,14 @@ extension TransportAttributes {
     mutating func take(_ name: Substring, _ value: Substring, _ line: Substring) throws(TransportError) {
         switch name {
         case "ice-ufrag":
-            guard (4...256).contains(value.utf8.count) else { throw .malformed("an unfit ice-ufrag", line) }
+            guard (4...256).contains(value.utf8.count) else { throw .malformed("an invalid ice-ufrag", line) }
             iceUfrag = String(value)
         case "ice-pwd":
-            guard (22...256).contains(value.utf8.count) else { throw .malformed("an unfit ice-pwd", line) }
+            guard (22...256).contains(value.utf8.count) else { throw .malformed("an invalid ice-pwd", line) }
             icePwd = String(value)
         case "fingerprint":
             guard let fingerprint = Fingerprint(String(value)) else {
-                throw .malformed("a fingerprint that cannot be read", line)
+                throw .malformed("a malformed fingerprint", line)
             }
             guard fingerprints.count < 16 else { throw .tooMany("fingerprints in one place", 16) }
             fingerprints.append(fingerprint)
@@ -213,7 +213,7 @@ private struct MediaParser {
         self.direction = direction
         let parts = mediaLine.split(separator: " ", maxSplits: 3)
         guard parts.count == 4, let port = Int(parts[1].prefix { $0 != "/" }), (0...65535).contains(port) else {
-            throw .malformed("a media line that cannot be read", mediaLine)
+            throw .malformed("a malformed media line", mediaLine)
         }
         self.port = port
         let isRTP = parts[2].hasSuffix("RTP/SAVPF") || parts[2].hasSuffix("RTP/SAVP") || parts[2].hasSuffix("RTP/AVPF")
@@ -224,8 +224,8 @@ private struct MediaParser {
         }
         self.kind = kind
         for type in parts[3].split(separator: " ") {
-            guard let number = UInt8(type), number < 128 else { throw .malformed("an unfit payload type", mediaLine) }
-            guard positions[number] == nil else { throw .malformed("a payload type twice", mediaLine) }
+            guard let number = UInt8(type), number < 128 else { throw .malformed("an invalid payload type", mediaLine) }
+            guard positions[number] == nil else { throw .malformed("a duplicate payload type", mediaLine) }
             positions[number] = formats.count
             formats.append(PayloadFormat(payloadType: number, encoding: "", clockRate: 0))
         }
@@ -235,7 +235,7 @@ private struct MediaParser {
         switch name {
         case "mid":
             guard !value.isEmpty, value.utf8.count <= 64, !value.contains(" ") else {
-                throw .malformed("an unfit mid", line)
+                throw .malformed("an invalid mid", line)
             }
             mid = String(value)
         case "rtcp-mux":
@@ -263,12 +263,12 @@ private struct MediaParser {
         }
     }
 
-    /// Position of the format that a value begins with, and the rest; nil for a payload type not in the m-line.
+    /// Index of the format that a value begins with, and the rest. Nil for a payload type that the m-line lacks.
     private func formatAndRest(
         _ value: Substring, _ line: Substring
     ) throws(TransportError) -> (Int, Substring)? {
         let parts = value.split(separator: " ", maxSplits: 1)
-        guard parts.count == 2, let type = UInt8(parts[0]) else { throw .malformed("an unfit format line", line) }
+        guard parts.count == 2, let type = UInt8(parts[0]) else { throw .malformed("an invalid format line", line) }
         guard let position = positions[type] else { return nil }
         return (position, parts[1])
     }
@@ -276,12 +276,12 @@ private struct MediaParser {
     private mutating func rtpmap(_ value: Substring, _ line: Substring) throws(TransportError) {
         guard let (position, rest) = try formatAndRest(value, line) else { return }
         let parts = rest.split(separator: "/")
-        guard parts.count >= 2, let rate = UInt32(parts[1]) else { throw .malformed("an unfit rtpmap", line) }
+        guard parts.count >= 2, let rate = UInt32(parts[1]) else { throw .malformed("an invalid rtpmap", line) }
         formats[position].encoding = String(parts[0])
         formats[position].clockRate = rate
         guard parts.count > 2 else { return }
         guard let channels = Int(parts[2]), (1...255).contains(channels) else {
-            throw .malformed("an unfit rtpmap", line)
+            throw .malformed("an invalid rtpmap", line)
         }
         formats[position].channels = channels
     }
@@ -299,11 +299,11 @@ private struct MediaParser {
 
     private mutating func extmap(_ value: Substring, _ line: Substring) throws(TransportError) {
         let parts = value.split(separator: " ")
-        // The id may carry a direction, `3/recvonly`.
+        // The id may have a direction, `3/recvonly`.
         guard parts.count >= 2, let number = UInt16(parts[0].prefix { $0 != "/" }), number != 0 else {
-            throw .malformed("an unfit extmap", line)
+            throw .malformed("an invalid extmap", line)
         }
-        // 15 is reserved, up to 255 takes the two-byte form, and beyond lie ids that only an offer has.
+        // 15 is reserved, up to 255 needs the two-byte form, and larger ids exist only in offers.
         guard let id = UInt8(exactly: number), HeaderExtension.ids.contains(id) else { return }
         guard extensions.count < DescriptionParser.maximumPerMedia else {
             throw .tooMany("header extensions in one media description", DescriptionParser.maximumPerMedia)
@@ -313,7 +313,7 @@ private struct MediaParser {
 
     private mutating func source(_ value: Substring, _ line: Substring) throws(TransportError) {
         let parts = value.split(separator: " ", maxSplits: 1)
-        guard let first = parts.first, let number = UInt32(first) else { throw .malformed("an unfit ssrc", line) }
+        guard let first = parts.first, let number = UInt32(first) else { throw .malformed("an invalid ssrc", line) }
         let ssrc = SSRC(number)
         if !ssrcs.contains(ssrc) {
             guard ssrcs.count < DescriptionParser.maximumPerMedia else {

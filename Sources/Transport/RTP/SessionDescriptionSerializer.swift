@@ -1,7 +1,7 @@
 extension SessionDescription {
-    /// The description as text, lines ended by CR LF. Parsing it again gives an equal value.
+    /// The description as text, with lines ending in CR LF. Parsing it returns an equal value.
     ///
-    /// Line breaks inside values are dropped, so that no value can smuggle in a line.
+    /// Removes line breaks inside of values, so that no value can add a line.
     public func serialized() -> String {
         var writer = DescriptionWriter()
         writer.line("v=0")
@@ -77,7 +77,7 @@ private struct DescriptionWriter {
             line("a=ssrc-group:FID \(first) \(repeated)")
         }
         for ssrc in description.ssrcs + (description.retransmissionSSRC.map { [$0] } ?? []) {
-            // A source needs one attribute to be named at all.
+            // A source needs one attribute to appear.
             line("a=ssrc:\(ssrc) cname:\(description.cname ?? "-")")
             if let msid = description.msid { line("a=ssrc:\(ssrc) msid:\(msid)") }
         }

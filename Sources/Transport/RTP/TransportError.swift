@@ -1,6 +1,6 @@
-/// What goes wrong on the transport floor.
+/// An error of the transport targets.
 ///
-/// `code` is stable and short (`sdp.malformed`), `message` is one sentence that names the thing and what was tried.
+/// `code` is stable and short, such as `sdp.malformed`. `message` is one sentence with the cause and the fix.
 public struct TransportError: Error, CustomStringConvertible {
     public var code: String
     public var message: String

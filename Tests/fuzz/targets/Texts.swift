@@ -30,7 +30,7 @@ func fuzzSignalling(_ bytes: [UInt8]) {
     }
 }
 
-/// A feeder's messages, each behind a byte that says how long it is, after a proper greeting.
+/// A feeder's messages, each after a byte with its length, after a valid greeting.
 func fuzzFrameSocket(_ bytes: [UInt8]) {
     _ = try? FrameMessage(bytes)
     let format = FrameFormat(.i420, width: 64, height: 48)

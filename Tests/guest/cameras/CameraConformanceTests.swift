@@ -7,7 +7,7 @@ import Testing
 extension GuestTests {
     /// The camera under the kit that plugins are tested with, as `BuiltInConformanceTests` do it with the other capturers.
     @Suite struct CameraConformanceTests {
-        @Test func `a camera passes the kit's checks, and says so when it goes away`() async throws {
+        @Test func `a camera passes the kit's checks, and reports its loss`() async throws {
             let cameras = try Vivid()
             let path = try cameras[0]
             let rehearsal = Rehearsal(

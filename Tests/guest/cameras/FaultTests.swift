@@ -6,7 +6,7 @@ import Testing
 extension GuestTests {
     /// Cameras that are pulled out, held by others, or fail on the way.
     @Suite struct FaultTests {
-        @Test func `a camera that is pulled out ends the pipeline in words within the watchdog's time`() async throws {
+        @Test func `an unplugged camera ends the pipeline with a message within the watchdog's time`() async throws {
             let cameras = try Vivid()
             let path = try cameras[0]
             let watched = try await Watched(Watched.viewing(path)).start()
@@ -17,11 +17,11 @@ extension GuestTests {
             let seconds = (ContinuousClock.now - start) / .seconds(1)
             #expect(seconds < 4, "after \(seconds) s")
             #expect(watched.failure?.code == MediaError.Code.cameraLost)
-            #expect(watched.failure?.message.contains("\(path) gives no more pictures; check that") == true)
+            #expect(watched.failure?.message.contains("\(path) stopped delivering frames. Check that") == true)
             await watched.pipeline.stop()
         }
 
-        @Test func `of two cameras one that is optional may be pulled out, and the other loses nothing`() async throws {
+        @Test func `an optional camera may be unplugged, and the other one loses nothing`() async throws {
             let cameras = try Vivid(2)
             let (first, second) = (try cameras[0], try cameras[1])
             func optional(_ node: Node) -> Node {
@@ -40,7 +40,7 @@ extension GuestTests {
                 }
             }
             let watched = try await Watched(graph).start()
-            await eventually("pictures of both") { watched.pictures.count > 10 && watched.other.count > 10 }
+            await eventually("frames of both") { watched.pictures.count > 10 && watched.other.count > 10 }
             try Camera.set("disconnect", 1, of: first)
             await eventually("the part is taken out") { !watched.lostParts.isEmpty }
             #expect(watched.lostParts.first?.error.code == MediaError.Code.cameraLost)
@@ -51,7 +51,7 @@ extension GuestTests {
             await watched.pipeline.stop()
         }
 
-        @Test func `a camera that is plugged in again is found and read as before`() async throws {
+        @Test func `a camera that is plugged in again works as before`() async throws {
             let cameras = try Vivid()
             let path = try cameras[0]
             for round in 1...2 {
@@ -66,14 +66,14 @@ extension GuestTests {
                     cameras.unplug()
                     let absent = await #expect(throws: MediaError.self) { try await Watched(Watched.viewing(path)) }
                     #expect(absent?.code == MediaError.Code.cameraAbsent)
-                    #expect(absent?.message.contains("plug one in") == true)
+                    #expect(absent?.message.contains("Plug one in") == true)
                     try cameras.plugIn()
                 }
             }
         }
 
         @Test(arguments: ["inject_vidioc_reqbufs_error", "inject_vidioc_streamon_error"])
-        func `a camera that fails when it is started is named, and works the next time`(fault: String) async throws {
+        func `a camera that fails to start is reported by name, and works the next time`(fault: String) async throws {
             let cameras = try Vivid()
             let path = try cameras[0]
             let watched = try await Watched(Watched.viewing(path))
@@ -89,7 +89,7 @@ extension GuestTests {
             await again.pipeline.stop()
         }
 
-        @Test func `a camera that fails while it runs is named, and works the next time`() async throws {
+        @Test func `a camera that fails while it runs is reported by name, and works the next time`() async throws {
             let cameras = try Vivid()
             let path = try cameras[0]
             let watched = try await Watched(Watched.viewing(path)).start()
@@ -103,7 +103,7 @@ extension GuestTests {
             await again.pipeline.stop()
         }
 
-        @Test func `a buffer that the camera does not take back is survived`() async throws {
+        @Test func `a buffer that the camera refuses is survived`() async throws {
             let cameras = try Vivid()
             let path = try cameras[0]
             let watched = try await Watched(Watched.viewing(path)).start()
@@ -115,7 +115,7 @@ extension GuestTests {
             await watched.pipeline.stop()
         }
 
-        @Test func `a picture that the camera itself calls bad is survived`() async throws {
+        @Test func `a frame with the camera's error flag is survived`() async throws {
             let cameras = try Vivid()
             let path = try cameras[0]
             let watched = try await Watched(Watched.viewing(path)).start()
@@ -127,7 +127,7 @@ extension GuestTests {
             await watched.pipeline.stop()
         }
 
-        @Test func `pictures that the camera lost are counted`() async throws {
+        @Test func `frames lost by the camera are counted`() async throws {
             let cameras = try Vivid()
             let path = try cameras[0]
             let watched = try await Watched(Watched.viewing(path)).start()
@@ -142,8 +142,7 @@ extension GuestTests {
             await watched.pipeline.stop()
         }
 
-        @Test func `a camera that another program has begun to read since it was planned is called busy`() async throws
-        {
+        @Test func `a camera that another program uses since it was planned is reported as busy`() async throws {
             let cameras = try Vivid()
             let path = try cameras[0]
             let watched = try await Watched(Watched.viewing(path))
@@ -152,11 +151,11 @@ extension GuestTests {
             await eventually("the other program reads") { Camera.isRefused(path) }
             let error = await #expect(throws: MediaError.self) { _ = try await watched.start() }
             #expect(error?.code == MediaError.Code.cameraBusy, "\(String(describing: error))")
-            #expect(error?.message.contains("close the other program") == true, "\(String(describing: error))")
+            #expect(error?.message.contains("Close the other program") == true, "\(String(describing: error))")
             await watched.pipeline.stop()
         }
 
-        @Test func `a camera goes from one node to its replacement, which asks it for another size`() async throws {
+        @Test func `a camera passes from one node to its replacement, which requests another size`() async throws {
             let cameras = try Vivid()
             let path = try cameras[0]
             func graph(_ width: Int, _ height: Int) -> MediaGraph {
@@ -170,7 +169,7 @@ extension GuestTests {
             let watched = try await Watched(graph(320, 180)).start()
             await eventually("pictures") { watched.pictures.count > 5 }
             try await watched.pipeline.apply(graph(640, 360), within: 20)
-            await eventually("pictures of the new size") { watched.pictures.all.last == "640x360" }
+            await eventually("frames of the new size") { watched.pictures.all.last == "640x360" }
             #expect(Set(watched.pictures.all) == ["320x180", "640x360"])
             await watched.pipeline.stop()
             #expect(watched.failure == nil)

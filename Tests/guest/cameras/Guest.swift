@@ -125,7 +125,7 @@ final class Reader {
     }
 }
 
-/// What the kernel says of a camera; of ours is only what says that it is taken.
+/// The kernel's view of a camera. Our own code only reports that it is in use.
 enum Camera {
     static func isRefused(_ path: String) -> Bool {
         do throws(MediaError) {

@@ -30,7 +30,7 @@ final class FedCamera {
 extension GuestTests {
     /// Cameras that encode.
     @Suite struct OwnEncodingTests {
-        @Test func `the JPEG of a camera is decoded where raw pictures are wanted`() async throws {
+        @Test func `the JPEG of a camera is decoded if raw frames are needed`() async throws {
             let camera = try await FedCamera("MJPG")
             #expect(Set(try Devices.camera(FedCamera.path).formats.map(\.pixelFormat)) == ["MJPG"])
             let watched = try await Watched(Watched.viewing(FedCamera.path)).start()
@@ -42,14 +42,14 @@ extension GuestTests {
             withExtendedLifetime(camera) {}
         }
 
-        @Test func `the JPEG of a camera goes on as it is where that is asked for`() async throws {
+        @Test func `the JPEG of a camera passes through on request`() async throws {
             let camera = try await FedCamera("MJPG")
             let watched = try await Watched(Watched.recording(FedCamera.path, "mjpeg", "own.mkv")).start()
             try await check(watched, "own.mkv", "image/jpeg")
             withExtendedLifetime(camera) {}
         }
 
-        @Test func `the H.264 of a camera goes on as it is, encoded by nobody else`() async throws {
+        @Test func `the H.264 of a camera passes through without another encoder`() async throws {
             let camera = try await FedCamera("H264")
             #expect(Set(try Devices.camera(FedCamera.path).formats.map(\.pixelFormat)) == ["H264"])
             let watched = try await Watched(Watched.recording(FedCamera.path, "h264", "own.mkv")).start()
@@ -57,7 +57,7 @@ extension GuestTests {
             withExtendedLifetime(camera) {}
         }
 
-        @Test func `the H.264 of a camera is decoded for who wants raw pictures`() async throws {
+        @Test func `the H.264 of a camera is decoded for consumers of raw frames`() async throws {
             let camera = try await FedCamera("H264")
             let graph = MediaGraph {
                 Chain {
@@ -73,7 +73,7 @@ extension GuestTests {
             withExtendedLifetime(camera) {}
         }
 
-        /// What was recorded is what the camera encoded, and the graph had no encoder.
+        /// The recording has the camera's encoding, and the graph has no encoder.
         private func check(_ watched: Watched, _ file: String, _ type: String) async throws {
             let path = NSTemporaryDirectory() + file
             let size = { (try? FileManager.default.attributesOfItem(atPath: path)[.size] as? Int) ?? 0 }

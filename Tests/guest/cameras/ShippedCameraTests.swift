@@ -2,7 +2,7 @@ import Foundation
 import Testing
 
 extension GuestTests {
-    /// What is shipped for webcams in pipelines/, with cameras, by the program itself.
+    /// The shipped pipelines for webcams, run by the program with cameras.
     @Suite struct ShippedCameraTests {
         private static let root = URL(fileURLWithPath: #filePath).resolvingSymlinksInPath()
             .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
@@ -36,7 +36,7 @@ extension GuestTests {
             var counts: [Count]
         }
 
-        /// A pipeline as it is shipped, but for the size of its pictures, which an emulated processor cannot take.
+        /// A shipped pipeline with smaller frames, because an emulated processor is slow.
         private func small(_ file: String) throws -> String {
             var text = try String(contentsOfFile: "\(Self.root)/pipelines/\(file)", encoding: .utf8)
             for (large, small) in [
@@ -84,13 +84,13 @@ extension GuestTests {
 
         private func encodes(_ report: Report) -> Int? { report.counts.first { $0.what == "encodes" }?.measured }
 
-        @Test func `webcam-to-room publishes a camera, which is found by itself`() async throws {
+        @Test func `webcam-to-room publishes a camera, which it finds by itself`() async throws {
             let cameras = try Vivid()
             #expect(encodes(try await report("webcam-to-room.yaml", [:])) == 1)
             withExtendedLifetime(cameras) {}
         }
 
-        @Test func `webcam-preview-recording-to-room records what it publishes, without a display too`() async throws {
+        @Test func `webcam-preview-recording-to-room records its stream, also without a display`() async throws {
             let cameras = try Vivid()
             let path = NSTemporaryDirectory() + "standup.mkv"
             let report = try await report("webcam-preview-recording-to-room.yaml", ["path": path])
@@ -106,7 +106,7 @@ extension GuestTests {
             #expect(encodes(report) == 1)
         }
 
-        @Test func `webcam-h264-to-room publishes what the camera encodes, encoded by nobody else`() async throws {
+        @Test func `webcam-h264-to-room publishes the camera's encoding without another encoder`() async throws {
             let camera = try await FedCamera("H264")
             #expect(encodes(try await report("webcam-h264-to-room.yaml", ["camera": FedCamera.path])) == 0)
             withExtendedLifetime(camera) {}

@@ -8,7 +8,7 @@ import Testing
 extension GuestTests {
     /// Cameras of the driver vivid: listing, choosing, reading, changing.
     @Suite struct VividTests {
-        @Test func `cameras are listed with their formats, and what does not capture is not`() throws {
+        @Test func `cameras are listed with their formats, and devices that do not capture are omitted`() throws {
             let driver = try Driver("vivid", "n_devs=2")
             defer { driver.unload() }
             let cameras = Devices.cameras()
@@ -20,7 +20,7 @@ extension GuestTests {
             }
         }
 
-        @Test func `auto takes the first camera, or the next where another program reads the first`() async throws {
+        @Test func `auto chooses the first camera, or the next if another program uses the first`() async throws {
             let cameras = try Vivid(2)
             let (first, second) = (try cameras[0], try cameras[1])
             #expect(try Devices.camera("auto").path == first)
@@ -33,7 +33,7 @@ extension GuestTests {
             #expect(refused?.message.contains(first) == true)
         }
 
-        @Test func `a camera is found by the links that the system keeps`() throws {
+        @Test func `a camera is found by the system's links`() throws {
             let cameras = try Vivid(2)
             let folder = "/dev/v4l/by-path"
             try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
@@ -47,12 +47,12 @@ extension GuestTests {
             #expect(try Devices.camera(cameras[1]).stablePath == "\(folder)/\(link)")
         }
 
-        @Test func `pictures come in the mode that was planned, at its rate`() async throws {
+        @Test func `frames arrive in the planned mode, at its rate`() async throws {
             let cameras = try Vivid()
             let watched = try await Watched(Watched.viewing(cameras[0])).start()
             await eventually("pictures") { watched.pictures.count >= 15 }
             let (count, start) = (watched.pictures.count, ContinuousClock.now)
-            await eventually("more pictures") { watched.pictures.count >= count + 60 }
+            await eventually("more frames") { watched.pictures.count >= count + 60 }
             let seconds = (ContinuousClock.now - start) / .seconds(1)
             let rate = Double(watched.pictures.count - count) / seconds
             #expect(abs(rate - 15) < 2, "\(rate) frames/s")
@@ -61,7 +61,7 @@ extension GuestTests {
             #expect(watched.failure == nil)
         }
 
-        @Test func `what is not the camera's shape is cropped, what is too fast is thinned out`() async throws {
+        @Test func `another aspect ratio is cropped, and a higher rate is reduced`() async throws {
             let cameras = try Vivid()
             let settings: [String: SettingValue] = ["width": 320, "height": 240, "fps": 11]
             let watched = try await Watched(Watched.viewing(cameras[0], settings)).start()
@@ -70,7 +70,7 @@ extension GuestTests {
             await watched.pipeline.stop()
         }
 
-        @Test func `the camera's controls are set before it gives pictures, and while it does`() async throws {
+        @Test func `the camera's controls are set before its first frame, and live`() async throws {
             let cameras = try Vivid()
             let path = try cameras[0]
             let graph = Watched.viewing(path, ["brightness": 90, "controls": "test_pattern=5, horizontal_flip=1"])
@@ -89,7 +89,7 @@ extension GuestTests {
             await watched.pipeline.stop()
         }
 
-        @Test func `a control that the camera has not, or a value that it does not take, is refused`() async throws {
+        @Test func `a missing control and a rejected value are refused`() async throws {
             let cameras = try Vivid()
             let path = try cameras[0]
             let watched = try await Watched(Watched.viewing(path)).start()
@@ -116,7 +116,7 @@ extension GuestTests {
             #expect(unplanned?.code == "camera.control")
         }
 
-        @Test func `a hundred openings leave no thread, memory or descriptor of the camera behind`() async throws {
+        @Test func `a hundred openings leak no thread, memory or descriptor of the camera`() async throws {
             let cameras = try Vivid()
             let path = try cameras[0]
             let graph = MediaGraph {
@@ -132,7 +132,7 @@ extension GuestTests {
                 bindings.frames["view"] = { came.append($0.width) }
                 let pipeline = try await MediaPipeline(plan, bindings: bindings)
                 try await pipeline.start()
-                await eventually("a picture") { came.count > 0 }
+                await eventually("a frame") { came.count > 0 }
                 await pipeline.stop()
             }
             for _ in 0..<10 { try await open() }
@@ -147,7 +147,7 @@ extension GuestTests {
             print("100 openings of a camera: \(before) -> \(after)")
         }
 
-        @Test func `a camera whose pictures are held can be read by others, and the pictures stay as they are`()
+        @Test func `a camera whose frames are held can be read by others, and the frames stay unchanged`()
             async throws
         {
             let cameras = try Vivid()
@@ -171,11 +171,11 @@ extension GuestTests {
             let bytes = held.all.map(Self.luma)
             #expect(!Camera.isRefused(path))
             let watched = try await Watched(Watched.viewing(path)).start()
-            await eventually("pictures again") { watched.pictures.count > 3 }
+            await eventually("frames again") { watched.pictures.count > 3 }
             #expect(held.all.map(Self.luma) == bytes)
             await watched.pipeline.stop()
             held.removeAll()
-            await eventually("the descriptors go with the pictures") {
+            await eventually("the descriptors are released with the frames") {
                 Footprint.now.descriptors <= before.descriptors
             }
             #expect(Footprint.now.cameras == 0)
@@ -193,7 +193,7 @@ extension GuestTests {
     }
 }
 
-/// What this process holds of the system.
+/// System resources of this process.
 struct Footprint: CustomStringConvertible {
     let descriptors: Int
     /// Those of them that are cameras.

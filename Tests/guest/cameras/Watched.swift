@@ -5,7 +5,7 @@ import MediaNodes
 final class Watched: Sendable {
     let pipeline: MediaPipeline
     let events = Collected<MediaEvent>()
-    /// Widths and heights of the pictures that came to nodes of the kind `frames`.
+    /// Sizes of the frames that arrived at nodes of the kind `frames`.
     let pictures = Collected<String>()
     let other = Collected<String>()
 
@@ -24,7 +24,7 @@ final class Watched: Sendable {
         return Node("camera", name: name, settings: small.merging(settings) { $1 })
     }
 
-    /// A camera's pictures, encoded and decoded again.
+    /// A camera's video, encoded and decoded again.
     static func viewing(_ device: String, _ settings: [String: SettingValue] = [:]) -> MediaGraph {
         MediaGraph {
             Chain {

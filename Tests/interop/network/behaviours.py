@@ -84,7 +84,7 @@ def a_server_on_one_address_gives_that_address_alone(network):
     server, viewer = network.host("server"), network.host("viewer")
     server.add_address("10.77.1.1")
     program = serve(server, "--listen", f"{server.address}:{PORT}")
-    program.wait_for_line("Browsers are not let in; start with --open for that.")
+    program.wait_for_line("Browsers cannot join. Start with --open to let them in.")
     given = watcher(viewer, server.address).offered_addresses()
     expect(given == {server.address}, f"told to listen on {server.address}, the server gives the candidates {given}")
     expect(not is_reachable(server, "127.0.0.1"), "it listens on 127.0.0.1 too")
@@ -220,9 +220,9 @@ def the_demo_names_each_address_a_browser_elsewhere_can_open(network):
     wait_for(lambda: demo.line("camera") or demo.process.poll() is not None, 20, lambda: f"pages, not {demo.tail()}")
     said = [line for _, line in demo.said]
     for address in (server.address, "10.77.1.1"):
-        expect(any(f"elsewhere: http://{address}:7900/?room=demo&join=1" in line for line in said), f"it said {said}")
-    expect(any("127.0.0.1:7900" in line and "here" in line for line in said), f"it named no page for here: {said}")
-    expect(demo.line("no camera or microphone"), f"it did not tell what a browser allows there: {said}")
+        expect(any(f"on another machine: http://{address}:7900/?room=demo&join=1" in line for line in said), f"it said {said}")
+    expect(any("127.0.0.1:7900" in line and "on this machine" in line for line in said), f"it named no page for here: {said}")
+    expect(demo.line("cannot use a camera or microphone"), f"it did not print the limits of browsers there: {said}")
     status, _ = request(browser, server.address, "GET", "/?room=demo&join=1", port=7900)
     expect(status == 200, f"the page that it named is answered {status}")
     status, text = request(browser, server.address, "GET", "/v1/page-token?room=demo", port=7900)

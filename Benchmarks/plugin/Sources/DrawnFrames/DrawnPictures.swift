@@ -4,7 +4,7 @@ import MediaGraph
 /// 1080p at 60 a second, drawn as the benchmark's other ways draw: a bar code and one row. The same file is built into the
 /// benchmark and into a plugin.
 struct DrawnPictures: Capturer {
-    static let summary = "Pictures of the benchmark"
+    static let summary = "Draws the frames of the benchmark"
 
     func format() -> PictureFormat { PictureFormat(width: 1920, height: 1080, framesPerSecond: 60) }
 

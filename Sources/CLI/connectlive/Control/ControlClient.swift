@@ -3,7 +3,7 @@ internal import MediaGraph
 internal import NIOCore
 internal import NIOPosix
 
-/// The other end of a `ControlServer`: asks one thing after the other.
+/// The client of a `ControlServer`. It sends one request at a time.
 final class ControlClient {
     private typealias Lines = NIOAsyncChannelInboundStream<LineDecoder.InboundOut>
 
@@ -11,7 +11,7 @@ final class ControlClient {
     private var lines: Lines.AsyncIterator
     private let outbound: NIOAsyncChannelOutboundWriter<ByteBuffer>
     private var lastID = 0
-    /// Events that came while an answer was waited for.
+    /// Events that arrived before a reply.
     private var events: [ControlEvent] = []
 
     private init(path: String, lines: Lines.AsyncIterator, outbound: NIOAsyncChannelOutboundWriter<ByteBuffer>) {
@@ -20,8 +20,7 @@ final class ControlClient {
         self.outbound = outbound
     }
 
-    /// Attaches for as long as the body takes. `name` is a process number or a socket; without one there must be
-    /// exactly one pipeline.
+    /// Attaches while `body` runs. `name` is a process number or a socket path. Nil means the only running pipeline.
     static func attached<Result>(
         to name: String?, _ body: (ControlClient) async throws -> Result
     ) async throws -> Result {
@@ -39,20 +38,22 @@ final class ControlClient {
         } catch {
             throw CommandFailure(
                 code: "control.unreachable",
-                "Nothing answers at \(path) (\(explain(error))): is the pipeline still running?")
+                "Cannot connect to \(path): \(explain(error)). Check that the pipeline is still running.")
         }
         return try await channel.executeThenClose { inbound, outbound in
             try await body(ControlClient(path: path, lines: inbound.makeAsyncIterator(), outbound: outbound))
         }
     }
 
-    /// Asks, and waits for the answer. A refusal is thrown as it came.
+    /// Sends a request and returns its result. Throws the server's problem if it refuses.
     func ask<Body: Decodable>(_ request: ControlRequest, for type: Body.Type = Body.self) async throws -> Body {
         lastID += 1
         let id = lastID
         let line = ControlProtocol.line(ControlEnvelope(id: id, request: request))
         guard line.utf8.count <= ControlProtocol.maximumLineLength else {
-            throw ControlProblem(code: "control.too-long", "The graph is too long to be sent in one line.")
+            throw ControlProblem(
+                code: "control.too-long",
+                "The graph is larger than 1 MiB. Split it into several pipelines.")
         }
         do { try await outbound.write(ByteBuffer(string: line)) } catch { throw gone }
         while true {
@@ -68,10 +69,10 @@ final class ControlClient {
         }
     }
 
-    /// Does as it is asked, without more to say.
+    /// Sends a request that has no result.
     func tell(_ request: ControlRequest) async throws { _ = try await ask(request, for: Done.self) }
 
-    /// The next event; those of a pipeline that is watched come for as long as it runs.
+    /// The next event. A watched pipeline sends events until it ends.
     func nextEvent() async throws -> ControlEvent {
         if !events.isEmpty { return events.removeFirst() }
         return try decode(ControlEvent.self, try await next())
@@ -102,12 +103,12 @@ final class ControlClient {
     }
 
     private var gone: CommandFailure {
-        CommandFailure(code: "control.lost", "The pipeline at \(path) has ended, and the connection with it.")
+        CommandFailure(code: "control.lost", "The pipeline at \(path) ended, which closed the connection.")
     }
 
     private var unreadable: CommandFailure {
         CommandFailure(
             code: "control.malformed",
-            "What answers at \(path) says something that cannot be understood: is it a pipeline of this version?")
+            "The reply from \(path) is malformed. Check that both programs have the same version.")
     }
 }

@@ -1,10 +1,10 @@
 internal import Foundation
 internal import MediaGraph
 
-/// What those who attach to a running pipeline say and hear: one JSON object a line, as docs/control-socket.md lists.
+/// The control socket's messages: one JSON object per line, specified in docs/control-socket.md.
 enum ControlProtocol {
     static let version = 1
-    /// Longest line that either side takes, in bytes: a graph of a thousand nodes is some 150 KiB.
+    /// The longest line that either side accepts, in bytes. A graph of a thousand nodes has about 150 KiB.
     static let maximumLineLength = 1024 * 1024
     /// Seconds between two events of a watched pipeline.
     static let intervals = 0.1...3600.0
@@ -24,21 +24,21 @@ enum ControlProtocol {
 
 /// One line to the pipeline.
 enum ControlRequest: Sendable, Equatable {
-    /// Who runs what: answered by `PipelineStatus`.
+    /// Replies with `PipelineStatus`.
     case status
-    /// Answered by the `MediaGraph` that runs.
+    /// Replies with the running `MediaGraph`.
     case graph
-    /// Answered by the `GraphPlan` that runs.
+    /// Replies with the running `GraphPlan`.
     case plan
-    /// Statistics from now on, as events, every so many seconds.
+    /// Sends statistics as events, with this interval in seconds.
     case watch(every: Double)
     case unwatch
-    /// Makes the running graph this one, as one transaction: answered by `AppliedEdit`.
+    /// Replaces the running graph by this one, as one transaction. Replies with `AppliedEdit`.
     case apply(MediaGraph, deadline: Double?)
     case set(node: String, setting: String, SettingValue)
 }
 
-/// A request with the number that its answer repeats.
+/// A request and the number that the reply repeats.
 struct ControlEnvelope: Sendable, Equatable {
     var id: Int?
     var request: ControlRequest
@@ -48,7 +48,7 @@ struct ControlEnvelope: Sendable, Equatable {
 struct ControlProblem: Error, Codable, Sendable, Equatable, CustomStringConvertible {
     var code: String
     var message: String
-    /// The node that it is about, if it is about one.
+    /// The node with the problem, if it concerns one node.
     var node: String?
 
     init(code: String, _ message: String, node: String? = nil) {
@@ -83,7 +83,7 @@ extension ControlEnvelope: Codable {
             let every = try container.decodeIfPresent(Double.self, forKey: .every) ?? ControlProtocol.defaultInterval
             guard ControlProtocol.intervals.contains(every) else {
                 throw DecodingError.dataCorruptedError(
-                    forKey: .every, in: container, debugDescription: "takes 0.1 to 3600 seconds")
+                    forKey: .every, in: container, debugDescription: "must be 0.1 to 3600 seconds")
             }
             request = .watch(every: every)
         case "unwatch": request = .unwatch
@@ -91,7 +91,7 @@ extension ControlEnvelope: Codable {
             let deadline = try container.decodeIfPresent(Double.self, forKey: .deadline)
             if let deadline, !(deadline > 0 && deadline <= 60) {
                 throw DecodingError.dataCorruptedError(
-                    forKey: .deadline, in: container, debugDescription: "takes more than 0 and up to 60 seconds")
+                    forKey: .deadline, in: container, debugDescription: "must be more than 0 and at most 60 seconds")
             }
             request = .apply(try container.decode(MediaGraph.self, forKey: .graph), deadline: deadline)
         case "set":
@@ -102,7 +102,7 @@ extension ControlEnvelope: Codable {
         default:
             throw ControlProblem(
                 code: "control.unknown-request",
-                "There is no request '\(name.prefix(40))': ask for status, graph, plan, watch, unwatch, apply or set.")
+                "Unknown request '\(name.prefix(40))'. Send status, graph, plan, watch, unwatch, apply or set.")
         }
     }
 
@@ -129,7 +129,7 @@ extension ControlEnvelope: Codable {
         }
     }
 
-    /// Reads one line. What cannot be read gives a problem, with the request's number where that could be read.
+    /// Reads one line. A failure includes the request's number if the line has one.
     static func read(_ line: [UInt8]) -> Result<ControlEnvelope, NumberedProblem> {
         let data = Data(line)
         do {
@@ -150,7 +150,7 @@ extension ControlEnvelope: Codable {
     private static func problem(_ error: any Error) -> ControlProblem {
         func malformed(_ what: String) -> ControlProblem {
             ControlProblem(
-                code: "control.malformed", "\(what); a request is one line such as {\"id\":1,\"do\":\"status\"}.")
+                code: "control.malformed", "\(what). Send one line such as {\"id\":1,\"do\":\"status\"}.")
         }
         func path(_ keys: [any CodingKey]) -> String {
             "'\(keys.map { $0.intValue.map { "[\($0)]" } ?? $0.stringValue }.joined(separator: ".").prefix(80))'"
@@ -161,69 +161,69 @@ extension ControlEnvelope: Codable {
         case DecodingError.typeMismatch(_, let context), DecodingError.valueNotFound(_, let context):
             return malformed(
                 context.codingPath.isEmpty
-                    ? "The line is no JSON object" : "\(path(context.codingPath)) has the wrong type")
+                    ? "The line is not a JSON object" : "\(path(context.codingPath)) has the wrong type")
         case DecodingError.dataCorrupted(let context) where !context.codingPath.isEmpty:
             return malformed("\(path(context.codingPath)) \(context.debugDescription)")
-        default: return malformed("The line is no JSON object")
+        default: return malformed("The line is not a JSON object")
         }
     }
 }
 
-// MARK: - Answers
+// MARK: - Replies
 
-/// An answer: `result` or `error`, and the request's number.
+/// A reply: `result` or `error`, and the request's number.
 struct ControlAnswer<Body: Encodable>: Encodable {
     var id: Int?
     var result: Body?
     var error: ControlProblem?
 }
 
-/// An answer that says no more than that it is done.
+/// A reply without a result.
 struct Done: Codable, Sendable {}
 
-/// Something that nobody asked for just now.
+/// A message that is not a reply.
 struct ControlEvent: Codable, Sendable {
     enum Kind: String, Codable, Sendable {
         case statistics
-        /// The pipeline has ended; nothing follows.
+        /// The pipeline ended. It is the last event.
         case ended
     }
 
     var event: Kind
     var statistics: PipelineStatistics?
-    /// Why it ended, if not at its end.
+    /// Why the pipeline failed. Nil if it ended normally.
     var error: ControlProblem?
 }
 
-/// Who runs what.
+/// The process and its pipeline.
 struct PipelineStatus: Codable, Sendable, Equatable {
     var version = ControlProtocol.version
     var pid: Int
-    /// The file that was run, as it was named.
+    /// The graph file's path, as given on the command line.
     var file: String
-    /// What the file says that the graph is for.
+    /// The `description` of the graph file.
     var description: String?
     /// `prepared`, `running`, `paused`, `ended` or `failed`.
     var state: String
-    /// Since the start.
+    /// Seconds since the start.
     var seconds: Double
 }
 
-/// What became of a setting.
+/// The result of `set`.
 struct AppliedSetting: Codable, Sendable, Equatable {
-    /// What is to be known of it, in a sentence.
+    /// A sentence for the user.
     var note: String?
 }
 
-/// What an edit did.
+/// The result of `apply`.
 struct AppliedEdit: Codable, Sendable, Equatable {
-    /// One line for each thing that changed, in words.
+    /// One line for each change.
     var changes: [String]
 }
 
-/// What has been counted, at one moment. Counters only grow; take two and subtract for a rate.
+/// Statistics at one moment. Counters only grow; the difference of two samples gives a rate.
 struct PipelineStatistics: Codable, Sendable, Equatable {
-    /// Since the start.
+    /// Seconds since the start.
     var seconds: Double
     /// Sources first.
     var nodes: [NodeStatistics]

@@ -5,21 +5,21 @@ internal import NIOCore
 internal import NIOPosix
 internal import Synchronization
 
-/// A pipeline as those see it who attach to it.
+/// A pipeline that control clients can inspect and change.
 protocol ControlledPipeline: Sendable {
     var status: PipelineStatus { get }
     var graph: MediaGraph { get }
     var plan: GraphPlan { get }
     var statistics: PipelineStatistics { get }
-    /// Counting costs something: it is on only while somebody watches.
+    /// Statistics have a cost, so they are collected only while a client watches.
     func setWatched(_ isWatched: Bool)
     func apply(_ graph: MediaGraph, deadline: Double?) async throws(MediaError) -> AppliedEdit
     func set(_ setting: String, of node: String, to value: SettingValue) async throws(MediaError) -> AppliedSetting
 }
 
-/// Lets others attach to a running pipeline, by a socket that only this user can open.
+/// Accepts control clients of a running pipeline on a socket that only this user can open.
 final class ControlServer: Sendable {
-    /// More attach at once for no good reason.
+    /// More connections are refused.
     static let maximumConnections = 32
 
     private typealias Connection = NIOAsyncChannel<LineDecoder.InboundOut, ByteBuffer>
@@ -29,9 +29,9 @@ final class ControlServer: Sendable {
     private let listener: NIOAsyncChannel<Connection, Never>
     private let task = Mutex<Task<Void, Never>?>(nil)
     private let attached = Mutex<(channels: [any Channel], watchers: Int)>(([], 0))
-    /// For those who do not read what they are told at the end.
-    private static let patience = Duration.milliseconds(500)
-    /// Why the pipeline ended, for those who are attached then.
+    /// How long a client may take to read the last event.
+    private static let farewellTimeout = Duration.milliseconds(500)
+    /// Why the pipeline failed, for the last event.
     private let ending = Mutex<ControlProblem?>(nil)
 
     private init(
@@ -42,7 +42,7 @@ final class ControlServer: Sendable {
         self.listener = listener
     }
 
-    /// Listens at a path where nothing is, with mode 0600.
+    /// Listens at an unused path, with mode 0600.
     static func start(at path: String, for pipeline: any ControlledPipeline) async throws -> ControlServer {
         let listener: NIOAsyncChannel<Connection, Never>
         do {
@@ -59,28 +59,28 @@ final class ControlServer: Sendable {
         } catch {
             throw CommandFailure(
                 code: "control.unavailable",
-                "The control socket \(path) cannot be made (\(explain(error))): set XDG_RUNTIME_DIR to a folder of your "
-                    + "own.")
+                "The control socket \(path) cannot be created: \(explain(error)). Set XDG_RUNTIME_DIR to a folder of "
+                    + "your own.")
         }
-        // Nobody else may enter its folder, so that nobody came in before this.
+        // The folder is private, so no other user connected before this.
         chmod(path, 0o600)
         let server = ControlServer(path: path, pipeline: pipeline, listener: listener)
         server.task.withLock { $0 = Task { await server.accept() } }
         return server
     }
 
-    /// Tells those who are attached that the pipeline has ended, and why, and removes the socket.
+    /// Sends the `ended` event with its cause to all clients and removes the socket.
     func stop(_ problem: ControlProblem? = nil) async {
         ending.withLock { $0 = problem }
         unlink(path)
         let task = task.withLock { $0 }
         task?.cancel()
-        let impatience = Task {
-            try await Task.sleep(for: Self.patience)
+        let timeout = Task {
+            try await Task.sleep(for: Self.farewellTimeout)
             for channel in attached.withLock({ $0.channels }) { channel.close(promise: nil) }
         }
         await task?.value
-        impatience.cancel()
+        timeout.cancel()
     }
 
     private func accept() async {
@@ -92,28 +92,29 @@ final class ControlServer: Sendable {
                             group.addTask { await self.serve(connection) }
                         }
                     } catch {
-                        // The listener has failed; those who are attached stay.
+                        // The listener failed; existing connections stay.
                     }
                     group.cancelAll()
                 }
             }
         } catch {
-            // Closing a closed socket.
+            // The socket was closed already.
         }
     }
 
     private func serve(_ connection: Connection) async {
-        let isWelcome = attached.withLock { attached in
+        let isAccepted = attached.withLock { attached in
             attached.channels.append(connection.channel)
             return attached.channels.count <= Self.maximumConnections
         }
         defer { attached.withLock { $0.channels.removeAll { $0 === connection.channel } } }
         do {
             try await connection.executeThenClose { inbound, outbound in
-                guard isWelcome else {
+                guard isAccepted else {
                     return try await outbound.write(
                         refusal(
-                            code: "control.busy", "\(Self.maximumConnections) are attached already: end one of them."))
+                            code: "control.busy",
+                            "\(Self.maximumConnections) clients are attached, which is the limit. Close one of them."))
                 }
                 let visit = Visit(server: self, outbound: outbound)
                 await withTaskGroup(of: Void.self) { group in
@@ -122,11 +123,11 @@ final class ControlServer: Sendable {
                     await group.next()
                     group.cancelAll()
                 }
-                // A cancelled task may not write any more; another one may.
+                // A cancelled task cannot write, so another task sends the last event.
                 if Task.isCancelled { await Task { await visit.sayGoodbye(self.ending.withLock { $0 }) }.value }
             }
         } catch {
-            // Whoever was attached has gone.
+            // The client disconnected.
         }
     }
 
@@ -143,9 +144,9 @@ final class ControlServer: Sendable {
                 ControlAnswer<Done>(id: nil, error: ControlProblem(code: code, message))))
     }
 
-    // MARK: - One who is attached
+    // MARK: - One client
 
-    /// Answers one request after the other, and reports beside that while it is asked to.
+    /// Replies to one request after another, and sends statistics concurrently while the client watches.
     private final class Visit: Sendable {
         let server: ControlServer
         let outbound: NIOAsyncChannelOutboundWriter<ByteBuffer>
@@ -165,13 +166,14 @@ final class ControlServer: Sendable {
                         return try await outbound.write(
                             server.refusal(
                                 code: "control.too-long",
-                                "A line may have \(ControlProtocol.maximumLineLength) bytes; this connection is over."))
+                                "The line is longer than \(ControlProtocol.maximumLineLength) bytes. Send shorter "
+                                    + "lines."))
                     }
                     if line.allSatisfy({ $0 == 32 || $0 == 13 || $0 == 9 }) { continue }
                     try await outbound.write(ByteBuffer(string: answer(line)))
                 }
             } catch {
-                // Whoever was attached has gone.
+                // The client disconnected.
             }
         }
 
@@ -210,8 +212,8 @@ final class ControlServer: Sendable {
             }
         }
 
-        /// Sends statistics for as long as somebody wants them. Who does not read them gets fewer: each waits until
-        /// there is room.
+        /// Sends statistics while the client watches. A client that reads slowly receives fewer: each write waits for
+        /// room.
         func report() async {
             var reporting: Task<Void, Never>?
             func end() async {
@@ -236,7 +238,7 @@ final class ControlServer: Sendable {
                     try await Task.sleep(for: interval)
                 }
             } catch {
-                // Nobody watches any more.
+                // The client disconnected or stopped watching.
             }
         }
 
@@ -247,7 +249,7 @@ final class ControlServer: Sendable {
     }
 }
 
-/// What went wrong with a socket, in words.
+/// A short description of a socket error.
 func explain(_ error: any Error) -> String {
     if let error = error as? IOError { return String(cString: strerror(error.errnoCode)).lowercased() }
     if case .unixDomainSocketPathTooLong = error as? SocketAddressError { return "its path is too long" }

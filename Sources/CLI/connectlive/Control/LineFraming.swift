@@ -1,15 +1,15 @@
 internal import NIOCore
 
-/// Cuts what comes into lines, none longer than a limit.
+/// Splits input into lines up to a maximum length.
 struct LineDecoder: ByteToMessageDecoder {
     enum InboundOut: Sendable {
         case line([UInt8])
-        /// A line went beyond the limit: nothing that follows is looked at.
+        /// A line exceeded the limit. All further input is discarded.
         case tooLong
     }
 
     let limit: Int
-    /// How much of the buffer is known to have no end of line.
+    /// How many bytes of the buffer are known to contain no line end.
     private var searched = 0
     private var hasGivenUp = false
 
@@ -40,7 +40,7 @@ struct LineDecoder: ByteToMessageDecoder {
     mutating func decodeLast(
         context: ChannelHandlerContext, buffer: inout ByteBuffer, seenEOF: Bool
     ) -> DecodingState {
-        // A last line without its end was not finished.
+        // A last line without a line end is incomplete.
         let state = decode(context: context, buffer: &buffer)
         if state == .needMoreData { buffer.clear() }
         return state

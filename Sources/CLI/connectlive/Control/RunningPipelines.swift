@@ -1,8 +1,8 @@
 internal import Foundation
 internal import Glibc
 
-/// The pipelines that this user runs, by their control sockets: `$XDG_RUNTIME_DIR/connectlive/run-PID.sock`, or
-/// `/tmp/connectlive-UID/run-PID.sock` where there is no such folder.
+/// The pipelines of this user, found by their control sockets: `$XDG_RUNTIME_DIR/connectlive/run-PID.sock`, or
+/// `/tmp/connectlive-UID/run-PID.sock` if that folder does not exist.
 struct RunningPipelines {
     let folder: String
 
@@ -18,30 +18,33 @@ struct RunningPipelines {
 
     func socket(of pid: Int) -> String { "\(folder)/run-\(pid).sock" }
 
-    /// Makes the folder with mode 0700 and gives the path for this process. A folder that others may enter is refused:
-    /// they could attach, or put sockets of their own there.
+    /// Creates the folder with mode 0700 and returns the path for this process. Refuses a folder that other users can
+    /// enter: they could attach, or place their own sockets there.
     func makeSocketPath() throws -> String {
         func unusable(_ why: String) -> CommandFailure {
             CommandFailure(
                 code: "control.unavailable",
-                "The folder \(folder) for the control socket cannot be used (\(why)): set XDG_RUNTIME_DIR to a folder of "
-                    + "your own.")
+                "The folder \(folder) for the control socket cannot be used: \(why). Set XDG_RUNTIME_DIR to a folder "
+                    + "of your own.")
         }
         if mkdir(folder, 0o700) != 0, errno != EEXIST { throw unusable(String(cString: strerror(errno)).lowercased()) }
         var status = stat()
-        guard lstat(folder, &status) == 0, status.st_mode & S_IFMT == S_IFDIR else { throw unusable("it is no folder") }
+        guard lstat(folder, &status) == 0, status.st_mode & S_IFMT == S_IFDIR else {
+            throw unusable(
+                "it is not a folder")
+        }
         guard status.st_uid == getuid() else { throw unusable("it belongs to another user") }
         guard status.st_mode & 0o077 == 0 || chmod(folder, 0o700) == 0 else {
-            throw unusable("other users may enter it")
+            throw unusable("other users can enter it")
         }
         removeStale()
         let path = socket(of: Int(getpid()))
-        // Only an earlier process of the same number can have left this one.
+        // Only an earlier process with the same number can have left this socket.
         unlink(path)
         return path
     }
 
-    /// The sockets of living processes, by process.
+    /// The sockets of running processes, sorted by process number.
     func list() -> [(pid: Int, path: String)] {
         removeStale()
         return sockets()
@@ -57,12 +60,12 @@ struct RunningPipelines {
         }.sorted { $0.pid < $1.pid }
     }
 
-    /// Removes what processes left behind that were killed.
+    /// Removes the sockets of processes that were killed.
     private func removeStale() {
         for (pid, path) in sockets() where kill(pid_t(pid), 0) != 0 && errno == ESRCH { unlink(path) }
     }
 
-    /// The socket to attach to: of the process or at the path that is named, else of the only one that runs.
+    /// Returns the socket to attach to: that of the named process, the named path, or the only running one.
     func find(_ name: String?) throws -> String {
         let running = list()
         if let name {
@@ -70,21 +73,21 @@ struct RunningPipelines {
             guard running.contains(where: { $0.pid == pid }) else {
                 throw CommandFailure(
                     code: "control.none-running",
-                    "Process \(pid) runs no pipeline of yours"
+                    "Process \(pid) does not run a pipeline of yours. "
                         + (running.isEmpty
-                            ? "; none runs at all: start one with 'connectlive run'."
-                            : "; these do: \(Self.numbers(running))."))
+                            ? "No pipeline is running. Start one with 'connectlive run'."
+                            : "Choose one of \(Self.numbers(running))."))
             }
             return socket(of: pid)
         }
         guard let only = running.first else {
             throw CommandFailure(
-                code: "control.none-running", "No pipeline of yours runs: start one with 'connectlive run'.")
+                code: "control.none-running", "No pipeline of yours is running. Start one with 'connectlive run'.")
         }
         guard running.count == 1 else {
             throw CommandFailure(
                 code: "control.several-running",
-                "\(running.count) pipelines run (\(Self.numbers(running))): say which by its process number.")
+                "\(running.count) pipelines are running. Choose one by its process number: \(Self.numbers(running)).")
         }
         return only.path
     }

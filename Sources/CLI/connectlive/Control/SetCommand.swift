@@ -5,7 +5,7 @@ internal import MediaGraph
 struct SettingChange: ExpressibleByArgument {
     var node: String
     var setting: String
-    /// The value as it stands on the command line.
+    /// The value as written on the command line.
     var written: String
 
     var value: SettingValue { SettingValue(written: written) }
@@ -22,7 +22,7 @@ struct SettingChange: ExpressibleByArgument {
 }
 
 extension SettingValue {
-    /// What a person wrote: a flag or a number where it is one, else text.
+    /// Reads `true`, `false` and numbers as such, everything else as text.
     init(written text: String) {
         switch text {
         case "true": self = .flag(true)
@@ -41,12 +41,13 @@ extension SettingValue {
 
 struct SetCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "set", abstract: "Change settings of a running pipeline, such as encoder.bitrate=1000000.",
-        discussion: "'connectlive nodes KIND' lists which settings of a node can be changed while it runs.")
+        commandName: "set", abstract: "Change settings of a running pipeline.",
+        discussion: "For example: connectlive set encoder.bitrate=1000000. 'connectlive nodes KIND' marks the "
+            + "settings that can change while a node runs.")
 
-    @Argument(help: "What to change: NODE.SETTING=VALUE.") var changes: [SettingChange]
+    @Argument(help: "New value of a setting: NODE.SETTING=VALUE.") var changes: [SettingChange]
 
-    @Option(help: "Process number or control socket (default: the only pipeline that runs).") var to: String?
+    @Option(help: "Process number or control socket (default: the only running pipeline).") var to: String?
 
     func run() async throws {
         try await ControlClient.attached(to: to) { client in

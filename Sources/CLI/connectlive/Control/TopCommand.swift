@@ -4,20 +4,20 @@ internal import MediaGraph
 
 struct TopCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "top", abstract: "Watch the nodes of a running pipeline: rates, drops, queues, time.",
-        discussion: "Counting is on only while somebody watches.")
+        commandName: "top", abstract: "Show statistics of a running pipeline's nodes: rates, drops, queues, latency.",
+        discussion: "Statistics are collected only while a client watches.")
 
-    @Argument(help: "Process number or control socket (default: the only pipeline that runs).") var pipeline: String?
+    @Argument(help: "Process number or control socket (default: the only running pipeline).") var pipeline: String?
 
-    @Option(help: "Seconds between two looks, 0.1 to 3600.") var every = ControlProtocol.defaultInterval
+    @Option(help: "Refresh interval in seconds, 0.1 to 3600.") var every = ControlProtocol.defaultInterval
 
     @OptionGroup var length: SecondsFlag
 
-    @Flag(help: "Print each look as one line of JSON.") var json = false
+    @Flag(help: "Print each sample as one line of JSON.") var json = false
 
     func validate() throws {
         guard ControlProtocol.intervals.contains(every) else {
-            throw ValidationError("--every takes 0.1 to 3600 seconds.")
+            throw ValidationError("--every must be 0.1 to 3600 seconds.")
         }
     }
 
@@ -32,18 +32,18 @@ struct TopCommand: AsyncParsableCommand {
         do {
             try await watching.value
         } catch {
-            // Whoever leaves is done.
+            // A cancelled watch is a normal end.
             if !watching.isCancelled { throw error }
         }
     }
 
-    /// Seconds between two looks: a shorter time has one look at its end.
+    /// Seconds between two samples. A shorter `--seconds` has one sample at its end.
     private var interval: Double {
         length.seconds.map { min(every, max($0, ControlProtocol.intervals.lowerBound)) } ?? every
     }
 
-    /// How many looks there are after the first.
-    private var looks: Int {
+    /// How many samples follow the first.
+    private var samples: Int {
         guard let seconds = length.seconds, seconds / interval < Double(Int.max / 2) else { return .max }
         return max(1, Int(seconds / interval))
     }
@@ -51,11 +51,11 @@ struct TopCommand: AsyncParsableCommand {
     private func watch() async throws {
         try await ControlClient.attached(to: pipeline) { client in
             let status = try await client.ask(.status, for: PipelineStatus.self)
-            // The first look comes at once: what the next ones are compared with.
+            // The first sample arrives immediately; the next ones are compared with it.
             try await client.tell(.watch(every: interval))
             let screen = Screenful(.standardOutput)
             var before: PipelineStatistics?
-            var left = looks
+            var left = samples
             while left > 0 {
                 let event = try await client.nextEvent()
                 if event.event == .ended { return try Self.ended(event) }
@@ -73,11 +73,11 @@ struct TopCommand: AsyncParsableCommand {
 
     private static func ended(_ event: ControlEvent) throws {
         if let problem = event.error { throw problem }
-        Console.say("The pipeline has ended.")
+        Console.say("The pipeline ended.")
     }
 }
 
-/// One look at the nodes of a pipeline.
+/// One sample of a pipeline's nodes, as text.
 struct TopView {
     let lines: [String]
 
@@ -85,7 +85,7 @@ struct TopView {
         let heading =
             "\(status.file)  ·  process \(status.pid)  ·  \(status.state) for \(Figures.clock(now.seconds))"
         var table = Table(.left, .left, .right, .right, .right, .right, .right, .right, .left)
-        table.add("NODE", "GIVES", "IN/S", "OUT/S", "KBIT/S", "QUEUED", "TIME", "AGE", "DROPPED")
+        table.add("NODE", "OUTPUT", "IN/S", "OUT/S", "KBIT/S", "QUEUED", "TIME", "AGE", "DROPPED")
         var dropping: Set<Int> = []
         for (index, node) in now.nodes.enumerated() {
             let earlier = now.earlier(node.node, in: before)
@@ -98,7 +98,7 @@ struct TopView {
             let isRaw = node.format?.kind == .rawVideo || node.format?.kind == .rawAudio
             let bits = isRaw ? "" : rate(node.bytesOut / 125, (earlier?.bytesOut ?? 0) / 125, 0)
             table.add(
-                node.node, Self.gives(node), rate(node.framesIn, earlier?.framesIn),
+                node.node, Self.output(node), rate(node.framesIn, earlier?.framesIn),
                 rate(node.framesOut, earlier?.framesOut), bits, node.queued > 0 ? "\(node.queued)" : "",
                 node.secondsInNode.map { Figures.milliseconds($0 * 1000) } ?? "",
                 node.latency.map { Figures.milliseconds($0 * 1000) } ?? "", Self.dropped(node.dropped))
@@ -111,7 +111,7 @@ struct TopView {
             }
     }
 
-    private static func gives(_ node: NodeStatistics) -> String {
+    private static func output(_ node: NodeStatistics) -> String {
         guard let format = node.format else { return "" }
         if !node.levels.isEmpty { return "\(format.encoding), \(Figures.levels(node.levels))" }
         guard let width = format.width, let height = format.height else { return format.encoding }

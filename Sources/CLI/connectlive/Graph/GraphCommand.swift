@@ -6,7 +6,7 @@ internal import MediaNodes
 
 struct GraphCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "graph", abstract: "Draw a graph file, or print it in its other forms.")
+        commandName: "graph", abstract: "Draw a graph file, or print it as YAML, JSON or SVG.")
 
     enum Format: String, ExpressibleByArgument, CaseIterable {
         case text
@@ -18,29 +18,32 @@ struct GraphCommand: AsyncParsableCommand {
 
     @Argument(
         help: """
-            A graph file, YAML or JSON; - for standard input. With --live a process number or control socket (default: \
-            the only pipeline that runs).
+            A graph file, YAML or JSON; - for standard input. With --live, a process number or control socket \
+            (default: the only running pipeline).
             """)
     var file: String?
 
-    @Option(name: .customLong("set"), help: "Give a variable of the file a value: NAME=VALUE. May be repeated.")
+    @Option(name: .customLong("set"), help: "Set a variable of the file: NAME=VALUE. Repeatable.")
     var values: [VariableValue] = []
 
     @OptionGroup var plugins: PluginFlags
 
-    @Flag(help: "Draw a running pipeline, with what the planner put in and what flows now.") var live = false
+    @Flag(help: "Draw a running pipeline, with the inserted nodes and the current rates.") var live = false
 
     @Option(
         help: """
-            text for the terminal, svg for a document (laid out by Graphviz), dot for Graphviz itself; yaml or json for \
-            the file with its variables filled in.
+            Output format: text for the terminal, svg for documents (needs Graphviz), dot for Graphviz, yaml or json \
+            for the graph file with its variables filled in.
             """)
     var format = Format.text
 
     func validate() throws {
-        if !live, file == nil { throw ValidationError("Name a graph file, or draw what runs with --live.") }
+        if !live, file == nil { throw ValidationError("Name a graph file, or add --live to draw a running pipeline.") }
         if let file, !live { try GraphFlags(file: file, values: values).validate() }
-        if live, !values.isEmpty { throw ValidationError("--set fills in a file; what runs has its values.") }
+        if live, !values.isEmpty {
+            throw ValidationError(
+                "--set applies to files. Variables of a running pipeline cannot change.")
+        }
     }
 
     func run() async throws {
@@ -51,24 +54,24 @@ struct GraphCommand: AsyncParsableCommand {
     }
 
     private func drawLive() async throws {
-        let (status, plan, looks) = try await ControlClient.attached(to: file) { client in
+        let (status, plan, samples) = try await ControlClient.attached(to: file) { client in
             let status = try await client.ask(.status, for: PipelineStatus.self)
             try await client.tell(.watch(every: Self.lookInterval))
-            var looks: [PipelineStatistics] = []
-            while looks.count < 2, let look = try await client.nextEvent().statistics { looks.append(look) }
-            return (status, try await client.ask(.plan, for: GraphPlan.self), looks)
+            var samples: [PipelineStatistics] = []
+            while samples.count < 2, let sample = try await client.nextEvent().statistics { samples.append(sample) }
+            return (status, try await client.ask(.plan, for: GraphPlan.self), samples)
         }
         let title = "\(status.file), \(status.state) for \(Figures.clock(status.seconds))"
-        // Plugins are loaded where it runs.
+        // The plugins are loaded in the other process, so the plan's links provide the kinds.
         let kinds = LinkedKinds(KnownNodes.registry, plan.expanded)
         var drawing = GraphDrawing(plan.expanded, title: title, catalogue: kinds)
-        if let first = looks.first, let last = looks.last, looks.count == 2 {
+        if let first = samples.first, let last = samples.last, samples.count == 2 {
             for link in plan.links { drawing.linkNotes[link.link] = LiveNotes.words(link, plan, first, last) }
         }
         try say(GraphDocument(graph: plan.expanded, description: status.description), drawing, kinds)
     }
 
-    /// Between two looks at what flows, in seconds.
+    /// Seconds between the two samples.
     private static let lookInterval = 1.0
 
     private func say(_ document: GraphDocument, _ drawing: GraphDrawing, _ kinds: any NodeCatalogue) throws {
@@ -84,7 +87,7 @@ struct GraphCommand: AsyncParsableCommand {
     }
 }
 
-/// What flows along a link, in words.
+/// Notes on links with their current rates.
 enum LiveNotes {
     static func words(
         _ link: LinkPlan, _ plan: GraphPlan, _ before: PipelineStatistics, _ now: PipelineStatistics
@@ -109,8 +112,8 @@ enum Graphviz {
         guard let program = path(of: "dot") else {
             throw CommandFailure(
                 code: "graphviz.missing",
-                "A picture needs Graphviz's program dot, which is not installed: apt install graphviz, or ask for --format "
-                    + "text.")
+                "The program dot, which draws SVG, is not installed. Install it with 'apt install graphviz', or use "
+                    + "--format text.")
         }
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent(
             "connectlive-graph-\(UUID().uuidString)")
@@ -123,15 +126,15 @@ enum Graphviz {
         process.executableURL = URL(fileURLWithPath: program)
         process.arguments = ["-Tsvg", "-o", output.path, input.path]
         process.standardInput = FileHandle.nullDevice
-        // Its warnings are about fonts that are not installed.
+        // Its warnings concern fonts that are not installed.
         process.standardError = FileHandle.nullDevice
         try process.run()
         process.waitUntilExit()
         guard process.terminationStatus == 0, let data = try? Data(contentsOf: output) else {
             throw CommandFailure(
                 code: "graphviz.failed",
-                "Graphviz's program \(program) ended with \(process.terminationStatus) over this graph; --format dot shows "
-                    + "what it was given.")
+                "\(program) failed with status \(process.terminationStatus) on this graph. Run it on the output of "
+                    + "--format dot to see its message.")
         }
         return String(decoding: data, as: UTF8.self)
     }

@@ -22,14 +22,14 @@ struct GraphFlags: ParsableArguments {
         help: "A graph file, YAML or JSON; - for standard input.", completion: .file(extensions: ["yaml", "json"]))
     var file: String
 
-    @Option(name: .customLong("set"), help: "Give a variable of the file a value: NAME=VALUE. May be repeated.")
+    @Option(name: .customLong("set"), help: "Set a variable of the file: NAME=VALUE. Repeatable.")
     var values: [VariableValue] = []
 
     @OptionGroup var plugins: PluginFlags
 
     init() {}
 
-    /// What other flags have gathered.
+    /// For commands with other flags.
     init(file: String, values: [VariableValue]) {
         self.file = file
         self.values = values
@@ -39,11 +39,11 @@ struct GraphFlags: ParsableArguments {
     func validate() throws {
         var names: Set<String> = []
         for value in values where !names.insert(value.name).inserted {
-            throw ValidationError("--set gives \"\(value.name)\" twice.")
+            throw ValidationError("--set has \"\(value.name)\" twice. Set each variable once.")
         }
     }
 
-    /// How the file is called in messages.
+    /// The file's name in messages.
     var shownPath: String { file == "-" ? "standard input" : file }
 
     /// Reads the file.
@@ -52,7 +52,7 @@ struct GraphFlags: ParsableArguments {
             try bytes(), values: Dictionary(values.map { ($0.name, $0.value) }) { $1 }, catalogue: KnownNodes.registry)
     }
 
-    /// The document; ends the command with all problems where there are any.
+    /// The document. Prints all problems and ends the command if there are any.
     func document() throws -> GraphDocument {
         let reading = try read()
         guard reading.problems.isEmpty else {
@@ -62,7 +62,7 @@ struct GraphFlags: ParsableArguments {
         return reading.document
     }
 
-    /// The plan of the document on this machine; what cannot run ends the command with its line.
+    /// The plan of the document on this machine. Throws an error with the line of the node that cannot run.
     func plan(_ document: GraphDocument, measuringCosts: Bool) async throws -> GraphPlan {
         do throws(MediaError) {
             return try await PlanCommand.plan(document.graph, measuringCosts: measuringCosts)
@@ -71,13 +71,13 @@ struct GraphFlags: ParsableArguments {
         }
     }
 
-    /// Why a node of the document cannot run, with the node's place in the file.
+    /// The error of a node, with the node's line in the file.
     func refusal(_ code: String, _ message: String, about node: String?, in document: GraphDocument) -> CommandFailure {
         let place = node.flatMap { document.places.nodes[$0] }
         return CommandFailure(code: code, place.map { "\(shownPath):\($0): \(message)" } ?? message)
     }
 
-    /// The problems, and how many there are.
+    /// Prints the problems and their number.
     static func tell(_ reading: GraphReading, path: String) {
         let count = reading.problems.count
         Console.line(String(reading.report(path: path).dropLast()))
@@ -86,25 +86,25 @@ struct GraphFlags: ParsableArguments {
     }
 
     private func bytes() throws -> Data {
-        // Reading ends one byte behind what is taken: devices and pipes may not end at all.
+        // Reads one byte more than the limit at most, because devices and pipes may never end.
         let limit = GraphReading.largestFile + 1
         if file == "-" { return try FileHandle.standardInput.read(upToCount: limit) ?? Data() }
         var isFolder: ObjCBool = false
         guard FileManager.default.fileExists(atPath: file, isDirectory: &isFolder) else {
             throw CommandFailure(
-                code: MediaError.Code.fileNotFound, "There is no graph file \(file); pipelines/ has some to begin with."
+                code: MediaError.Code.fileNotFound, "The graph file \(file) does not exist. pipelines/ has examples."
             )
         }
         guard !isFolder.boolValue else {
             throw CommandFailure(
-                code: MediaError.Code.fileUnreadable, "\(file) is a folder; name a graph file within it.")
+                code: MediaError.Code.fileUnreadable, "\(file) is a folder. Name a graph file in it.")
         }
         do {
             return try FileHandle(forReadingFrom: URL(fileURLWithPath: file)).read(upToCount: limit) ?? Data()
         } catch {
             throw CommandFailure(
                 code: MediaError.Code.fileUnreadable,
-                "The graph file \(file) cannot be read: \(error.localizedDescription)")
+                "Cannot read the graph file \(file): \(error.localizedDescription)")
         }
     }
 }

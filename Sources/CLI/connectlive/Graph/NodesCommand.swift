@@ -5,7 +5,7 @@ internal import MediaNodes
 
 struct NodesCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "nodes", abstract: "List the kinds of nodes, or explain one with its ports and settings.")
+        commandName: "nodes", abstract: "List all kinds of nodes, or describe one kind with its ports and settings.")
 
     @Argument(help: "A kind of node, or element:NAME for a GStreamer element (default: list all).")
     var kind: String?
@@ -19,7 +19,7 @@ struct NodesCommand: ParsableCommand {
             let names = catalogue.kinds.map(\.name)
             let hint =
                 kind.nearest(among: names).map { "did you mean \"\($0)\"?" }
-                ?? "\"connectlive nodes\" lists them, and a node of a plugin needs --plugin PATH."
+                ?? "\"connectlive nodes\" lists all kinds. A plugin's nodes need --plugin PATH."
             throw CommandFailure(
                 code: MediaError.Code.graphInvalid,
                 catalogue.reasonForLack(of: kind) ?? "There is no kind of node \"\(kind)\"; \(hint)")
@@ -48,41 +48,41 @@ enum NodeTable {
             }
         }
         lines += [
-            "", "Any installed GStreamer element is a node too: {element: NAME}.",
-            "\"connectlive nodes KIND\" explains one, \"connectlive nodes element:NAME\" an element.",
+            "", "Any installed GStreamer element can be a node: {element: NAME}.",
+            "\"connectlive nodes KIND\" describes a kind, \"connectlive nodes element:NAME\" an element.",
         ]
         return lines.joined(separator: "\n")
     }
 
     static func detail(_ kind: NodeKind) -> String {
         var lines = ["\(kind.name): \(kind.summary)."]
-        for (title, ports) in [("Takes", kind.inputs), ("Gives", kind.outputs)] where !ports.isEmpty {
+        for (title, ports) in [("Inputs", kind.inputs), ("Outputs", kind.outputs)] where !ports.isEmpty {
             lines += ["", title]
             let longest = ports.map { shown($0).count }.max() ?? 0
             for port in ports {
                 lines += columns(shown(port).padded(to: longest), media(port), indent: 2)
             }
         }
-        lines += ["", kind.settings.isEmpty ? "It has no settings." : "Settings"]
+        lines += ["", kind.settings.isEmpty ? "No settings" : "Settings"]
         let longest = kind.settings.map(\.name.count).max() ?? 0
         for setting in kind.settings {
             lines += columns(setting.name.padded(to: longest), setting.summary, indent: 2)
             lines += columns(String(repeating: " ", count: longest), values(setting), indent: 2)
         }
         if let binding = kind.binding {
-            lines += ["", "The program binds \(function(binding)) to the node's name before it runs."]
+            lines += ["", "Before it runs, the program has to bind \(function(binding)) to the node's name."]
         }
         return (lines + ["", "For example", "  \(example(kind))"]).joined(separator: "\n")
     }
 
-    // MARK: Words
+    // MARK: Text
 
     private static func title(_ group: NodeGroup) -> String {
         switch group {
-        case .capturer: "Capturers: where media comes from"
-        case .processor: "Processors: change raw media"
+        case .capturer: "Capturers: sources of frames and audio"
+        case .processor: "Processors: change frames and audio"
         case .codec: "Codecs: encode and decode"
-        case .renderer: "Renderers: where media ends"
+        case .renderer: "Renderers: show frames and play audio"
         case .recorder: "Recorders: write files"
         case .transport: "Rooms and the network"
         case .element: "GStreamer elements"
@@ -98,15 +98,15 @@ enum NodeTable {
     private static func media(_ port: Port) -> String {
         let kinds = port.kinds.map(\.words).sorted().joined(separator: " or ")
         let encodings = port.encodings.isEmpty ? "" : ": \(port.encodings.joined(separator: ", "))"
-        return kinds + encodings + (port.isRequired ? "" : "; may be left unconnected")
+        return kinds + encodings + (port.isRequired ? "" : "; optional")
     }
 
     private static func function(_ binding: CodeBinding) -> String {
         switch binding {
-        case .rtpOutput: "a function that takes RTP packets"
-        case .frames: "a function that takes pictures"
-        case .audio: "a function that takes sound"
-        case .frameFunction: "a function that changes pictures"
+        case .rtpOutput: "a function that receives RTP packets"
+        case .frames: "a function that receives frames"
+        case .audio: "a function that receives audio"
+        case .frameFunction: "a function that changes frames"
         }
     }
 
@@ -126,14 +126,14 @@ enum NodeTable {
             case .choice(let choices): choices.joined(separator: ", ")
             }
         if !setting.excludedSettings.isEmpty {
-            words += "; not together with \(setting.excludedSettings.joined(separator: ", "))"
+            words += "; not with \(setting.excludedSettings.joined(separator: ", "))"
         }
         if setting.isRequired { words += "; required" }
         if let value = setting.defaultValue { words += "; default \(short(value))" }
         if setting.isChangeUnsaid {
-            words += "; perhaps changeable while it runs: the element does not say"
+            words += "; live changes are undocumented"
         } else if setting.isChangeable {
-            words += "; changeable while it runs"
+            words += "; live"
         }
         return words
     }
@@ -149,7 +149,7 @@ enum NodeTable {
 
     private static func short(_ number: Double) -> String { Int(exactly: number).map { "\($0)" } ?? "\(number)" }
 
-    /// A step with the required settings, else with the first that have a value worth copying.
+    /// A step with the required settings. If there are none, with the first two that have an example or a default.
     private static func example(_ kind: NodeKind) -> String {
         let isElement = kind.name.hasPrefix(NodeKind.elementPrefix)
         let name = isElement ? String(kind.name.dropFirst(NodeKind.elementPrefix.count)) : kind.name
@@ -175,7 +175,7 @@ enum NodeTable {
 
     // MARK: Layout
 
-    /// A word and a text beside it that goes on below itself.
+    /// A word in the first column and wrapped text in the second.
     private static func columns(_ word: String, _ text: String, indent: Int) -> [String] {
         let margin = String(repeating: " ", count: indent + word.count + 2)
         var rows: [String] = []

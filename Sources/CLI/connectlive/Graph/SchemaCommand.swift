@@ -6,7 +6,7 @@ internal import MediaNodes
 struct SchemaCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "schema",
-        abstract: "Print the JSON Schema of graph files, by which editors complete and check them.")
+        abstract: "Print the JSON Schema of graph files, for completion and checks in editors.")
 
     @OptionGroup var plugins: PluginFlags
 

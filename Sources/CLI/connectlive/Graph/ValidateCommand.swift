@@ -5,14 +5,14 @@ internal import MediaNodes
 
 struct ValidateCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "validate", abstract: "Tell everything that is wrong with a graph file, with lines.")
+        commandName: "validate", abstract: "Check a graph file and report every problem with its line number.")
 
     @OptionGroup var graph: GraphFlags
 
     func run() throws {
         let document = try graph.document()
         let nodes = document.graph.nodes.count
-        Console.say("\(graph.shownPath) is right: \(nodes == 1 ? "one node" : "\(nodes) nodes").")
+        Console.say("\(graph.shownPath) is valid: \(nodes == 1 ? "one node" : "\(nodes) nodes").")
         for variable in document.variables {
             let value =
                 variable.value.map { value in
@@ -25,7 +25,8 @@ struct ValidateCommand: ParsableCommand {
         if !calling.isEmpty {
             let names = calling.map(\.name).joined(separator: ", ")
             Console.say(
-                "Unbound: \(names). A program binds a function to each of these names; the command line has none.")
+                "Unbound: \(names). These nodes need a program that binds a function to each name; 'connectlive run' "
+                    + "cannot.")
         }
     }
 }

@@ -6,21 +6,20 @@ internal import MediaNodes
 internal import MediaTesting
 internal import PluginLoader
 
-/// What the other end of an examination is asked for: to list a plugin's nodes, to look whether the settings fit one, or
-/// to make checks on it.
+/// A request to the examining process: list a plugin's nodes, validate settings of one, or run checks on it.
 struct ExaminationRequest: Codable {
     var path: String
-    /// Nil to list them.
+    /// Nil to list the nodes.
     var capturer: String?
-    /// None to look at the settings only.
+    /// Empty to validate the settings only.
     var checks: [String] = []
     var reopenings = 5
-    /// As they were written.
+    /// As written on the command line.
     var settings: [String: String] = [:]
     var saidBefore: [SaidError] = []
 }
 
-/// One line of its answer.
+/// One line of the reply.
 enum ExaminationLine: Codable {
     struct Listed: Codable {
         var name: String
@@ -29,48 +28,48 @@ enum ExaminationLine: Codable {
 
     case nodes([Listed])
     case event(ConformanceEvent)
-    /// The last line of an examination that came to its end.
+    /// The last line of a complete reply.
     case done
-    /// Why there is none, in words.
+    /// The plugin could not be examined.
     case refused(code: String, message: String)
 }
 
-/// The other end of `connectlive plugin test`: what a plugin's code does to its process ends this one.
+/// The examining process of `connectlive plugin test`. A plugin that crashes its process crashes only this one.
 struct ExamineCommand: AsyncParsableCommand {
-    /// Answers go there: what the plugin writes to standard output is not among them.
+    /// The descriptor for replies, separate from the plugin's standard output.
     static let answers: Int32 = 3
 
     static let name = "examine"
 
     static let configuration = CommandConfiguration(
-        commandName: name, abstract: "Make checks on a capturer, for the process that started this one.",
+        commandName: name, abstract: "Run checks on a capturer, for the process that started this one.",
         shouldDisplay: false)
 
-    @Argument(help: "What is asked for, as JSON.") var request: String
+    @Argument(help: "The request as JSON.") var request: String
 
     func run() async throws {
         let request = try JSONDecoder().decode(ExaminationRequest.self, from: Data(request.utf8))
-        // Programs that a capturer starts have no part in this.
+        // Programs that a capturer starts must not inherit the descriptor.
         _ = fcntl(Self.answers, F_SETFD, FD_CLOEXEC)
         do {
             try await examine(request)
         } catch let error as MediaError {
             Self.answer(.refused(code: error.code, message: error.message))
         }
-        // Threads that were left behind in a capturer are not to be disturbed by the end of everything around them.
+        // Threads may still run in abandoned capturers; exit handlers would destroy objects that they use.
         fflush(nil)
         _exit(0)
     }
 
     private func examine(_ request: ExaminationRequest) async throws {
-        // Said once, by the first process of a test.
+        // Only the first process of a test prints notes.
         let nodes = try PluginLoader.load(request.path) { if request.capturer == nil { Console.error($0) } }
         guard let name = request.capturer else {
             return Self.answer(.nodes(nodes.map { .init(name: $0.name, isCapturer: $0.isCapturer) }))
         }
         guard let node = nodes.first(where: { $0.name == name }) else { return }
         let kind = try KnownNodes.registry.adding(node).kind(named: name) ?? node.kind
-        // Read as a graph file reads them.
+        // Reads settings as a graph file does.
         let settings = Dictionary(
             uniqueKeysWithValues: request.settings.map { name, text in
                 (name, kind.setting(name)?.value(written: text) ?? SettingValue(written: text))
@@ -94,7 +93,7 @@ struct ExamineCommand: AsyncParsableCommand {
 }
 
 extension CustomNode {
-    /// Throws what is wrong with settings for an examination; what is required may come from the capturer's rehearsal.
+    /// Throws the first problem of the settings. Required settings may come from the capturer's rehearsal.
     fileprivate func refuse(_ settings: [String: SettingValue], of kind: NodeKind) throws(MediaError) {
         var rehearsed: [String: SettingValue] = [:]
         if case .capturer(let type as any Rehearsed.Type) = self { rehearsed = type.rehearsal.settings }
@@ -103,7 +102,7 @@ extension CustomNode {
             guard let setting = problem.setting else { continue }
             var words = problem.message
             if problem.kind == .missingSetting {
-                words = "\(words.dropLast()); give it with --set \(kind.name).\(setting)=VALUE."
+                words = "\(words.dropLast()); set it with --set \(kind.name).\(setting)=VALUE."
             } else if settings[setting] == nil {
                 continue
             }
@@ -111,7 +110,7 @@ extension CustomNode {
         }
     }
 
-    /// Of a capturer it is known without making one: its code may not be able to.
+    /// Known without creating a capturer, whose code may crash.
     fileprivate var name: String {
         switch self {
         case .capturer(let type): type.name

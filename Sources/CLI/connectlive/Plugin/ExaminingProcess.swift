@@ -1,11 +1,11 @@
 internal import ChildProcesses
 internal import Foundation
 
-/// This program once more, as the process in which a plugin's code runs.
+/// A child process of this program that runs a plugin's code.
 struct ExaminingProcess {
     let request: ExaminationRequest
-    /// Seconds without a line after which it is ended.
-    let patience: Double
+    /// Seconds without a line after which the process is killed.
+    let timeout: Double
 
     private struct Parts {
         let child: ChildProcess
@@ -13,22 +13,22 @@ struct ExaminingProcess {
         let words: OutputPipe
     }
 
-    /// An end before it had answered all of the request.
+    /// How the process ended before it completed its reply.
     struct Fate {
-        /// What became of it: "it trapped".
+        /// The cause: "it trapped".
         let story: String
-        /// What it said before, or why it trapped where it said that.
+        /// Its last output line, or the reason for a trap.
         let lastWords: String?
 
-        /// The whole sentence; `what` was done at that moment.
+        /// The complete sentence. `what` is the step at that moment.
         func words(_ what: String) -> String {
-            let said = lastWords.map { "; its last words were \"\($0.prefix(300))\"" } ?? ""
+            let said = lastWords.map { "; its last output was \"\($0.prefix(300))\"" } ?? ""
             return story + (what.isEmpty ? "" : " \(what)") + said
         }
     }
 
-    /// Runs it to its end and hands on its lines as they come; what it says besides goes to standard error. Nil where it
-    /// has answered all of the request.
+    /// Runs the process to its end and passes on the lines of its reply. Other output goes to standard error. Returns
+    /// nil if the reply is complete.
     func run(_ onLine: (ExaminationLine) throws -> Void) throws -> Fate? {
         let parts: Parts
         do {
@@ -36,14 +36,14 @@ struct ExaminingProcess {
         } catch let failure as ChildProcess.Failure {
             throw CommandFailure(
                 code: "plugin.not-examined",
-                "The process that examines \(request.path) cannot be started (\(failure.reason)); try again, or end "
-                    + "other programs.")
+                "The process that examines \(request.path) cannot start: \(failure.reason). Try again, or end other "
+                    + "programs.")
         }
         var answers = LineReader(parts.answers)
         var words = LineReader(parts.words)
         var lastWords = LastWords()
         var isDone = false
-        var deadline = ContinuousClock.now + .seconds(patience)
+        var deadline = ContinuousClock.now + .seconds(timeout)
         while true {
             let left = (deadline - .now) / .seconds(1)
             let ending = Self.wait(for: parts.child, answers, words, seconds: left) ? parts.child.ended : nil
@@ -52,7 +52,7 @@ struct ExaminingProcess {
                 lastWords.hear(text)
             }
             for text in answers.lines(isLast: false) {
-                deadline = .now + .seconds(patience)
+                deadline = .now + .seconds(timeout)
                 let line = try JSONDecoder().decode(ExaminationLine.self, from: Data(text.utf8))
                 if case .event = line {} else { isDone = true }
                 try onLine(line)
@@ -62,12 +62,12 @@ struct ExaminingProcess {
             }
             if ContinuousClock.now > deadline {
                 parts.child.kill()
-                return Fate(story: "it did not answer for \(patience.formatted()) s", lastWords: lastWords.line)
+                return Fate(story: "it did not reply for \(timeout.formatted()) s", lastWords: lastWords.line)
             }
         }
     }
 
-    /// Waits until there is something to read, or the process has ended: true then.
+    /// Waits for output or the end of the process. Returns true if it ended.
     private static func wait(
         for child: ChildProcess, _ answers: LineReader, _ words: LineReader, seconds: Double
     ) -> Bool {
@@ -86,14 +86,14 @@ struct ExaminingProcess {
             path: "/proc/self/exe", arguments: ["plugin", ExamineCommand.name, text],
             environment: ChildProcess.inheritedEnvironment,
             descriptors: [nil, wordsEnd.number, wordsEnd.number, answersEnd.number])
-        // Until here the program's ends had to stay open.
+        // The child's ends of the pipes must stay open until here.
         withExtendedLifetime((answersEnd, wordsEnd)) {}
         return Parts(child: child, answers: answers, words: words)
     }
 }
 
 extension ChildProcess.Ending {
-    /// Of a process that should not have ended.
+    /// The cause of an unexpected end.
     fileprivate var story: String {
         switch self {
         case .exited(let status): "it ended the process with status \(status)"
@@ -105,13 +105,12 @@ extension ChildProcess.Ending {
     }
 }
 
-/// The line that says why a process ended.
+/// The output line that explains the end of a process.
 private struct LastWords {
     private(set) var line: String?
     private var isOver = false
 
-    /// Swift says why it traps, and then where it was, in as many lines as there are threads. What it says of its own
-    /// trouble with that is no reason.
+    /// Swift prints the reason for a trap, then a stack trace. Problems that it has with the trace are not the reason.
     mutating func hear(_ text: String) {
         if text.hasPrefix("*** Signal ") { isOver = true }
         guard !isOver, !text.allSatisfy(\.isWhitespace), !text.hasPrefix("swift-runtime: ") else { return }
@@ -120,7 +119,7 @@ private struct LastWords {
     }
 }
 
-/// Cuts what comes through a pipe into lines.
+/// Splits the output of a pipe into lines.
 private struct LineReader {
     private let pipe: OutputPipe
     private var rest: [UInt8] = []
@@ -130,10 +129,10 @@ private struct LineReader {
         self.pipe = pipe
     }
 
-    /// What there is to wait for; -1 where nothing more can come.
+    /// The descriptor to poll. -1 after the end of the stream.
     var descriptor: Int32 { isOver ? -1 : pipe.number }
 
-    /// The lines that are there, with one that was begun where it is the last.
+    /// The complete lines received so far, and if `isLast`, also an incomplete one.
     mutating func lines(isLast: Bool) -> [String] {
         reading: while !isOver {
             switch pipe.receive(65_536) {

@@ -6,11 +6,11 @@ internal import PluginLoader
 internal import RoomClient
 internal import Synchronization
 
-/// Which plugins a command is to know besides those of `CONNECTLIVE_PLUGIN_PATH`.
+/// The plugins to load besides those of `CONNECTLIVE_PLUGIN_PATH`.
 struct PluginFlags: ParsableArguments {
     @Option(
         name: .customLong("plugin"),
-        help: "Load a plugin: a shared library, or the folder of a package that was built. May be repeated.",
+        help: "Load a plugin: a shared library, or the folder of a built package. Repeatable.",
         completion: .file())
     var paths: [String] = []
 
@@ -19,14 +19,14 @@ struct PluginFlags: ParsableArguments {
     }
 }
 
-/// The kinds of nodes that a graph on the command line may be made of.
+/// The kinds of nodes available to graphs on the command line.
 enum KnownNodes {
-    /// Folders whose plugins are loaded, packages among them, with colons between.
+    /// Folders of plugins or of plugin packages, separated by colons.
     static let pathVariable = "CONNECTLIVE_PLUGIN_PATH"
 
     private struct State {
         var registry = RoomNodes.registry
-        /// Nil for a command that has nothing to do with graphs.
+        /// Nil for a command that does not use graphs.
         var wanted: [String]?
     }
 
@@ -34,28 +34,28 @@ enum KnownNodes {
 
     static var registry: NodeRegistry { state.withLock { $0.registry } }
 
-    /// The command line asks for these.
+    /// Adds plugins of the command line.
     static func want(_ paths: [String]) {
         state.withLock { $0.wanted = ($0.wanted ?? []) + paths }
     }
 
-    /// Loads what the command line and the environment ask for. What is asked for by name has to be loaded; a plugin in a
-    /// folder that cannot be is told, as is such a folder, and the others are loaded.
+    /// Loads the plugins of the command line and of the environment. A plugin named on the command line has to load.
+    /// For those in a folder, a failure is printed and the others load.
     static func loadPlugins() throws {
         guard let wanted = state.withLock({ $0.wanted }) else { return }
         var seen: Set<String> = []
         for path in wanted where seen.insert(path).inserted { try add(path) }
         let folders = ProcessInfo.processInfo.environment[pathVariable]?.split(separator: ":").map(String.init) ?? []
         for folder in folders {
-            tellingFailure { () throws(MediaError) in
+            reportingFailure { () throws(MediaError) in
                 for path in try PluginLoader.plugins(in: folder) where seen.insert(path).inserted {
-                    tellingFailure { () throws(MediaError) in try add(path) }
+                    reportingFailure { () throws(MediaError) in try add(path) }
                 }
             }
         }
     }
 
-    private static func tellingFailure(_ body: () throws(MediaError) -> Void) {
+    private static func reportingFailure(_ body: () throws(MediaError) -> Void) {
         do {
             try body()
         } catch {

@@ -5,19 +5,19 @@ internal import MediaNodes
 
 struct NewPlugin: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "new", abstract: "Write the package of a plugin that builds, passes its tests and can be loaded.",
-        discussion: "The package depends on the plugin kit that this program came with; CONNECTLIVE_PLUGIN_KIT names "
-            + "another.")
+        commandName: "new", abstract: "Create the package of a plugin that builds, passes its tests and loads.",
+        discussion: "The package depends on the plugin kit of this program. CONNECTLIVE_PLUGIN_KIT selects another kit."
+    )
 
     enum Kind: String, ExpressibleByArgument, CaseIterable {
         case capturer, renderer, processor
     }
 
     @Argument(
-        help: "The name of the plugin's module and folder, such as ClockFace, whose type is then ClockFaceCapturer.")
+        help: "Name of the module and folder. ClockFace, for example, has the type ClockFaceCapturer.")
     var name: String
 
-    @Option(help: "What it brings: capturer, renderer or processor.") var kind = Kind.capturer
+    @Option(help: "Kind of node: capturer, renderer or processor.") var kind = Kind.capturer
 
     func validate() throws {
         let isName =
@@ -25,11 +25,11 @@ struct NewPlugin: ParsableCommand {
             && name.allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber) }
         guard isName else {
             throw ValidationError(
-                "\"\(name)\" cannot name a plugin: it begins with a capital letter and has letters and digits only, as "
-                    + "ClockFace does.")
+                "\"\(name)\" cannot name a plugin. Use ASCII letters and digits, and begin with a capital, such as "
+                    + "ClockFace.")
         }
         guard !["MediaGraph", "MediaTesting", "Swift", "Foundation", "Testing", "Dispatch"].contains(name) else {
-            throw ValidationError("\(name) is the name of a module that there is; choose another.")
+            throw ValidationError("\(name) is the name of an existing module. Choose another name.")
         }
     }
 
@@ -38,14 +38,14 @@ struct NewPlugin: ParsableCommand {
         guard !files.fileExists(atPath: name) else {
             throw CommandFailure(
                 code: MediaError.Code.fileUnwritable,
-                "There is a file or folder \(name) here already; choose another name.")
+                "\(name) exists already. Choose another name.")
         }
         let kit = try PluginKit.find()
         let package = PluginTemplate(name: name, kind: kind, kit: kit)
         guard KnownNodes.registry.kind(named: package.nodeName) == nil else {
             throw CommandFailure(
                 code: MediaError.Code.nodeNameTaken,
-                "The node of a plugin \(name) would be \"\(package.nodeName)\", which comes with connectlive; choose "
+                "The node of \(name) would be called \"\(package.nodeName)\", which is a built-in node. Choose "
                     + "another name.")
         }
         do {
@@ -56,7 +56,7 @@ struct NewPlugin: ParsableCommand {
             }
         } catch {
             throw CommandFailure(
-                code: MediaError.Code.fileUnwritable, "\(name) cannot be written: \(error.localizedDescription)")
+                code: MediaError.Code.fileUnwritable, "Cannot write \(name): \(error.localizedDescription)")
         }
         Console.say(
             """
@@ -72,17 +72,18 @@ struct NewPlugin: ParsableCommand {
 enum PluginKit {
     static let variable = "CONNECTLIVE_PLUGIN_KIT"
 
-    /// Where it is: named by the environment, in the prefix that this program was installed to, or in the checkout that
-    /// it was built in.
+    /// The kit's folder: named by the environment, in the prefix of this installed program, or in the checkout that
+    /// built it.
     static func find() throws -> String {
         if let named = ProcessInfo.processInfo.environment[variable] {
             guard isKit(named) else {
                 throw CommandFailure(
                     code: MediaError.Code.fileNotFound,
-                    "\(variable) names \(named), which holds no plugin kit: no Package.swift with MediaGraph beside it."
+                    "\(variable) names \(named), which is not a plugin kit. Name a folder with Package.swift and "
+                        + "MediaGraph."
                 )
             }
-            // It is written into packages that lie elsewhere.
+            // The path is written into packages in other folders, so it has to be absolute.
             return URL(fileURLWithPath: named).standardizedFileURL.path
         }
         let program = URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath()
@@ -97,8 +98,8 @@ enum PluginKit {
         }
         throw CommandFailure(
             code: MediaError.Code.fileNotFound,
-            "There is no plugin kit beside \(program.path); name one by \(variable), or run connectlive from where "
-                + "\"make install\" put it.")
+            "There is no plugin kit near \(program.path). Set \(variable) to the kit's folder, or run the connectlive "
+                + "that \"make install\" installed.")
     }
 
     private static func isKit(_ folder: String) -> Bool {

@@ -2,6 +2,6 @@ internal import ArgumentParser
 
 struct PluginCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "plugin", abstract: "Write and test plugins: shared libraries that bring nodes of their own.",
+        commandName: "plugin", abstract: "Create and test plugins, which are shared libraries with nodes.",
         subcommands: [NewPlugin.self, PluginTest.self, ExamineCommand.self])
 }

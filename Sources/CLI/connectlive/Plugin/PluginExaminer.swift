@@ -1,16 +1,16 @@
 internal import Foundation
 internal import MediaTesting
 
-/// Has the capturers of a plugin examined, each in a process of its own: what ends the process has failed a check, and the
-/// rest is made in another.
+/// Runs the checks on a plugin's capturers, each capturer in a process of its own. If the process dies, its check has
+/// failed, and another process runs the remaining checks.
 struct PluginExaminer {
     let path: String
     let checks: [ConformanceCheck]
     let reopenings: Int
     let settings: [SettingChange]
-    let patience: Double
+    let timeout: Double
 
-    /// What is no capturer is left out.
+    /// Nodes that are not capturers are skipped.
     func reports() throws -> [ConformanceReport] {
         let nodes = try listed()
         let capturers = nodes.filter(\.isCapturer).map(\.name)
@@ -18,22 +18,22 @@ struct PluginExaminer {
         guard !capturers.isEmpty else {
             throw CommandFailure(
                 code: "plugin.no-capturer",
-                "\(path) brings no capturer: only capturers can be scored, and it has \(names).")
+                "\(path) has no capturer, only \(names). Name a plugin with a capturer; other nodes cannot be scored.")
         }
         if let stray = settings.first(where: { !capturers.contains($0.node) }) {
             throw CommandFailure(
                 code: "plugin.no-capturer",
-                "\(path) brings no capturer \"\(stray.node)\" whose \(stray.setting) could be set; there are "
+                "\(path) has no capturer \"\(stray.node)\" with a setting \(stray.setting). Choose one of "
                     + "\(capturers.joined(separator: ", ")).")
         }
         for capturer in capturers {
-            // One that ends its process here does so in a check too, which tells it.
+            // A capturer that ends the process here does so in a check too, which reports it.
             _ = try answer(request(capturer, [])) { _ in }
         }
         return try capturers.map(report)
     }
 
-    /// Asks for checks on a capturer, or whether the settings fit it.
+    /// A request to run checks on a capturer, or to validate its settings.
     private func request(_ capturer: String, _ checks: ArraySlice<ConformanceCheck>) -> ExaminationRequest {
         ExaminationRequest(
             path: path, capturer: capturer, checks: checks.map(\.name), reopenings: reopenings,
@@ -44,16 +44,16 @@ struct PluginExaminer {
         var nodes: [ExaminationLine.Listed] = []
         if let fate = try answer(ExaminationRequest(path: path), { if case .nodes(let all) = $0 { nodes = all } }) {
             throw CommandFailure(
-                code: "plugin.trapped", "\(path) cannot be tested: \(fate.words("while it was loaded")).")
+                code: "plugin.trapped", "Cannot test \(path): \(fate.words("while it was loaded")).")
         }
         return nodes
     }
 
-    /// Hands on what is answered; throws what is refused.
+    /// Passes on the reply. Throws a refusal.
     private func answer(
         _ request: ExaminationRequest, _ onLine: (ExaminationLine) -> Void
     ) throws -> ExaminingProcess.Fate? {
-        try ExaminingProcess(request: request, patience: patience).run { line in
+        try ExaminingProcess(request: request, timeout: timeout).run { line in
             if case .refused(let code, let message) = line { throw CommandFailure(code: code, message) }
             onLine(line)
         }
@@ -61,7 +61,7 @@ struct PluginExaminer {
 
     private func report(on capturer: String) throws -> ConformanceReport {
         var examination = Examination(capturer, checks)
-        // A process that fails leaves at least one check less to make.
+        // Each failed process removes at least one check.
         while !examination.remaining.isEmpty {
             var request = request(capturer, examination.remaining)
             request.saidBefore = examination.said
@@ -74,14 +74,14 @@ struct PluginExaminer {
     }
 }
 
-/// What is known of a capturer so far.
+/// The results for one capturer so far.
 private struct Examination {
     private(set) var results: [CheckResult] = []
-    /// The check `errors` judges this too, in whatever process it is made.
+    /// Errors reported so far. The check `errors` judges all of them, in whichever process it runs.
     private(set) var said: [SaidError] = []
     private let capturer: String
     private let checks: [ConformanceCheck]
-    /// What was last done to the capturer for the check that is being made, and since when that is made.
+    /// The last step of the running check, and when the check began.
     private var current: (what: String, since: ContinuousClock.Instant)?
 
     init(_ capturer: String, _ checks: [ConformanceCheck]) {
@@ -102,8 +102,8 @@ private struct Examination {
         }
     }
 
-    /// What ended the process failed the check that was being made. Between two checks it is the next, which could not be
-    /// made; behind the last it is the last, which left something behind.
+    /// Fails the check during which the process ended. Between two checks, that is the next one. After the last, it is
+    /// the last one, because its remains ended the process.
     mutating func fail(_ fate: ExaminingProcess.Fate) {
         if remaining.isEmpty { results.removeLast() }
         guard let check = remaining.first else { return }

@@ -6,10 +6,10 @@ struct PluginTemplate {
     let kind: NewPlugin.Kind
     let kit: String
 
-    /// What the node will be called in graphs.
+    /// The node's name in graphs.
     var nodeName: String { NodeKind.dashed(name) }
 
-    /// The type may not have the module's name: it could not be told from it.
+    /// Differs from the module's name, because Swift could not distinguish them.
     private var type: String {
         switch kind {
         case .capturer: "\(name)Capturer"
@@ -66,9 +66,9 @@ struct PluginTemplate {
 
             public struct \(type): Capturer {
                 public static let name = "\(nodeName)"
-                public static let summary = "Pictures that get brighter, and are numbered"
-                @Setting("Pictures per second", in: 1...60, unit: "frames/s") var fps = 30
-                @Setting("How fast they get brighter", in: 1...50, isChangeable: true) var step = 2
+                public static let summary = "Numbered frames that get brighter"
+                @Setting("Frames per second", in: 1...60, unit: "frames/s") var fps = 30
+                @Setting("Brightness step per frame", in: 1...50, isChangeable: true) var step = 2
 
                 public init() {}
 
@@ -79,10 +79,10 @@ struct PluginTemplate {
                 public func capture(into output: CaptureOutput<PictureFormat>) async throws {
                     var number: UInt32 = 0
                     while true {
-                        try await output.draw { picture in
+                        try await output.draw { frame in
                             let shade = UInt8(16 + Int(number) * step % 200)
-                            picture.fill(luma: shade, chromaBlue: 128, chromaRed: 128)
-                            picture.draw(barCode: number)
+                            frame.fill(luma: shade, chromaBlue: 128, chromaRed: 128)
+                            frame.draw(barCode: number)
                         }
                         number += 1
                     }
@@ -96,16 +96,16 @@ struct PluginTemplate {
 
             public struct \(type): Renderer {
                 public static let name = "\(nodeName)"
-                public static let summary = "Says the size of every hundredth picture"
-                @Setting("How many pictures for one line", in: 1...10_000, isChangeable: true) var every = 100
+                public static let summary = "Prints the size of every hundredth frame"
+                @Setting("Frames per printed line", in: 1...10_000, isChangeable: true) var every = 100
 
                 public init() {}
 
                 public func render(_ media: RenderStream<VideoFrame>) async throws {
                     var count = 0
-                    for await picture in media {
+                    for await frame in media {
                         count += 1
-                        if count % every == 0 { print("\\(count) pictures, \\(picture.width)x\\(picture.height)") }
+                        if count % every == 0 { print("\\(count) frames, \\(frame.width)x\\(frame.height)") }
                     }
                 }
             }
@@ -117,14 +117,14 @@ struct PluginTemplate {
 
             public struct \(type): Processor {
                 public static let name = "\(nodeName)"
-                public static let summary = "Makes pictures brighter or darker"
-                @Setting("How much is added", in: -200...200, isChangeable: true) var amount = 40
+                public static let summary = "Makes frames brighter or darker"
+                @Setting("Value added to the luma", in: -200...200, isChangeable: true) var amount = 40
 
                 public init() {}
 
-                public mutating func process(_ picture: inout MutableVideoFrame) {
+                public mutating func process(_ frame: inout MutableVideoFrame) {
                     let amount = amount
-                    picture.withPlane(.luma) { luma, _ in
+                    frame.withPlane(.luma) { luma, _ in
                         for offset in 0..<luma.byteCount {
                             let value = Int(luma.bytes.unsafeLoad(fromByteOffset: offset, as: UInt8.self))
                             luma.storeBytes(
@@ -144,7 +144,7 @@ struct PluginTemplate {
         \(kind == .capturer ? "import MediaTesting\n" : "")import Testing
         import \(name)
 
-        @Test("Its kind has a name, a sentence that explains it, and settings with ranges")
+        @Test("The kind has a name, a summary, and settings")
         func contract() {
             let kind = CustomNode.\(kind.rawValue)(\(type).self).kind
             #expect(kind.name == "\(nodeName)")
@@ -158,7 +158,7 @@ struct PluginTemplate {
     private var conformance: String {
         """
 
-        @Test("Times, pace, leaving, failing and reopening are as a graph relies on")
+        @Test("The capturer passes the conformance checks")
         func conforms() async {
             let report = await Conformance.test(\(type).self)
             #expect(report.isPassed, "\\(report)")
@@ -171,7 +171,7 @@ struct PluginTemplate {
         switch kind {
         case .capturer:
             """
-            # Shows what \(nodeName) gives in the terminal; replace `terminal` by `publish` to send it into a room.
+            # Shows \(nodeName) in the terminal. Replace `terminal` by `publish` to send it to a room.
             chains:
               - - \(nodeName)
                 - terminal
@@ -179,7 +179,7 @@ struct PluginTemplate {
             """
         case .renderer:
             """
-            # Gives \(nodeName) a test pattern.
+            # Sends a test pattern to \(nodeName).
             chains:
               - - test-pattern
                 - \(nodeName)
@@ -187,7 +187,7 @@ struct PluginTemplate {
             """
         case .processor:
             """
-            # Shows in the terminal what \(nodeName) makes of a test pattern.
+            # Sends a test pattern through \(nodeName) and shows the result in the terminal.
             chains:
               - - test-pattern
                 - \(nodeName)

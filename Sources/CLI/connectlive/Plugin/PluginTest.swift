@@ -5,12 +5,12 @@ internal import MediaTesting
 
 struct PluginTest: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "test", abstract: "Score the capturers of a plugin: make the conformance kit's checks on each.",
+        commandName: "test", abstract: "Run the conformance checks on a plugin's capturers and print a score.",
         discussion: """
-            The capturers run on the real clock, about half a minute each, and in processes of their own: one that traps \
-            has failed the check, and the others are made all the same. Of a package the tests are run under the \
-            address and the thread sanitizer too, which builds it anew for each.
-            Every check is explained in docs/plugin-conformance.md.
+            Each capturer takes about half a minute of real time and runs in a process of its own. If the process \
+            dies, that check has failed and the others still run. For a package, its tests also run under the address \
+            and the thread sanitizer, which builds it once for each.
+            docs/plugin-conformance.md explains every check.
             """)
 
     enum Format: String, ExpressibleByArgument, CaseIterable {
@@ -19,34 +19,35 @@ struct PluginTest: ParsableCommand {
     }
 
     @Argument(
-        help: "A shared library, or the folder of a package that was built.", completion: .file())
+        help: "A shared library, or the folder of a built package.", completion: .file())
     var path: String
 
-    @Option(name: .customLong("check"), help: "Make this check only (default: all). May be repeated.")
+    @Option(name: .customLong("check"), help: "Run this check only (default: all). Repeatable.")
     var checks: [String] = []
 
-    @Option(help: "How often each capturer is opened and closed in a row.") var reopenings = 500
+    @Option(help: "How often to open and close each capturer.") var reopenings = 500
 
-    @Option(name: .customLong("set"), help: "Test it with CAPTURER.SETTING=VALUE. May be repeated.")
+    @Option(name: .customLong("set"), help: "Set a setting for the test: CAPTURER.SETTING=VALUE. Repeatable.")
     var settings: [SettingChange] = []
 
-    @Option(help: "How many seconds a capturer may take for one thing that is asked of it before it is ended.")
-    var patience = 120.0
+    @Option(help: "Seconds without progress after which a capturer's process is killed.")
+    var timeout = 120.0
 
-    @Option(help: "text for people, json for programs.") var format = Format.text
+    @Option(help: "Output format: text or json.") var format = Format.text
 
     func validate() throws {
         let names = Conformance.checks.map(\.name) + Sanitizer.allCases.map(\.check)
         if let unknown = checks.first(where: { !names.contains($0) }) {
-            let hint = unknown.nearest(among: names).map { "did you mean \"\($0)\"?" } ?? "there are"
-            throw ValidationError(
-                "There is no check \"\(unknown)\"; \(hint) \(hint == "there are" ? names.joined(separator: ", ") : "")")
+            let hint =
+                unknown.nearest(among: names).map { "did you mean \"\($0)\"?" }
+                ?? "choose one of \(names.joined(separator: ", "))."
+            throw ValidationError("There is no check \"\(unknown)\"; \(hint)")
         }
         guard (5...100_000).contains(reopenings) else {
-            throw ValidationError("--reopenings takes 5 to 100000, and not \(reopenings).")
+            throw ValidationError("--reopenings must be 5 to 100000, not \(reopenings).")
         }
-        guard (1...86_400).contains(patience) else {
-            throw ValidationError("--patience takes 1 to 86400 seconds, and not \(patience).")
+        guard (1...86_400).contains(timeout) else {
+            throw ValidationError("--timeout must be 1 to 86400 seconds, not \(timeout).")
         }
     }
 
@@ -57,14 +58,14 @@ struct PluginTest: ParsableCommand {
         let wanted = Conformance.checks.filter { isWanted($0.name) }
         if !wanted.isEmpty {
             let examiner = PluginExaminer(
-                path: path, checks: wanted, reopenings: reopenings, settings: settings, patience: patience)
+                path: path, checks: wanted, reopenings: reopenings, settings: settings, timeout: timeout)
             reports += try examiner.reports()
         }
         if !sanitizers.isEmpty {
             guard FileManager.default.fileExists(atPath: path) else {
                 throw CommandFailure(
                     code: "plugin.not-found",
-                    "There is no \(path); name a shared library, or the folder of a package.")
+                    "\(path) does not exist. Name a shared library, or the folder of a package.")
             }
             let results = sanitizers.map { $0.result(of: path) { Console.line($0) } }
             reports.append(ConformanceReport(subject: path, results: results))

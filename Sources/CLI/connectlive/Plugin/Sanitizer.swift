@@ -1,7 +1,7 @@
 internal import Foundation
 internal import MediaTesting
 
-/// What a package's own tests are run under.
+/// A sanitizer under which a package's tests run.
 enum Sanitizer: String, CaseIterable {
     case address
     case thread
@@ -10,12 +10,12 @@ enum Sanitizer: String, CaseIterable {
 
     private var demand: String {
         switch self {
-        case .address: "Its tests touch no memory that is not theirs."
-        case .thread: "Its tests have no data race."
+        case .address: "The tests make no invalid memory access."
+        case .thread: "The tests have no data race."
         }
     }
 
-    /// Runs the tests of a package. What is no package cannot be built anew.
+    /// Runs the tests of a package. A built library cannot be instrumented.
     func result(of path: String, _ say: (String) -> Void) -> CheckResult {
         let began = ContinuousClock.now
         let (verdict, words) = judge(path, say)
@@ -26,9 +26,9 @@ enum Sanitizer: String, CaseIterable {
 
     private func judge(_ path: String, _ say: (String) -> Void) -> (CheckResult.Verdict, String) {
         guard FileManager.default.fileExists(atPath: "\(path)/Package.swift") else {
-            return (.notApplicable, "\(path) is no package: what is built already cannot be looked into")
+            return (.notApplicable, "\(path) is not a package, and a built library cannot be instrumented")
         }
-        say("swift test --sanitize=\(rawValue): this builds the package anew")
+        say("swift test --sanitize=\(rawValue): this builds the package again")
         let process = Process()
         let output = Pipe()
         process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
@@ -36,7 +36,7 @@ enum Sanitizer: String, CaseIterable {
             "swift", "test", "--package-path", path, "--sanitize=\(rawValue)", "--scratch-path",
             "\(path)/.build/\(check)",
         ]
-        // XCTest's own runner leaks; what a capturer leaves behind is found by opening it 500 times.
+        // XCTest's own runner leaks. Reopening finds a capturer's leaks.
         process.environment = ProcessInfo.processInfo.environment.merging(["ASAN_OPTIONS": "detect_leaks=0"]) { $1 }
         process.standardInput = FileHandle.nullDevice
         process.standardOutput = output
@@ -44,13 +44,13 @@ enum Sanitizer: String, CaseIterable {
         do {
             try process.run()
         } catch {
-            return (.notApplicable, "nothing can be started: \(error.localizedDescription)")
+            return (.notApplicable, "the tests cannot start: \(error.localizedDescription)")
         }
         let text = String(decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
         process.waitUntilExit()
-        // What env answers where there is no such program.
+        // The status of env if the program does not exist.
         if process.terminationStatus == 127 {
-            return (.notApplicable, "there is no program \"swift\"; install Swift, or add it to PATH")
+            return (.notApplicable, "the program \"swift\" is not in PATH; install Swift, or add it")
         }
         let lines = text.split(separator: "\n").map(String.init)
         if let summary = lines.first(where: { $0.contains("SUMMARY: ") && $0.contains("Sanitizer") }) {
@@ -58,7 +58,7 @@ enum Sanitizer: String, CaseIterable {
         }
         guard process.terminationStatus == 0 else {
             let last = lines.last { $0.contains("error:") || $0.contains("failed") } ?? lines.last ?? ""
-            return (.failed, "its tests do not pass: \(last)")
+            return (.failed, "the tests failed: \(last)")
         }
         let count = lines.last { $0.contains("Test run with") } ?? lines.last ?? ""
         return (.passed, count.trimmingCharacters(in: .whitespaces.union(.symbols)))

@@ -3,19 +3,20 @@ internal import GraphFile
 
 struct ApplyCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "apply", abstract: "Turn a running pipeline into the graph of a file, as one transaction.",
-        discussion: "What both have in common goes on without losing a frame. What is new must deliver its first frame "
-            + "in time; else everything stays as it was.")
+        commandName: "apply", abstract: "Change a running pipeline to the graph of a file, as one transaction.",
+        discussion: "Nodes in both graphs keep running without losing a frame. New nodes must deliver their first "
+            + "frame within the deadline; otherwise nothing changes.")
 
     @OptionGroup var graph: GraphFlags
 
-    @Option(help: "Process number or control socket (default: the only pipeline that runs).") var to: String?
+    @Option(help: "Process number or control socket (default: the only running pipeline).") var to: String?
 
-    @Option(help: "Seconds that what is new has for its first frame, up to 60 (default: 2).") var deadline: Double?
+    @Option(help: "Timeout for the first frame of each new node, in seconds (default: 2, at most 60).")
+    var deadline: Double?
 
     func validate() throws {
         if let deadline, !(deadline > 0 && deadline <= 60) {
-            throw ValidationError("--deadline takes more than 0 and up to 60 seconds.")
+            throw ValidationError("--deadline must be more than 0 and at most 60 seconds.")
         }
     }
 
@@ -29,7 +30,7 @@ struct ApplyCommand: AsyncParsableCommand {
         } catch let problem as ControlProblem {
             throw graph.refusal(problem.code, problem.message, about: problem.node, in: document)
         }
-        if edit.changes.isEmpty { Console.say("Nothing has changed.") }
+        if edit.changes.isEmpty { Console.say("Nothing changed: the pipeline runs this graph already.") }
         for change in edit.changes { Console.say(change) }
     }
 }

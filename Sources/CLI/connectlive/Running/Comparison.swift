@@ -1,7 +1,7 @@
 internal import Foundation
 internal import MediaGraph
 
-/// What was planned beside what was measured.
+/// The plan's expectations beside the measured values.
 struct Comparison: Encodable {
     struct Output: Encodable {
         var name: String
@@ -16,15 +16,15 @@ struct Comparison: Encodable {
         var kilobitsPerSecond: Double
         var plannedLatencyMs: Double
         var latencyMs: Double?
-        /// Frames that came, those that were thrown away on the way here, and those that set out, if that is known.
+        /// Frames that arrived, frames dropped upstream, and frames captured, if that is known.
         var frames: Int
         var dropped: Int
         var captured: Int?
-        /// Pictures that the planned rate makes in the time, if there is a planned rate.
+        /// Frames that the planned rate would deliver in the time. Nil without a planned rate.
         var expected: Int?
     }
 
-    /// How loud the sound at a level meter was at the end, in dBFS, left before right.
+    /// The last level of each channel at a level meter, in dBFS, left channel first.
     struct Meter: Encodable {
         var name: String
         var levels: [MediaStatistics.ChannelLevel]
@@ -41,7 +41,7 @@ struct Comparison: Encodable {
     var counts: [Count]
     var meters: [Meter]
 
-    /// From what was counted between two looks.
+    /// Compares two samples.
     init(_ plan: GraphPlan, from before: PipelineStatistics, to now: PipelineStatistics) {
         seconds = now.seconds - before.seconds
         outputs = OutputFigures.all(plan, from: before, to: now).map { output in
@@ -68,7 +68,7 @@ struct Comparison: Encodable {
     private static let raw: Set<MediaKind> = [.rawVideo, .rawAudio]
     private static let encoded: Set<MediaKind> = [.encodedVideo, .encodedAudio]
 
-    /// How many nodes were seen to make media of these kinds out of media of another kind.
+    /// How many nodes converted media to these kinds from another kind.
     private static func changes(_ plan: GraphPlan, _ now: PipelineStatistics, to kinds: Set<MediaKind>) -> Int {
         now.nodes.count { node in
             guard let format = node.format, kinds.contains(format.kind), !plan.ends.contains(node.node) else {
@@ -86,7 +86,7 @@ struct Comparison: Encodable {
         }
     }
 
-    /// A table for people.
+    /// The comparison as a table.
     func lines(_ style: Style) -> [String] {
         var table = Table(.left, .left, .left)
         table.add("", "PLANNED", "MEASURED")
@@ -103,9 +103,9 @@ struct Comparison: Encodable {
                 if let expected = input.expected { table.add("  frames", "\(expected)", "\(input.frames)") }
                 if input.dropped > 0 { table.add("  dropped", "0", "\(input.dropped)") }
             }
-            // Of those nobody knows which input they would have come to.
+            // Frames dropped where several inputs share a path cannot be assigned to one input.
             let others = output.dropped - output.inputs.map(\.dropped).reduce(0, +)
-            if others > 0 { table.add("\(output.name), dropped before", "0", "\(others)") }
+            if others > 0 { table.add("\(output.name), dropped upstream", "0", "\(others)") }
         }
         for meter in meters { table.add("\(meter.name), level", "", Figures.levels(meter.levels)) }
         for count in counts where count.planned > 0 || count.measured > 0 {

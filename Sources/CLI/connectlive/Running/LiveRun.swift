@@ -5,7 +5,7 @@ internal import MediaNodes
 internal import RoomClient
 internal import Synchronization
 
-/// A pipeline that `run` runs, as `run` itself and those who attach see it.
+/// The pipeline of `connectlive run`, for the command itself and for control clients.
 final class LiveRun: ControlledPipeline {
     private struct Watching {
         var count = 0
@@ -18,7 +18,7 @@ final class LiveRun: ControlledPipeline {
     private let watching = Mutex(Watching())
     private let started = Mutex<ContinuousClock.Instant?>(nil)
 
-    /// Makes the elements; nothing runs yet. `events` is called on any thread.
+    /// Creates the elements without starting them. `events` is called on any thread.
     init(
         _ plan: GraphPlan, file: String, description: String?, events: @escaping @Sendable (MediaEvent) -> Void
     ) async throws(MediaError) {
@@ -29,7 +29,7 @@ final class LiveRun: ControlledPipeline {
         pipeline = try await MediaPipeline(plan, bindings: bindings, registry: KnownNodes.registry)
     }
 
-    /// Returns when every source has given its first frame.
+    /// Returns when every source has delivered its first frame.
     func start() async throws(MediaError) {
         started.withLock { $0 = .now }
         try await pipeline.start()
@@ -45,7 +45,7 @@ final class LiveRun: ControlledPipeline {
 
     private var seconds: Double { started.withLock { $0 }.map { (.now - $0) / .seconds(1) } ?? 0 }
 
-    /// Empty while nobody watches.
+    /// Empty while no client watches.
     var statistics: PipelineStatistics {
         let watch = watching.withLock { $0.watch }
         return PipelineStatistics(seconds: seconds, nodes: watch?.sample() ?? [])
@@ -63,13 +63,13 @@ final class LiveRun: ControlledPipeline {
     }
 
     func apply(_ graph: MediaGraph, deadline: Double?) async throws(MediaError) -> AppliedEdit {
-        // Whoever took the graph from here was not shown its secrets.
+        // A client that read the graph from here did not receive its secrets.
         let whole = graph.withSecrets(of: self.graph, KnownNodes.registry)
         let change = try await pipeline.apply(whole, within: deadline ?? Self.defaultDeadline)
         return AppliedEdit(changes: change.words)
     }
 
-    /// Seconds that new nodes have for their first good frame.
+    /// Seconds that new nodes have to deliver their first frame.
     private static let defaultDeadline = 2.0
 
     func set(
@@ -77,22 +77,22 @@ final class LiveRun: ControlledPipeline {
     ) async throws(MediaError) -> AppliedSetting {
         let kind = plan.node(node).flatMap { KnownNodes.registry.kind(named: $0.node.kind) }
         let contract = kind?.setting(setting)
-        // What was written as text is read as a graph file reads it.
+        // Text is read as a graph file reads it.
         let written = value.text.flatMap { text in contract?.value(written: text) }
         try await pipeline.set(node, setting, to: written ?? value)
         guard contract?.isChangeUnsaid == true else { return AppliedSetting() }
         return AppliedSetting(
-            note: "\(node).\(setting) is set; its element does not say whether it takes that while it runs: look "
-                + "whether it did.")
+            note: "Set \(node).\(setting). The element does not document live changes to this property; check that it "
+                + "took effect.")
     }
 }
 
 extension GraphChange {
-    /// What was done, one line for each thing.
+    /// One line for each change.
     var words: [String] {
         let arriving = Set(added.map(\.name))
         let replaced = Set(removed).intersection(arriving)
-        // Links of nodes that come or go say nothing new.
+        // Links of added and removed nodes are implied.
         let moving = arriving.union(removed)
         func isNews(_ link: Link) -> Bool { !moving.contains(link.from.node) && !moving.contains(link.to.node) }
         return removed.filter { !replaced.contains($0) }.map { "removed \($0)" }

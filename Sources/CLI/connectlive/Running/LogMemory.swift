@@ -1,13 +1,13 @@
 internal import MediaNodes
 internal import Synchronization
 
-/// Keeps the first lines of GStreamer's log, each once.
+/// Keeps the first distinct lines of GStreamer's log.
 ///
-/// Elements write such lines for their developers, also in graphs that work. They help a user only where something has
-/// failed; what elements mean for users comes over the bus, as events.
+/// Elements write these lines for their developers, even in graphs that work. They help a user only after a failure.
+/// Messages for users arrive on the bus, as events.
 final class LogMemory: Sendable {
     private static let capacity = 200
-    /// How many lines are worth reading after a failure.
+    /// How many lines to show after a failure.
     private static let shown = 8
 
     private struct State {
@@ -17,7 +17,7 @@ final class LogMemory: Sendable {
 
     private let state = Mutex(State())
 
-    /// Keeps a line. False for one that came before, and where there is no room.
+    /// Keeps a line. Returns false for a duplicate, and when the memory is full.
     func isNew(_ line: GStreamerLog.Line) -> Bool {
         state.withLock { state in
             guard state.lines.count < Self.capacity, state.seen.insert(line).inserted else { return false }
@@ -26,7 +26,7 @@ final class LogMemory: Sendable {
         }
     }
 
-    /// The last lines about a node and about none; of all nodes where `node` is nil.
+    /// The last lines about a node or about none. If `node` is nil, about all nodes.
     func lines(about node: String?) -> [GStreamerLog.Line] {
         state.withLock { state in
             state.lines.filter { node == nil || $0.node == nil || $0.node == node }.suffix(Self.shown)

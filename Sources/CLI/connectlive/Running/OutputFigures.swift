@@ -1,23 +1,23 @@
 internal import MediaGraph
 
-/// What a plan expects and what was counted, brought together for each output.
+/// The planned and the measured values of one output.
 struct OutputFigures {
-    /// One input of an output: what comes there.
+    /// One input of an output.
     struct Arrival {
         var port: String
         var planned: MediaFormat
-        /// As far as it is known; the rate is what was counted.
+        /// As far as known, with the measured rate.
         var measured: MediaFormat
         var bitsPerSecond: Double
-        /// Seconds from capture; of an output with several inputs until it comes there, else until it has left.
+        /// Seconds from capture to this input if the output has several, else to the output itself.
         var plannedLatency: Double
         var latency: Double?
-        /// Frames that came, those that were thrown away on the way, and of pictures those that set out: nil where several
-        /// become one on the way, or where they set out cannot be told from what else leaves there.
+        /// Frames that arrived, frames dropped upstream, and frames captured. Nil if several streams merge upstream, or
+        /// if the source has other outputs too.
         var frames: Int
         var dropped: Int
         var captured: Int?
-        /// Pictures that the planned rate makes in the time; nil where the plan knows no rate.
+        /// Frames that the planned rate would deliver in the time. Nil without a planned rate.
         var expected: Int?
         var isEncoded: Bool { measured.kind == .encodedVideo || measured.kind == .encodedAudio }
         var isVideo: Bool { measured.kind == .rawVideo || measured.kind == .encodedVideo }
@@ -26,13 +26,13 @@ struct OutputFigures {
     var name: String
     var kind: String
     var arrivals: [Arrival]
-    /// Frames that were dropped anywhere on the way here between the two looks.
+    /// Frames dropped anywhere upstream between the two samples.
     var dropped: Int
 
-    /// Of the pictures, if there are any.
+    /// The latency of the video, else of the first input.
     var latency: Double? { (arrivals.first(where: \.isVideo) ?? arrivals.first)?.latency }
 
-    /// Of each output, from what was counted between two looks.
+    /// The figures of each output, from two samples.
     static func all(
         _ plan: GraphPlan, from before: PipelineStatistics, to now: PipelineStatistics
     ) -> [OutputFigures] {
@@ -53,14 +53,14 @@ extension OutputFigures.Arrival {
     ) {
         let port = link.link.to.port
         var format = now.format(on: link, of: plan)
-        let isPicture = format.kind == .rawVideo || format.kind == .encodedVideo
+        let isImage = format.kind == .rawVideo || format.kind == .encodedVideo
         let count = node.inputs[port]
         let past = now.earlier(node.node, in: before)?.inputs[port]
         let span = now.span(of: node.node, since: before)
         let frames = (count?.frames ?? 0) - (past?.frames ?? 0)
         let bytes = (count?.bytes ?? 0) - (past?.bytes ?? 0)
-        if isPicture, span > 0 { format.framesPerSecond = Double(frames) / span }
-        // What a recorder writes has no times: how old a frame is shows where it comes in.
+        if isImage, span > 0 { format.framesPerSecond = Double(frames) / span }
+        // A recorder's output has no timestamps, so its latency is measured at the input.
         let isAlone = plan.links(into: node.node).count == 1 && node.kind != NodeKind.recorder.name
         let latency = isAlone ? node.latency : count?.latency
         let way = plan.straightWay(to: link)
@@ -71,8 +71,8 @@ extension OutputFigures.Arrival {
             plannedLatency: plan.latency(of: isAlone ? node.node : link.link.from.node),
             latency: latency.map { max(0, $0) }, frames: frames,
             dropped: droppedBefore + now.dropped(in: node.node, queue: "branch-\(port)", since: before),
-            captured: isPicture ? way.origin.flatMap { now.framesOut(of: $0, since: before) } : nil,
-            expected: isPicture ? link.format.framesPerSecond.map { Int(($0 * span).rounded()) } : nil)
+            captured: isImage ? way.origin.flatMap { now.framesOut(of: $0, since: before) } : nil,
+            expected: isImage ? link.format.framesPerSecond.map { Int(($0 * span).rounded()) } : nil)
     }
 }
 
@@ -83,22 +83,22 @@ extension NodeStatistics {
 extension PipelineStatistics {
     func node(_ name: String) -> NodeStatistics? { nodes.first { $0.node == name } }
 
-    /// What a node had counted at an earlier look; nil for a node that has come since, which counts from zero.
+    /// A node's earlier sample. Nil for a node that was added since, which counts from zero.
     func earlier(_ name: String, in before: PipelineStatistics) -> NodeStatistics? {
         guard let now = node(name), let past = before.node(name) else { return nil }
-        // Both looks take a moment.
+        // The two samples do not take exactly the same time.
         let span = seconds - before.seconds
         return now.secondsCounted >= past.secondsCounted + max(span / 2, span - 0.5) ? past : nil
     }
 
-    /// Seconds between two looks for which a node was counted.
+    /// Seconds between two samples in which a node was counted.
     func span(of name: String, since before: PipelineStatistics) -> Double {
         let whole = seconds - before.seconds
         guard let now = node(name), earlier(name, in: before) == nil else { return whole }
         return min(whole, now.secondsCounted)
     }
 
-    /// Frames that a node has thrown away since an earlier look, in one of its queues or all.
+    /// Frames that a node dropped since an earlier sample, in one of its queues or in all.
     func dropped(in name: String, queue: String? = nil, since before: PipelineStatistics) -> Int {
         func count(_ statistics: NodeStatistics?) -> Int {
             statistics?.dropped.filter { queue == nil || $0.queue == queue }.map(\.frames).reduce(0, +) ?? 0
@@ -110,7 +110,7 @@ extension PipelineStatistics {
         node(name).map { $0.framesOut - (earlier(name, in: before)?.framesOut ?? 0) }
     }
 
-    /// What travels along a link: as it was seen where it comes from, if that node has but one output that is used.
+    /// The format on a link: as measured if the node upstream has only one output in use, else as planned.
     func format(on link: LinkPlan, of plan: GraphPlan) -> MediaFormat {
         let outputs = Set(plan.links.filter { $0.link.from.node == link.link.from.node }.map(\.link.from.port))
         guard outputs.count == 1, let seen = node(link.link.from.node)?.format else { return link.format }
@@ -119,8 +119,8 @@ extension PipelineStatistics {
 }
 
 extension GraphPlan {
-    /// The nodes between a link and where its media sets out, and where that is: nil where several become one, or where more
-    /// than one kind of media sets out.
+    /// The nodes between a link and its source, and the source. The source is nil if several streams merge on the way,
+    /// or if the source has several outputs in use.
     func straightWay(to link: LinkPlan) -> (origin: String?, nodes: [String]) {
         var nodes: [String] = []
         var link = link
@@ -137,7 +137,7 @@ extension GraphPlan {
         }
     }
 
-    /// The nodes that media may pass on its way to a node, and the node itself.
+    /// A node and all nodes upstream of it.
     func way(to name: String) -> Set<String> {
         var found: Set<String> = []
         var frontier = [name]

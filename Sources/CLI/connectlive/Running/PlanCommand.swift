@@ -7,7 +7,7 @@ internal import RoomClient
 
 struct PlanCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "plan", abstract: "Say what will happen when a graph file runs, before anything starts.")
+        commandName: "plan", abstract: "Show what a graph would do on this machine, without starting it.")
 
     enum Format: String, ExpressibleByArgument, CaseIterable {
         case text
@@ -16,7 +16,7 @@ struct PlanCommand: AsyncParsableCommand {
 
     @OptionGroup var graph: GraphFlags
 
-    @Option(help: "text for people, json for programs.") var format = Format.text
+    @Option(help: "Output format: text or json.") var format = Format.text
 
     func run() async throws {
         let document = try graph.document()
@@ -34,8 +34,7 @@ struct PlanCommand: AsyncParsableCommand {
         }
     }
 
-    /// The plan on this machine; code cannot be bound here. Measuring what codecs cost, for the expected latency, takes
-    /// half a second for each.
+    /// The plan on this machine, without bound functions. Measuring the codecs' latency takes half a second for each.
     static func plan(_ graph: MediaGraph, measuringCosts: Bool) async throws(MediaError) -> GraphPlan {
         try await MediaPipeline.plan(
             graph, bound: BoundNames(), registry: KnownNodes.registry,
@@ -43,17 +42,17 @@ struct PlanCommand: AsyncParsableCommand {
     }
 }
 
-/// A plan with what follows from it.
+/// A plan and the values derived from it.
 struct PlanReport: Encodable {
     var plan: GraphPlan
-    /// Names of the nodes that encode.
+    /// Names of the encoders.
     var encodes: [String]
-    /// Names of the nodes that were put in.
+    /// Names of the inserted nodes.
     var inserted: [String]
-    /// Links that carry media as it was encoded elsewhere.
+    /// Links with encoded passthrough media.
     var untouched: [Link]
     var queuedBytes: Int
-    /// Of each output, in milliseconds.
+    /// Latency of each output in milliseconds.
     var latencyMs: [String: Double]
 
     init(_ plan: GraphPlan) {
@@ -67,7 +66,7 @@ struct PlanReport: Encodable {
 }
 
 extension GraphPlan {
-    /// Links to outputs that carry media as it was encoded before it came into the graph.
+    /// Links to outputs with media that was encoded outside of the graph.
     var untouched: [LinkPlan] {
         let encoders = Set(encoders)
         let ends = Set(ends)

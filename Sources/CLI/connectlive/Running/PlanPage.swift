@@ -1,6 +1,6 @@
 internal import MediaGraph
 
-/// A plan as a page that one can read.
+/// A plan as text.
 struct PlanPage {
     private static let width = 100
 
@@ -19,8 +19,8 @@ struct PlanPage {
         if let description { lines += Wrapping.lines(description, width: Self.width) }
         lines += section("Steps", steps, style)
         lines += section("Why", said(\.notes), style)
-        lines += section("Passed over", said(\.passedOver), style)
-        lines += section("In short", summary, style)
+        lines += section("Rejected", said(\.passedOver), style)
+        lines += section("Summary", summary, style)
         lines += section("Queues", queues, style)
         lines += section("Latency from capture", latency, style)
         lines += section("Left out", omitted, style)
@@ -33,7 +33,7 @@ struct PlanPage {
 
     // MARK: Sections
 
-    /// Each node with what feeds it, its elements and what it gives.
+    /// Each node with its inputs, elements and output formats.
     private var steps: [String] {
         var table = Table(.left, .left, .left, .left)
         for node in plan.nodes {
@@ -52,7 +52,7 @@ struct PlanPage {
         node.adapts == nil ? node.name : "+ \(node.name)"
     }
 
-    /// What does the work; filters, queues and tees only keep order.
+    /// The elements that do the work. Filters, queues and tees are omitted.
     private func elements(of node: NodePlan) -> String {
         var working: [String] = []
         for factory in node.elements.map(\.factory)
@@ -80,30 +80,30 @@ struct PlanPage {
         var table = Table(.left, .left)
         let inserted = plan.nodes.filter { $0.adapts != nil }
         table.add(
-            "put in", inserted.isEmpty ? "nothing" : inserted.map { words(for: $0) }.joined(separator: ", "))
+            "inserted", inserted.isEmpty ? "none" : inserted.map { words(for: $0) }.joined(separator: ", "))
         let encodes = plan.encoders.map { "\($0) for \(list(takers(of: $0)))" }
         table.add("encodes", encodes.isEmpty ? "none" : "\(encodes.count): \(encodes.joined(separator: "; "))")
         let untouched = plan.untouched.map { "\($0.link.from) to \($0.link.to) (\($0.format.encoding))" }
-        if !untouched.isEmpty { table.add("untouched", untouched.joined(separator: ", ")) }
+        if !untouched.isEmpty { table.add("passthrough", untouched.joined(separator: ", ")) }
         let copies = plan.nodes.filter { $0.copiesPerFrame > 0 }
         let copyWords = copies.map { "\($0.name) \(Figures.count($0.copiesPerFrame, "time"))" }
-        table.add("copied in Swift", copyWords.isEmpty ? "nothing" : copyWords.joined(separator: ", ") + " a frame")
+        table.add("copied in Swift", copyWords.isEmpty ? "none" : copyWords.joined(separator: ", ") + " per frame")
         table.add("elements", "\(plan.elementCount)")
         return table.lines()
     }
 
     private func words(for node: NodePlan) -> String {
         guard let output = node.adapts else { return node.name }
-        return "\(node.name) (\(node.node.kind)) behind \(output)"
+        return "\(node.name) (\(node.node.kind)) after \(output)"
     }
 
-    /// The nodes that are fed by a node.
+    /// The nodes directly downstream of a node.
     private func takers(of name: String) -> [String] {
         plan.links.filter { $0.link.from.node == name }.map(\.link.to.node)
     }
 
     private func list(_ names: [String]) -> String {
-        guard let last = names.last, names.count > 1 else { return names.first ?? "nobody" }
+        guard let last = names.last, names.count > 1 else { return names.first ?? "none" }
         return "\(names.dropLast().joined(separator: ", ")) and \(last)"
     }
 
@@ -126,7 +126,7 @@ struct PlanPage {
         guard !table.isEmpty else { return [] }
         let known = plan.queuedBytes
         return table.lines()
-            + (known > 0 ? ["together at most \(Figures.bytes(known)), as far as sizes are known"] : [])
+            + (known > 0 ? ["at most \(Figures.bytes(known)) in queues of known size"] : [])
     }
 
     private var latency: [String] {

@@ -8,27 +8,30 @@ internal import RoomClient
 struct RunCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "run", abstract: "Run a graph file, with a status line for each output.",
-        discussion: "Others attach to it meanwhile: top, graph --live, set and apply.")
+        discussion: "While it runs, 'top', 'graph --live', 'set' and 'apply' can attach to it.")
 
     @OptionGroup var graph: GraphFlags
 
     @OptionGroup var length: SecondsFlag
 
-    @Option(help: "Write what was planned and measured to this JSON file at the end.") var report: String?
+    @Option(help: "Write planned and measured values to this JSON file at the end.") var report: String?
 
-    @Flag(help: "Count nothing and show no status.") var quiet = false
+    @Flag(help: "Do not collect or print statistics.") var quiet = false
 
-    @Flag(help: "Show every warning of GStreamer's log at once. Without it, they are shown only when something fails.")
+    @Flag(help: "Print GStreamer's warnings immediately (default: only when something fails).")
     var verbose = false
 
     func validate() throws {
-        if quiet, report != nil { throw ValidationError("--report needs what --quiet does not count.") }
+        if quiet, report != nil {
+            throw ValidationError(
+                "--report needs statistics, which --quiet disables. Leave out one of them.")
+        }
     }
 
-    /// What a run waits for.
+    /// An event that a run handles.
     fileprivate enum Occurrence: Sendable {
         case started
-        case look
+        case sample
         case event(MediaEvent)
         case logged(GStreamerLog.Line)
         case interrupted
@@ -43,13 +46,13 @@ struct RunCommand: AsyncParsableCommand {
         let live = try await LiveRun(plan, file: graph.shownPath, description: document.description) {
             occur.yield(.event($0))
         }
-        // Until here a signal ends the process at once: a file or driver that does not answer holds the plan up.
+        // Before this, a signal ends the process immediately, because a hanging file or driver could block the plan.
         let interruption = Interruption()
         let server = try await ControlServer.start(at: RunningPipelines().makeSocketPath(), for: live)
         Console.say("Running \(graph.shownPath): attach with 'connectlive top \(getpid())'; socket \(server.path)")
-        for left in plan.omitted { Console.line("Without \(left.node): \(left.reason) [\(left.code)]") }
+        for left in plan.omitted { Console.line("Running without \(left.node): \(left.reason) [\(left.code)]") }
         for node in plan.nodes where node.node.kind == NodeKind.feed.name {
-            if let path = node.resource { Console.line("\(node.name) waits for a program that feeds it, at \(path)") }
+            if let path = node.resource { Console.line("\(node.name) waits for a feeder at \(path)") }
         }
         if !quiet { live.setWatched(true) }
         let log = LogMemory()
@@ -75,7 +78,7 @@ struct RunCommand: AsyncParsableCommand {
         try Self.report(shortfalls)
     }
 
-    /// Refuses a report that could not be written, or would replace the graph file or a file of a node.
+    /// Throws if the report cannot be written, or would replace the graph file or a file of a node.
     private func check(_ report: String, _ document: GraphDocument) throws {
         try OutputFile.check(report)
         let machine = SystemEnvironment()
@@ -85,9 +88,9 @@ struct RunCommand: AsyncParsableCommand {
         func conflict(_ use: String) -> CommandFailure {
             CommandFailure(
                 code: MediaError.Code.fileConflict,
-                "The report cannot be written to \(report): \(use). Give the report a file of its own.")
+                "The report cannot be written to \(report): \(use). Choose another file for the report.")
         }
-        if graph.file != "-", isReport(graph.file) { throw conflict("the graph is read from there") }
+        if graph.file != "-", isReport(graph.file) { throw conflict("the graph is read from it") }
         for node in document.graph.nodes {
             for setting in KnownNodes.registry.kind(named: node.kind)?.settings ?? [] where setting.file != nil {
                 if let path = node.settings[setting.name]?.text, isReport(path) {
@@ -97,16 +100,16 @@ struct RunCommand: AsyncParsableCommand {
         }
     }
 
-    /// Fails where the run did not do all that its graph asked for.
+    /// Throws if the run did not do everything that its graph describes.
     private static func report(_ shortfalls: [MediaError]) throws {
         guard let last = shortfalls.last else { return }
         for other in shortfalls.dropLast() { Console.error("\(other)") }
         throw last
     }
 
-    /// What was planned beside what was measured.
+    /// Prints the planned beside the measured values.
     private func conclude(_ live: LiveRun, _ first: PipelineStatistics, _ last: PipelineStatistics) async throws {
-        // Only now: trying codecs out would have held up the start.
+        // Measuring the codecs earlier would have delayed the start.
         let plan = (try? await PlanCommand.plan(live.graph, measuringCosts: true)) ?? live.plan
         let comparison = Comparison(plan, from: first, to: last)
         let screen = Screenful(.standardOutput)
@@ -114,7 +117,7 @@ struct RunCommand: AsyncParsableCommand {
         if let report { try Self.write(comparison, to: report) }
     }
 
-    /// Until the end, whatever it is. Answers the first look after the start, if it came to that, and what failed.
+    /// Follows the run to its end. Returns the first sample after the start, if it started, and the failure.
     private func follow(
         _ live: LiveRun, _ occurrences: AsyncStream<Occurrence>, _ occur: AsyncStream<Occurrence>.Continuation,
         _ interruption: Interruption
@@ -140,7 +143,7 @@ struct RunCommand: AsyncParsableCommand {
             case .started:
                 display.begin()
                 helpers += timers(occur)
-            case .look: display.look()
+            case .sample: display.update()
             case .event(.ended), .interrupted: return (display.first, nil)
             case .event(.failed(let error)), .couldNotStart(let error): return (display.first, error)
             case .event(let event):
@@ -155,10 +158,10 @@ struct RunCommand: AsyncParsableCommand {
         "\(line.node ?? "GStreamer") (\(line.source), \(line.isError ? "error" : "warning")): \(line.message)"
     }
 
-    /// What goes on all the same, and somebody should know.
+    /// The line for an event that does not end the run but that the user should see.
     private static func words(of event: MediaEvent) -> String? {
         switch event {
-        case .partFailed(let error, let nodes): "Without \(nodes.joined(separator: ", ")) from now on: \(error)"
+        case .partFailed(let error, let nodes): "Continuing without \(nodes.joined(separator: ", ")): \(error)"
         case .warning(let node, let message): "\(node.map { "\($0): " } ?? "")\(message)"
         case .ended, .failed, .keyframeNeeded, .firstFrame: nil
         }
@@ -166,14 +169,14 @@ struct RunCommand: AsyncParsableCommand {
 
     private func timers(_ occur: AsyncStream<Occurrence>.Continuation) -> [Task<Void, Never>] {
         let isTerminal = Console.isTerminal
-        let looks = Task {
-            while (try? await Task.sleep(for: isTerminal ? .seconds(1) : .seconds(5))) != nil { occur.yield(.look) }
+        let samples = Task {
+            while (try? await Task.sleep(for: isTerminal ? .seconds(1) : .seconds(5))) != nil { occur.yield(.sample) }
         }
-        guard let seconds = length.seconds else { return quiet ? [] : [looks] }
+        guard let seconds = length.seconds else { return quiet ? [] : [samples] }
         let end = Task {
             if (try? await Task.sleep(for: .seconds(seconds))) != nil { occur.yield(.interrupted) }
         }
-        return [looks, end]
+        return [samples, end]
     }
 
     private static func write(_ comparison: Comparison, to path: String) throws {
@@ -184,7 +187,7 @@ struct RunCommand: AsyncParsableCommand {
         } catch {
             throw CommandFailure(
                 code: MediaError.Code.fileUnwritable,
-                "The report \(path) cannot be written: \(error.localizedDescription) Name a file in a folder that you may "
+                "Cannot write the report \(path): \(error.localizedDescription) Name a file in a folder that you may "
                     + "write to.")
         }
     }
@@ -204,7 +207,7 @@ private struct RunDisplay {
         last = first
     }
 
-    mutating func look() {
+    mutating func update() {
         let now = live.statistics
         guard let before = last, !now.nodes.isEmpty else { return }
         last = now

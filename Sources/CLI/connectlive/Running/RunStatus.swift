@@ -26,7 +26,7 @@ enum RunStatus {
                 let name = arrival.isEncoded ? format.encoding : "video"
                 guard let width = format.width, let height = format.height else { return name }
                 return "\(name) \(width)x\(height)"
-            case .rawAudio: return "sound"
+            case .rawAudio: return "audio"
             default: return format.encoding
             }
         }.joined(separator: " + ")

@@ -1,14 +1,14 @@
 internal import Foundation
 internal import MediaGraph
 
-/// Figures as people read them.
+/// Numbers formatted for people.
 enum Figures {
     static func number(_ value: Double, _ digits: Int = 0) -> String { String(format: "%.\(digits)f", value) }
 
-    /// Milliseconds, with a digit behind the point where there is but one before it.
+    /// Milliseconds, with one decimal below 10.
     static func milliseconds(_ value: Double) -> String { "\(number(value, value < 9.95 ? 1 : 0)) ms" }
 
-    /// How loud channels are, such as `-18.2, -18.4 dBFS`.
+    /// Levels of channels, such as `-18.2, -18.4 dBFS`.
     static func levels(_ channels: [MediaStatistics.ChannelLevel]) -> String {
         channels.map { number($0.rootMeanSquare, 1) }.joined(separator: ", ") + " dBFS"
     }

@@ -1,6 +1,6 @@
 internal import Foundation
 
-/// Some lines that are shown again and again: in place on a terminal, else one below the other.
+/// Lines that are updated: in place on a terminal, otherwise appended.
 final class Screenful {
     private let file: FileHandle
     let isTerminal: Bool
@@ -11,25 +11,25 @@ final class Screenful {
         isTerminal = isatty(file.fileDescriptor) == 1
     }
 
-    /// Whether words may have colours (https://no-color.org).
+    /// Whether text may have colours (https://no-color.org).
     var hasColours: Bool { isTerminal && (ProcessInfo.processInfo.environment["NO_COLOR"] ?? "").isEmpty }
 
     func show(_ lines: [String]) {
         guard isTerminal else { return write(lines.joined(separator: "\n") + "\n") }
         let size = size
-        // What does not fit is cut: a line that wrapped would spoil the count of lines.
+        // Lines are cut to the width, because a wrapped line would spoil the line count.
         let fitting = lines.prefix(size.rows - 1).map { Self.cut($0, to: size.columns - 1) }
         write(start + fitting.joined(separator: "\n") + "\n")
         shown = fitting.count
     }
 
-    /// A whole line above those that are shown, which appear again with the next `show`.
+    /// Prints a line above the updated ones, which appear again with the next `show`.
     func say(_ line: String) {
         write((isTerminal ? start : "") + line + "\n")
         shown = 0
     }
 
-    /// To the place of the first line, with everything below cleared.
+    /// Moves to the first line and clears everything below.
     private var start: String { shown > 0 ? "\u{1b}[\(shown)A\r\u{1b}[J" : "" }
 
     private var size: (columns: Int, rows: Int) {
@@ -40,7 +40,7 @@ final class Screenful {
         return (Int(size.ws_col), Int(size.ws_row))
     }
 
-    /// The first characters of a line; colours take no room.
+    /// Cuts a line to a width. Escape sequences have no width.
     private static func cut(_ line: String, to width: Int) -> String {
         var cut = ""
         var count = 0
@@ -57,7 +57,7 @@ final class Screenful {
     private func write(_ text: String) { try? file.write(contentsOf: Data(text.utf8)) }
 }
 
-/// How words stand out on a terminal.
+/// Text styles of a terminal.
 struct Style {
     let hasColours: Bool
 

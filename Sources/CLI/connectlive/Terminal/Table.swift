@@ -11,7 +11,7 @@ struct Table {
 
     var isEmpty: Bool { rows.isEmpty }
 
-    /// Without columns that are empty in every row.
+    /// The rows, without columns that are empty in every row.
     func lines() -> [String] {
         let shown = sides.indices.filter { column in rows.contains { column < $0.count && !$0[column].isEmpty } }
         let widths = sides.indices.map { column in
@@ -30,9 +30,9 @@ struct Table {
     }
 }
 
-/// Text of some width.
+/// Wraps text.
 enum Wrapping {
-    /// Breaks between words so that no line is longer than `width`; a longer word has a line of its own.
+    /// Breaks between words so that no line is longer than `width`. A longer word gets a line of its own.
     static func lines(_ text: String, width: Int) -> [String] {
         var lines: [String] = []
         var line = ""

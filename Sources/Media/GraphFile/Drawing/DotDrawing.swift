@@ -1,11 +1,11 @@
 internal import MediaGraph
 
 extension GraphDrawing {
-    /// The graph in the language of Graphviz, to be laid out by its program `dot`.
+    /// The graph in the Graphviz language, for its program `dot`.
     public var dot: String { DotDrawing(drawing: self).text }
 }
 
-/// Colours by group, of light boxes with a darker frame; readable in grey too, because each box names its group.
+/// Colours by group: light boxes with a darker frame. Readable in grey too, because each box names its group.
 private struct Palette {
     var fill: String
     var frame: String
@@ -74,7 +74,7 @@ private struct DotDrawing {
             + "\(lines)</TABLE></FONT>"
     }
 
-    /// Nodes, those of a branch within a frame that names it.
+    /// The nodes. Those of a branch are in a frame with its name.
     private func branches(of nodes: [Node]) -> [String] {
         var lines: [String] = []
         for node in nodes where node.branch == nil { lines.append("  \(self.node(node))") }
@@ -113,7 +113,7 @@ private struct DotDrawing {
             + "<TR>\(inputs)<TD CELLPADDING=\"6\">\(text)</TD>\(outputs)</TR></TABLE>>]"
     }
 
-    /// A column with the ports' names where there are several; one port needs no name.
+    /// A column with the ports' names, if there are several.
     private func ports(_ used: [String], of contract: [Port]?, _ side: String) -> String {
         let names = portNames(used, contract ?? [])
         let isPlain = contract?.count == 1 && contract?.first?.isRepeated == false
@@ -126,7 +126,7 @@ private struct DotDrawing {
             "<TD><TABLE BORDER=\"0\" CELLBORDER=\"0\" CELLSPACING=\"0\" CELLPADDING=\"5\">\(rows.joined())</TABLE></TD>"
     }
 
-    /// In the order of the contract; numbered ports in that of their numbers.
+    /// In the order of the contract; numbered ports by number.
     private func portNames(_ used: [String], _ contract: [Port]) -> [String] {
         var seen: Set<String> = []
         return used.filter { !$0.isEmpty && seen.insert($0).inserted }.sorted { left, right in
@@ -146,7 +146,7 @@ private struct DotDrawing {
             "\(end(link.from, isOutput: true)) -> \(end(link.to, isOutput: false)) [\(attributes.joined(separator: ", "))]"
     }
 
-    /// The node with its port, where the port is drawn.
+    /// The node, with its port if the port is drawn.
     private func end(_ port: PortReference, isOutput: Bool) -> String {
         let side = isOutput ? "e" : "w"
         guard let node = graph.node(port.node) else { return "\(port.node.dotName):\(side)" }
@@ -160,7 +160,7 @@ private struct DotDrawing {
 }
 
 extension String {
-    /// A name as Graphviz takes it.
+    /// A quoted name for Graphviz.
     fileprivate var dotName: String {
         var text = "\""
         for scalar in unicodeScalars {
@@ -173,10 +173,10 @@ extension String {
         return text + "\""
     }
 
-    /// A quoted name within an attribute of a label.
+    /// A quoted name inside a label's attribute.
     fileprivate var attribute: String { "\"" + dropFirst().dropLast().description.escaped + "\"" }
 
-    /// The text within a label, which is HTML.
+    /// The text escaped for a label, which is HTML.
     fileprivate var escaped: String {
         var text = ""
         for scalar in unicodeScalars {

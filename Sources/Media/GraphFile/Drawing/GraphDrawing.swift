@@ -1,17 +1,17 @@
 public import MediaGraph
 
-/// A picture of a graph.
+/// A drawing of a graph.
 public struct GraphDrawing: Sendable {
     let graph: MediaGraph
     let catalogue: any NodeCatalogue
     let title: String?
-    /// What is written at a link in place of what the contracts say, such as the format that was planned or measured.
+    /// Text at links instead of the contracts' media, such as the planned or measured format.
     public var linkNotes: [Link: String] = [:]
-    /// What is written in a node below its settings, such as what was measured there.
+    /// Text in nodes below their settings, such as measured values.
     public var nodeNotes: [String: [String]] = [:]
 
     public init(_ graph: MediaGraph, title: String? = nil, catalogue: any NodeCatalogue) {
-        // Drawings go into documents.
+        // Drawings are published in documents.
         self.graph = graph.withoutSecrets(catalogue).settled(with: catalogue)
         self.catalogue = catalogue
         self.title = title

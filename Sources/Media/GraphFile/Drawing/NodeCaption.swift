@@ -1,12 +1,12 @@
 internal import MediaGraph
 
-/// What a drawing says about a node.
+/// The text of a node in a drawing.
 struct NodeCaption {
     /// The node's name.
     var title: String
-    /// The kind, where the name is another.
+    /// The kind, if the name differs.
     var kind: String?
-    /// The settings that are given, in words.
+    /// The settings as text.
     var details: [String]
 
     init(_ node: Node, _ contract: NodeKind?) {
@@ -21,7 +21,7 @@ struct NodeCaption {
             left["width"] = nil
             left["height"] = nil
         }
-        // In the order of the contract, which is the order of importance.
+        // In the order of the contract, which is by importance.
         let known = contract?.settings.map(\.name) ?? []
         let order = known.filter { left[$0] != nil } + left.keys.filter { !known.contains($0) }.sorted()
         details += order.compactMap { name in
@@ -48,12 +48,12 @@ struct NodeCaption {
 }
 
 extension String {
-    /// A tenth of the whole number that this is, without a needless ".0".
+    /// A tenth of this whole number, without a needless ".0".
     fileprivate var tenth: String { hasSuffix("0") ? String(dropLast()) : "\(dropLast()).\(suffix(1))" }
 
     fileprivate var oneLine: String {
         let line = String(map { $0.isNewline || $0 == "\t" ? " " : $0 })
-        // The end of a path or an address says more than its beginning.
+        // The end of a path or an address is more specific than its beginning.
         return line.count > 44 ? "...\(line.suffix(41))" : line
     }
 }
@@ -70,7 +70,7 @@ extension SettingValue {
 }
 
 extension MediaGraph {
-    /// What travels along a link, as far as the contracts of its nodes say.
+    /// The media of a link, as far as its nodes' contracts state it.
     func media(on link: Link, _ catalogue: any NodeCatalogue) -> LinkMedia? {
         guard
             let node = node(link.from.node), let contract = catalogue.kind(named: node.kind),
@@ -78,13 +78,13 @@ extension MediaGraph {
         else { return nil }
         let input = self.node(link.to.node).flatMap { catalogue.kind(named: $0.kind) }?.input(link.to.port)
         let common = input.map { source.kinds.intersection($0.kinds) } ?? source.kinds
-        // Nothing in common: an encoder or a decoder comes between, and what leaves the source is what it gives.
+        // Without a common kind, an encoder or decoder is inserted, and the source's media is on the link.
         let kinds = common.isEmpty ? source.kinds : common
         guard kinds.count == 1, let kind = kinds.first else { return nil }
         var encodings = source.encodings.filter {
             input?.encodings.isEmpty ?? true || input?.encodings.contains($0) ?? true
         }
-        // Some nodes are told what they give; those that also give raw pictures do so unless they are told.
+        // Some nodes have a setting for their output. Without it, those with raw output deliver that.
         for name in ["codec", "format"] {
             guard case .text(let told)? = node.settings[name] ?? contract.setting(name)?.defaultValue else { continue }
             if encodings.contains(told) { encodings = [told] }
@@ -94,7 +94,7 @@ extension MediaGraph {
     }
 }
 
-/// What travels along a link.
+/// The media of a link.
 struct LinkMedia {
     var kind: MediaKind
     var encoding: String?

@@ -1,7 +1,7 @@
 internal import MediaGraph
 
 extension GraphDrawing {
-    /// The graph as boxes and arrows for a terminal, one chain below the other. Ends with a line feed.
+    /// The graph as boxes and arrows for a terminal, one chain below another. Ends with a line feed.
     public var text: String {
         let layout = ChainLayout(graph, catalogue: catalogue)
         var lines: [String] = []
@@ -14,7 +14,7 @@ extension GraphDrawing {
     }
 }
 
-/// Draws chains with box characters: a chain goes down, its tees to the right.
+/// Draws chains with box characters: chains go down, their tees to the right.
 private struct TextDrawing {
     /// Widest text in a box.
     private static let width = 56
@@ -28,7 +28,7 @@ private struct TextDrawing {
             + lines(of: chain.items, inherited: nil)
     }
 
-    /// The items from top to bottom. The first line of a box is its upper edge, its second one takes the arrow.
+    /// The items from top to bottom. The first line of a box is its upper edge; the arrow points to the second.
     private func lines(of items: [ChainLayout.Item], inherited: Node?) -> [String] {
         var lines: [String] = []
         var current = inherited
@@ -57,7 +57,7 @@ private struct TextDrawing {
         }
     }
 
-    /// What flows below a node.
+    /// The media downstream of a node.
     private func flow(from node: String, port: String?) -> [String] {
         let link = layout.graph.links(outOf: node).first { port == nil || port == "" || $0.from.port == port }
         let words = link.flatMap { drawing.words(for: $0) }
@@ -83,7 +83,7 @@ private struct TextDrawing {
         return lines + [lower]
     }
 
-    /// The branch that begins here, and whether it may fail.
+    /// The branch that begins here, and whether it is optional.
     private func marks(_ node: Node, besides parent: Node?) -> String {
         var words: [String] = []
         if let branch = node.branch, branch != parent?.branch { words.append("branch \(branch)") }

@@ -1,21 +1,21 @@
-/// The bytes of a file as text, or what is wrong with them.
+/// Converts the bytes of a file to text, and reports encoding errors.
 enum FileText {
-    /// Far more than a graph that a person can follow takes; keeps broken or hostile files cheap.
+    /// Far more than any practical graph needs. Limits the cost of broken and hostile files.
     static let largestFile = 1_000_000
     private static let longestList = 10
 
     static func decode(_ bytes: [UInt8], _ problems: inout ProblemList) -> String? {
         guard bytes.count <= largestFile else {
-            problems.add(nil, "The file is larger than \(largestFile) bytes; no graph needs that.")
+            problems.add(nil, "The file is larger than \(largestFile) bytes. Split the graph.")
             return nil
         }
         if bytes.starts(with: [0xFF, 0xFE]) || bytes.starts(with: [0xFE, 0xFF]) {
-            problems.add(GraphPlace(line: 1, column: 1), "The file is UTF-16; save it as UTF-8.")
+            problems.add(GraphPlace(line: 1, column: 1), "The file is UTF-16. Save it as UTF-8.")
             return nil
         }
         guard let text = String(validating: bytes, as: UTF8.self) else {
             let before = String(decoding: bytes.prefix(validLength(of: bytes)), as: UTF8.self)
-            problems.add(endPlace(of: before), "The file is not UTF-8 from here on; save it as UTF-8.")
+            problems.add(endPlace(of: before), "The file is not valid UTF-8 from here on. Save it as UTF-8.")
             return nil
         }
         let unmarked = text.unicodeScalars.first == "\u{FEFF}" ? String(text.unicodeScalars.dropFirst()) : text
@@ -41,7 +41,7 @@ enum FileText {
         return place
     }
 
-    /// YAML takes no control characters but tabs and line breaks (YAML 1.1 section 5.1).
+    /// YAML allows no control characters except tabs and line breaks (YAML 1.1, section 5.1).
     private static func hasControlCharacters(_ text: String, _ problems: inout ProblemList) -> Bool {
         var place = GraphPlace(line: 1, column: 1)
         var previous: Unicode.Scalar = " "
@@ -53,8 +53,9 @@ enum FileText {
                     let number = String(scalar.value, radix: 16, uppercase: true)
                     problems.add(
                         place,
-                        "The character U+\(String(repeating: "0", count: max(0, 4 - number.count)))\(number) stands "
-                            + "here, which YAML does not take as it is; \"\\u....\" in quotes would be.")
+                        "YAML does not allow the character "
+                            + "U+\(String(repeating: "0", count: max(0, 4 - number.count)))\(number) here. Write "
+                            + "\"\\u....\" in quotes.")
                 }
             }
             place.advance(over: scalar, after: previous)
@@ -77,7 +78,7 @@ extension GraphPlace {
 }
 
 extension Unicode.Scalar {
-    /// Whether YAML takes the character as it is.
+    /// Whether YAML allows the character unescaped.
     var isYAMLPrintable: Bool {
         switch value {
         case 0x09, 0x0A, 0x0D, 0x20...0x7E, 0x85, 0xA0...0xD7FF, 0xE000...0xFEFE, 0xFF00...0xFFFD, 0x10000...0x10FFFF:

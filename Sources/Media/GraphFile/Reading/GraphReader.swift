@@ -1,26 +1,26 @@
 public import MediaGraph
 
-/// What came of reading a graph file: as much of the document as could be made out, and everything that is wrong with it.
+/// The result of reading a graph file: the readable part of the document, and all problems.
 public struct GraphReading: Sendable {
-    /// Bytes of the largest file that is read; a larger one is told to be too large.
+    /// The size of the largest accepted file, in bytes.
     public static let largestFile = FileText.largestFile
 
-    /// Complete only when there is no problem.
+    /// Complete only if there are no problems.
     public var document: GraphDocument
-    /// In the order of the file; empty when the graph can be planned and run.
+    /// In the order of the file. Empty if the graph can be planned and run.
     public var problems: [GraphFileProblem]
-    /// The file's text, where it is one.
+    /// The file's text, if it is valid UTF-8.
     let text: String?
-    /// How long values are that nobody else is to read, by where they stand.
+    /// The lengths of secret values, by place.
     let secrets: [GraphPlace: Int]
 
     /// Reads YAML or JSON.
     ///
     /// - Parameters:
-    ///   - bytes: the file as it is; nothing that stands in it traps.
-    ///   - values: of variables, by name, in place of the file's defaults.
-    ///   - catalogue: the kinds of nodes that the graph may be made of.
-    ///   - bound: the names under which the program has bound functions; with it, names that lack one are problems.
+    ///   - bytes: the contents of the file. No input traps
+    ///   - values: values of variables by name, which replace the file's defaults
+    ///   - catalogue: the available kinds of nodes
+    ///   - bound: the names of the program's bound functions. If given, unbound names are problems
     public init(
         _ bytes: some Sequence<UInt8>, values: [String: String] = [:], catalogue: any NodeCatalogue,
         bound: BoundNames? = nil
@@ -40,7 +40,7 @@ public struct GraphReading: Sendable {
 }
 
 extension GraphDocument {
-    /// The document of a file without problems; else an error that lists them all, as `GraphReading.report` does.
+    /// The document of a valid file. Otherwise throws an error that lists all problems, like `GraphReading.report`.
     public init(
         _ bytes: some Sequence<UInt8>, path: String, values: [String: String] = [:], catalogue: any NodeCatalogue,
         bound: BoundNames? = nil
@@ -50,7 +50,7 @@ extension GraphDocument {
             let report = reading.report(path: path)
             throw MediaError(
                 code: MediaError.Code.graphInvalid,
-                message: "\(path) cannot be run as it is:\n\(report.dropLast())")
+                message: "\(path) is not a valid graph:\n\(report.dropLast())")
         }
         self = reading.document
     }
@@ -58,27 +58,27 @@ extension GraphDocument {
 
 /// Reads one file.
 struct GraphReader {
-    /// More are refused: the work of validation grows with the square of them.
+    /// More steps are refused, because the cost of validation grows with their square.
     static let mostSteps = 1000
 
     let catalogue: any NodeCatalogue
     private let bound: BoundNames?
     var problems = ProblemList()
     var variables: Variables
-    /// Nodes and links as they are found, ports still open; the places of each link stand at the same index.
+    /// Nodes and links in the order of the file, with ports still open. The places of each link have the same index.
     var nodes: [Node] = []
     var links: [FoundLink] = []
     var places = GraphPlaces()
     var steps = 0
-    /// Nodes beside a step that could not be read, of which it is not known whether they are connected.
+    /// Nodes next to an unreadable step, whose links are unknown.
     var besideBroken: Set<String> = []
-    /// By node name and setting: the setting's own name, where `places` has its value.
+    /// By node name and setting: the place of the setting's name. `places` has that of its value.
     var settingNames: [String: [String: GraphPlace]] = [:]
-    /// Names that more than one node has.
+    /// Names of more than one node.
     var sharedNames: Set<String> = []
-    /// Settings whose value could not be read, as `node.setting`: they are given, though the graph lacks them.
+    /// Settings with an unreadable value, as `node.setting`. They are set, though the graph lacks them.
     var brokenSettings: Set<String> = []
-    /// How long values are that nobody else is to read, by where they stand.
+    /// The lengths of secret values, by place.
     var secrets: [GraphPlace: Int] = [:]
     private(set) var document = GraphDocument(graph: MediaGraph())
 
@@ -88,10 +88,10 @@ struct GraphReader {
         var place: GraphPlace
     }
 
-    /// A node as it is written, with its port or without.
+    /// A node as written, with or without its port.
     struct FoundPort {
         var text: String
-        /// Whether `text` is a node's own name and holds no port.
+        /// Whether `text` is a node's name without a port.
         var isNode: Bool
     }
 
@@ -104,7 +104,7 @@ struct GraphReader {
     mutating func read(_ bytes: [UInt8]) -> String? {
         guard let text = FileText.decode(bytes, &problems) else { return nil }
         guard let tree = TreeReader.read(text, &problems) else {
-            if problems.problems.isEmpty { problems.add(nil, "The file is empty; a graph has \"chains\".") }
+            if problems.problems.isEmpty { problems.add(nil, "The file is empty. A graph needs \"chains\".") }
             return text
         }
         readTop(tree)
@@ -114,7 +114,8 @@ struct GraphReader {
     private mutating func readTop(_ tree: Tree) {
         guard case .map(let entries, let place) = tree else {
             problems.add(
-                tree.place, "A graph file is a map with \"chains\" in it, not \(tree.noun).", accepted: TopKey.all)
+                tree.place, "A graph file must be a map with the key \"chains\", not \(tree.noun).",
+                accepted: TopKey.all)
             return
         }
         var chains: Tree?
@@ -123,16 +124,17 @@ struct GraphReader {
             case TopKey.description: readDescription(entry.value)
             case TopKey.variables: variables.declare(entry.value, &problems)
             case TopKey.chains: chains = entry.value
-            // By which JSON files tell editors their schema.
+            // JSON files refer editors to their schema with it.
             case TopKey.schema: break
             default:
-                problems.addUnknown("A graph file has no", entry.key.text, at: entry.key.place, accepted: TopKey.all)
+                problems.addUnknown(
+                    "A graph file has no key", entry.key.text, at: entry.key.place, accepted: TopKey.all)
             }
         }
         if let chains {
             readChains(chains)
         } else {
-            problems.add(place, "The file has no \"chains\": lists of nodes, each feeding the next.")
+            problems.add(place, "The file has no \"chains\". Add lists of nodes, each feeding the next.")
         }
         variables.finish(&problems)
         document.variables = variables.listed
@@ -141,7 +143,7 @@ struct GraphReader {
 
     private mutating func readDescription(_ tree: Tree) {
         guard case .scalar(let scalar) = tree else {
-            problems.add(tree.place, "\"description\" is a text, not \(tree.noun).")
+            problems.add(tree.place, "\"description\" must be text, not \(tree.noun).")
             return
         }
         guard let filled = variables.fillIn(scalar, &problems) else { return }
@@ -152,31 +154,31 @@ struct GraphReader {
 
     private mutating func readChains(_ tree: Tree) {
         guard case .list(let chains, let place) = tree else {
-            problems.add(tree.place, "\"chains\" is a list of chains, not \(tree.noun).")
+            problems.add(tree.place, "\"chains\" must be a list of chains, not \(tree.noun).")
             return
         }
         guard !chains.isEmpty else {
-            problems.add(place, "\"chains\" holds no chain: the graph has no nodes.")
+            problems.add(place, "\"chains\" is empty, so the graph has no nodes.")
             return
         }
         for chain in chains {
             guard case .list(let steps, let place) = chain else {
                 problems.add(
                     chain.place,
-                    "A chain is a list of its own, not \(chain.noun): its first step has two dashes, \"- - camera\".")
+                    "A chain must be a list, not \(chain.noun). Begin its first step with two dashes: \"- - camera\".")
                 continue
             }
-            if steps.isEmpty { problems.add(place, "The chain holds no step.") }
+            if steps.isEmpty { problems.add(place, "The chain has no steps.") }
             readSteps(steps, in: .chain)
         }
     }
 
     // MARK: The graph
 
-    /// Settles ports, validates, and tells where each problem stands.
+    /// Settles ports, validates, and finds the place of each problem.
     private mutating func finishGraph() {
         guard steps <= Self.mostSteps else {
-            problems.add(nil, "The file has \(steps) steps; \(Self.mostSteps) are the most.")
+            problems.add(nil, "The file has \(steps) steps; the limit is \(Self.mostSteps).")
             return
         }
         let names = Set(nodes.map(\.name))
@@ -192,7 +194,7 @@ struct GraphReader {
         guard !nodes.isEmpty else { return }
         for problem in graph.validate(with: catalogue, bound: bound) {
             guard !isConsequence(problem) else { continue }
-            // Of two links into one input the later one is to blame.
+            // If two links feed one input, the later one is reported.
             let last = problem.kind == .inputTaken ? graph.links.lastIndex { $0 == problem.link } : nil
             problems.add(
                 last.map { links[$0].place } ?? place(of: problem), sentence(problem), accepted: problem.accepted)
@@ -207,7 +209,7 @@ struct GraphReader {
             node: String(port.text[..<dot]), port: String(port.text[port.text.index(after: dot)...]))
     }
 
-    /// Whether a problem only follows from one that was told.
+    /// Whether a problem only follows from a reported one.
     private func isConsequence(_ problem: GraphProblem) -> Bool {
         switch problem.kind {
         case .duplicateName, .empty: true

@@ -1,7 +1,7 @@
-/// What JSON has and YAML has not.
+/// Features of JSON that YAML lacks.
 enum JSONText {
-    /// Writes characters that JSON gives as two escapes of UTF-16, such as `\\ud83c\\udfa5`, as the one escape that YAML
-    /// has for them (RFC 8259 section 7; YAML 1.1 section 5.6).
+    /// Replaces characters that JSON writes as two escapes of UTF-16, such as `\\ud83c\\udfa5`, by YAML's single escape
+    /// (RFC 8259, section 7; YAML 1.1, section 5.6).
     static func joiningSurrogates(in text: String) -> String {
         guard text.utf8.first(where: { !" \t\r\n".utf8.contains($0) }) == UInt8(ascii: "{"), text.contains("\\u") else {
             return text
@@ -23,7 +23,7 @@ enum JSONText {
                 joined += "\\U\(String(repeating: "0", count: 8 - digits.count))\(digits)".utf8
                 index += 12
             } else {
-                // The character behind a backslash begins no escape of its own.
+                // An escaped backslash begins no escape.
                 joined += bytes[index...index + 1]
                 index += 2
             }
@@ -31,7 +31,7 @@ enum JSONText {
         return String(decoding: joined, as: UTF8.self)
     }
 
-    /// The number of an escape of four digits that begins here.
+    /// The number of a four-digit escape that begins here.
     private static func unit(_ bytes: [UInt8], _ index: Int) -> UInt16? {
         guard index + 6 <= bytes.count, bytes[index] == UInt8(ascii: "\\"), bytes[index + 1] == UInt8(ascii: "u") else {
             return nil

@@ -1,8 +1,8 @@
 public import MediaGraph
 
 extension SettingContract? {
-    /// The value that a scalar stands for, as the setting needs it. What does not fit comes back as what it looks like,
-    /// so that the graph's validation can say what is wrong; nil where nothing stands.
+    /// The scalar as a value of the setting's type. A value that does not fit keeps its apparent type, so that
+    /// validation can report it. Nil if it is empty.
     func value(of scalar: Tree.Scalar) -> SettingValue? {
         let text = scalar.text
         if scalar.isNull { return nil }
@@ -16,7 +16,7 @@ extension SettingContract? {
         }
     }
 
-    /// Digits, or with the unit bit/s a number with `k` or `M` behind it.
+    /// Digits, or for the unit bit/s, a number with the suffix `k` or `M`.
     private func wholeNumber(_ text: String) -> SettingValue? {
         if let number = Int(text) { return .integer(number) }
         var digits = text[...]
@@ -28,27 +28,27 @@ extension SettingContract? {
         }
         return Double(plain: String(digits)).flatMap { Int(exactly: ($0 * factor).rounded(.toNearestOrEven)) }
             .flatMap { number in
-                // 2.5M is a whole number of bits, 2.5 is none.
+                // 2.5M is a whole number of bits, 2.5 is not.
                 Double(plain: String(digits)).map { $0 * factor } == Double(number) ? .integer(number) : nil
             }
     }
 }
 
 extension SettingContract {
-    /// What somebody has written for this setting, read as a graph file reads it: `300k` is a bitrate. What does not fit
-    /// comes back as what it looks like.
+    /// A written value, read like in a graph file: `300k` is a bitrate. A value that does not fit keeps its apparent
+    /// type.
     public func value(written text: String) -> SettingValue {
         let scalar = Tree.Scalar(text: text, isQuoted: false, place: GraphPlace(line: 1, column: 1), wasFilledIn: true)
         return SettingContract?.some(self).value(of: scalar) ?? .text(text)
     }
 
     static let bitsPerSecond = "bit/s"
-    /// What may stand behind a number of bit/s, as the field writes it.
+    /// Suffixes of bitrates.
     static let factors: [Character: Double] = ["k": 1e3, "M": 1e6]
 }
 
 extension SettingValue {
-    /// What a plain scalar is by itself (YAML 1.2 core schema, without octal and hexadecimal numbers).
+    /// The type of a plain scalar (YAML 1.2 core schema, without octal and hexadecimal numbers).
     fileprivate static func plain(_ text: String) -> SettingValue {
         if let flag = flag(text) { return flag }
         if let integer = Int(text) { return .integer(integer) }
@@ -66,7 +66,7 @@ extension SettingValue {
 }
 
 extension Double {
-    /// A decimal number, without the words and hexadecimal digits that the standard library takes too.
+    /// A decimal number. Rejects the words and hexadecimal digits that the standard library accepts.
     fileprivate init?(plain text: String) {
         guard text.utf8.allSatisfy({ "0123456789+-.eE".utf8.contains($0) }), let number = Double(text), number.isFinite
         else { return nil }

@@ -1,12 +1,12 @@
 internal import MediaGraph
 
-/// What a step says about itself and what stands within it.
+/// The `branch` and `optional` of a step.
 private struct BranchMarks {
     var branch: String?
     var isOptional = false
 }
 
-/// Words with a meaning of their own in a step; a setting of such a name stands below `settings`.
+/// Keys with a meaning in a step. A setting of such a name belongs under `settings`.
 enum StepKey {
     static let node = "node"
     static let element = "element"
@@ -18,7 +18,7 @@ enum StepKey {
     static let optional = "optional"
     static let settings = "settings"
 
-    /// Of these a step has exactly one.
+    /// A step has exactly one of these.
     static let kinds = [node, element, tee, from, to]
     static let ofNodes = [name, branch, optional, settings]
     static let ofBranches = [branch, optional]
@@ -31,20 +31,20 @@ extension GraphReader {
         case tee
     }
 
-    /// How far the reading of a chain or a tee has come.
+    /// The progress of reading a chain or a tee.
     private struct Walk {
         let surroundings: Surroundings
-        /// What the next step takes.
+        /// The source of the next step.
         var previous: FoundPort?
-        /// Whether it is not known what comes before: nothing more is said about that then.
+        /// Whether the previous step is unreadable, so that problems about it are not reported.
         var isBroken = false
         /// The `to` that ended the chain.
         var end: GraphPlace?
-        /// What the chain's `from` says of its nodes.
+        /// The marks of the chain's `from`.
         var marks = BranchMarks()
     }
 
-    /// Reads steps that follow one another; `source` is what the first of them takes.
+    /// Reads consecutive steps. `source` feeds the first one.
     mutating func readSteps(
         _ list: [Tree], in surroundings: Surroundings, after source: FoundPort? = nil, isBroken: Bool = false
     ) {
@@ -52,11 +52,11 @@ extension GraphReader {
         var walk = Walk(surroundings: surroundings, previous: source, isBroken: isBroken)
         for (index, step) in list.enumerated() {
             steps += 1
-            // Their graph is not looked at any more, and a sentence for each would help nobody.
+            // Their graph is not validated any more, so messages about them would not help.
             guard steps <= Self.mostSteps else { continue }
             if let end = walk.end {
                 problems.add(
-                    step.place, "The \"to\" in line \(end.line) ends this chain; what follows needs a chain of its own."
+                    step.place, "The \"to\" in line \(end.line) ends this chain. Begin another chain for this step."
                 )
                 walk.end = nil
                 walk.isBroken = true
@@ -72,7 +72,7 @@ extension GraphReader {
         mark(nodes.indices.suffix(from: firstNode), walk.marks)
     }
 
-    /// Goes on behind a step that could not be read.
+    /// Continues after an unreadable step.
     private mutating func lose(_ walk: inout Walk) {
         if let previous = walk.previous { besideBroken.insert(previous.text) }
         walk.previous = nil
@@ -95,9 +95,11 @@ extension GraphReader {
     ) {
         walk.marks = readMarks(entries, of: StepKey.from)
         if walk.surroundings == .tee {
-            problems.add(reference.place, "A tee takes what comes before it; \"from\" begins a chain.")
+            problems.add(reference.place, "A tee branches off the step before it. Use \"from\" only to begin a chain.")
         } else if !isFirst {
-            problems.add(reference.place, "\"from\" is the first step of a chain; begin another with \"- - from\".")
+            problems.add(
+                reference.place,
+                "\"from\" must be the first step of a chain. Begin another chain with \"- - from\".")
         }
         walk.previous = readReference(reference)
         walk.isBroken = walk.previous == nil
@@ -109,7 +111,7 @@ extension GraphReader {
             if let previous = walk.previous {
                 links.append(FoundLink(from: previous, to: target, place: reference.place))
             } else if !walk.isBroken {
-                problems.add(reference.place, "Nothing comes before this \"to\" that could feed it.")
+                problems.add(reference.place, "No step before this \"to\" can feed it.")
             }
             walk.previous = nil
         } else {
@@ -127,37 +129,37 @@ extension GraphReader {
         case to(Tree.Scalar, [Tree.Entry])
     }
 
-    /// Which kind of step it is and what else stands in it; nil, with the problem told, where it is none.
+    /// The step's kind and other keys. Nil, with a reported problem, if it has none.
     private mutating func parts(of step: Tree) -> Parts? {
         switch step {
         case .scalar(var scalar):
             if scalar.text.isEmpty {
-                problems.add(scalar.place, "Nothing stands here; a step is the name of a node, or a map.")
+                problems.add(scalar.place, "The step is empty. Write the name of a node, or a map.")
                 return nil
             }
-            // The node of that name, not YAML's word for nothing.
+            // The node of that name, not YAML's null.
             if scalar.isNull { scalar.text = "null" }
             return .node(scalar, isElement: false, [])
         case .list(_, let place):
-            problems.add(place, "A list stands here where a step is needed; a branch is written {tee: [...]}.")
+            problems.add(place, "A step must not be a list. Write a branch as {tee: [...]}.")
             return nil
         case .map(let entries, let place):
             let found = entries.filter { StepKey.kinds.contains($0.key.text) }
             guard let kind = found.first else {
                 let near = entries.lazy.compactMap { $0.key.text.nearest(among: StepKey.kinds) }.first
                 let hint = near.map { "; did you mean \"\($0)\"?" } ?? "."
-                problems.add(place, "This step does not say what it is\(hint)", accepted: StepKey.kinds)
+                problems.add(place, "This step has no kind\(hint)", accepted: StepKey.kinds)
                 return nil
             }
             for other in found.dropFirst() {
                 problems.add(
                     other.key.place,
-                    "\"\(other.key.text)\" stands in a step of its own, not beside \"\(kind.key.text)\".")
+                    "\"\(other.key.text)\" needs a separate step; it cannot be combined with \"\(kind.key.text)\".")
             }
             let rest = entries.filter { !StepKey.kinds.contains($0.key.text) }
             if kind.key.text == StepKey.tee { return .tee(kind.value, rest) }
             guard case .scalar(var word) = kind.value else {
-                problems.add(kind.value.place, "\"\(kind.key.text)\" takes a name, not \(kind.value.noun).")
+                problems.add(kind.value.place, "\"\(kind.key.text)\" must be a name, not \(kind.value.noun).")
                 return nil
             }
             if word.isNull { word.text = word.text.isEmpty ? "" : "null" }
@@ -169,7 +171,7 @@ extension GraphReader {
         }
     }
 
-    /// The name of the node that was added; nil, with the problem told, where its kind cannot be read.
+    /// The name of the added node. Nil, with a reported problem, if its kind is unreadable.
     private mutating func readNode(_ word: Tree.Scalar, isElement: Bool, _ entries: [Tree.Entry]) -> String? {
         guard let kind = variables.fillIn(word, &problems) else {
             for entry in entries { fillInOnly(entry.value) }
@@ -177,7 +179,7 @@ extension GraphReader {
         }
         guard !kind.text.isEmpty else {
             problems.add(
-                kind.place, "The name of \(isElement ? "a GStreamer element" : "a kind of node") is needed here.")
+                kind.place, "The name of \(isElement ? "a GStreamer element" : "a kind of node") is missing here.")
             return nil
         }
         let kindName = isElement ? NodeKind.elementPrefix + kind.text : kind.text
@@ -204,15 +206,15 @@ extension GraphReader {
         if node.name.isEmpty || node.name.contains(".") {
             problems.add(
                 namePlace,
-                "\"\(node.name.clipped)\" is no name of a node: it is not empty and holds no dot, which parts a node's name "
-                    + "from its port's.")
+                "\"\(node.name.clipped)\" is not a valid name of a node. Use a name without dots, which separate a "
+                    + "node from its port.")
         }
         if let other = places.nodes[node.name] {
             sharedNames.insert(node.name)
             problems.add(
                 namePlace,
-                "Two nodes are named \"\(node.name.clipped)\", the other in line \(other.line); a node is named after its kind "
-                    + "unless it has a \"name\" of its own.")
+                "Two nodes are named \"\(node.name.clipped)\", the other in line \(other.line). Add a \"name\" to one "
+                    + "of them; by default, a node is named after its kind.")
         } else {
             places.nodes[node.name] = place
         }
@@ -222,26 +224,25 @@ extension GraphReader {
     private mutating func readTee(_ tee: Tree, _ entries: [Tree.Entry], _ walk: Walk) {
         let marks = readMarks(entries, of: StepKey.tee)
         guard case .list(let steps, let place) = tee else {
-            problems.add(tee.place, "\"tee\" takes a list of steps, not \(tee.noun).")
+            problems.add(tee.place, "\"tee\" must be a list of steps, not \(tee.noun).")
             if let previous = walk.previous { besideBroken.insert(previous.text) }
             return
         }
-        if steps.isEmpty { problems.add(place, "The tee holds no step.") }
+        if steps.isEmpty { problems.add(place, "The tee has no steps.") }
         if walk.previous == nil, !walk.isBroken {
-            problems.add(place, "Nothing comes before this tee that could feed it.")
+            problems.add(place, "No step before this tee can feed it.")
         }
         let firstNode = nodes.count
         readSteps(steps, in: .tee, after: walk.previous, isBroken: walk.previous == nil)
         if nodes.count == firstNode, marks.branch != nil || marks.isOptional, !steps.isEmpty {
             problems.add(
                 place,
-                "\"branch\" and \"optional\" are said of nodes, and this tee holds none; say them of the node that it "
-                    + "feeds.")
+                "\"branch\" and \"optional\" need a node, and this tee has none. Write them at the node that it feeds.")
         }
         mark(nodes.indices.suffix(from: firstNode), marks)
     }
 
-    /// Nodes that say something of their own about their branch keep it.
+    /// Marks nodes, except for those with their own marks.
     private mutating func mark(_ indices: Range<Int>, _ marks: BranchMarks) {
         for index in indices {
             nodes[index].branch = nodes[index].branch ?? marks.branch
@@ -252,13 +253,13 @@ extension GraphReader {
     private mutating func readReference(_ scalar: Tree.Scalar) -> FoundPort? {
         guard let filled = variables.fillIn(scalar, &problems) else { return nil }
         guard !filled.text.isEmpty else {
-            problems.add(scalar.place, "The name of a node is needed here, or one of its ports: \"recorder.video\".")
+            problems.add(scalar.place, "The name of a node or port is missing here, such as \"recorder.video\".")
             return nil
         }
         return FoundPort(text: filled.text, isNode: false)
     }
 
-    // MARK: What stands in steps
+    // MARK: Keys of steps
 
     private mutating func readMarks(_ entries: [Tree.Entry], of step: String) -> BranchMarks {
         var marks = BranchMarks()
@@ -269,35 +270,37 @@ extension GraphReader {
             case StepKey.optional where step != StepKey.to:
                 guard case .scalar(let scalar) = entry.value, let filled = variables.fillIn(scalar, &problems) else {
                     if case .scalar = entry.value { continue }
-                    problems.add(entry.value.place, "\"optional\" is true or false, not \(entry.value.noun).")
+                    problems.add(entry.value.place, "\"optional\" must be true or false, not \(entry.value.noun).")
                     continue
                 }
                 let contract = SettingContract(StepKey.optional, .flag, "")
                 guard case .flag(let flag)? = SettingContract?.some(contract).value(of: filled) else {
                     problems.add(
-                        filled.place, "\"optional\" is true or false, not \(Tree.scalar(filled).noun).",
+                        filled.place, "\"optional\" must be true or false, not \(Tree.scalar(filled).noun).",
                         accepted: ["true", "false"])
                     continue
                 }
                 marks.isOptional = flag
             default:
                 problems.addUnknown(
-                    "\"\(step)\" has no", entry.key.text, at: entry.key.place,
+                    "\"\(step)\" has no key", entry.key.text, at: entry.key.place,
                     accepted: step == StepKey.to ? [] : StepKey.ofBranches)
             }
         }
         return marks
     }
 
-    /// A name: not empty.
+    /// A name, which must not be empty.
     private mutating func text(of entry: Tree.Entry, for what: String) -> Tree.Scalar? {
         guard case .scalar(let scalar) = entry.value else {
-            problems.add(entry.value.place, "\"\(entry.key.text)\" is a name for \(what), not \(entry.value.noun).")
+            problems.add(
+                entry.value.place,
+                "\"\(entry.key.text)\" must be a name for \(what), not \(entry.value.noun).")
             return nil
         }
         guard let filled = variables.fillIn(scalar, &problems) else { return nil }
         guard !filled.text.isEmpty else {
-            problems.add(filled.place, "\"\(entry.key.text)\" is a name for \(what), and none stands here.")
+            problems.add(filled.place, "\"\(entry.key.text)\" is empty. Write a name for \(what).")
             return nil
         }
         return filled
@@ -311,20 +314,21 @@ extension GraphReader {
         for entry in entries where entry.key.text == StepKey.settings {
             guard case .map(let settings, _) = entry.value else {
                 problems.add(
-                    entry.value.place, "\"settings\" is a map of settings and their values, not \(entry.value.noun).")
+                    entry.value.place,
+                    "\"settings\" must be a map of settings and their values, not \(entry.value.noun).")
                 continue
             }
             for setting in settings {
-                // Elements have so many properties that nobody need know which of them are words of ours.
+                // Elements have many properties, so users need not know which of them are our keys.
                 if let kind, !node.kind.hasPrefix(NodeKind.elementPrefix), !StepKey.all.contains(setting.key.text) {
                     problems.add(
                         setting.key.place,
-                        "\"\(setting.key.text.clipped)\" stands beside \"node\"; below \"settings\" stand only those that are "
-                            + "called like a word of the file.",
+                        "Write \"\(setting.key.text.clipped)\" beside \"node\". \"settings\" is only for settings "
+                            + "whose names are keys of the file format.",
                         accepted: kind.settings.map(\.name).filter(StepKey.all.contains))
                 }
                 if node.settings[setting.key.text] != nil {
-                    problems.add(setting.key.place, "\"\(setting.key.text.clipped)\" is given twice for this node.")
+                    problems.add(setting.key.place, "\"\(setting.key.text.clipped)\" is set twice for this node.")
                 }
                 read(setting, of: &node, kind)
             }
@@ -334,22 +338,22 @@ extension GraphReader {
     private mutating func read(_ entry: Tree.Entry, of node: inout Node, _ kind: NodeKind?) {
         let name = entry.key.text
         guard case .scalar(let scalar) = entry.value else {
-            problems.add(entry.value.place, "The setting \"\(name.clipped)\" takes one value, not \(entry.value.noun).")
+            problems.add(entry.value.place, "The setting \"\(name.clipped)\" needs one value, not \(entry.value.noun).")
             brokenSettings.insert("\(node.name).\(name)")
             return
         }
         let isSecret = kind?.setting(name)?.isSecret ?? SettingContract.soundsSecret(name)
-        // What stands for a variable is no secret.
+        // A variable is not a secret.
         if isSecret, !scalar.text.contains("${") { secrets[scalar.place] = scalar.text.unicodeScalars.count }
         guard let filled = variables.fillIn(scalar, isSecret: isSecret, &problems) else {
             brokenSettings.insert("\(node.name).\(name)")
             return
         }
-        // A variable that is empty leaves the setting to its default.
+        // An empty variable leaves the setting at its default.
         if filled.wasFilledIn, filled.text.isEmpty { return }
         guard let value = kind?.setting(name).value(of: filled) ?? SettingContract?.none.value(of: filled) else {
             problems.add(
-                filled.place, "The setting \"\(name.clipped)\" has no value here; leave it out for its default.")
+                filled.place, "The setting \"\(name.clipped)\" has no value. Leave it out for its default.")
             brokenSettings.insert("\(node.name).\(name)")
             return
         }
@@ -358,7 +362,7 @@ extension GraphReader {
         settingNames[node.name, default: [:]][name] = entry.key.place
     }
 
-    /// Uses the variables of what is not read for want of a kind, so that they do not count as unused.
+    /// Uses the variables of skipped parts, so that they do not count as unused.
     private mutating func fillInOnly(_ tree: Tree) {
         switch tree {
         case .scalar(let scalar): _ = variables.fillIn(scalar, &problems)

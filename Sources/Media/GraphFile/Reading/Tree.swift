@@ -1,4 +1,4 @@
-/// A file's text as scalars, lists and maps with their places, before anything is known about graphs.
+/// A file as scalars, lists and maps with their places, before their interpretation.
 indirect enum Tree {
     case scalar(Scalar)
     case list([Tree], GraphPlace)
@@ -6,13 +6,13 @@ indirect enum Tree {
 
     struct Scalar {
         var text: String
-        /// Quoted text is text, whatever it looks like.
+        /// Quoted text is always text.
         var isQuoted: Bool
         var place: GraphPlace
-        /// Whether a variable was filled in: then the setting says what the text is read as, quoted or not.
+        /// Whether a variable was filled in. Then the setting decides the type, quoted or not.
         var wasFilledIn = false
 
-        /// Nothing, or a word for it; a node of the kind `null` is written the same way.
+        /// Empty, or a word for null. A node of the kind `null` is written the same way.
         var isNull: Bool { !isQuoted && !wasFilledIn && ["", "~", "null", "Null", "NULL"].contains(text) }
     }
 
@@ -28,7 +28,7 @@ indirect enum Tree {
         }
     }
 
-    /// What it is, for a sentence.
+    /// A noun for messages.
     var noun: String {
         switch self {
         case .scalar(let scalar): scalar.text.isEmpty && !scalar.isQuoted ? "nothing" : "\"\(scalar.text.clipped)\""

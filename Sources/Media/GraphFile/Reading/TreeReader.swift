@@ -2,10 +2,10 @@ internal import Yams
 
 /// Reads YAML, and JSON with it, into a `Tree`.
 struct TreeReader {
-    /// Deeper than any graph; tees in tees take three levels each.
+    /// Deeper than any practical graph. Nested tees use three levels each.
     private static let deepest = 60
-    /// Aliases are refused where they stand; a file that is full of them is refused before it is read, because a few
-    /// dozen, each naming the one before twice, are more than there is memory and time for.
+    /// Aliases are refused individually. A file with many is refused before parsing: a few dozen, each with two
+    /// references to the one before, exceed all memory and time.
     private static let mostAliases = 24
 
     private let text: String
@@ -25,14 +25,14 @@ struct TreeReader {
     private mutating func read() -> Tree? {
         if let place = tooManyAliases() {
             problems.add(
-                place, "The file holds more aliases (*name) than a graph could need; write out what they stand for.")
+                place, "The file has too many aliases (*name). Write out their values.")
             return nil
         }
         do {
-            // The parser reads from the text's own storage, which short texts do not have: make it long.
+            // The parser reads the string's own storage, which short strings lack, so the text is extended.
             let parser = try Parser(yaml: text + String(repeating: "\n", count: 32), encoding: .utf8)
             let root = try parser.singleRoot()
-            // Nodes hold their anchors weakly; the parser holds them.
+            // Nodes refer to their anchors weakly; the parser retains them.
             return withExtendedLifetime(parser) { root.flatMap { tree($0, depth: 0) } }
         } catch {
             report(error)
@@ -45,11 +45,11 @@ struct TreeReader {
     private mutating func tree(_ node: Yams.Node, depth: Int) -> Tree? {
         let place = node.mark.map { GraphPlace(line: $0.line, column: $0.column) } ?? GraphPlace(line: 1, column: 1)
         guard node.anchor == nil else {
-            problems.add(place, "Anchors and aliases (&name, *name) are not taken; write out what they stand for.")
+            problems.add(place, "Anchors and aliases (&name, *name) are not supported. Write out their values.")
             return nil
         }
         guard depth <= Self.deepest else {
-            problems.add(place, "Lists and maps are nested more than \(Self.deepest) deep here; no graph needs that.")
+            problems.add(place, "Lists and maps are nested more than \(Self.deepest) levels deep here.")
             return nil
         }
         switch node {
@@ -75,7 +75,7 @@ struct TreeReader {
         for (key, value) in mapping {
             guard case .scalar(let name)? = tree(key, depth: depth + 1) else {
                 let mark = key.mark.map { GraphPlace(line: $0.line, column: $0.column) }
-                problems.add(mark, "A key is a word here, not a list or a map.")
+                problems.add(mark, "A key must be a word, not a list or a map.")
                 continue
             }
             // The parser takes 1 and "1" for two keys.
@@ -89,12 +89,12 @@ struct TreeReader {
     }
 
     private mutating func addRepeated(_ key: String, at place: GraphPlace) {
-        problems.add(place, "The key \"\(key.clipped)\" stands twice in this map.")
+        problems.add(place, "The key \"\(key.clipped)\" occurs twice in this map.")
     }
 
     // MARK: Before reading
 
-    /// The place of the alias that is one too many. Counts what may be one; comments are not looked at.
+    /// The place of the first alias beyond the limit. Counts possible aliases, also in comments.
     private func tooManyAliases() -> GraphPlace? {
         var count = 0
         for (index, line) in text.split(separator: "\n", omittingEmptySubsequences: false).enumerated() {
@@ -122,9 +122,9 @@ struct TreeReader {
         case YamlError.duplicatedKeysInMapping(let names, let context):
             addRepeated(names.first ?? "", at: GraphPlace(line: context.mark.line, column: context.mark.column))
         case YamlError.reader(let problem, _, _, _):
-            problems.add(nil, "The file cannot be read as YAML: \(problem).")
+            problems.add(nil, "The file is not valid YAML: \(problem).")
         default:
-            problems.add(nil, "The file cannot be read as YAML: \(error).")
+            problems.add(nil, "The file is not valid YAML: \(error).")
         }
     }
 
@@ -132,26 +132,27 @@ struct TreeReader {
         let line = FileLines(text)[place.line] ?? ""
         let before = line.unicodeScalars.prefix(max(0, place.column))
         if before.contains("\t"), before.allSatisfy({ $0 == " " || $0 == "\t" || $0 == "-" }) {
-            problems.add(place, "A tab stands in the indentation; YAML takes spaces alone there.")
+            problems.add(place, "The indentation has a tab. Use spaces only.")
             return
         }
         if problem.hasPrefix("found undefined alias") {
             problems.add(
-                place, "Anchors and aliases (&name, *name) are not taken; a text that begins with * needs quotes.")
+                place, "Anchors and aliases (&name, *name) are not supported. Quote text that begins with *.")
             return
         }
         var sentence = "YAML: \(problem)"
         if let context, context.mark.line > 0 {
-            sentence += " \(context.text.trimmed), begun in line \(context.mark.line), column \(context.mark.column)"
+            sentence +=
+                " \(context.text.trimmed), which begins in line \(context.mark.line), column \(context.mark.column)"
         }
         if line.unicodeScalars.contains("{"), line.contains("${") {
-            sentence += "; inside braces a text with ${...} needs quotes"
+            sentence += "; inside braces, quote text with ${...}"
         } else if problem.hasPrefix("mapping values are not allowed") {
-            sentence += "; a text that holds \": \" needs quotes, and the keys of a map stand below one another"
+            sentence += "; quote text with \": \", and write the keys of a map below one another"
         } else if problem.contains("cannot start any token") {
-            sentence += "; a text that begins with this character needs quotes"
+            sentence += "; quote text that begins with this character"
         } else if problem.contains("another document") {
-            sentence += "; a file holds one graph"
+            sentence += "; a file can have only one graph"
         }
         problems.add(place, sentence + ".")
     }

@@ -1,10 +1,10 @@
-/// The variables of a file, filled in where `${name}` or `${name:-default}` stands.
+/// The variables of a file, and their use as `${name}` or `${name:-default}`.
 struct Variables {
     private struct Entry {
         var variable: GraphVariable
-        /// Where the default stands.
+        /// The place of the default.
         var defaultPlace: GraphPlace?
-        /// Where it is first used; nil while it is only declared.
+        /// The first use. Nil if it is only declared.
         var use: GraphPlace?
         var declaration: GraphPlace?
     }
@@ -34,7 +34,7 @@ struct Variables {
         guard case .map(let declarations, _) = tree else {
             problems.add(
                 tree.place,
-                "\"variables\" is a map of names and what they stand for, such as camera: Which camera, not "
+                "\"variables\" must be a map of names and descriptions, such as camera: Which camera, not "
                     + "\(tree.noun).")
             return
         }
@@ -42,7 +42,8 @@ struct Variables {
             guard Self.isName(entry.key.text) else {
                 problems.add(
                     entry.key.place,
-                    "\"\(entry.key.text.clipped)\" is no name of a variable: letters, digits, - and _, a letter first.")
+                    "\"\(entry.key.text.clipped)\" is not a valid name of a variable. Use letters, digits, - and _, "
+                        + "with a letter first.")
                 continue
             }
             var variable = GraphVariable(name: entry.key.text, value: given[entry.key.text])
@@ -53,7 +54,7 @@ struct Variables {
             case .map(let parts, _):
                 for part in parts {
                     guard case .scalar(let scalar) = part.value else {
-                        problems.add(part.value.place, "A text is needed here, not \(part.value.noun).")
+                        problems.add(part.value.place, "This must be text, not \(part.value.noun).")
                         continue
                     }
                     switch part.key.text {
@@ -64,11 +65,12 @@ struct Variables {
                         defaultPlace = scalar.place
                     default:
                         problems.addUnknown(
-                            "A variable has no", part.key.text, at: part.key.place, accepted: ["summary", "default"])
+                            "A variable has no key", part.key.text, at: part.key.place,
+                            accepted: ["summary", "default"])
                     }
                 }
             case .list(_, let place):
-                problems.add(place, "A text that says what the variable stands for is needed here, not a list.")
+                problems.add(place, "The description of a variable must be text, not a list.")
             }
             entries[variable.name] = Entry(
                 variable: variable, defaultPlace: defaultPlace, declaration: entry.key.place)
@@ -77,7 +79,7 @@ struct Variables {
 
     // MARK: Use
 
-    /// The scalar with its variables filled in; nil, with the problem told, where that cannot be.
+    /// The scalar with its variables filled in. Nil, with a reported problem, if that fails.
     mutating func fillIn(
         _ scalar: Tree.Scalar, isSecret: Bool = false, _ problems: inout ProblemList
     ) -> Tree.Scalar? {
@@ -89,7 +91,7 @@ struct Variables {
         while let dollar = rest.firstRange(of: "${") {
             let before = rest[..<dollar.lowerBound]
             if before.hasSuffix("$") {
-                // "$${" is the text "${".
+                // "$${" means the text "${".
                 filled += before + "{"
                 rest = rest[dollar.upperBound...]
                 continue
@@ -98,8 +100,8 @@ struct Variables {
             guard let end = rest[dollar.upperBound...].firstIndex(of: "}") else {
                 problems.add(
                     scalar.place,
-                    "\"\(rest[dollar.lowerBound...].description.clipped)\" has no } at its end; \"$${\" would "
-                        + "be the text itself.")
+                    "\"\(rest[dollar.lowerBound...].description.clipped)\" lacks the closing }. Write \"$${\" for the "
+                        + "text itself.")
                 return nil
             }
             hasVariable = true
@@ -115,7 +117,7 @@ struct Variables {
             text: filled + rest, isQuoted: scalar.isQuoted, place: scalar.place, wasFilledIn: hasVariable)
     }
 
-    /// The value of what stands between the braces.
+    /// The value of the text between the braces.
     private mutating func value(
         of reference: Substring, _ isSecret: Bool, at place: GraphPlace, _ problems: inout ProblemList
     ) -> String? {
@@ -125,12 +127,12 @@ struct Variables {
         guard Self.isName(name) else {
             problems.add(
                 place,
-                "\"${\(reference.description.clipped)}\" is no variable: ${name} or ${name:-default} is, with letters, "
-                    + "digits, - and _ in the name, a letter first.")
+                "\"${\(reference.description.clipped)}\" is not a variable. Write ${name} or ${name:-default}, with "
+                    + "letters, digits, - and _ in the name, a letter first.")
             return nil
         }
         if let defaultValue, defaultValue.contains("${") {
-            problems.add(place, "The default of \"\(name)\" holds another variable; a default is plain text.")
+            problems.add(place, "The default of \"\(name)\" has another variable. Write a default without variables.")
             return nil
         }
         var entry = entries[name] ?? Entry(variable: GraphVariable(name: name))
@@ -140,7 +142,7 @@ struct Variables {
                 problems.add(
                     place,
                     "\"\(name)\" has the default \"\(defaultValue.clipped)\" here and \"\(other.clipped)\" in line "
-                        + "\(otherPlace.line); one of them is enough.")
+                        + "\(otherPlace.line). Leave out one of them.")
             }
             entry.variable.defaultValue = entry.variable.defaultValue ?? defaultValue
             entry.defaultPlace = entry.defaultPlace ?? place
@@ -153,18 +155,19 @@ struct Variables {
 
     // MARK: At the end
 
-    /// What is only known when the whole file was read: variables without a value, unused ones, values for none.
+    /// Reports problems of the whole file: variables without a value, unused ones, and unknown names of values.
     mutating func finish(_ problems: inout ProblemList) {
         for entry in entries.values {
             let name = entry.variable.name
             if let use = entry.use, entry.variable.value == nil {
                 problems.add(
-                    use, "\"\(name)\" has no value: give one with --set \(name)=..., or a default with ${\(name):-...}."
+                    use,
+                    "\"\(name)\" has no value. Set one with --set \(name)=..., or write a default with ${\(name):-...}."
                 )
             }
             if entry.use == nil, let declaration = entry.declaration {
                 problems.addUnknown(
-                    "Nothing in the file uses the variable", name, at: declaration, accepted: usedNames)
+                    "The file does not use the variable", name, at: declaration, accepted: usedNames)
             }
         }
         for name in given.keys.sorted() where entries[name] == nil {

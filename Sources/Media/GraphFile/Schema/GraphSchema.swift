@@ -1,15 +1,15 @@
 public import MediaGraph
 
-/// The JSON Schema of graph files (draft 2020-12), by which editors complete and check them.
+/// The JSON Schema of graph files (draft 2020-12), for completion and checks in editors.
 ///
-/// What it takes, reading takes as far as words and values go; that nodes fit together only reading can tell.
+/// It checks words and values. Only reading a file checks whether its nodes match.
 public struct GraphSchema: Sendable {
     private static let variablePattern = #"\$\{[A-Za-z_][A-Za-z0-9_-]*(:-[^}]*)?\}"#
     private static let bitratePattern = "^[0-9]+(\\.[0-9]+)?[kM]$"
 
     private let kinds: [NodeKind]
 
-    /// - Parameter kinds: the kinds of nodes that files may name, elements of GStreamer aside.
+    /// - Parameter kinds: the kinds of nodes that files may name, without GStreamer elements
     public init(kinds: [NodeKind]) {
         self.kinds = kinds
     }
@@ -21,14 +21,14 @@ public struct GraphSchema: Sendable {
         .object([
             ("$schema", .text("https://json-schema.org/draft/2020-12/schema")),
             ("title", .text("A connectlive graph")),
-            ("description", .text("Nodes and how media flow through them; docs/pipelines.md explains it.")),
+            ("description", .text("Nodes and their links. docs/pipelines.md explains the format.")),
             ("type", .text("object")), ("required", .texts([TopKey.chains])), ("additionalProperties", .value(false)),
             (
                 "properties",
                 .object([
-                    (TopKey.description, .described("What the graph is for", [("type", .text("string"))])),
+                    (TopKey.description, .described("The graph's purpose", [("type", .text("string"))])),
                     (TopKey.variables, variables),
-                    (TopKey.schema, .described("Where this schema is, for editors", [("type", .text("string"))])),
+                    (TopKey.schema, .described("The schema's location, for editors", [("type", .text("string"))])),
                     (
                         TopKey.chains,
                         .described(
@@ -46,7 +46,7 @@ public struct GraphSchema: Sendable {
 
     private var variables: OutputTree {
         .described(
-            "What the variables of the file stand for",
+            "Descriptions of the file's variables",
             [
                 ("type", .text("object")),
                 ("propertyNames", .object([("pattern", .text("^[A-Za-z_][A-Za-z0-9_-]*$"))])),
@@ -96,7 +96,7 @@ public struct GraphSchema: Sendable {
 
     // MARK: Steps
 
-    /// A kind by its name alone: one that needs no setting.
+    /// A kind as a single word, if it needs no setting.
     private var word: OutputTree {
         let names = kinds.filter { kind in !kind.settings.contains(where: \.isRequired) }.map(\.name)
         var forms: [OutputTree] = [
@@ -110,7 +110,7 @@ public struct GraphSchema: Sendable {
 
     private var from: OutputTree {
         .described(
-            "The chain begins at a node that stands elsewhere",
+            "Begins the chain at a node of another chain",
             [
                 ("type", .text("object")), ("required", .texts([StepKey.from])),
                 ("additionalProperties", .value(false)),
@@ -159,10 +159,10 @@ public struct GraphSchema: Sendable {
                     (StepKey.node, kindNames),
                     (
                         StepKey.element,
-                        Self.name("An element of GStreamer by the name of its factory; its properties are settings")
+                        Self.name("A GStreamer element by its factory name. Its properties are settings")
                     ),
                     (StepKey.tee, .described("A side branch that gets the same media as the next step", [])),
-                    (StepKey.to, .described("Feeds a node that stands elsewhere; ends the chain", [])),
+                    (StepKey.to, .described("Feeds a node of another chain, and ends this one", [])),
                 ])
             ),
             ("allOf", .list(cases)),
@@ -179,7 +179,7 @@ public struct GraphSchema: Sendable {
                         [
                             .object([
                                 ("enum", .texts(kinds.map(\.name))),
-                                // Not of the standard; editors show it.
+                                // Not part of the standard, but shown by editors.
                                 ("enumDescriptions", .texts(kinds.map(\.summary))),
                             ]), .reference("variable"),
                             .object([("type", .text("string")), ("pattern", .text("^\(NodeKind.elementPrefix)."))]),
@@ -196,10 +196,10 @@ public struct GraphSchema: Sendable {
         .object([("if", test), ("then", schema)])
     }
 
-    /// A node whose settings are not known here: elements, and kinds that a variable names.
+    /// A node with unknown settings: an element, or a kind from a variable.
     private func anyNode(_ key: String) -> OutputTree {
         let settings = OutputTree.described(
-            "Properties whose names are words of the file's own",
+            "Properties whose names are keys of the file format",
             [("type", .text("object")), ("additionalProperties", Self.scalar)])
         return .object([
             ("properties", .object([(key, .value(true)), (StepKey.settings, settings)] + Self.nodeProperties)),
@@ -220,7 +220,7 @@ public struct GraphSchema: Sendable {
                 (
                     StepKey.settings,
                     .described(
-                        "Settings that are called like a word of the file",
+                        "Settings whose names are keys of the file format",
                         [
                             ("type", .text("object")), ("required", .texts(needed)),
                             ("additionalProperties", .value(false)),
@@ -242,7 +242,7 @@ public struct GraphSchema: Sendable {
         var words = contract.summary
         if let unit = contract.unit { words += ", in \(unit)" }
         if contract.isChangeable {
-            words += "; may\(contract.isChangeUnsaid ? " perhaps" : "") be set while the graph runs"
+            words += contract.isChangeUnsaid ? "; live changes are undocumented" : "; live"
         }
         var entries: [(String, OutputTree)] = []
         if let value = contract.defaultValue { entries.append(("default", .value(value))) }
@@ -269,7 +269,7 @@ public struct GraphSchema: Sendable {
             if let form = contract.form { entries.append(Self.any(text(form, contract))) }
         case .text: entries.append(("type", .texts(["string", "number", "boolean"])))
         case .choice(let choices):
-            // A word that looks like a number is one to JSON.
+            // A word that looks like a number is a number in JSON.
             let values =
                 choices.map { OutputTree.text($0) } + choices.compactMap { Int($0) }.map { .value(.integer($0)) }
             entries.append(Self.any([.object([("enum", .list(values))]), .reference("variable")]))
@@ -277,7 +277,7 @@ public struct GraphSchema: Sendable {
         return .described(words, entries)
     }
 
-    /// Text of a form. A number is text too where it is written like that.
+    /// Text of a form, or a number if the form allows one.
     private func text(_ form: SettingContract.Form, _ contract: SettingContract) -> [OutputTree] {
         let pattern = OutputTree.object([("type", .text("string")), ("pattern", .text("^(?:\(form.pattern))$"))])
         let takesNumbers = contract.problem(of: .text("7")) == nil
@@ -288,7 +288,7 @@ public struct GraphSchema: Sendable {
 
     private static func any(_ forms: [OutputTree]) -> (String, OutputTree) { ("anyOf", .list(forms)) }
 
-    // MARK: Words of every step
+    // MARK: Keys of every step
 
     private static var scalar: OutputTree { .object([("type", .texts(["string", "number", "boolean"]))]) }
 
@@ -308,7 +308,7 @@ public struct GraphSchema: Sendable {
 
     private static var nodeProperties: [(String, OutputTree)] {
         [
-            (StepKey.name, name("The node's name; that of its kind when not given")), (StepKey.branch, branch),
+            (StepKey.name, name("The node's name (default: that of its kind)")), (StepKey.branch, branch),
             (StepKey.optional, optional),
         ]
     }

@@ -1,11 +1,11 @@
 internal import MediaGraph
 
-/// A graph taken apart into chains and tees, as a person would write it down.
+/// A graph as chains and tees, like in a handwritten file.
 ///
-/// Ports are left out where reading settles them the same way; the layout is read back to be sure.
+/// Omits ports that reading settles in the same way, and reads the layout back to check.
 struct ChainLayout {
     struct Chain {
-        /// The port of a node elsewhere at which the chain begins.
+        /// The port of another chain's node at which the chain begins.
         var start: PortReference?
         var items: [Item]
     }
@@ -14,7 +14,7 @@ struct ChainLayout {
         /// A node, by its index in the graph.
         case node(Int)
         case tee([Item])
-        /// The node or port elsewhere that is fed; ports that are left open are empty.
+        /// The node or port of another chain that is fed. Open ports are empty.
         case join(PortReference)
     }
 
@@ -31,14 +31,14 @@ struct ChainLayout {
             let found = Set(fragment.settledLinks(nodes: settled.nodes, with: catalogue))
             let lost = settled.links.indices.filter { !found.contains(settled.links[$0]) && !explicit.contains($0) }
             if lost.isEmpty { return }
-            // Mostly one round is enough; with every port written out none is lost.
+            // Usually one round is enough. With all ports written, no link is lost.
             explicit.formUnion(round < Self.mostRounds ? lost : Array(settled.links.indices))
         }
     }
 
     private static let mostRounds = 4
 
-    /// The links in the order in which reading finds them, ports open where the layout leaves them open.
+    /// The links in the order in which reading finds them, with the layout's open ports.
     private var fragment: [Link] {
         var links: [Link] = []
         for chain in chains { append(chain.items, after: chain.start, to: &links) }
@@ -62,7 +62,7 @@ struct ChainLayout {
         }
     }
 
-    /// The indices of the nodes that stand within.
+    /// The indices of the nodes in the items.
     static func nodes(in items: [Item]) -> [Int] {
         items.flatMap { item -> [Int] in
             switch item {
@@ -80,28 +80,28 @@ extension [Link] {
     }
 }
 
-/// Takes one graph apart.
+/// Splits a graph into chains.
 private struct Builder {
-    /// Tees in tees deeper than this become chains of their own: nobody counts so many dashes.
+    /// Deeper tees become separate chains, because nobody counts that many dashes.
     private static let deepestTee = 4
 
     let graph: MediaGraph
     let catalogue: any NodeCatalogue
-    /// Links that are written with both ports.
+    /// Links written with both ports.
     let explicit: Set<Int>
 
     private var indexOfNode: [String: Int] = [:]
-    /// By node: the links out of it.
+    /// By node: its outgoing links.
     private var outgoing: [[Int]]
-    /// By node: the link by which it follows the node before it; nil where a chain begins with it.
+    /// By node: the link to it from the previous node of its chain. Nil if a chain begins with it.
     private var carrier: [Int?]
-    /// By node: how many nodes follow it at most, itself counted.
+    /// By node: the longest chain from it, including itself.
     private var length: [Int]
-    /// By node: how many links lead out of it and out of all that follow it.
+    /// By node: how many links leave it and all nodes downstream.
     private var size: [Int]
-    /// By node: whether it or a node that follows it encodes, records or sends, which is what most graphs are for.
+    /// By node: whether it or a downstream node encodes, records or sends, which is the purpose of most graphs.
     private var isMain: [Bool]
-    /// Chains that begin at a port of a node that was passed.
+    /// Chains that begin at a port of an earlier node.
     private var waiting: [ChainLayout.Chain] = []
 
     init(graph: MediaGraph, catalogue: any NodeCatalogue, explicit: Set<Int>) {
@@ -131,29 +131,29 @@ private struct Builder {
         var chains: [ChainLayout.Chain] = []
         for node in graph.nodes.indices where carrier[node] == nil {
             chains.append(ChainLayout.Chain(start: nil, items: items(from: node, depth: 0)))
-            // Walking one may find more.
+            // A chain may add further ones.
             while !waiting.isEmpty { chains.append(follow(waiting.removeFirst())) }
         }
-        // Links from nodes that are not in the graph: written all the same, so that reading tells what is wrong.
+        // Links from missing nodes are written too, so that reading reports them.
         for link in graph.links where indexOfNode[link.from.node] == nil {
             chains.append(ChainLayout.Chain(start: link.from, items: [.join(link.to)]))
         }
         return chains
     }
 
-    // MARK: Who follows whom
+    // MARK: Order of nodes
 
     private func source(of link: Int) -> Int? { indexOfNode[graph.links[link].from.node] }
 
     private func target(of link: Int) -> Int? { indexOfNode[graph.links[link].to.node] }
 
     private func carrier(of node: Int, _ incoming: [Int]) -> Int? {
-        // What several sources feed through like ports stands for itself, and they join it by name.
+        // A node with several like inputs begins a chain, and its sources join it by name.
         let isMixer = catalogue.kind(named: graph.nodes[node].kind)?.inputs.contains(where: \.isRepeated) ?? false
         if isMixer || indexOfNode[graph.nodes[node].name] != node { return nil }
         return incoming.first { link in
             guard !explicit.contains(link), entersFirst(link), let source = source(of: link) else { return false }
-            // In a circle somebody has to be first.
+            // In a cycle, one node has to be first.
             var before: Int? = source
             while let current = before {
                 if current == node { return false }
@@ -163,7 +163,7 @@ private struct Builder {
         }
     }
 
-    /// Whether a link enters at the first input that takes such media: only there a reader expects it without a name.
+    /// Whether a link enters the first input for its media, which a reader assumes without a port.
     private func entersFirst(_ link: Int) -> Bool {
         let port = graph.links[link].to.port
         let inputs = target(of: link).flatMap { catalogue.kind(named: graph.nodes[$0].kind) }?.inputs ?? []
@@ -172,7 +172,7 @@ private struct Builder {
     }
 
     private mutating func measure() {
-        // From each end of the forest up to its root.
+        // From each end of the forest to its root.
         for end in graph.nodes.indices {
             var count = 1
             var current = end
@@ -189,7 +189,7 @@ private struct Builder {
 
     // MARK: Chains
 
-    /// A chain that waits: its one link is walked now.
+    /// A waiting chain, whose single link is followed now.
     private mutating func follow(_ chain: ChainLayout.Chain) -> ChainLayout.Chain {
         guard case .node(let node)? = chain.items.first else { return chain }
         return ChainLayout.Chain(start: chain.start, items: items(from: node, depth: 0))
@@ -216,7 +216,7 @@ private struct Builder {
         return items
     }
 
-    /// The links that may stand in the chain, and those that begin chains of their own at one of the node's ports.
+    /// The links that may continue the chain, and those that begin chains at one of the node's ports.
     private func linksByPort(of node: Int) -> ([Int], [Int]) {
         let open = outgoing[node].filter { !explicit.contains($0) }
         let outputs = catalogue.kind(named: graph.nodes[node].kind)?.outputs ?? []
@@ -228,7 +228,7 @@ private struct Builder {
 
     private func carried(by link: Int) -> Bool { target(of: link).flatMap { carrier[$0] } == link }
 
-    /// Of several links the one that the chain goes on with: not into a branch, to what the graph is for, far.
+    /// The link that continues the chain: not into a branch, towards the main output, the longest.
     private func next(after node: Int, _ links: [Int]) -> Int? {
         let following = links.filter(carried)
         guard !following.isEmpty else { return links.last }
@@ -238,7 +238,7 @@ private struct Builder {
             return (to.branch != nil && to.branch != from.branch) || (to.isOptional && !from.isOptional)
         }
         let main = following.filter { !isBranch($0) }
-        // Of equal ones the last: a person writes branches first.
+        // Of equal ones the last, because people write branches first.
         return (main.isEmpty ? following : main).max { left, right in
             let targets = (target(of: left) ?? node, target(of: right) ?? node)
             return (isMain[targets.0] ? 1 : 0, length[targets.0], size[targets.0])
@@ -256,7 +256,7 @@ private struct Builder {
         waiting.append(ChainLayout.Chain(start: graph.links[link].from, items: items ?? [join(link)]))
     }
 
-    /// The port is named where the node has several inputs.
+    /// Names the port if the node has several inputs.
     private func join(_ link: Int) -> ChainLayout.Item {
         let port = graph.links[link].to
         let inputs = target(of: link).flatMap { catalogue.kind(named: graph.nodes[$0].kind) }?.inputs ?? []

@@ -1,13 +1,13 @@
 public import MediaGraph
 
 extension GraphDocument {
-    /// The document as a YAML file that reads as the same graph. Variables are gone: their values stand in their place.
+    /// The document as a YAML file of the same graph, with the values of variables.
     public func yaml(with catalogue: any NodeCatalogue) -> String {
         let text = GraphWriter(self, catalogue).tree.yaml(indent: 0)
         return String(text.drop { $0 == "\n" })
     }
 
-    /// The document as a JSON file that reads as the same graph. Variables are gone: their values stand in their place.
+    /// The document as a JSON file of the same graph, with the values of variables.
     public func json(with catalogue: any NodeCatalogue) -> String {
         GraphWriter(self, catalogue).tree.json() + "\n"
     }
@@ -24,7 +24,7 @@ private struct GraphWriter {
     private let catalogue: any NodeCatalogue
     private let layout: ChainLayout
 
-    /// What nodes within say unless they say something else.
+    /// Marks of nodes without their own.
     struct Inherited {
         var branch: String?
         var isOptional = false
@@ -66,7 +66,7 @@ private struct GraphWriter {
         }
     }
 
-    /// What a tee or a `from` says for all nodes behind it, as far as it holds for all of them.
+    /// The marks of a tee or a `from` that apply to all its nodes.
     private func marks(
         for items: [ChainLayout.Item], _ inherited: Inherited
     ) -> ([OutputTree.Entry], Inherited) {
@@ -95,7 +95,7 @@ private struct GraphWriter {
         if node.isOptional, !inherited.isOptional {
             entries.append(OutputTree.Entry(StepKey.optional, .value(.flag(true))))
         }
-        // In the order of the contract, which is the order of importance.
+        // In the order of the contract, which is by importance.
         let known = contract?.settings.map(\.name) ?? []
         let names =
             known.filter { node.settings[$0] != nil } + node.settings.keys.filter { !known.contains($0) }.sorted()
@@ -112,7 +112,7 @@ private struct GraphWriter {
         if case .text(let text) = value { .text(Self.escaped(text)) } else { .value(value) }
     }
 
-    /// Text that looks like a variable is to stay what it is.
+    /// Escapes text that looks like a variable.
     private static func escaped(_ text: String) -> String {
         text.contains("${")
             ? text.split(separator: "${", omittingEmptySubsequences: false).joined(separator: "$${") : text

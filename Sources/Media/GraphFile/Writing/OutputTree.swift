@@ -1,6 +1,6 @@
 internal import MediaGraph
 
-/// What is written out, as YAML or as JSON, in the order in which it stands here.
+/// An ordered tree for output as YAML or JSON.
 indirect enum OutputTree {
     case value(SettingValue)
     case list([OutputTree])
@@ -18,7 +18,7 @@ indirect enum OutputTree {
 
     static func text(_ text: String) -> OutputTree { .value(.text(text)) }
 
-    /// Whether it holds nothing but plain values.
+    /// Whether it has only plain values.
     private var isFlat: Bool {
         switch self {
         case .value: true
@@ -38,7 +38,7 @@ indirect enum OutputTree {
 
     // MARK: JSON
 
-    /// JSON (RFC 8259), a map of plain values on one line where it fits.
+    /// JSON (RFC 8259). A map of plain values is on one line if it fits.
     func json(indent: Int = 0) -> String {
         let line = jsonLine
         if isFlat, indent + line.count <= Self.width { return line }
@@ -65,8 +65,8 @@ indirect enum OutputTree {
 
     // MARK: YAML
 
-    /// YAML in block style, a map of plain values in braces where it fits. Stands behind `key:` or `-`, with the space
-    /// or the line break that belongs between them.
+    /// YAML in block style. A map of plain values is in braces if it fits. For the place after `key:` or `-`, including
+    /// the separating space or line break.
     func yaml(indent: Int, isListItem: Bool = false) -> String {
         switch self {
         case .value(.text(let text)) where text.isParagraph: return " " + text.block(indent: indent)
@@ -101,7 +101,7 @@ extension SettingValue {
         switch self {
         case .flag(let flag): flag ? "true" : "false"
         case .integer(let number): "\(number)"
-        // Infinities have no form in JSON; no setting's range holds them.
+        // JSON has no infinities, and no setting's range contains them.
         case .number(let number): number.isFinite ? number.short : "\"\(number)\""
         case .text(let text): text.quoted
         }
@@ -113,17 +113,17 @@ extension SettingValue {
 }
 
 extension Double {
-    /// As few digits as give the number again; a whole number without its ".0".
+    /// The fewest digits that identify the number. A whole number has no ".0".
     var short: String { Int(exactly: self).map { "\($0)" } ?? "\(self)" }
 }
 
 extension String {
-    /// Words that YAML reads as something else, in its versions 1.1 and 1.2.
+    /// Words that YAML 1.1 or 1.2 reads as another type.
     private static let taken: Set<String> = [
         "null", "true", "false", "yes", "no", "on", "off", "y", "n", "nan", "inf",
     ]
 
-    /// The text as it is where YAML takes it for a text, else in quotes.
+    /// The text, quoted unless YAML reads it as text.
     var yamlWord: String {
         let isPlain = utf8.allSatisfy { byte in
             switch byte {
@@ -140,7 +140,7 @@ extension String {
         return self
     }
 
-    /// In double quotes, as JSON and YAML both take it.
+    /// In double quotes, as in JSON and YAML.
     var quoted: String {
         var text = "\""
         for scalar in unicodeScalars {
@@ -162,7 +162,7 @@ extension String {
         return text + "\""
     }
 
-    /// Whether it has lines that a block of YAML holds as they are.
+    /// Whether a YAML block preserves its lines.
     fileprivate var isParagraph: Bool {
         let lines = split(separator: "\n", omittingEmptySubsequences: false)
         return lines.count > 1 && lines[0].first.map { $0 != " " && $0 != "\t" } ?? false

@@ -230,6 +230,6 @@ private final class CaptureState<Format: CaptureFormat>: Sendable {
         throw MediaError(
             code: MediaError.Code.nodeFlood,
             message: "The capturer sent more than \(Int(limit)) frames within a second, but its format states "
-                + "\(rate) a second; send each frame once, or let draw() wait for the next one.")
+                + "\(rate) per second. Send each frame once, or let draw() wait for the next one.")
     }
 }

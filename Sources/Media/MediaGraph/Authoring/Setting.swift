@@ -143,7 +143,7 @@ extension Setting: AnySetting {
     func take(_ given: SettingValue, as name: String) throws(MediaError) {
         guard let taken = Value(settingValue: given), domain.holds(given) else {
             throw MediaError(
-                code: MediaError.Code.graphInvalid, message: "The setting \(name) does not take \(given).")
+                code: MediaError.Code.graphInvalid, message: "The setting \(name) does not accept \(given).")
         }
         value.value = taken
     }

@@ -30,7 +30,8 @@ extension WrittenNode {
                 try setting.take(value, as: name)
             } else if setting.isRequired {
                 throw MediaError(
-                    code: MediaError.Code.graphInvalid, message: "The setting \(name) of \(Self.name) is not given.")
+                    code: MediaError.Code.graphInvalid,
+                    message: "The setting \(name) of \(Self.name) is missing. Set it.")
             }
         }
     }

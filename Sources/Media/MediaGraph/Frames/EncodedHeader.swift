@@ -18,7 +18,7 @@ public enum EncodedHeader {
         }
         guard let size = header.size, let width = format.width, let height = format.height, size != (width, height)
         else { return nil }
-        return "it is \(size.width)x\(size.height), and \(width)x\(height) was stated"
+        return "it is \(size.width)x\(size.height) instead of \(width)x\(height)"
     }
 
     /// Whether decoding can begin with this frame. False for a frame with a fault, and for codecs that are not known here.
@@ -47,44 +47,44 @@ public enum EncodedHeader {
     private static func isJPEG(_ bytes: RawSpan) -> Bool { bytes[0] == 0xff && bytes[1] == 0xd8 && bytes[2] == 0xff }
 
     private static func vp8(_ bytes: RawSpan) throws(Fault) -> Header {
-        if isJPEG(bytes) { throw Fault(words: "it is a JPEG, and VP8 was stated") }
+        if isJPEG(bytes) { throw Fault(words: "it is a JPEG instead of VP8") }
         let isKey = bytes[0] & 1 == 0
-        let contradiction = "it is said \(isKey ? "not " : "")to be a keyframe, and its header says otherwise"
+        let contradiction = "it is \(isKey ? "not " : "")marked as a keyframe, and its header states the opposite"
         guard isKey else { return Header(isKeyframe: false, contradiction: contradiction) }
         guard bytes.byteCount >= 10, bytes[3] == 0x9d, bytes[4] == 0x01, bytes[5] == 0x2a else {
-            throw Fault(words: "its bytes are no VP8")
+            throw Fault(words: "it is not VP8")
         }
         let size = (bytes.word(6, isLittle: true) & 0x3fff, bytes.word(8, isLittle: true) & 0x3fff)
         return Header(size: size, isKeyframe: true, contradiction: contradiction)
     }
 
     private static func jpeg(_ bytes: RawSpan) throws(Fault) -> Header {
-        if beginsWithStartCode(bytes) { throw Fault(words: "it is H.264, and JPEG was stated") }
+        if beginsWithStartCode(bytes) { throw Fault(words: "it is H.264 instead of JPEG") }
         guard bytes.byteCount >= 4, bytes[0] == 0xff, bytes[1] == 0xd8 else {
-            throw Fault(words: "its bytes are no JPEG")
+            throw Fault(words: "it is not a JPEG")
         }
         return Header(
             size: jpegSize(bytes), isKeyframe: true,
-            contradiction: "it is said not to be a keyframe, which every JPEG is")
+            contradiction: "it is not marked as a keyframe, but every JPEG is one")
     }
 
     private static func h264(_ bytes: RawSpan) throws(Fault) -> Header {
-        if isJPEG(bytes) { throw Fault(words: "it is a JPEG, and H.264 was stated") }
+        if isJPEG(bytes) { throw Fault(words: "it is a JPEG instead of H.264") }
         guard beginsWithStartCode(bytes) else {
-            throw Fault(words: "it does not begin with a start code of H.264's Annex B")
+            throw Fault(words: "it does not begin with a start code of H.264 Annex B")
         }
-        var header = Header(isKeyframe: false, contradiction: "it is said to be a keyframe, and has no IDR picture")
+        var header = Header(isKeyframe: false, contradiction: "it is marked as a keyframe, but has no IDR slice")
         var unit = nextUnit(bytes, from: 0)
         while let begin = unit, begin < bytes.byteCount {
             let type = bytes[begin] & 0x1f
             if type == 7 { header.size = SequenceParameters(bytes, from: begin + 1)?.size ?? header.size }
             if type == 5 {
                 header.isKeyframe = true
-                header.contradiction = "it is said not to be a keyframe, and has an IDR picture"
+                header.contradiction = "it is not marked as a keyframe, but has an IDR slice"
             }
             if type == 1, isBidirectional(bytes, from: begin + 1) {
                 throw Fault(
-                    words: "it is a B-frame, which comes in another order than it is shown: encode without B-frames")
+                    words: "it is a B-frame, which is not sent in display order; encode without B-frames")
             }
             if (1...5).contains(type) { break }
             unit = nextUnit(bytes, from: begin)

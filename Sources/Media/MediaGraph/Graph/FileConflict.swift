@@ -42,9 +42,9 @@ extension MediaGraph {
         _ first: (node: String, use: FileUse), _ second: (node: String, use: FileUse), _ path: String
     ) -> String {
         if first.use == .writes, second.use == .writes {
-            return "\"\(first.node)\" and \"\(second.node)\" both write \(path). Give each of them a file of its own."
+            return "\"\(first.node)\" and \"\(second.node)\" both write \(path). Choose another file for one of them."
         }
         let (writer, reader) = first.use == .writes ? (first.node, second.node) : (second.node, first.node)
-        return "\"\(writer)\" writes \(path), which \"\(reader)\" reads. Give \"\(writer)\" another file."
+        return "\"\(writer)\" writes \(path), which \"\(reader)\" reads. Choose another file for \"\(writer)\"."
     }
 }

@@ -125,7 +125,7 @@ extension MediaGraph {
                         : "\"\(node.name)\" is of the unknown kind \"\(node.kind)\"")
                         + hint(
                             for: node.kind, among: names,
-                            else: "; a node of a plugin needs --plugin PATH, also where the graph runs."),
+                            else: ". A plugin's node needs --plugin PATH, also where the graph runs."),
                     accepted: names)
             ]
         }
@@ -150,7 +150,7 @@ extension MediaGraph {
                 problems.append(
                     GraphProblem(
                         .badSetting, node: node.name, setting: name,
-                        "\"\(node.name)\" has both \(name) and \(other); give one of them, or use two nodes."))
+                        "\"\(node.name)\" has both \(name) and \(other). Set one of them, or use two nodes."))
             }
         }
         for contract in kind.settings where contract.isRequired && node.settings[contract.name] == nil {
@@ -172,7 +172,7 @@ extension MediaGraph {
                 problems.append(
                     GraphProblem(
                         .kindsDoNotMatch, node: link.to.node, link: link,
-                        "\(link.from) gives \(output.kinds.listed) but \(link.to) takes \(input.kinds.listed); "
+                        "\(link.from) delivers \(output.kinds.listed), but \(link.to) accepts \(input.kinds.listed); "
                             + remedy(for: link, input, kinds)))
             }
             if !taken.insert(link.to).inserted {
@@ -188,7 +188,7 @@ extension MediaGraph {
     private func remedy(for link: Link, _ input: Port, _ kinds: any NodeCatalogue) -> String {
         let source = node(link.from.node).flatMap { kinds.kind(named: $0.kind) }
         let other = source?.outputs.first { $0.kinds.canBecome(input.kinds) }
-        return other.map { "link \(link.from.node).\($0.name) instead." } ?? "link a node that gives that."
+        return other.map { "link \(link.from.node).\($0.name) instead." } ?? "link a node that delivers that."
     }
 
     /// Finds a port, or says why it cannot be found. Nodes of unknown kinds are reported elsewhere.
@@ -211,7 +211,7 @@ extension MediaGraph {
         if let port = ports.first(where: { $0.matches(reference.port) }) { return port }
         let side = isOutput ? "output" : "input"
         let names = ports.map { $0.isRepeated ? "\($0.name)1, \($0.name)2 and so on" : $0.name }
-        let others = ports.isEmpty ? "it has none" : "it has " + names.joined(separator: ", ")
+        let others = ports.isEmpty ? "it has no \(side)s" : "it has " + names.joined(separator: ", ")
         problems.append(
             GraphProblem(
                 .unknownPort, node: node.name, link: link,
@@ -241,7 +241,7 @@ extension MediaGraph {
                 + outputs.map {
                     GraphProblem(
                         .unconnected, node: node.name,
-                        "Nothing takes what \(node.name).\($0.name) gives; a \"null\" node would drop it.")
+                        "Nothing reads \(node.name).\($0.name). Link it, or drop its media with a \"null\" node.")
                 }
         }
     }
@@ -268,7 +268,7 @@ extension MediaGraph {
         }
         guard !left.isEmpty else { return [] }
         return [
-            GraphProblem(.cycle, "These nodes feed one another in a circle: \(left.listed).", nodes: left.sorted())
+            GraphProblem(.cycle, "These nodes form a cycle: \(left.listed).", nodes: left.sorted())
         ]
     }
 
@@ -280,14 +280,14 @@ extension MediaGraph {
             for name in needed.subtracting(given).sorted() {
                 problems.append(
                     GraphProblem(
-                        .unboundCode, node: name, "\"\(name)\" has no \(binding.rawValue) function bound to it."))
+                        .unboundCode, node: name, "\"\(name)\" needs a bound \(binding.rawValue) function."))
             }
             for name in given.subtracting(needed).sorted() {
                 let names = needed.sorted()
                 problems.append(
                     GraphProblem(
                         .unusedCode, node: name,
-                        "A \(binding.rawValue) function is bound to \"\(name)\", which no node is named"
+                        "A \(binding.rawValue) function is bound to \"\(name)\", but no node has this name"
                             + hint(for: name, among: names),
                         accepted: names))
             }

@@ -12,7 +12,7 @@ extension SettingContract {
         public init(_ pattern: String, _ words: String) {
             self.pattern = pattern
             self.words = words
-            precondition((try? Regex(pattern)) != nil, "\(pattern) is no regular expression")
+            precondition((try? Regex(pattern)) != nil, "\(pattern) is not a regular expression")
         }
 
         /// Longer text is not compared: it costs too much, and says more wrongly than its form.
@@ -69,7 +69,7 @@ extension SettingContract {
     /// an integer.
     public func problem(of value: SettingValue) -> String? {
         if isSecret, value == .text(Self.hidden) {
-            return "is \(Self.hidden), which only stands for a value that was not shown; give the value itself"
+            return "is \(Self.hidden), which stands for a hidden value; write the value itself"
         }
         if value == defaultValue { return nil }
         return switch (domain, value) {
@@ -84,7 +84,7 @@ extension SettingContract {
                 : "is \"\(text)\", not one of \(choices.joined(separator: ", "))"
                     + (text.nearest(among: choices).map { "; did you mean \"\($0)\"?" } ?? "")
         default:
-            "is \(isSecret ? "another value" : "\(value)") where \(noun)\(suffix) is needed"
+            "is \(isSecret ? "another value" : "\(value)") instead of \(noun)\(suffix)"
         }
     }
 
@@ -92,7 +92,7 @@ extension SettingContract {
         guard let form, !form.matches(text) else { return nil }
         // An address may hold a password.
         let isShown = !isSecret && !text.contains("@")
-        return (isShown ? "is \"\(text)\"" : "is written otherwise") + "; write \(form.words)"
+        return (isShown ? "is \"\(text)\"" : "has another form") + "; write \(form.words)"
     }
 
     private func complaint(about number: Int, _ range: ClosedRange<Int>) -> String? {

@@ -5,28 +5,33 @@ extension NodeKind {
     ]
 
     public static let camera = NodeKind(
-        "camera", .capturer, "A V4L2 camera, decoded or as it encodes itself",
+        "camera", .capturer, "A V4L2 camera, raw or encoded by the camera",
         outputs: [Port("video", [.rawVideo, .encodedVideo], encodings: ["I420", "h264", "mjpeg"])],
         settings: [
             SettingContract(
                 "device", .text, default: "auto",
-                "Path such as /dev/video0, a name of /dev/v4l/by-id, a USB port such as 1-1.2, or auto for the first free one"
+                "Path such as /dev/video0, a name of /dev/v4l/by-id, a USB port such as 1-1.2, or auto for the first "
+                    + "free one"
             ),
-            SettingContract("width", .integer(16...8192), default: 640, unit: "pixels", "Width of the picture"),
-            SettingContract("height", .integer(16...8192), default: 480, unit: "pixels", "Height of the picture"),
+            SettingContract("width", .integer(16...8192), default: 640, unit: "pixels", "Width of the frames"),
+            SettingContract("height", .integer(16...8192), default: 480, unit: "pixels", "Height of the frames"),
             SettingContract("fps", .number(1...240), default: 20, unit: "frames/s", "Frame rate"),
-            SettingContract("mirror", .flag, default: false, "Whether left and right of raw pictures are swapped"),
+            SettingContract("mirror", .flag, default: false, "Whether to mirror raw frames"),
             SettingContract(
                 "format", .choice(["auto", "raw", "mjpeg", "h264"]), default: "auto",
-                "mjpeg and h264 give what the camera encodes itself, untouched; raw reads no JPEG; auto reads what loses least"
+                "mjpeg and h264 pass through the camera's encoding; raw avoids JPEG; auto chooses the best quality"
             ),
-            SettingContract("brightness", .integer(cameraControl), isChangeable: true, "The camera's own brightness"),
-            SettingContract("contrast", .integer(cameraControl), isChangeable: true, "The camera's own contrast"),
-            SettingContract("saturation", .integer(cameraControl), isChangeable: true, "The camera's own saturation"),
-            SettingContract("hue", .integer(cameraControl), isChangeable: true, "The camera's own hue"),
+            SettingContract(
+                "brightness", .integer(cameraControl), isChangeable: true,
+                "Brightness control of the camera"),
+            SettingContract("contrast", .integer(cameraControl), isChangeable: true, "Contrast control of the camera"),
+            SettingContract(
+                "saturation", .integer(cameraControl), isChangeable: true,
+                "Saturation control of the camera"),
+            SettingContract("hue", .integer(cameraControl), isChangeable: true, "Hue control of the camera"),
             SettingContract(
                 "controls", .text, isChangeable: true,
-                "Further controls of the camera by V4L2's names"
+                "Other controls of the camera, by their V4L2 names"
             ).written(
                 "(?:\(controlPattern)(?:,\(controlPattern))*,?)?",
                 "names and values, such as exposure_auto=1,focus_absolute=30"),
@@ -41,10 +46,12 @@ extension NodeKind {
         "microphone", .capturer, "A microphone of PulseAudio, PipeWire or ALSA",
         outputs: [Port("audio", [.rawAudio])],
         settings: [
-            SettingContract("device", .text, default: "auto", "Name as listed by the devices, or auto for the default"),
+            SettingContract(
+                "device", .text, default: "auto",
+                "Name as listed by 'connectlive devices', or auto for the default"),
             SettingContract(
                 "system", .choice(["auto", "pulse", "pipewire", "alsa"]), default: "auto",
-                "The sound system to read through; auto for the first that answers"),
+                "The sound system; auto is the first one that responds"),
         ])
 
     public static let file = NodeKind(
@@ -56,43 +63,43 @@ extension NodeKind {
         settings: [
             SettingContract("path", .text, isRequired: true, "The file").writtenAsPath(example: "clip.mp4").naming(
                 .reads),
-            SettingContract("loop", .flag, default: true, "Whether to start again at the end, without a gap"),
+            SettingContract("loop", .flag, default: true, "Whether to repeat without a gap"),
         ])
 
     public static let bypass = NodeKind(
-        "bypass", .capturer, "Pictures that the program pushes, raw or encoded, with the time of their capture",
+        "bypass", .capturer, "Frames that the program pushes, raw or encoded, with their capture time",
         outputs: [Port("video", [.rawVideo, .encodedVideo], encodings: ["I420", "vp8", "h264"])],
         settings: [
             SettingContract(
                 "format", .choice(["raw", "vp8", "h264"]), default: "raw",
-                "raw is I420; h264 is Annex B, one picture a push, parameter sets before each keyframe"),
-            SettingContract("width", .integer(16...8192), default: 640, unit: "pixels", "Width of the pictures"),
-            SettingContract("height", .integer(16...8192), default: 480, unit: "pixels", "Height of the pictures"),
-            SettingContract("fps", .number(1...240), default: 30, unit: "frames/s", "How often pictures are pushed"),
+                "raw is I420; h264 is Annex B, one frame per push, with parameter sets before each keyframe"),
+            SettingContract("width", .integer(16...8192), default: 640, unit: "pixels", "Width of the frames"),
+            SettingContract("height", .integer(16...8192), default: 480, unit: "pixels", "Height of the frames"),
+            SettingContract("fps", .number(1...240), default: 30, unit: "frames/s", "Rate of the pushed frames"),
         ])
 
     public static let screen = NodeKind(
-        "screen", .capturer, "The screen of an X display, a part or a window of it, or a node of PipeWire",
+        "screen", .capturer, "The screen of an X display, a region or window of it, or a PipeWire node",
         outputs: [Port("video", [.rawVideo], encodings: ["I420"])],
         settings: [
-            SettingContract("display", .text, default: "", "X display such as :0; the environment's when empty"),
+            SettingContract("display", .text, default: "", "X display such as :0 (default: that of the environment)"),
             SettingContract(
-                "window", .text, default: "", "Title of a window or a part of it, or its number as xwininfo gives it"),
-            SettingContract("x", .integer(0...32_767), default: 0, unit: "pixels", "Left edge of the part"),
-            SettingContract("y", .integer(0...32_767), default: 0, unit: "pixels", "Upper edge of the part"),
+                "window", .text, default: "", "Title of a window or part of it, or its number as printed by xwininfo"),
+            SettingContract("x", .integer(0...32_767), default: 0, unit: "pixels", "Left edge of the region"),
+            SettingContract("y", .integer(0...32_767), default: 0, unit: "pixels", "Top edge of the region"),
             SettingContract(
-                "width", .integer(16...8192), unit: "pixels", "Width of the part; to the right edge when not given"),
+                "width", .integer(16...8192), unit: "pixels", "Width of the region (default: to the right edge)"),
             SettingContract(
-                "height", .integer(16...8192), unit: "pixels", "Height of the part; to the lower edge when not given"),
+                "height", .integer(16...8192), unit: "pixels", "Height of the region (default: to the bottom edge)"),
             SettingContract("fps", .number(1...240), default: 30, unit: "frames/s", "Frame rate"),
-            SettingContract("cursor", .flag, default: true, "Whether the mouse pointer is seen"),
+            SettingContract("cursor", .flag, default: true, "Whether to include the mouse pointer"),
             SettingContract(
                 "pipewire-node", .text, default: "",
-                "Number or name of a node of PipeWire to take in place of a display"),
+                "Number or name of a PipeWire node to capture instead of a display"),
         ])
 
     public static let rtsp = NodeKind(
-        "rtsp", .capturer, "A network camera by RTSP, as it encodes itself",
+        "rtsp", .capturer, "A network camera over RTSP, as encoded by the camera",
         outputs: [
             Port("video", [.encodedVideo], encodings: ["h264", "vp8", "h265", "mjpeg"], isRequired: false),
             Port("audio", [.encodedAudio], encodings: ["opus", "aac", "pcmu", "pcma"], isRequired: false),
@@ -100,14 +107,14 @@ extension NodeKind {
         settings: [
             SettingContract("url", .text, isRequired: true, "Address of the camera's stream").written(
                 #"[Rr][Tt][Ss][Pp][Ss]?://[^\s]+"#,
-                "rtsp://user:password@host:554/path, or the same with rtsps:// for TLS"
+                "rtsp://user:password@host:554/path, or rtsps:// for TLS"
             ).example("rtsp://camera/stream"),
             SettingContract(
                 "transport", .choice(["tcp", "udp"]), default: "tcp",
-                "tcp loses nothing; udp is not held up by what is lost"),
+                "tcp loses nothing; udp does not wait for lost packets"),
             SettingContract(
                 "latency", .integer(0...5000), default: 100, unit: "ms",
-                "How late media may come: over udp the longest wait for a packet, over tcp what a window allows for"),
+                "Longest delay of media: over udp the wait for a packet, over tcp the delay that a window allows for"),
             SettingContract(
                 "verify-certificate", .flag, default: true,
                 "Whether the certificate of an rtsps:// camera has to be valid for this machine; most cameras sign their own"
@@ -116,16 +123,17 @@ extension NodeKind {
 
     public static let testPattern = NodeKind(
         "test-pattern", .capturer,
-        "Moving bars with a bar-coded frame number, and a tone; both flash and beep in the same tenth of each second",
+        "Moving bars with a bar-coded frame number, and a tone; flash and beep mark the same tenth of each second",
         outputs: [
             Port("video", [.rawVideo], encodings: ["I420"]), Port("audio", [.rawAudio], isRequired: false),
         ],
         settings: [
-            SettingContract("width", .integer(64...8192), default: 640, unit: "pixels", "Width of the picture"),
-            SettingContract("height", .integer(64...8192), default: 480, unit: "pixels", "Height of the picture"),
+            SettingContract("width", .integer(64...8192), default: 640, unit: "pixels", "Width of the frames"),
+            SettingContract("height", .integer(64...8192), default: 480, unit: "pixels", "Height of the frames"),
             SettingContract("fps", .number(1...240), default: 30, unit: "frames/s", "Frame rate"),
             SettingContract(
-                "frames", .integer(0...Int(Int32.max)), default: 0, unit: "frames", "End after so many; 0 for never"),
+                "frames", .integer(0...Int(Int32.max)), default: 0, unit: "frames", "Number of frames; 0 is without end"
+            ),
         ])
 }
 

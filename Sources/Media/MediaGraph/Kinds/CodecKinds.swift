@@ -21,20 +21,20 @@ extension NodeKind {
     private static let videoEncoderSettings = [
         SettingContract(
             "bitrate", .integer(30_000...100_000_000), isChangeable: true, unit: "bit/s",
-            "Constant bitrate; from the table of docs/bitrates.md when not given"
+            "Constant bitrate (default: that of docs/bitrates.md)"
         ).example(800_000),
         SettingContract(
             "keyframe-interval", .integer(1...100_000), default: 3000, unit: "frames",
-            "Longest distance between keyframes when nobody asks for one"),
+            "Longest interval between keyframes without a request"),
         SettingContract(
             "element", .text, default: "auto",
-            "The GStreamer element that encodes; auto takes the first of our table that can be used, hardware first"),
+            "The GStreamer element to use; auto is the first usable one, hardware first"),
     ]
 
     private static func videoEncoder(_ encoding: String, _ title: String) -> NodeKind {
         NodeKind(
             "\(encoding)-encoder", .codec,
-            "\(title) at a constant bitrate, behind a capture queue of 2 frames that drops the oldest",
+            "\(title) at a constant bitrate, after a queue of 2 frames that drops the oldest",
             inputs: [Port("in", [.rawVideo], encodings: ["I420"])],
             outputs: [Port("out", [.encodedVideo], encodings: [encoding])], settings: videoEncoderSettings)
     }
@@ -45,29 +45,29 @@ extension NodeKind {
     public static let av1Encoder = videoEncoder("av1", "AV1")
 
     public static let opusEncoder = NodeKind(
-        "opus-encoder", .codec, "Opus, 20 ms a packet, with in-band forward error correction",
+        "opus-encoder", .codec, "Opus in packets of 20 ms, with in-band forward error correction",
         inputs: [Port("in", [.rawAudio])], outputs: [Port("out", [.encodedAudio], encodings: ["opus"])],
         settings: [
             SettingContract(
                 "bitrate", .integer(6_000...510_000), default: 64_000, isChangeable: true, unit: "bit/s", "Bitrate"),
             SettingContract(
-                "expected-loss", .integer(0...100), default: 10, unit: "%", "Loss that the error correction is for"),
+                "expected-loss", .integer(0...100), default: 10, unit: "%", "Expected loss, for the error correction"),
         ])
 
     public static let aacEncoder = NodeKind(
-        "aac-encoder", .codec, "AAC, for recordings that hold no Opus, such as HLS",
+        "aac-encoder", .codec, "AAC, for containers without Opus, such as HLS",
         inputs: [Port("in", [.rawAudio])], outputs: [Port("out", [.encodedAudio], encodings: ["aac"])],
         settings: [
             SettingContract("bitrate", .integer(16_000...320_000), default: 128_000, unit: "bit/s", "Bitrate")
         ])
 
     public static let videoDecoder = NodeKind(
-        "video-decoder", .codec, "Decodes pictures of whatever codec comes in",
+        "video-decoder", .codec, "Decodes video of any codec",
         inputs: [Port("in", [.encodedVideo], encodings: MediaKind.videoEncodings)],
         outputs: [Port("out", [.rawVideo], encodings: ["I420"])])
 
     public static let audioDecoder = NodeKind(
-        "audio-decoder", .codec, "Decodes sound of whatever codec comes in; what is lost of Opus is concealed",
+        "audio-decoder", .codec, "Decodes audio of any codec, and conceals lost Opus packets",
         inputs: [Port("in", [.encodedAudio], encodings: MediaKind.audioEncodings)],
         outputs: [Port("out", [.rawAudio])])
 }

@@ -6,11 +6,11 @@ extension NodeKind {
     private static func pictures(_ formats: [String], _ format: String) -> [SettingContract] {
         [
             SettingContract("format", .choice(formats), default: "I420", format),
-            SettingContract("width", .integer(16...8192), default: 640, unit: "pixels", "Width of the pictures"),
-            SettingContract("height", .integer(16...8192), default: 480, unit: "pixels", "Height of the pictures"),
+            SettingContract("width", .integer(16...8192), default: 640, unit: "pixels", "Width of the frames"),
+            SettingContract("height", .integer(16...8192), default: 480, unit: "pixels", "Height of the frames"),
             SettingContract(
                 "fps", .number(1...240), default: 30, unit: "frames/s",
-                "How many pictures a second come at most; of more than twice as many, some wait"),
+                "Highest frame rate; of more than twice as many frames, some wait"),
         ]
     }
 
@@ -19,49 +19,49 @@ extension NodeKind {
     }
 
     private static let scaleSetting = SettingContract(
-        "scale", .flag, default: false, "Whether raw pictures of any other size are taken, and scaled to this one")
+        "scale", .flag, default: false, "Whether to accept raw frames of other sizes, and scale them")
     private static func patience(_ summary: String) -> SettingContract {
         SettingContract("patience", .number(0.5...3600), default: 5, unit: "s", summary)
     }
     private static let commandSetting = SettingContract(
         "command", .text, isRequired: true,
-        "The program and its arguments, split as a shell splits them; no shell runs"
+        "The program and its arguments, split like a shell command; no shell runs"
     ).writtenAsCommand()
     private static let restartSetting = SettingContract(
         "restart", .flag, default: true,
-        "Whether the program is started again when it ends; else its end is the pictures' end")
+        "Whether to restart the program when it ends; otherwise its end is the end of the stream")
 
     public static let feed = NodeKind(
-        "feed", .capturer, "Pictures of another process, such as a shared screen, over a socket and shared memory",
+        "feed", .capturer, "Frames of another process, such as a shared screen, over a socket and shared memory",
         outputs: output(feedFormats),
-        settings: pictures(feedFormats, "How the pictures are written; h264 is Annex B") + [
+        settings: pictures(feedFormats, "Format of the frames; h264 is Annex B") + [
             scaleSetting,
             SettingContract(
                 "socket", .text, default: "",
-                "Path to listen at; when empty, feed-NAME.sock in $XDG_RUNTIME_DIR/connectlive or /tmp/connectlive-UID"),
-            patience("How long pictures may stay away before that is reported"),
+                "Path to listen on (default: feed-NAME.sock in $XDG_RUNTIME_DIR/connectlive or /tmp/connectlive-UID)"),
+            patience("Timeout for frames, after which a warning is reported"),
         ])
 
     public static let process = NodeKind(
-        "process", .capturer, "A program in any language that gives pictures over a socket and shared memory",
+        "process", .capturer, "A program in any language that sends frames over a socket and shared memory",
         outputs: output(feedFormats),
-        settings: [commandSetting] + pictures(feedFormats, "How the program is to write pictures; h264 is Annex B") + [
+        settings: [commandSetting] + pictures(feedFormats, "Format that the program has to send; h264 is Annex B") + [
             scaleSetting, restartSetting,
-            patience("How long pictures may stay away before the program is ended and started again"),
+            patience("Timeout for frames, after which the program is restarted"),
         ])
 
     private static let writtenFormats = feedFormats.filter { $0 != "vp8" }
 
     public static let exec = NodeKind(
-        "exec", .capturer, "A program that writes pictures to its standard output",
+        "exec", .capturer, "A program that writes frames to its standard output",
         outputs: output(writtenFormats),
         settings: [commandSetting]
             + pictures(
                 writtenFormats,
-                "What the program writes: raw pictures without gaps, Annex B for h264, one JPEG after the other")
+                "The program's output: raw frames without gaps, Annex B for h264, or successive JPEGs")
             + [
                 restartSetting,
-                patience("How long pictures may stay away before the program is ended and started again"),
+                patience("Timeout for frames, after which the program is restarted"),
             ])
 }
 

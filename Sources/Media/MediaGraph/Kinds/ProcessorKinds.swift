@@ -11,60 +11,60 @@ extension NodeKind {
     private static let picturesOut = [Port("out", [.rawVideo], encodings: ["I420"])]
 
     public static let scale = NodeKind(
-        "scale", .processor, "Changes the size or the rate of pictures", inputs: picturesIn, outputs: picturesOut,
+        "scale", .processor, "Changes the frame size or frame rate", inputs: picturesIn, outputs: picturesOut,
         settings: [
-            SettingContract("width", .integer(16...8192), unit: "pixels", "Width; as it comes when not given")
+            SettingContract("width", .integer(16...8192), unit: "pixels", "Width (default: unchanged)")
                 .example(640),
-            SettingContract("height", .integer(16...8192), unit: "pixels", "Height; as it comes when not given"),
-            SettingContract("fps", .number(1...240), unit: "frames/s", "Frame rate; as it comes when not given"),
+            SettingContract("height", .integer(16...8192), unit: "pixels", "Height (default: unchanged)"),
+            SettingContract("fps", .number(1...240), unit: "frames/s", "Frame rate (default: unchanged)"),
         ])
 
     public static let convert = NodeKind(
-        "convert", .processor, "Changes the pixel format of pictures",
+        "convert", .processor, "Changes the pixel format",
         inputs: [Port("in", [.rawVideo])], outputs: [Port("out", [.rawVideo])],
         settings: [
             SettingContract(
-                "pixel-format", .text, default: "I420", "GStreamer's name of the format that comes out"
+                "pixel-format", .text, default: "I420", "GStreamer's name of the output format"
             ).written("[A-Za-z0-9_]+", "GStreamer's name of a pixel format, such as NV12")
         ])
 
     public static let rate = NodeKind(
-        "rate", .processor, "Changes the rate of pictures", inputs: picturesIn, outputs: picturesOut,
+        "rate", .processor, "Changes the frame rate", inputs: picturesIn, outputs: picturesOut,
         settings: [
-            SettingContract("fps", .number(1...240), isRequired: true, unit: "frames/s", "Frame rate that comes out")
+            SettingContract("fps", .number(1...240), isRequired: true, unit: "frames/s", "Output frame rate")
                 .example(15),
             SettingContract(
                 "repeat", .flag,
-                "Whether pictures are repeated where too few come, at one frame of latency; when not given, only where the "
-                    + "rate that comes in is lower or not known"),
+                "Whether to repeat frames if too few arrive, at one frame of latency (default: only if the input rate "
+                    + "is lower or unknown)"),
         ])
 
     public static let crop = NodeKind(
-        "crop", .processor, "Cuts pixels off the edges of pictures, or cuts them to a shape",
+        "crop", .processor, "Crops frames at their edges, or to an aspect ratio",
         inputs: picturesIn, outputs: picturesOut,
         settings: ["left", "right", "top", "bottom"].map {
             SettingContract(
-                $0, .integer(0...8192), default: 0, isChangeable: true, unit: "pixels", "What is cut off at the \($0)")
+                $0, .integer(0...8192), default: 0, isChangeable: true, unit: "pixels", "Pixels to remove at the \($0)")
         } + [
-            SettingContract("shape", .text, "Width to height; the middle is kept")
+            SettingContract("shape", .text, "Aspect ratio; the middle is kept")
                 .written(#"(?:[1-9][0-9]{0,3}|10000):(?:[1-9][0-9]{0,3}|10000)"#, "width to height, such as 16:9")
                 .excluding(["left", "right", "top", "bottom"])
         ])
 
     public static let mirror = NodeKind(
-        "mirror", .processor, "Swaps left and right, or top and bottom", inputs: picturesIn, outputs: picturesOut,
+        "mirror", .processor, "Mirrors frames horizontally or vertically", inputs: picturesIn, outputs: picturesOut,
         settings: [
             SettingContract(
                 "direction", .choice(["horizontal", "vertical", "none"]), default: "horizontal", isChangeable: true,
-                "What is swapped: left and right, or top and bottom")
+                "Whether to swap left and right, or top and bottom")
         ])
 
     public static let rotate = NodeKind(
-        "rotate", .processor, "Turns pictures clockwise", inputs: picturesIn, outputs: picturesOut,
+        "rotate", .processor, "Rotates frames clockwise", inputs: picturesIn, outputs: picturesOut,
         settings: [
             SettingContract(
                 "degrees", .integer(0...270), default: 90, isChangeable: true, unit: "degrees",
-                "How far; width and height change places at 90 and 270"
+                "Angle; 90 and 270 swap width and height"
             ).limited(to: [0, 90, 180, 270])
         ])
 
@@ -73,33 +73,33 @@ extension NodeKind {
     ]
 
     public static let overlay = NodeKind(
-        "overlay", .processor, "Writes text, the time or an image over pictures", inputs: picturesIn,
+        "overlay", .processor, "Draws text, the time or an image over frames", inputs: picturesIn,
         outputs: picturesOut,
         settings: [
-            SettingContract("text", .text, default: "", isChangeable: true, "What is written; may have several lines"),
+            SettingContract("text", .text, default: "", isChangeable: true, "The text; may have several lines"),
             SettingContract(
-                "position", .choice(corners), default: "bottom-left", isChangeable: true, "Where the text stands"),
+                "position", .choice(corners), default: "bottom-left", isChangeable: true, "Place of the text"),
             SettingContract(
                 "x", .integer(-8192...8192), default: 0, isChangeable: true, unit: "pixels",
-                "How far to the right of that place"),
+                "Offset to the right of that place"),
             SettingContract(
-                "y", .integer(-8192...8192), default: 0, isChangeable: true, unit: "pixels", "How far below that place"),
+                "y", .integer(-8192...8192), default: 0, isChangeable: true, unit: "pixels", "Offset below that place"),
             SettingContract(
                 "font-size", .integer(4...400), default: 18, isChangeable: true, unit: "points",
-                "Size on a picture 640 pixels wide; grows with the picture"),
+                "Font size on a frame 640 pixels wide; grows with the frame"),
             SettingContract(
                 "color", .text, default: "#ffffff", isChangeable: true,
-                "Of the letters"
+                "Color of the text"
             ).written("#[0-9A-Fa-f]{6}", "red, green and blue as #rrggbb, such as #ffcc00"),
             SettingContract(
                 "shaded", .flag, default: false, isChangeable: true,
-                "Whether the picture is darkened behind the letters"),
+                "Whether to darken the frame behind the text"),
             SettingContract(
-                "clock", .text, "The time; no clock when not given"
-            ).written(#"(?:[\s\S]*%[\s\S]*)?"#, "the time as strftime writes it, such as %H:%M:%S"),
+                "clock", .text, "Format of the time (default: no clock)"
+            ).written(#"(?:[\s\S]*%[\s\S]*)?"#, "a format of strftime, such as %H:%M:%S"),
             SettingContract(
-                "clock-position", .choice(corners), default: "top-right", isChangeable: true, "Where the clock stands"),
-            SettingContract("image", .text, "A PNG or JPEG file that is laid over the picture"),
+                "clock-position", .choice(corners), default: "top-right", isChangeable: true, "Place of the clock"),
+            SettingContract("image", .text, "A PNG or JPEG file to draw over the frame"),
             SettingContract(
                 "image-x", .integer(-8192...8192), default: 16, isChangeable: true, unit: "pixels",
                 "Left edge of the image; negative counts from the right"),
@@ -108,46 +108,46 @@ extension NodeKind {
                 "Top edge of the image; negative counts from the bottom"),
             SettingContract(
                 "image-width", .integer(0...8192), default: 0, isChangeable: true, unit: "pixels",
-                "Width of the image; 0 for its own"),
+                "Width of the image; 0 is its own"),
             SettingContract(
                 "image-height", .integer(0...8192), default: 0, isChangeable: true, unit: "pixels",
-                "Height of the image; 0 for its own"),
+                "Height of the image; 0 is its own"),
             SettingContract(
-                "image-opacity", .number(0...1), default: 1, isChangeable: true, "From 0 (not to be seen) to 1"),
+                "image-opacity", .number(0...1), default: 1, isChangeable: true, "From 0 (invisible) to 1"),
         ])
 
     public static let mixer = NodeKind(
-        "mixer", .processor, "Puts several pictures into one; one that stalls or ends does not stop the others",
+        "mixer", .processor, "Combines several videos into one; an input that stalls or ends does not stop the others",
         inputs: [Port("in", [.rawVideo], encodings: ["I420"], isRepeated: true)], outputs: picturesOut,
         settings: [
             SettingContract(
                 "layout", .choice(["picture-in-picture", "grid"]), default: "picture-in-picture", isChangeable: true,
-                "One that fills the picture with the others small on it, or all of one size"),
+                "One input fills the frame with the others inset, or all have the same size"),
             SettingContract(
                 "width", .integer(64...8192), unit: "pixels",
-                "Width; that of the first input when not given, 1280 where that is not known"),
+                "Width (default: that of the first input, else 1280)"),
             SettingContract(
                 "height", .integer(64...8192), unit: "pixels",
-                "Height; that of the first input when not given, 720 where that is not known"),
+                "Height (default: that of the first input, else 720)"),
             SettingContract(
                 "fps", .number(1...240), unit: "frames/s",
-                "Frame rate; that of the fastest input when not given, 30 where none is known"),
+                "Frame rate (default: that of the fastest input, else 30)"),
             SettingContract(
                 "main", .integer(1...1000), default: 1, isChangeable: true,
-                "Number of the input that fills the picture; the first that is there where it is not"),
+                "Number of the input that fills the frame; if it is missing, the first available one"),
             SettingContract(
                 "corner", .choice(["top-left", "top-right", "bottom-left", "bottom-right"]), default: "bottom-right",
-                isChangeable: true, "Where the small pictures stand"),
+                isChangeable: true, "Corner of the insets"),
             SettingContract(
                 "inset", .number(0.05...0.5), default: 0.25, isChangeable: true,
-                "Width of a small picture, as a part of the whole"),
+                "Width of an inset, as a fraction of the frame"),
             SettingContract(
                 "margin", .integer(0...500), default: 16, isChangeable: true, unit: "pixels",
-                "Between small pictures and the edges"),
+                "Margin between insets and edges"),
         ])
 
     public static let frameFunction = NodeKind(
-        "frame-function", .processor, "Hands each picture to a function of the program, which may change it in place",
+        "frame-function", .processor, "Passes each frame to a function of the program, which may change it in place",
         inputs: picturesIn, outputs: picturesOut, binding: .frameFunction)
 
     // MARK: Sound
@@ -156,50 +156,51 @@ extension NodeKind {
     private static let soundOut = [Port("out", [.rawAudio])]
 
     public static let volume = NodeKind(
-        "volume", .processor, "Makes sound louder or quieter", inputs: soundIn, outputs: soundOut,
+        "volume", .processor, "Changes the volume of audio", inputs: soundIn, outputs: soundOut,
         settings: [
             SettingContract(
                 "volume", .number(0...10), default: 1, isChangeable: true,
-                "What samples are multiplied by: 0 is silence, 1 as it comes, 2 is 6 dB louder"),
-            SettingContract("mute", .flag, default: false, isChangeable: true, "Whether nothing is heard"),
+                "Factor for samples: 0 is silence, 1 is unchanged, 2 is 6 dB louder"),
+            SettingContract("mute", .flag, default: false, isChangeable: true, "Whether to mute the audio"),
         ])
 
     public static let level = NodeKind(
-        "level", .processor, "Measures how loud sound is, channel by channel; see the statistics",
+        "level", .processor, "Measures the level of each audio channel, for the statistics",
         inputs: soundIn, outputs: soundOut,
         settings: [
             SettingContract(
                 "interval", .number(0.01...10), default: 0.1, unit: "s",
-                "How long the sound is that one value speaks of")
+                "Length of the audio that one value covers")
         ])
 
     public static let audioMixer = NodeKind(
-        "audio-mixer", .processor, "Adds sounds up; one that stalls or ends does not stop the others",
+        "audio-mixer", .processor, "Mixes audio; an input that stalls or ends does not stop the others",
         inputs: [Port("in", [.rawAudio], isRepeated: true)], outputs: soundOut,
         settings: [
             SettingContract(
                 "latency", .integer(0...1000), default: 20, unit: "ms",
-                "How much later than the first input another may come; as long as the longest buffers")
+                "Longest delay of an input after the first one; at least the longest buffer")
         ])
 
     public static let echoCancel = NodeKind(
         "echo-cancel", .processor,
-        "Takes what is played out of what the microphone hears, suppresses noise and evens out loudness",
+        "Removes played audio from the microphone's audio, suppresses noise and controls the gain",
         inputs: [Port("in", [.rawAudio]), Port("played", [.rawAudio], isRequired: false)],
         outputs: [Port("out", [.rawAudio]), Port("played-out", [.rawAudio], isRequired: false)],
         settings: [
             SettingContract(
                 "suppression", .choice(["low", "moderate", "high"]), default: "low",
-                "How much of what may be echo is held down; more costs the voice 1 dB each while both speak"),
+                "Strength of the echo suppression; each step costs the voice 1 dB while both sides speak"),
             SettingContract(
                 "noise-suppression", .choice(["off", "low", "moderate", "high", "very-high"]), default: "moderate",
-                "How much of steady noise is taken out"),
+                "Strength of the noise suppression"),
             SettingContract(
-                "gain-control", .flag, default: false, "Whether the voice is brought to the target level"),
+                "gain-control", .flag, default: false, "Whether to raise or lower the voice to the target level"),
             SettingContract(
-                "target-level", .integer(-31...0), default: -3, unit: "dBFS", "Peaks that gain control aims at"),
+                "target-level", .integer(-31...0), default: -3, unit: "dBFS",
+                "Peak level that the gain control aims at"),
             SettingContract(
                 "delay", .integer(0...2000), unit: "ms",
-                "From a timestamp of what is played to when the microphone hears it; found by listening when not given"),
+                "Time from playing audio until the microphone records it (default: measured)"),
         ])
 }

@@ -3,28 +3,30 @@ extension NodeKind {
     static let transport: [NodeKind] = [rtpOutput, rtpInput]
 
     public static let rtpOutput = NodeKind(
-        "rtp-output", .transport, "Hands the RTP packets of each encoded frame to the program",
+        "rtp-output", .transport, "Passes the RTP packets of each encoded frame to the program",
         inputs: [Port("in", [.encodedVideo, .encodedAudio], encodings: ["vp8", "h264", "opus"])],
         settings: [
             SettingContract("payload-type", .integer(0...127), default: 96, "RTP payload type"),
-            SettingContract("ssrc", .integer(0...Int(UInt32.max)), "RTP SSRC; drawn at random when not given"),
+            SettingContract("ssrc", .integer(0...Int(UInt32.max)), "RTP SSRC (default: random)"),
             SettingContract(
                 "mtu", .integer(200...9000), default: 1180, unit: "bytes",
-                "Largest packet; leaves room for header extensions, RTX and SRTP in a datagram of 1280"),
+                "Largest packet; the default leaves room for header extensions, RTX and SRTP in a datagram of 1280 "
+                    + "bytes"),
         ],
         binding: .rtpOutput)
 
     public static let rtpInput = NodeKind(
-        "rtp-input", .transport, "Takes RTP packets from the program, in any order, and puts frames together",
+        "rtp-input", .transport, "Receives RTP packets from the program, in any order, and assembles frames",
         outputs: [Port("out", [.encodedVideo, .encodedAudio], encodings: ["vp8", "h264", "opus"])],
         settings: [
-            SettingContract("codec", .choice(["vp8", "h264", "opus"]), isRequired: true, "What the packets carry"),
+            SettingContract("codec", .choice(["vp8", "h264", "opus"]), isRequired: true, "Codec of the packets"),
             SettingContract("payload-type", .integer(0...127), default: 96, "RTP payload type"),
             SettingContract(
-                "latency", .integer(0...5000), default: 200, unit: "ms", "Longest wait for a packet to be repaired"),
+                "latency", .integer(0...5000), default: 200, unit: "ms",
+                "Longest wait for the repair of a lost packet"),
             SettingContract(
                 "capacity", .integer(16...65_536), default: 2048, unit: "packets",
-                "Packets that may wait to be read; more are dropped and counted"),
+                "Capacity of the packet queue; further packets are dropped and counted"),
         ])
 }
 

@@ -4,7 +4,7 @@ extension NodeKind {
 
     public static let recorder = NodeKind(
         "recorder", .recorder,
-        "Records encoded pictures and sound to a file that can be played at any moment, even when the process is killed",
+        "Records encoded video and audio to a file that is always playable, even if the process is killed",
         inputs: [
             Port(
                 "video", [.encodedVideo], encodings: ["h264", "vp8", "vp9", "av1", "h265", "mjpeg"], isRequired: false),
@@ -15,13 +15,13 @@ extension NodeKind {
         settings: [
             SettingContract(
                 "path", .text, isRequired: true,
-                "The file to write, replacing what was there; for HLS the playlist, with its segments beside it"
+                "The file to write, which replaces an existing one; for HLS the playlist, with its segments beside it"
             ).writtenAsPath(example: "recording.mkv").naming(.writes),
             SettingContract(
                 "format", .choice(["auto", "matroska", "mp4", "webm", "hls"]), default: "auto",
-                "Container; auto goes by the file's ending: .webm, .mp4 (fragmented), .m3u8, Matroska for all others"),
+                "Container; auto follows the file's extension: .webm, .mp4 (fragmented), .m3u8, otherwise Matroska"),
             SettingContract(
-                "segment", .integer(1...60), default: 4, unit: "s", "Length of the segments of HLS"),
+                "segment", .integer(1...60), default: 4, unit: "s", "Length of HLS segments"),
         ])
 }
 

@@ -5,52 +5,52 @@ extension NodeKind {
     ]
 
     public static let frames = NodeKind(
-        "frames", .renderer, "Hands each picture to the program",
+        "frames", .renderer, "Passes each frame to the program",
         inputs: [Port("in", [.rawVideo], encodings: ["I420"])], binding: .frames)
 
     public static let sound = NodeKind(
-        "sound", .renderer, "Hands each stretch of sound to the program", inputs: [Port("in", [.rawAudio])],
+        "sound", .renderer, "Passes each audio buffer to the program", inputs: [Port("in", [.rawAudio])],
         binding: .audio)
 
     public static let snapshot = NodeKind(
-        "snapshot", .renderer, "Writes one picture to a PNG file",
+        "snapshot", .renderer, "Writes one frame to a PNG file",
         inputs: [Port("in", [.rawVideo], encodings: ["I420"])],
         settings: [
             SettingContract("path", .text, isRequired: true, "The file to write").writtenAsPath(example: "picture.png")
                 .naming(.writes),
-            SettingContract("frame", .integer(1...1_000_000), default: 1, "Which picture, counted from 1"),
+            SettingContract("frame", .integer(1...1_000_000), default: 1, "Number of the frame, from 1"),
         ])
 
     public static let window = NodeKind(
-        "window", .renderer, "Shows pictures in a window",
+        "window", .renderer, "Shows frames in a window",
         inputs: [Port("in", [.rawVideo], encodings: ["I420"])],
         settings: [SettingContract("title", .text, default: "Video", "Title of the window")])
 
     public static let terminal = NodeKind(
-        "terminal", .renderer, "Shows pictures in the terminal as coloured half blocks",
+        "terminal", .renderer, "Shows frames in the terminal as coloured half blocks",
         inputs: [Port("in", [.rawVideo], encodings: ["I420"])],
         settings: [
-            SettingContract("columns", .integer(1...1000), unit: "characters", "Width; the terminal's when not given"),
-            SettingContract("rows", .integer(1...500), unit: "characters", "Height; the terminal's when not given"),
-            SettingContract("fps", .integer(1...60), default: 10, unit: "frames/s", "Pictures that are drawn at most"),
+            SettingContract("columns", .integer(1...1000), unit: "characters", "Width (default: that of the terminal)"),
+            SettingContract("rows", .integer(1...500), unit: "characters", "Height (default: that of the terminal)"),
+            SettingContract("fps", .integer(1...60), default: 10, unit: "frames/s", "Highest frame rate"),
             SettingContract(
-                "device", .text, default: "", "Another terminal, such as /dev/pts/3; the program's own when not given"),
+                "device", .text, default: "", "Another terminal, such as /dev/pts/3 (default: the program's own)"),
         ])
 
     public static let speaker = NodeKind(
-        "speaker", .renderer, "Plays sound where there is a device, measures it in any case",
+        "speaker", .renderer, "Plays audio if there is a device, and measures it in any case",
         inputs: [Port("in", [.rawAudio])],
         settings: [
             SettingContract(
                 "system", .choice(["auto", "pulse", "pipewire", "alsa"]), default: "auto",
-                "Sound system; auto takes the first that answers, and plays to nobody where none does"),
+                "Sound system; auto is the first one that responds, and without one, audio is only measured"),
             SettingContract(
                 "device", .text, default: "",
-                "Name of the output as the sound system has it; its default when not given"),
+                "Name of the output in the sound system (default: its default output)"),
         ])
 
     public static let null = NodeKind(
-        "null", .renderer, "Counts pictures or sound, as they come, and drops them",
+        "null", .renderer, "Counts and drops frames or audio of any format",
         inputs: [Port("in", [.rawVideo, .rawAudio, .encodedVideo, .encodedAudio])])
 }
 

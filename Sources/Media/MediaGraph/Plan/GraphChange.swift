@@ -107,7 +107,7 @@ extension GraphChange: CustomStringConvertible {
         if !settings.isEmpty {
             parts.append("sets \(settings.map { "\($0.node).\($0.setting)" }.joined(separator: ", "))")
         }
-        if parts.isEmpty { parts.append("links anew") }
+        if parts.isEmpty { parts.append("changes links") }
         return parts.joined(separator: "; ")
     }
 }

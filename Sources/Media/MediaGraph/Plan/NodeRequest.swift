@@ -30,7 +30,7 @@ public struct NodeRequest: Sendable {
         let outputs = kind.outputs.map { "\(name).\($0.name)" }.joined(separator: " or ")
         throw MediaError(
             code: MediaError.Code.graphInvalid,
-            message: "Nothing takes \(outputs); link one of them, or leave \(name) out.")
+            message: "Nothing reads \(outputs). Link one of them, or leave \(name) out.")
     }
 
     /// What comes into an input; nil when nothing does.

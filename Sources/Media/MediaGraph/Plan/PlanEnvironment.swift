@@ -57,15 +57,15 @@ extension PlanEnvironment {
     public func cameraControls(_ path: String) -> [CameraControl]? { nil }
 
     public func networkCamera(_ url: String, verifyingCertificate: Bool) throws(MediaError) -> NetworkCamera {
-        throw MediaError(code: MediaError.Code.rtspUnreachable, message: "There is no network camera at this address.")
+        throw MediaError(code: MediaError.Code.rtspUnreachable, message: "No network camera responds at this address.")
     }
 
     public func screen(display: String, window: String) throws(MediaError) -> CapturedScreen {
-        throw MediaError(code: MediaError.Code.screenUnavailable, message: "There is no display \(display).")
+        throw MediaError(code: MediaError.Code.screenUnavailable, message: "The display \(display) does not exist.")
     }
 
     public func pipeWireScreen(_ node: String) throws(MediaError) -> CapturedScreen {
-        throw MediaError(code: MediaError.Code.screenUnavailable, message: "There is no node \(node) of PipeWire.")
+        throw MediaError(code: MediaError.Code.screenUnavailable, message: "PipeWire has no node \(node).")
     }
 }
 
@@ -83,7 +83,7 @@ extension PlanEnvironment {
             if !hasElement(factory) {
                 passedOver.append("\(factory) is not installed")
             } else if !canOpen(factory) {
-                passedOver.append("\(factory) is installed and cannot be opened (no such hardware or no driver)")
+                passedOver.append("\(factory) is installed but cannot be opened: no hardware or driver")
             } else {
                 return (factory, passedOver)
             }
@@ -102,6 +102,6 @@ extension MediaError {
     public static func missingElement(_ factory: String, package: String) -> MediaError {
         MediaError(
             code: Code.elementMissing,
-            message: "The GStreamer element \(factory) is not installed; on Debian it comes with \(package).")
+            message: "The GStreamer element \(factory) is not installed. On Debian, install \(package).")
     }
 }

@@ -73,7 +73,7 @@ extension MediaGraph {
             let free = left.filter { node in
                 !links(into: node.name).contains { waiting.contains($0.from.node) }
             }
-            precondition(!free.isEmpty, "a graph that was validated has a cycle")
+            precondition(!free.isEmpty, "a validated graph has a cycle")
             ordered += free
             let done = Set(free.map(\.name))
             left.removeAll { done.contains($0.name) }
@@ -112,7 +112,7 @@ private struct Planning {
         if catalogue.isLacking(node.kind) {
             throw MediaError(
                 code: MediaError.Code.elementMissing,
-                message: catalogue.reasonForLack(of: node.kind) ?? "There is no \(node.kind) on this machine.",
+                message: catalogue.reasonForLack(of: node.kind) ?? "This machine has no \(node.kind).",
                 node: node.name)
         }
         var feeding: [LinkPlan] = []
@@ -136,7 +136,8 @@ private struct Planning {
             throw MediaError(
                 code: MediaError.Code.graphInvalid,
                 message:
-                    "\(adapts.map { "\($0)" } ?? node.name) needs a node of the kind \(node.kind), which is not there.")
+                    "\(adapts.map { "\($0)" } ?? node.name) needs a node of the kind \(node.kind), which does not "
+                    + "exist.")
         }
         let request = NodeRequest(
             node, kind, inputs: feeding.map { ($0.link.to.port, $0.format) },
@@ -256,8 +257,8 @@ private struct Planning {
         return MediaError(
             code: MediaError.Code.formatClash,
             message:
-                "\(output) gives \(given), but \(node.name).\(port.name) takes \(takes.joined(separator: ", ")), and "
-                + "nothing that can be put between makes one of the other; choose another format for one of them.")
+                "\(output) delivers \(given), but \(node.name).\(port.name) accepts \(takes.joined(separator: ", ")), "
+                + "and no inserted node can convert it. Choose another format for one of them.")
     }
 
     // MARK: Branches

@@ -43,11 +43,12 @@ public enum Plugin {
             guard admission.isOpen else { return false }
             if generation != Self.generation() {
                 admission.refusal =
-                    "it was built against MediaGraph of generation \(generation), this program has generation "
+                    "it was built for generation \(generation) of MediaGraph, and this program has generation "
                     + "\(Self.generation()); build it again with the plugin kit of this program"
             } else if compiler != ours {
                 admission.refusal =
-                    "it was built with the compiler \(compiler), this program with \(ours); build it again with the same"
+                    "it was built with the compiler \(compiler), and this program with \(ours); build it again with "
+                    + "the same compiler"
             }
             return admission.refusal == nil
         }
@@ -64,7 +65,7 @@ public enum Plugin {
         let code = entry()
         return admission.withLock { admission in
             defer { admission = Admission() }
-            let refusal = admission.refusal ?? (code == 0 ? nil : "its entry answered \(code) instead of 0")
+            let refusal = admission.refusal ?? (code == 0 ? nil : "its entry returned \(code) instead of 0")
             return (refusal == nil ? admission.nodes : [], refusal)
         }
     }

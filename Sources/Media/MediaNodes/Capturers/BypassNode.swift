@@ -1,7 +1,7 @@
 import GStreamerKit
 public import MediaGraph
 
-/// Pictures that the program pushes.
+/// Frames that the program pushes.
 final class BypassNode: NodeType, RunningNode {
     let name: String
     fileprivate let queue: PushQueue
@@ -24,19 +24,19 @@ final class BypassNode: NodeType, RunningNode {
     static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
         guard let width = request.integer("width"), let height = request.integer("height"),
             let fps = request.number("fps")
-        else { preconditionFailure("the settings of pushed pictures have defaults") }
+        else { preconditionFailure("the settings of pushed frames have defaults") }
         var plan = NodePlan(request.node)
         if let codec = VideoCodec(rawValue: request.text("format")) {
             try plan.addPushed(
                 MediaFormat(.encodedVideo, codec.rawValue, width: width, height: height, framesPerSecond: fps),
                 request.environment)
-            plan.notes.append("the program's pictures are not decoded here; one copy into the queue each")
+            plan.notes.append("the program's frames are passed through encoded, with one copy each")
             plan.copiesPerFrame = 1
         } else {
             try plan.addPushed(
                 .rawVideo(width: width, height: height, framesPerSecond: fps), request.environment)
             plan.notes.append(
-                "the program's pictures go on without being copied when they are frames of ours, else with one copy")
+                "the program's frames are not copied if they come from this library, otherwise once")
         }
         return plan
     }

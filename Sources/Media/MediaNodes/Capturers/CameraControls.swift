@@ -1,11 +1,11 @@
 import MediaGraph
 
-/// What of a camera's own controls a node sets, by their names.
+/// The camera controls that a node sets, by name.
 struct CameraControls: Equatable {
-    /// Those that have settings of their own; the names are V4L2's.
+    /// Controls with their own settings. The names are V4L2's.
     static let names = ["brightness", "contrast", "saturation", "hue"]
 
-    /// In the order in which they are to be set: some can be set only after others.
+    /// In the order in which to set them: some controls depend on others.
     private(set) var values: [(name: String, value: Int)] = []
 
     static func == (first: Self, second: Self) -> Bool {
@@ -14,7 +14,7 @@ struct CameraControls: Equatable {
 
     init(_ name: String, _ value: Int) { values = [(name, value)] }
 
-    /// From `exposure_auto=1,focus_absolute=30`. Throws `camera.control` for what is not of this form.
+    /// Parses `exposure_auto=1,focus_absolute=30`. Throws `camera.control` for other forms.
     init(_ text: String) throws(MediaError) {
         for part in text.split(separator: ",") {
             let words = part.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(Self.trimmed)
@@ -23,14 +23,14 @@ struct CameraControls: Equatable {
             else {
                 throw MediaError(
                     code: MediaError.Code.cameraControl,
-                    message: "\"\(Self.trimmed(part))\" is no control of a camera with its value; write "
-                        + "name=number, such as exposure_auto=1,focus_absolute=30.")
+                    message: "\"\(Self.trimmed(part))\" is not a control with a value. Write name=number, such as "
+                        + "exposure_auto=1,focus_absolute=30.")
             }
             values.append((words[0].lowercased(), value))
         }
     }
 
-    /// What a node asks for, its own settings first.
+    /// The controls of a node's settings, its own settings first.
     init(_ request: NodeRequest) throws(MediaError) {
         if request.isGiven("controls") { self = try Self(request.text("controls")) }
         let own = Self.names.compactMap { name in
@@ -52,15 +52,15 @@ struct CameraControls: Equatable {
         }
     }
 
-    /// As v4l2src takes them: a structure of whatever name. Its own properties for four of them do nothing before the
-    /// device is open, and what it is given here waits until then. nil when nothing is to be set.
+    /// As a structure for v4l2src. Its own properties for four controls do nothing before the device is open, but this
+    /// waits until then. Nil without controls.
     var structure: SettingValue? {
         values.isEmpty
             ? nil : .text("controls," + values.map { "\($0.name)=(int)\($0.value)" }.joined(separator: ","))
     }
 
-    /// Throws `camera.control` for a control that the camera does not have, and for a value that it would not take: the
-    /// kernel takes the nearest that it can, without a word.
+    /// Throws `camera.control` for a missing control and for an invalid value, which the kernel would silently replace
+    /// by the closest valid one.
     func check(_ there: [CameraControl], of camera: String) throws(MediaError) {
         for (name, value) in values {
             guard let control = there.first(where: { $0.name == name }) else {
@@ -68,15 +68,16 @@ struct CameraControls: Equatable {
                 throw Self.refused(
                     "The camera \(camera) has no control \(name)"
                         + (names.isEmpty
-                            ? ", nor any other that can be set; leave it out."
-                            : ", only \(names); choose one of these."))
+                            ? ", nor any other that can be set. Leave it out."
+                            : ", only \(names). Choose one of these."))
             }
             if control.isReadOnly {
-                throw Self.refused("\(name) of the camera \(camera) can be read, not set; leave it out.")
+                throw Self.refused("The control \(name) of the camera \(camera) is read-only. Leave it out.")
             }
             if !control.takes(value) {
                 throw Self.refused(
-                    "\(name) of the camera \(camera) takes \(control.range), not \(value); give another value.")
+                    "The control \(name) of the camera \(camera) must be \(control.range), not \(value). Set another "
+                        + "value.")
             }
         }
     }
@@ -87,7 +88,7 @@ struct CameraControls: Equatable {
 }
 
 extension CameraControl {
-    /// "from 0 to 255", or "1, 3 or 4" where a menu has gaps.
+    /// "from 0 to 255", or "1, 3 or 4" for a menu with gaps.
     fileprivate var range: String {
         guard let choices, choices.count != maximum - minimum + 1, let last = choices.last else {
             return "from \(minimum) to \(maximum)"

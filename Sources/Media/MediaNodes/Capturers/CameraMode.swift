@@ -1,12 +1,12 @@
 import MediaGraph
 
-/// A way to read a camera.
+/// A capture mode of a camera.
 struct CameraMode: Equatable {
     let format: String
     let width: Int
     let height: Int
     let framesPerSecond: Double
-    /// Whether the pictures go on as the camera encoded them.
+    /// Whether the camera's encoded frames are passed through.
     var isUntouched = false
 
     static let jpeg = "MJPG"
@@ -19,7 +19,7 @@ struct CameraMode: Equatable {
         return "\(type),width=\(width),height=\(height),framerate=\(fraction(framesPerSecond))"
     }
 
-    /// How much of a picture is cut off on each side, in pixels.
+    /// How many pixels to crop on each side.
     struct Crop: Equatable {
         let sides: Int
         let ends: Int
@@ -29,25 +29,25 @@ struct CameraMode: Equatable {
         }
     }
 
-    /// What has to go so that a picture of the mode can be scaled to a size without being squeezed; nil where the shapes
-    /// are the same.
+    /// The crop with which frames of the mode can be scaled to a size without distortion. Nil if the aspect ratios are
+    /// equal.
     func crop(toShapeOf width: Int, _ height: Int) -> Crop? {
-        // Even numbers: colour may be sampled at every second pixel.
+        // Even numbers, because colour may be sampled at every second pixel.
         let sides = (self.width - self.height * width / height) / 4 * 2
         let ends = (self.height - self.width * height / width) / 4 * 2
         return sides > 0 || ends > 0 ? Crop(sides: max(sides, 0), ends: max(ends, 0)) : nil
     }
 
-    /// Pixel formats that videoconvert reads, the cheapest to convert first; JPEG needs a decoder and comes after them,
-    /// and after it what loses colour or is rare.
+    /// Pixel formats that videoconvert reads, the fastest to convert first. JPEG follows because it needs a decoder,
+    /// then formats with less colour and rare ones.
     static let preference =
         ["I420", "YV12", "NV12", "YUY2", "UYVY", "RGB", "BGR", "BGRx", "RGBx", jpeg] + [
             "Y42B", "NV21", "YVYU", "NV16", "NV61", "NV24", "BGRA", "RGBA", "ARGB", "ABGR", "xRGB", "xBGR", "RGB16",
             "BGR15", "RGB15", "GRAY8", "GRAY16_LE", "GRAY16_BE",
         ]
 
-    /// The mode that loses least: the size asked for or the nearest larger one, a rate no lower than asked, and among
-    /// those the cheapest format.
+    /// The best mode: the requested size or the next larger one, at least the requested rate, and then the format that
+    /// is fastest to convert.
     static func best(of formats: [CameraFormat], _ wish: CameraWish) -> CameraMode? {
         var best: (mode: CameraMode, cost: [Double])?
         for format in formats {
@@ -72,23 +72,26 @@ struct CameraMode: Equatable {
         return best?.mode
     }
 
-    // MARK: In words
+    // MARK: Reasons
 
-    /// Why this mode was taken.
+    /// Why this mode was chosen.
     func reason(for wish: CameraWish) -> String {
         let size =
             width == wish.width && height == wish.height
-            ? "the size asked for" : "the size nearest to \(wish.width)x\(wish.height)"
+            ? "the requested size" : "the size nearest to \(wish.width)x\(wish.height)"
         let rate =
             framesPerSecond >= wish.framesPerSecond * 0.99
-            ? "the lowest rate that is enough" : "the highest rate of all, below the \(wish.rateText) asked for"
+            ? "the lowest sufficient rate" : "the highest available rate, below the requested \(wish.rateText)"
         let kind =
             isUntouched
-            ? "encoded by the camera" : isJPEG ? "no raw format does as well" : "the cheapest format to convert"
+            ? "encoded by the camera"
+            : isJPEG
+                ? "no raw format has this size and rate"
+                : "the cheapest format to convert"
         return "\(size), \(rate), \(kind)"
     }
 
-    /// What the camera offers beside the mode, and why it was not taken; one sentence for each format.
+    /// The camera's other formats and why they were rejected, one sentence for each.
     static func passedOver(of formats: [CameraFormat], for mode: CameraMode, _ wish: CameraWish) -> [String] {
         var names: [String] = []
         for format in formats where format.pixelFormat != mode.format && !names.contains(format.pixelFormat) {
@@ -97,30 +100,30 @@ struct CameraMode: Equatable {
         return names.map { name in
             guard wish.readable.contains(name) else {
                 return "\(name): "
-                    + (wish.format == .auto ? "nothing here reads it" : "\(wish.format.rawValue) was asked for")
+                    + (wish.format == .auto ? "no installed decoder" : "\(wish.format.rawValue) was requested")
             }
             var single = wish
             single.only = name
-            guard let best = best(of: formats, single) else { return "\(name): no size and rate that would do" }
+            guard let best = best(of: formats, single) else { return "\(name): no suitable size and rate" }
             let size = "\(best.width)x\(best.height) at \(short(best.framesPerSecond)) frames/s"
             return best.framesPerSecond < mode.framesPerSecond * 0.99
-                ? "\(name): no faster than \(size)"
+                ? "\(name): at most \(size)"
                 : best.width != mode.width || best.height != mode.height
-                    ? "\(name): nothing nearer than \(size)" : "\(name): the same \(size), dearer to convert"
+                    ? "\(name): nothing closer than \(size)" : "\(name): the same \(size), slower to convert"
         }
     }
 }
 
-/// What a camera should give.
+/// The requested output of a camera.
 struct CameraWish: Equatable {
     enum Format: String {
         /// Raw or JPEG, decoded.
         case auto
-        /// Raw alone.
+        /// Raw only.
         case raw
-        /// The camera's JPEG as it is.
+        /// The camera's JPEG, passed through.
         case mjpeg
-        /// The camera's H.264 as it is.
+        /// The camera's H.264, passed through.
         case h264
     }
 
@@ -128,7 +131,7 @@ struct CameraWish: Equatable {
     let height: Int
     let framesPerSecond: Double
     let format: Format
-    /// When it is to be one pixel format alone.
+    /// The only accepted pixel format, if there is one.
     var only: String?
 
     init(width: Int, height: Int, framesPerSecond: Double, format: Format = .auto) {
@@ -151,7 +154,7 @@ struct CameraWish: Equatable {
 
     var rateText: String { short(framesPerSecond) }
 
-    /// The formats that may be read, best first.
+    /// The readable formats, best first.
     var readable: [String] {
         let all: [String] =
             switch format {

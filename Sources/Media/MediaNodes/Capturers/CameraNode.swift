@@ -1,12 +1,12 @@
 import GStreamerKit
 import MediaGraph
 
-/// A V4L2 camera in the mode that fits best, brought to the size and rate that were asked for, or as it encodes itself.
+/// A V4L2 camera in the best mode, converted to the requested size and rate, or with its own encoding.
 final class CameraNode: NodeType, RunningNode {
-    /// A camera that was pulled out is noticed within 2 s: this and the watchdog's own interval.
+    /// An unplugged camera is detected within 2 s: this limit and the watchdog's interval.
     private static let silenceLimit = 1.5
-    /// One that still answers may pause for longer: some stop while they adjust, and a busy machine holds pictures up.
-    private static let patience = 5.0
+    /// A camera that still responds may pause longer: some stop while they adjust, and a busy machine delays frames.
+    private static let pauseLimit = 5.0
 
     let name: String
     private let device: String
@@ -26,7 +26,7 @@ final class CameraNode: NodeType, RunningNode {
 
     static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
         try request.environment.require("v4l2src")
-        // An empty name is that of a variable that nobody has set.
+        // An empty name comes from an unset variable.
         let device = request.text("device")
         let choice = try request.environment.cameraChoice(device.isEmpty ? "auto" : device)
         let wish = CameraWish(request)
@@ -43,7 +43,7 @@ final class CameraNode: NodeType, RunningNode {
         } else {
             planRaw(&plan, mode, wish, isMirrored: request.flag("mirror"))
         }
-        // A picture is on its way for as long as it takes to expose and to read it out.
+        // Exposing and reading out a frame take one frame period.
         plan.latency = 1 / mode.framesPerSecond
         plan.notes.append(
             "\(choice.camera.path) (\(choice.camera.name)) in the mode \(mode.caps): \(mode.reason(for: wish))")
@@ -51,7 +51,7 @@ final class CameraNode: NodeType, RunningNode {
         return plan
     }
 
-    /// What the camera encodes goes on as it is.
+    /// Plans the camera's own encoding.
     private static func planEncoded(
         _ plan: inout NodePlan, _ mode: CameraMode, _ environment: any PlanEnvironment
     ) throws(MediaError) {
@@ -62,7 +62,7 @@ final class CameraNode: NodeType, RunningNode {
         plan.formats["video"] = MediaFormat(
             .encodedVideo, encoding.name, width: mode.width, height: mode.height,
             framesPerSecond: mode.framesPerSecond)
-        plan.notes.append("the camera's own pictures are not touched: neither scaled, nor mirrored, nor encoded again")
+        plan.notes.append("the camera's encoded frames are passed through: not scaled, mirrored or encoded again")
     }
 
     private static func planRaw(_ plan: inout NodePlan, _ mode: CameraMode, _ wish: CameraWish, isMirrored: Bool) {
@@ -75,7 +75,7 @@ final class CameraNode: NodeType, RunningNode {
         let rate = min(wish.framesPerSecond, mode.framesPerSecond)
         if mode.framesPerSecond > wish.framesPerSecond { append("videorate", "rate", ["drop-only": true]) }
         if let crop = mode.crop(toShapeOf: wish.width, wish.height) {
-            // Not every format that a camera gives can be cropped.
+            // Not every format of cameras can be cropped.
             append("videoconvert", "convert")
             append("videocrop", "crop", crop.properties)
             append("videoscale", "scale")
@@ -94,15 +94,15 @@ final class CameraNode: NodeType, RunningNode {
     private static func noMode(_ camera: CameraDevice, _ wish: CameraWish) -> MediaError {
         let there = Set(camera.formats.map(\.pixelFormat)).sorted().joined(separator: ", ")
         let what =
-            wish.format == .auto ? "no picture format that can be read" : "no format \(wish.format.rawValue)"
+            wish.format == .auto ? "no readable format" : "no format \(wish.format.rawValue)"
         return MediaError(
             code: MediaError.Code.cameraNoMode,
             message:
-                "The camera \(camera.path) (\(camera.name)) offers \(what), only \(there); choose another camera or "
+                "The camera \(camera.path) (\(camera.name)) offers \(what), only \(there). Choose another camera or "
                 + "format.")
     }
 
-    // MARK: The camera's own controls
+    // MARK: Camera controls
 
     private static func controls(
         _ request: NodeRequest, of camera: CameraDevice
@@ -124,7 +124,7 @@ final class CameraNode: NodeType, RunningNode {
             return false
         }
         if let there = DeviceProbe.controls(of: device) { try controls.check(there, of: device) }
-        // Every control that is given keeps its value; the device is told of these alone.
+        // Sets only the given controls; the others keep their values.
         if let structure = controls.structure { try source.set("extra-controls", PropertyValue(structure)) }
         return true
     }
@@ -134,7 +134,7 @@ final class CameraNode: NodeType, RunningNode {
         let reporter = instance.reporter
         let name = instance.name
         let watchdog = Watchdog(
-            limit: silenceLimit, patience: patience, control: instance.control, pipeline: instance.pipeline,
+            limit: silenceLimit, patience: pauseLimit, control: instance.control, pipeline: instance.pipeline,
             isThere: { DeviceProbe.openingProblem(of: device) == nil },
             onSilence: { reporter.fail(lost(device), name) })
         let gaps = NumberGaps()
@@ -170,33 +170,33 @@ final class CameraNode: NodeType, RunningNode {
         case .cannotOpen where Devices.exists(device): Self.busy(device)
         case .cannotOpen: Devices.absent(device)
         case _ where !Devices.exists(device): Self.lost(device)
-        // What makes I420 of the pictures failed, not the device.
+        // The conversion to I420 failed, not the device.
         case _ where failure.path.first?.hasSuffix(".source") != true: nil
         default: watchdog.isFed ? Self.lost(device) : silent(failure.message)
         }
     }
 
-    var stalled: MediaError? { silent("none came in time") }
+    var stalled: MediaError? { silent("none arrived in time") }
 
     private func silent(_ reason: String) -> MediaError {
         var reason = reason[...]
         if reason.hasSuffix(".") { reason.removeLast() }
         return MediaError(
             code: MediaError.Code.cameraSilent,
-            message: "The camera \(device) can be opened and gives no pictures (\(reason)); plug it in again, or "
-                + "choose another size or camera.")
+            message: "The camera \(device) opened but delivered no frames: \(reason). Plug it in again, or choose "
+                + "another size or camera.")
     }
 
     private static func busy(_ device: String) -> MediaError {
         MediaError(
             code: MediaError.Code.cameraBusy,
-            message: "The camera \(device) is in use by another program or may not be opened; close the other program "
-                + "or join the group video.")
+            message: "The camera \(device) cannot be opened: another program uses it, or you lack permission. Close "
+                + "the other program, or join the group video.")
     }
 
     private static func lost(_ device: String) -> MediaError {
         MediaError(
             code: MediaError.Code.cameraLost,
-            message: "The camera \(device) gives no more pictures; check that it is still plugged in.")
+            message: "The camera \(device) stopped delivering frames. Check that it is plugged in.")
     }
 }

@@ -3,12 +3,12 @@ import GStreamerKit
 import MediaGraph
 import Synchronization
 
-/// A media file: whatever GStreamer decodes, paced in real time at its own size and rate.
+/// A media file of any format that GStreamer decodes, paced in real time at its own size and rate.
 final class FileNode: NodeType, RunningNode {
     let name: String
     private let path: String
     private let timeline: FileTimeline
-    /// Held until the node has stopped: no other node begins to write the file meanwhile.
+    /// Held until the node has stopped, so that no other node writes the file meanwhile.
     private let claim: Mutex<FileClaim?>
 
     private init(_ name: String, path: String, timeline: FileTimeline) {
@@ -29,18 +29,18 @@ final class FileNode: NodeType, RunningNode {
         if wantsVideo, !info.hasVideo { throw MediaFile.noVideo(path) }
         var plan = NodePlan(request.node)
         plan.add("filesrc", as: "source", ["location": .text(path)])
-        // What nobody takes is not decoded.
+        // Unused streams are not decoded.
         let only = wantsVideo == wantsAudio ? nil : wantsVideo ? "video/x-raw(ANY)" : "audio/x-raw(ANY)"
         plan.add("decodebin", as: "decoder", only.map { ["caps": .text($0), "expose-all-streams": false] } ?? [:])
         plan.link("source", "decoder")
         if wantsVideo { planVideo(&plan, info) }
         if wantsAudio { planAudio(&plan) }
         if wantsAudio, !info.hasAudio {
-            plan.notes.append("\(path) has no sound: what waits for it is told at once that it has ended")
+            plan.notes.append("\(path) has no audio, so its audio output ends immediately")
         }
         if info.duration > 0 {
             let seconds = "\((info.duration * 100).rounded() / 100) s"
-            plan.notes.append(request.flag("loop") ? "\(seconds), again and again" : "ends after \(seconds)")
+            plan.notes.append(request.flag("loop") ? "\(seconds), in a loop" : "ends after \(seconds)")
         }
         return plan
     }
@@ -51,7 +51,7 @@ final class FileNode: NodeType, RunningNode {
         let format = MediaFormat.rawVideo(
             width: info.width, height: info.height,
             framesPerSecond: info.framesPerSecond > 0 ? info.framesPerSecond : nil)
-        // What is decoded ahead covers the moment in which a file starts again.
+        // Frames decoded in advance bridge the restart of the file.
         plan.addQueue(as: "ahead", .init(frames: 8, rule: .wait), holding: format)
         plan.add("clocksync", as: "pace")
         plan.link("convert", "format", "ahead", "pace")
@@ -63,7 +63,7 @@ final class FileNode: NodeType, RunningNode {
         plan.add("audioconvert", as: "sound-convert")
         plan.add("audioresample", as: "sound-resample")
         plan.addFilter(RawFormat.audio, as: "sound-format")
-        // Sound and picture of a file seldom end together: this fills or cuts where the file starts again.
+        // Audio and video of a file seldom end together. This fills or cuts audio at the restart.
         plan.add("audiorate", as: "sound-rate", ["tolerance": 1_000_000])
         plan.addQueue(as: "sound-ahead", .init(seconds: 0.4, rule: .wait), holding: nil)
         plan.add("clocksync", as: "sound-pace")
@@ -94,7 +94,7 @@ final class FileNode: NodeType, RunningNode {
         }
         decoder.onNoMorePads {
             if let video, !video.sink.isLinked { reporter.fail(MediaFile.noVideo(path), name) }
-            // A file without sound: the branch that waits for sound ends at once.
+            // Without audio in the file, the branch that waits for it ends immediately.
             guard let audio, !audio.sink.isLinked else { return }
             if video == nil { reporter.isReady(name) }
             audio.sink.sendEndOfStream()
@@ -115,22 +115,22 @@ final class FileNode: NodeType, RunningNode {
     }
 }
 
-/// Puts the streams of a file on the pipeline's time line, again and again when the file loops.
+/// Moves the streams of a file to the pipeline's timeline, repeatedly if the file loops.
 ///
-/// The decoders' own segments end here: downstream sees one segment and timestamps that are running times, so that
-/// the start of each round follows the end of the last without a gap.
+/// The decoders' segments end here. Downstream sees one segment, with running times as timestamps, so that each round
+/// begins without a gap after the previous one.
 final class FileTimeline: Sendable {
-    /// How long a last frame is taken to last when neither it nor the one before tells.
+    /// The assumed duration of a last frame if neither it nor the one before states it.
     private static let frameWithoutDuration: UInt64 = 40_000_000
 
     private static let soundBehindPicture: UInt64 = 250_000_000
 
     private struct State {
-        /// Running time at which the current round began; nil before the first buffer.
+        /// The running time at the start of this round. Nil before the first buffer.
         var roundStart: UInt64?
-        /// Where the pictures of this round end, counted from the round's start.
+        /// The end of this round's video, from the round's start.
         var videoEnd: UInt64 = 0
-        /// The same of the sound.
+        /// The end of its audio.
         var audioEnd: UInt64 = 0
         var lastVideo: UInt64?
         var streams = 0
@@ -151,7 +151,7 @@ final class FileTimeline: Sendable {
         self.control = control
     }
 
-    /// Must be called before the pad is linked. `onFirst` is called with the stream's first buffer.
+    /// Call before the pad is linked. Calls `onFirst` for the stream's first buffer.
     func follow(_ pad: Pad, isVideo: Bool, onFirst: @escaping @Sendable () -> Void) {
         state.withLock {
             $0.streams += 1
@@ -212,7 +212,7 @@ final class FileTimeline: Sendable {
             return state.ended == state.streams
         }
         if isRoundOver {
-            // Starting again flushes the decoders, which waits for this very thread.
+            // The restart flushes the decoders, which waits for this thread.
             control.async { [weak self] in self?.startAgain() }
         }
         return .drop
@@ -221,8 +221,8 @@ final class FileTimeline: Sendable {
     private func startAgain() {
         let pads = state.withLock { state in
             state.ended = 0
-            // Encoders leave some milliseconds of sound behind the last picture, over which the pictures go on without a
-            // gap. Sound that really is longer is played to its end.
+            // Encoders leave some milliseconds of audio after the last frame, during which the video continues without
+            // a gap. Audio that is longer is played to its end.
             let isSoundLonger = state.videoEnd == 0 || state.audioEnd > state.videoEnd + Self.soundBehindPicture
             state.roundStart = (state.roundStart ?? 0) + (isSoundLonger ? state.audioEnd : state.videoEnd)
             state.videoEnd = 0
@@ -232,7 +232,7 @@ final class FileTimeline: Sendable {
         }
         guard pipeline.pipeline != nil, let first = pads.first else { return }
         if !first.seekToStart() {
-            // It cannot be read again: what was a loop ends here.
+            // The file cannot be read again, so the loop ends here.
             for pad in pads { pad.sendEndOfStreamToPeer() }
         }
     }

@@ -2,17 +2,17 @@ import GStreamerKit
 import MediaGraph
 import Synchronization
 
-/// A microphone of PulseAudio (or PipeWire in its place), PipeWire itself or ALSA.
+/// A microphone of PulseAudio (or PipeWire as its replacement), PipeWire itself or ALSA.
 final class MicrophoneNode: NodeType, RunningNode {
     private static let silenceLimit = 1.5
-    /// Seconds that a sound system has for its first sound.
-    private static let patience = 3.0
-    /// Seconds of sound that come at a time.
+    /// Timeout for a sound system's first audio, in seconds.
+    private static let firstAudioTimeout = 3.0
+    /// The length of an audio buffer, in seconds.
     private static let piece = 0.01
-    /// Seconds of sound that may wait to be read. None waits usually; a reader that was kept from the processor for as long
-    /// loses nothing.
+    /// How many seconds of audio may wait. Usually none waits; a reader that gets no processor time for as long loses
+    /// nothing.
     private static let memory = 0.2
-    /// PipeWire's own measure: 1024 samples at 48 kHz.
+    /// PipeWire's default buffer: 1024 samples at 48 kHz.
     private static let pipeWirePiece = 0.0213
     private static let pipeWirePieceNanoseconds = UInt64(pipeWirePiece * 1e9)
 
@@ -48,22 +48,22 @@ final class MicrophoneNode: NodeType, RunningNode {
         return plan
     }
 
-    /// An empty name is that of a variable that nobody has set.
+    /// An empty name comes from an unset variable.
     private static func name(_ device: String) -> String { device.isEmpty ? "auto" : device }
 
     private static func chooseSystem(
         _ request: NodeRequest, _ device: String
     ) throws(MediaError) -> (system: SoundSystem, factory: String, reason: String) {
         if let system = SoundSystem(rawValue: request.text("system")) {
-            return (system, factory(of: system), "it was asked for")
+            return (system, factory(of: system), "it was requested")
         }
-        // ALSA's names say so; everything else is named by the sound server.
+        // ALSA's names have these prefixes. The sound server has all others.
         if ["hw:", "plughw:", "default:", "sysdefault:"].contains(where: { device.hasPrefix($0) }) {
-            return (.alsa, factory(of: .alsa), "the name is one of ALSA")
+            return (.alsa, factory(of: .alsa), "the name belongs to ALSA")
         }
         guard let first = request.environment.soundSource() else { throw absent(device) }
         let system = SoundSystem.allCases.first { factory(of: $0) == first } ?? .pulse
-        return (system, first, "the first sound system that answers")
+        return (system, first, "the first sound system that responds")
     }
 
     private static func factory(of system: SoundSystem) -> String {
@@ -88,11 +88,11 @@ final class MicrophoneNode: NodeType, RunningNode {
         }
     }
 
-    /// Whether sound comes from a microphone; asked before anything runs.
+    /// Checks whether a microphone delivers audio, before anything runs.
     static func check(_ device: String?, of system: SoundSystem) throws(MediaError) {
         let answer = try SourceProbe.ask(
             factory(of: system), properties(device, of: system), media: "audio/x-raw", converter: "audioconvert",
-            seconds: patience)
+            seconds: firstAudioTimeout)
         switch answer {
         case .format: return
         case .failed(let failure) where failure.kind == .busy: throw busy(device ?? "auto")
@@ -120,7 +120,7 @@ final class MicrophoneNode: NodeType, RunningNode {
                 guard let right else { return .drop }
                 if right != Int(time) { buffer.retime(to: UInt64(max(0, Int(stamp) + right - Int(time)))) }
             }
-            // pipewiresrc says when a piece came, not when it began.
+            // pipewiresrc stamps the end of a buffer, not its beginning.
             if isStampedAtItsEnd, let time = buffer.timestamp {
                 buffer.retime(to: time - min(time, buffer.duration ?? pipeWirePieceNanoseconds))
             }
@@ -150,23 +150,23 @@ final class MicrophoneNode: NodeType, RunningNode {
     private static func busy(_ device: String) -> MediaError {
         MediaError(
             code: MediaError.Code.microphoneBusy,
-            message: "The microphone \(device) is in use by another program; close that program.")
+            message: "Another program uses the microphone \(device). Close that program.")
     }
 
     private static func absent(_ device: String) -> MediaError {
-        // The default one of ALSA does not say whether it is missing or taken.
+        // For ALSA's default microphone, a missing device and a busy one look the same.
         let what =
             device == "auto"
-            ? "No microphone was found that can be opened; plug one in, close the program that uses it"
-            : "There is no microphone \(device); plug one in"
+            ? "No microphone can be opened. Plug one in, close the program that uses it"
+            : "The microphone \(device) does not exist. Plug one in"
         return MediaError(
-            code: MediaError.Code.microphoneAbsent, message: "\(what), start the sound server, or go without.")
+            code: MediaError.Code.microphoneAbsent, message: "\(what), start the sound server, or leave audio out.")
     }
 
     private static func lost(_ device: String) -> MediaError {
         let what = device == "auto" ? "The microphone" : "The microphone \(device)"
         return MediaError(
             code: MediaError.Code.microphoneLost,
-            message: "\(what) gives no more sound; check that it is still plugged in.")
+            message: "\(what) stopped delivering audio. Check that it is plugged in.")
     }
 }

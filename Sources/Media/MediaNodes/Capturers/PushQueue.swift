@@ -2,23 +2,23 @@ import GStreamerKit
 import MediaGraph
 import Synchronization
 
-/// The queue at the head of a node whose media is pushed: raw media behind a limit that drops the oldest, encoded
-/// pictures behind one that drops to the next keyframe and asks for it.
+/// The queue at the head of a node with pushed media. Raw media drops the oldest; encoded video drops to the next
+/// keyframe and requests it.
 final class PushQueue: Sendable {
-    /// Encoded pictures that may wait: half a second at the usual rate.
+    /// Capacity for encoded frames: half a second at the usual rate.
     static let encodedLimits = QueuePlan.Limits(frames: 15, rule: .dropToKeyframe)
 
     private struct State {
         var pushed = 0
         var dropped = 0
-        /// What entered the queue, and what of that left it.
+        /// The number of buffers that entered the queue, and of those that left it.
         var queued = 0
         var left = 0
-        /// Encoded pictures are of no use until the next keyframe.
+        /// Whether encoded frames are dropped until the next keyframe.
         var needsKeyframe = true
         var askedAt: MediaTime?
 
-        /// Whether it is time to ask for a keyframe, which then counts as asked for.
+        /// Whether to request a keyframe now. Records the request.
         mutating func asks() -> Bool {
             let now = GStreamer.now
             guard askedAt.map({ now.seconds(since: $0) >= PushQueue.askInterval }) ?? true else { return false }
@@ -27,13 +27,13 @@ final class PushQueue: Sendable {
         }
     }
 
-    /// What was captured cannot lie ahead of now; clocks that are read a moment apart can.
+    /// Captured media cannot lie in the future; the margin covers clocks that are read a moment apart.
     private static let mostAhead = 1.0
 
-    /// Whether nothing can have been captured at this time yet: it is of another clock.
+    /// Whether the time lies in the future, so that it is from another clock.
     static func isAhead(_ time: MediaTime) -> Bool { time.seconds(since: GStreamer.now) > mostAhead }
 
-    /// Senders are asked no more often.
+    /// Shortest interval between requests.
     private static let askInterval = 0.1
 
     private let source: PushSource
@@ -42,7 +42,7 @@ final class PushQueue: Sendable {
     private let state = Mutex(State())
     private let onKeyframeNeeded: @Sendable () -> Void
 
-    /// `onKeyframeNeeded` is called from whatever thread finds that one is needed.
+    /// Calls `onKeyframeNeeded` on the thread that detects the need.
     init(_ instance: NodeInstance, isEncoded: Bool, onKeyframeNeeded: @escaping @Sendable () -> Void) {
         source = PushSource(instance.element("source"))
         pipeline = WeakPipeline(instance.pipeline)
@@ -59,7 +59,7 @@ final class PushQueue: Sendable {
         }
     }
 
-    /// Plans the element that the queue is, as `source`.
+    /// Plans the queue's element, as `source`.
     static func plan(_ plan: inout NodePlan, caps: String, _ limits: QueuePlan.Limits, holding format: MediaFormat) {
         var properties = PushSource.properties
         properties["caps"] = .text(caps)
@@ -72,18 +72,18 @@ final class PushQueue: Sendable {
         plan.queues.append(QueuePlan(element: "source", limits: limits, bytesPerFrame: format.bytesPerFrame))
     }
 
-    /// Raw pictures need no keyframe.
+    /// Raw frames need no keyframe.
     private func askForKeyframe() {
         if isEncoded, state.withLock({ $0.asks() }) { onKeyframeNeeded() }
     }
 
-    /// Nanoseconds since the pipeline's start; nil when it is gone or does not run yet, and for what lies ahead.
+    /// Nanoseconds since the pipeline's start. Nil if it does not run, and for future times.
     private func timestamp(_ time: MediaTime) -> UInt64? {
         guard !Self.isAhead(time), let base = pipeline.pipeline?.baseTime, base > 0 else { return nil }
         return time.nanoseconds > base ? time.nanoseconds - base : 0
     }
 
-    /// Pushes raw media by `body`, which is given the source and the timestamp. False when it was dropped.
+    /// Pushes raw media with `body`, which receives the source and the timestamp. Returns false if it was dropped.
     func push(at time: MediaTime, _ body: (PushSource, UInt64) throws -> Bool) rethrows -> Bool {
         state.withLock { $0.pushed += 1 }
         guard !isEncoded, let timestamp = timestamp(time), try body(source, timestamp) else { return refused() }
@@ -91,7 +91,7 @@ final class PushQueue: Sendable {
         return true
     }
 
-    /// Pushes an encoded picture, which is copied. False when it was dropped.
+    /// Copies and pushes an encoded frame. Returns false if it was dropped.
     func push(encoded bytes: RawSpan, at time: MediaTime, isKeyframe: Bool) -> Bool {
         guard isEncoded, let timestamp = timestamp(time) else {
             state.withLock { $0.pushed += 1 }
@@ -109,31 +109,31 @@ final class PushQueue: Sendable {
         return true
     }
 
-    /// Counts what could not be pushed. Always false.
+    /// Counts a refused push. Always returns false.
     func refused() -> Bool {
         state.withLock { $0.dropped += 1 }
         return false
     }
 
-    /// Whoever pushes is another one now: encoded pictures pass from the next keyframe on.
+    /// The sender changed: encoded frames pass from the next keyframe on.
     func dropToKeyframe() {
         state.withLock { $0.needsKeyframe = true }
     }
 
-    /// What comes from now on has other caps.
+    /// Changes the caps of further media.
     func change(to caps: String) {
         source.setFormat(Caps(caps))
     }
 
-    /// Whether what comes behind takes such caps now.
+    /// Whether the elements downstream accept these caps now.
     func canChange(to caps: String) -> Bool { source.peerTakes(Caps(caps)) }
 
-    /// Calls `body` once, on a streaming thread, when the pipeline plays and the queue is first found empty.
+    /// Calls `body` once, on a streaming thread, when the pipeline plays and the queue is empty for the first time.
     func whenFirstWanted(_ body: @escaping @Sendable () -> Void) {
         source.whenFirstWanted(body)
     }
 
-    /// Takes that back, and lets go of `body`.
+    /// Cancels that and releases `body`.
     func forgetFirstWanted() {
         source.forgetFirstWanted()
     }
@@ -145,7 +145,7 @@ final class PushQueue: Sendable {
     var statistics: FrameInput.Statistics {
         let waiting = source.waiting
         return state.withLock { state in
-            // What entered the queue, did not leave it and does not wait there was pushed out by something newer.
+            // Buffers that entered the queue, did not leave it and do not wait in it were displaced by newer ones.
             let pushedOut = max(0, state.queued - state.left - waiting)
             return FrameInput.Statistics(pushed: state.pushed, dropped: state.dropped + pushedOut, waiting: waiting)
         }

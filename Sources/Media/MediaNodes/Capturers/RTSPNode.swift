@@ -1,23 +1,23 @@
 import GStreamerKit
 import MediaGraph
 
-/// A network camera: pictures and sound as it encodes them, without their being decoded.
+/// A network camera: its encoded video and audio, passed through.
 final class RTSPNode: NodeType, RunningNode {
-    /// A camera that says nothing for so long has gone: it sends pictures and sound all the time.
+    /// A camera that is silent for this long is lost, because it sends video and audio continuously.
     private static let silenceLimit = 5.0
     /// From a frame's arrival until it leaves the depayloader, measured over loopback.
     private static let depayloading = 0.015
-    /// Milliseconds by which media may be late over TCP before the jitter buffer takes the delay for a new beginning, each
-    /// stream for itself, and picture and sound are apart until the camera's next reports. For as long it also waits where
-    /// the camera itself has left packets out, which TCP does not bring back: no more than a stall that has to be borne.
+    /// How many milliseconds media may be late over TCP before the jitter buffer treats the delay as a restart. It does
+    /// so for each stream separately, and then video and audio are out of step until the camera's next reports. The
+    /// jitter buffer also waits this long for packets that the camera itself omitted, which TCP does not repair.
     private static let longestStall = 800
-    /// Microseconds after which rtspsrc gives up waiting.
+    /// Microseconds until rtspsrc gives up.
     private static let giveUp = 5_000_000
 
     let name: String
     private let address: String
     private let watchdog: Watchdog
-    /// An end that comes after this was asked for.
+    /// Whether the end was requested.
     private let isFinishing: Flag
 
     private init(_ name: String, address: String, watchdog: Watchdog, isFinishing: Flag) {
@@ -39,7 +39,7 @@ final class RTSPNode: NodeType, RunningNode {
         var plan = NodePlan(request.node)
         let transport = request.text("transport")
         let latency = request.integer("latency") ?? 100
-        // User and password are handed over when the element is made: a plan may be printed.
+        // User and password are set when the element is created, because a plan may be printed.
         plan.add(
             "rtspsrc", as: "source",
             [
@@ -53,11 +53,11 @@ final class RTSPNode: NodeType, RunningNode {
         }
         for stream in camera.streams where !request.usedOutputs.contains(stream.isVideo ? "video" : "audio") {
             plan.passedOver.append(
-                "the \(stream.payloadFormat) stream of \(address) is not asked for: nothing takes it")
+                "the \(stream.payloadFormat) stream of \(address) is not requested, because nothing reads it")
         }
         plan.notes.append(
-            "\(address) is read over \(transport); keyframes come when the camera sends them, it takes no "
-                + "requests")
+            "\(address) is read over \(transport); the camera decides when to send keyframes and "
+                + "accepts no requests")
         if address.isEncrypted, transport == "udp" {
             plan.notes.append(
                 "TLS protects the requests only: media over udp is not encrypted; tcp carries both in TLS")
@@ -94,7 +94,7 @@ final class RTSPNode: NodeType, RunningNode {
             stream.isVideo ? .encodedVideo : .encodedAudio, encoding.name, width: stream.width,
             height: stream.height, framesPerSecond: stream.framesPerSecond,
             sampleRate: stream.isVideo ? nil : stream.clockRate, channels: stream.channels)
-        plan.notes.append("the \(port) is \(encoding.name) and is not decoded here")
+        plan.notes.append("the \(port) is \(encoding.name), passed through")
     }
 
     static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {
@@ -105,13 +105,13 @@ final class RTSPNode: NodeType, RunningNode {
         let reporter = instance.reporter
         let name = instance.name
         let watchdog = Watchdog(limit: silenceLimit, control: instance.control, pipeline: instance.pipeline) {
-            reporter.fail(RTSPFailure.lost(address.url, "it fell silent"), name)
+            reporter.fail(RTSPFailure.lost(address.url, "it stopped sending"), name)
         }
         let isFinishing = Flag()
         let ports = ["video", "audio"].filter { instance.has($0) }
         source.onStreamOffered { ports.contains($0) }
         let inputs = Dictionary(uniqueKeysWithValues: ports.map { ($0, instance.element($0).sink) })
-        // What the jitter buffer would say is the longest stall.
+        // The jitter buffer would answer with the longest stall.
         let latency = Double(instance.setting("latency")?.integer ?? 100) / 1000
         for input in inputs.values { input.answerLatencyQueries(seconds: latency, isLive: true) }
         source.onPadAdded { pad in
@@ -125,7 +125,7 @@ final class RTSPNode: NodeType, RunningNode {
             output.onBuffer { buffer in
                 watchdog.feed()
                 reporter.isReady(name)
-                // What comes before the first keyframe cannot be decoded by anybody.
+                // Frames before the first keyframe are not decodable.
                 if hasBegun.value { return .pass }
                 if buffer.isKeyframe { hasBegun.raise() }
                 return buffer.isKeyframe ? .pass : .drop
@@ -155,33 +155,33 @@ final class RTSPNode: NodeType, RunningNode {
             ? RTSPFailure.lost(address, failure.message) : RTSPFailure.unreachable(address, failure.message)
     }
 
-    var stalled: MediaError? { RTSPFailure.unreachable(address, "it answered and sent nothing for 8 s") }
+    var stalled: MediaError? { RTSPFailure.unreachable(address, "it responded but sent nothing for 8 s") }
 }
 
-/// What keeps a network camera from being read, in words. Addresses come without user and password.
+/// Errors of network cameras. Addresses are printed without user and password.
 enum RTSPFailure {
     /// The text is not repeated: it may contain a password.
     static let badAddress = MediaError(
         code: MediaError.Code.rtspBadAddress,
-        message: "The url is not the address of a network camera; write rtsp://user:password@host:554/path, or "
+        message: "The url is not the address of a network camera. Write rtsp://user:password@host:554/path, or "
             + "rtsps:// for TLS.")
 
     static func unreachable(_ address: String, _ reason: String) -> MediaError {
         MediaError(
             code: MediaError.Code.rtspUnreachable,
             message:
-                "The network camera \(address) cannot be reached (\(reason.trimmedSentence)); check the address and "
-                + "that the camera is on and in this network.")
+                "The network camera \(address) is unreachable: \(reason.trimmedSentence). Check the address, and that "
+                + "the camera is on and in this network.")
     }
 
     static func noStream(_ address: RTSPAddress, _ port: String, offered: [String]) -> MediaError {
         let has =
             offered.isEmpty
-            ? "sends no \(port)" : "sends its \(port) as \(offered.joined(separator: " and ")), which is not known here"
+            ? "sends no \(port)" : "sends its \(port) as \(offered.joined(separator: " and ")), which is not supported"
         return MediaError(
             code: MediaError.Code.rtspNoStream,
             message:
-                "The network camera \(address) \(has); leave the port \(port) unconnected, or choose another stream "
+                "The network camera \(address) \(has). Leave the port \(port) unconnected, or choose another stream "
                 + "or codec in the camera's settings.")
     }
 
@@ -189,17 +189,17 @@ enum RTSPFailure {
         MediaError(
             code: MediaError.Code.rtspLost,
             message:
-                "The network camera \(address) gives no more media (\(reason.trimmedSentence)); check its power and "
+                "The network camera \(address) stopped sending: \(reason.trimmedSentence). Check its power and "
                 + "network, then start again.")
     }
 
     static func described(_ failure: RTSPProbe.Failure, at address: RTSPAddress) -> MediaError {
         switch failure {
-        case .noSuchHost: unreachable(address.url, "there is no host \(address.host)")
+        case .noSuchHost: unreachable(address.url, "the host \(address.host) does not exist")
         case .refused: unreachable(address.url, "nothing listens on port \(address.port) there")
-        case .silent: unreachable(address.url, "it does not answer")
+        case .silent: unreachable(address.url, "it does not respond")
         case .unreachable(let reason): unreachable(address.url, reason)
-        case .notRTSP: unreachable(address.url, "what listens there is no RTSP server")
+        case .notRTSP: unreachable(address.url, "its response is not RTSP")
         case .untrusted(let reason):
             MediaError(
                 code: "rtsp.certificate",
@@ -210,25 +210,25 @@ enum RTSPFailure {
             MediaError(
                 code: MediaError.Code.rtspUnauthorized,
                 message: wereGiven
-                    ? "The network camera \(address) does not take this user and password; check both in its settings."
-                    : "The network camera \(address) wants a user and a password; give them as rtsp://user:password@host/."
+                    ? "The network camera \(address) rejects this user and password. Check both in its settings."
+                    : "The network camera \(address) requires a user and a password. Write rtsp://user:password@host/."
             )
         case .unknownScheme(let scheme):
             MediaError(
                 code: MediaError.Code.rtspUnauthorized,
                 message:
-                    "The network camera \(address) wants to be told the password by \(scheme); switch it to Digest "
-                    + "(MD5) or Basic in its settings.")
+                    "The network camera \(address) requires authentication by \(scheme), which is not supported. "
+                    + "Switch it to Digest (MD5) or Basic in its settings.")
         case .notFound:
             MediaError(
                 code: MediaError.Code.rtspNotFound,
-                message: "The network camera has no stream \(address); look up the path in its manual or settings.")
+                message: "The network camera has no stream \(address). Look up the path in its manual or settings.")
         case .status(let number, let reason):
             MediaError(
                 code: MediaError.Code.rtspRefused,
                 message:
-                    "The network camera \(address) refused to describe its stream (\(number) \(reason)); it may serve "
-                    + "too many clients, try again later.")
+                    "The network camera \(address) refused to describe its stream (\(number) \(reason)). It may have "
+                    + "too many clients; try again later.")
         }
     }
 }

@@ -2,15 +2,15 @@ import Dispatch
 import GStreamerKit
 import MediaGraph
 
-/// The screen of an X display, a part of it, one of its windows, or a node of PipeWire.
+/// The screen of an X display, a region of it, one of its windows, or a PipeWire node.
 final class ScreenNode: NodeType, RunningNode {
-    /// X is asked for every picture, and PipeWire repeats the last one each second.
+    /// X is queried for every frame, and PipeWire repeats the last one each second.
     private static let silenceLimit = 5.0
-    /// Milliseconds after which pipewiresrc repeats a picture: a screen on which nothing moves gives none.
+    /// Milliseconds after which pipewiresrc repeats a frame, because a static screen delivers none.
     private static let repetition = 500
-    /// Seconds from the moment at which a picture is due until it lies in memory, measured at 1280x720 and 1920x1080.
+    /// Seconds from the due time of a frame until it is in memory, measured at 1280x720 and 1920x1080.
     private static let copying = 0.001
-    /// Seconds that the conversion to I420 takes for a pixel, measured.
+    /// Seconds for the conversion of a pixel to I420, measured.
     private static let conversion = 2.5e-9
 
     let name: String
@@ -46,13 +46,13 @@ final class ScreenNode: NodeType, RunningNode {
         let region = try Region(request, of: screen)
         var properties: [String: SettingValue] = [
             "display-name": .text(screen.display), "show-pointer": .flag(request.flag("cursor")),
-            // What XDamage saves is lost again in waiting for it: pictures came 8 ms later.
+            // XDamage saves work but adds waiting: frames arrived 8 ms later.
             "use-damage": false,
-            // Where there is no shared memory: the other way trusts in a picture's coming, and X servers end.
+            // Also without shared memory: the other way waits for a frame without end, and X servers may end.
             "remote": true,
         ]
         if let window = screen.window { properties["xid"] = .integer(Int(window)) }
-        // A whole window is left open, so that it is followed when it changes its size.
+        // A whole window has no fixed region, so that changes of its size are followed.
         if !region.isWhole {
             properties["startx"] = .integer(region.x)
             properties["starty"] = .integer(region.y)
@@ -65,7 +65,7 @@ final class ScreenNode: NodeType, RunningNode {
         plan.addFilter("video/x-raw,framerate=\(fraction(fps))", as: "rate")
         finish(&plan, ["source", "rate"], width: region.width, height: region.height, fps: fps)
         let what = screen.title.map { "the window \"\($0)\" of \(screen.display)" } ?? "the screen of \(screen.display)"
-        plan.notes.append("\(what), \(screen.width)x\(screen.height), of which \(region) is captured")
+        plan.notes.append("\(what), \(screen.width)x\(screen.height), capturing \(region)")
         if screen.window != nil {
             plan.notes.append("a window that changes its size later is scaled to \(region.width)x\(region.height)")
         }
@@ -99,13 +99,13 @@ final class ScreenNode: NodeType, RunningNode {
         }
         finish(&plan, chain, width: region.width, height: region.height, fps: fps)
         plan.notes.append(
-            "the node \(node) of PipeWire, \(screen.width)x\(screen.height), of which \(region) is captured; the pointer is "
-                + "in it when whoever shares the screen put it there")
+            "the PipeWire node \(node), \(screen.width)x\(screen.height), capturing \(region); the program that "
+                + "shares the screen decides whether the pointer is included")
         plan.latency = copying + conversion * Double(region.width * region.height)
         return plan
     }
 
-    /// Pictures of one size and format, whatever the source changes to.
+    /// Frames of one size and format, whatever the source changes to.
     private static func finish(_ plan: inout NodePlan, _ chain: [String], width: Int, height: Int, fps: Double) {
         let format = MediaFormat.rawVideo(width: width, height: height, framesPerSecond: fps)
         plan.add("videoconvert", as: "convert")
@@ -125,13 +125,13 @@ final class ScreenNode: NodeType, RunningNode {
         let display = source.properties["display-name"]?.text
         let what = display.map { "The X display \($0)" } ?? "PipeWire"
         let watchdog = Watchdog(limit: silenceLimit, control: control, pipeline: instance.pipeline) {
-            reporter.fail(ScreenFailure.lost(what, "nothing came for \(Int(silenceLimit)) s"), name)
+            reporter.fail(ScreenFailure.lost(what, "no frame for \(Int(silenceLimit)) s"), name)
         }
         var errors: UInt?
         if let display, let window = source.properties["xid"]?.integer.flatMap({ UInt(exactly: $0) }) {
             let title = XDisplay.window(window, of: display)?.title ?? "\(window)"
             let isChecking = Flag()
-            // ximagesrc goes on with its last picture when the window has gone: the X server's complaints tell.
+            // ximagesrc repeats its last frame when the window is gone; the X server's errors reveal it.
             errors = XErrors.watch {
                 guard !isChecking.exchange(true) else { return }
                 control.async {
@@ -139,7 +139,7 @@ final class ScreenNode: NodeType, RunningNode {
                         watchdog.stop()
                         reporter.fail(ScreenFailure.closed(title), name)
                     } else {
-                        // Minimised, or of another size: pictures will come again.
+                        // Minimised or resized: frames will arrive again.
                         control.asyncAfter(deadline: .now() + .milliseconds(250)) { isChecking.lower() }
                     }
                 }
@@ -158,7 +158,7 @@ final class ScreenNode: NodeType, RunningNode {
             }
         }
         instance.element("source").source.onBuffer { _ in
-            // ximagesrc goes on with what it has in memory.
+            // ximagesrc repeats the frame in its memory.
             if isLost.value { return .drop }
             watchdog.feed()
             reporter.isReady(name)
@@ -180,11 +180,12 @@ final class ScreenNode: NodeType, RunningNode {
         guard failure.path.first?.hasSuffix(".source") == true else { return nil }
         if watchdog.isFed { return ScreenFailure.lost(what, failure.message) }
         return ScreenFailure.unavailable(
-            "\(what) cannot be captured (\(failure.message.trimmedSentence))", "check that it runs and may be read")
+            "\(what) cannot be captured: \(failure.message.trimmedSentence)",
+            "Check that it runs and that you may read it")
     }
 }
 
-/// The part of a screen or window that is captured, in pixels; even, because codecs halve the colours.
+/// The captured region of a screen or window, in pixels. Even, because codecs halve the colours.
 private struct Region: CustomStringConvertible {
     let x: Int
     let y: Int
@@ -202,8 +203,8 @@ private struct Region: CustomStringConvertible {
             throw MediaError(
                 code: MediaError.Code.screenBadRegion,
                 message:
-                    "\"\(request.name)\" should capture \(max(width, 0))x\(max(height, 0)) at (\(x), \(y)), but there are "
-                    + "\(screen.width)x\(screen.height) pixels; choose x, y, width and height within them.")
+                    "\"\(request.name)\" captures \(max(width, 0))x\(max(height, 0)) at (\(x), \(y)), outside of "
+                    + "\(screen.width)x\(screen.height) pixels. Choose x, y, width and height within them.")
         }
     }
 

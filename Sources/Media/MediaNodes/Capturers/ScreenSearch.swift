@@ -2,11 +2,11 @@ import GStreamerKit
 import Glibc
 import MediaGraph
 
-/// Finds the display, the window or the node that a screen node names.
+/// Finds the display, window or PipeWire node of a screen node.
 enum ScreenSearch {
-    /// Seconds that a node of PipeWire has to give a first picture.
-    private static let patience = 3.0
-    /// How many windows are named where none fits.
+    /// Timeout for a PipeWire node's first frame, in seconds.
+    private static let firstFrameTimeout = 3.0
+    /// How many windows to list if none matches.
     private static let mostNamed = 6
 
     static func find(display: String, window: String) throws(MediaError) -> CapturedScreen {
@@ -14,22 +14,23 @@ enum ScreenSearch {
         guard !name.isEmpty else {
             throw ScreenFailure.unavailable(
                 "No X display is named",
-                "set DISPLAY or the node's display, or take a node of PipeWire by pipewire-node")
+                "Set DISPLAY or the node's display, or use a PipeWire node with pipewire-node")
         }
         guard let screen = XDisplay.screen(of: name) else {
             throw ScreenFailure.unavailable(
-                "The X display \(name) cannot be opened", "check that it runs and that XAUTHORITY lets this user in")
+                "The X display \(name) cannot be opened",
+                "Check that it runs and that XAUTHORITY gives this user access")
         }
         var notes: [String] = []
         if getenv("WAYLAND_DISPLAY") != nil {
-            notes.append("this session is Wayland's: of it, \(name) shows the windows of X11 alone")
+            notes.append("this is a Wayland session, of which \(name) shows only X11 windows")
         }
         guard !window.isEmpty else {
             return CapturedScreen(display: name, width: screen.width, height: screen.height, notes: notes)
         }
         let (found, others) = try self.window(window, on: name)
-        notes += others.map { "\"\($0.title)\" fits the title as well and was passed over" }
-        if !found.isShown { notes.append("the window is minimised: its pictures come once it is shown") }
+        notes += others.map { "\"\($0.title)\" also matches the title" }
+        if !found.isShown { notes.append("the window is minimised, and delivers no frames until it is shown") }
         return CapturedScreen(
             display: name, width: found.area.width, height: found.area.height, window: found.identifier,
             title: found.title, notes: notes)
@@ -43,7 +44,7 @@ enum ScreenSearch {
         let all = XDisplay.windows(of: display)
         let exact = all.filter { $0.title == wanted }
         let fitting = exact.isEmpty ? all.filter { $0.title.lowercased().contains(wanted.lowercased()) } : exact
-        // Programs keep small windows that are never shown under the same title.
+        // Programs keep small hidden windows with the same title.
         let ranked = fitting.sorted { first, second in
             if first.isShown != second.isShown { return first.isShown }
             return first.area.width * first.area.height > second.area.width * second.area.height
@@ -51,15 +52,15 @@ enum ScreenSearch {
         guard let best = ranked.first else {
             let titles = all.filter(\.isShown).prefix(mostNamed).map { "\"\($0.title)\"" }
             let there =
-                titles.isEmpty ? "no window with a title is there" : "there are \(titles.joined(separator: ", "))"
+                titles.isEmpty ? "No window has a title" : "Choose one of \(titles.joined(separator: ", "))"
             throw MediaError(
                 code: MediaError.Code.screenNoWindow,
-                message: "No window of \(display) has the title or number \"\(wanted)\"; \(there).")
+                message: "No window of \(display) has the title or number \"\(wanted)\". \(there).")
         }
         return (best, ranked.dropFirst().filter(\.isShown))
     }
 
-    /// How pipewiresrc is told which node it should read: by its number, or by its name.
+    /// The properties with which pipewiresrc selects a node, by number or by name.
     static func target(_ node: String) -> [String: SettingValue] {
         [Int(node) == nil ? "target-object" : "path": .text(node), "do-timestamp": true]
     }
@@ -69,36 +70,36 @@ enum ScreenSearch {
             throw .missingElement("pipewiresrc", package: GStreamer.debianPackage(of: "pipewiresrc"))
         }
         guard source.canOpen() else {
-            throw ScreenFailure.unavailable("PipeWire does not answer", "start it, or take an X display")
+            throw ScreenFailure.unavailable("PipeWire does not respond", "Start it, or use an X display")
         }
         let answer = try SourceProbe.ask(
-            "pipewiresrc", target(node), media: "video/x-raw", converter: "videoconvert", seconds: patience)
+            "pipewiresrc", target(node), media: "video/x-raw", converter: "videoconvert", seconds: firstFrameTimeout)
         guard case .format(let format) = answer, let width = format.width, let height = format.height else {
             throw ScreenFailure.unavailable(
-                "The node \(node) of PipeWire gave no picture within \(Int(patience)) s",
-                "check its number with pw-cli ls Node and that the screen is shared")
+                "The PipeWire node \(node) delivered no frame within \(Int(firstFrameTimeout)) s",
+                "Check its number with pw-cli ls Node, and that the screen is shared")
         }
         return CapturedScreen(display: "", width: width, height: height, framesPerSecond: format.framesPerSecond)
     }
 }
 
-/// What keeps a screen from being captured, in words.
+/// Errors of screen capture.
 enum ScreenFailure {
     static func unavailable(_ what: String, _ remedy: String) -> MediaError {
-        MediaError(code: MediaError.Code.screenUnavailable, message: "\(what); \(remedy).")
+        MediaError(code: MediaError.Code.screenUnavailable, message: "\(what). \(remedy).")
     }
 
     static func closed(_ title: String) -> MediaError {
         MediaError(
             code: MediaError.Code.screenLost,
-            message: "The window \"\(title)\" was closed while it was captured; open it and start again.")
+            message: "The window \"\(title)\" was closed while it was captured. Open it and start again.")
     }
 
     static func lost(_ what: String, _ reason: String) -> MediaError {
         MediaError(
             code: MediaError.Code.screenLost,
             message:
-                "\(what) gives no more pictures (\(reason.trimmedSentence)); check that it is still there and start "
+                "\(what) stopped delivering frames: \(reason.trimmedSentence). Check that it still exists, then start "
                 + "again.")
     }
 }

@@ -1,33 +1,33 @@
-/// Stamps sound with the time at which it was captured, where GStreamer does not.
+/// Corrects the capture times of audio if GStreamer's are wrong.
 ///
-/// GStreamer stamps the first sound with the moment at which it was read, and after a stall it takes for lost what the
-/// sound system had kept. What was kept then comes at once, and everything is stamped as much too late for ever; it would
-/// be out of step with pictures. But no sound comes before it has ended: where all of half a second does, its stamps are
-/// wrong. Where stamps leap, sound goes on without a gap until half a second has shown whether one is missing.
+/// GStreamer stamps the first audio with the time at which it was read. After a stall, it takes audio that the sound
+/// system kept for lost. The kept audio then arrives in one burst, and all later timestamps are late by as much, out of
+/// step with video. But audio cannot arrive before it has ended: if half a second of it does, its timestamps are wrong.
+/// If timestamps jump, audio continues without a gap until half a second has shown whether some is missing.
 ///
-/// Times never go back: sound whose time is taken already is left out.
+/// Times never go back: audio for a time that is already used is dropped.
 struct SoundClock {
-    /// Stamps that are no further from where the last sound ended go on from there.
+    /// Timestamps this close to the end of the previous audio continue it.
     private static let leap = 5_000_000
-    /// Leaps that are longer are believed at once: no sound system keeps so much.
+    /// Longer jumps are accepted immediately, because no sound system keeps this much.
     private static let longestLeap = 1_000_000_000
-    /// Differences that are no more are left: each change is heard by who mixes or encodes.
+    /// Smaller differences are not corrected, because mixers and encoders make each correction audible.
     private static let tolerance = 10_000_000
-    /// How much sound is judged together.
+    /// How much audio is judged together.
     private static let span = 500_000_000
 
-    /// What is taken off, in nanoseconds.
+    /// The correction, in nanoseconds.
     private var lead = 0
-    /// Where the last sound ended by its own stamp, and by the time that it was given.
+    /// The end of the previous audio, by its own timestamp and by its corrected one.
     private var end: (stamped: Int, given: Int)?
-    /// By how much the latest and the earliest of this span came before their end, and how long the span is by now.
+    /// How early the latest and the earliest buffer of this span arrived, and the span's length so far.
     private var least = Int.max
     private var most = Int.min
     private var judged = 0
-    /// Whether stamps have leapt in this span.
+    /// Whether timestamps have jumped in this span.
     private var hasLeapt = false
 
-    /// The time of a piece of sound; nil where it is to be left out. All in nanoseconds of the pipeline's time.
+    /// The time of an audio buffer. Nil if it must be dropped. All in nanoseconds of the pipeline's time.
     mutating func time(ofSoundAt stamp: Int, lasting duration: Int, now: Int) -> Int? {
         if let end, abs(stamp - end.stamped) > Self.leap {
             let leap = stamp - end.stamped

@@ -2,10 +2,10 @@ import GStreamerKit
 import MediaGraph
 import Synchronization
 
-/// Scrolling colour bars with a bar-coded frame number, and a tone; in the first tenth of each second the bars flash and
-/// the tone beeps, so that their distance can be measured wherever both come out.
+/// Scrolling colour bars with a bar-coded frame number, and a tone. In the first tenth of each second the bars flash
+/// and the tone beeps, so that their offset can be measured anywhere downstream.
 final class TestPatternNode: NodeType, RunningNode {
-    /// Milliseconds of sound that come at a time.
+    /// The length of an audio buffer, in milliseconds.
     private static let piece = 20
 
     let name: String
@@ -21,7 +21,7 @@ final class TestPatternNode: NodeType, RunningNode {
             let fps = request.number("fps"), let frames = request.integer("frames")
         else { preconditionFailure("the test pattern's settings have defaults") }
         var plan = NodePlan(request.node)
-        // Scrolling keeps the whole picture moving, so that a codec has real work.
+        // Scrolling moves the whole frame, which gives codecs real work.
         plan.add(
             "videotestsrc", as: "picture",
             [
@@ -41,7 +41,7 @@ final class TestPatternNode: NodeType, RunningNode {
             plan.link("tone", "sound-format")
             plan.outputs["audio"] = ElementPad("sound-format")
             plan.formats["audio"] = .rawAudio
-            // The tone is made, not waited for: a piece comes when it begins. Its element says that it may come at its end.
+            // The tone is generated: a buffer leaves at its beginning, though its element announces its end.
             plan.allowances["audio"] = Double(Self.piece) / 1000
         }
         return plan
@@ -94,7 +94,7 @@ private final class FrameNumber: Sendable {
     }
 }
 
-/// The tenth of each second of running time in which picture and sound stand out.
+/// The tenth of each second of running time with flash and beep.
 private enum Beat {
     static let nanoseconds: UInt64 = 100_000_000
     private static let white: UInt8 = 235
@@ -118,7 +118,7 @@ private enum Beat {
 /// A quiet 440 Hz tone, and for the first tenth of every second of running time a louder 880 Hz beep.
 private struct Tone: Sendable {
     private static let rate = 48_000
-    /// One second of the tone: both frequencies fit a whole number of times.
+    /// One second of the tone, in which both frequencies have whole periods.
     private let second: [Int16]
 
     init() {
@@ -132,7 +132,7 @@ private struct Tone: Sendable {
         second = samples
     }
 
-    /// Sine of a turn between 0 and 1 (Bhaskara's approximation, off by 0.2 % at most: good enough to be heard).
+    /// The sine of a turn from 0 to 1 (Bhaskara's approximation, at most 0.2 % off).
     private static func sine(_ turn: Double) -> Double {
         let half = turn < 0.5 ? turn * 2 : (turn - 0.5) * 2
         let product = half * (1 - half)

@@ -2,24 +2,24 @@ import Dispatch
 import GStreamerKit
 import Synchronization
 
-/// How long something that should speak has been silent.
+/// Measures how long a source has been silent.
 ///
-/// Counted in looks that found nothing new, not by the clock: a process that was held up as a whole (a busy machine, a
-/// debugger, a suspended guest) looks no more often than its device gets to speak.
+/// Counts polls without news, instead of reading the clock: a process that is stalled as a whole (by a busy machine, a
+/// debugger, a suspended guest) polls no more often than its device can deliver.
 struct Silence {
     enum Judgement {
         case usual
-        /// Too long for one that does not answer otherwise.
+        /// Too long for a source that does not respond otherwise.
         case long
         case over
     }
 
-    /// How long after one another looks are to be, in seconds.
+    /// The interval between polls, in seconds.
     static let interval = 0.25
 
     private let limit: Int
     private let patience: Int
-    /// Looks since something came.
+    /// Polls since the last media.
     private var looks = 0
 
     /// `limit` and `patience` are in seconds.
@@ -28,7 +28,7 @@ struct Silence {
         self.patience = Int(patience / Self.interval)
     }
 
-    /// Something came, or nothing is expected now.
+    /// Media arrived, or none is expected now.
     mutating func begin() { looks = 0 }
 
     mutating func look() -> Judgement {
@@ -37,7 +37,7 @@ struct Silence {
     }
 }
 
-/// Notices that a device which was giving media has gone quiet: some drivers never say that they were unplugged.
+/// Detects that a device has stopped delivering: some drivers do not report that they were unplugged.
 final class Watchdog: Sendable {
     private struct State {
         var silence: Silence
@@ -51,9 +51,9 @@ final class Watchdog: Sendable {
     private let isThere: @Sendable () -> Bool
     private let onSilence: @Sendable () -> Void
 
-    /// `onSilence` is called once, on `control`, when nothing has come for `limit` seconds after something had; while
-    /// `isThere` says that the device still answers, only after `patience` seconds. `isThere` is called on `control`. While
-    /// `pipeline` is paused nothing is expected.
+    /// Calls `onSilence` once, on `control`, when nothing has arrived for `limit` seconds after some media; while
+    /// `isThere` reports that the device still responds, only after `patience` seconds. Calls `isThere` on `control`.
+    /// Nothing is expected while `pipeline` is paused.
     init(
         limit: Double, patience: Double? = nil, control: DispatchQueue, pipeline: Pipeline? = nil,
         isThere: @escaping @Sendable () -> Bool = { false }, onSilence: @escaping @Sendable () -> Void
@@ -65,10 +65,10 @@ final class Watchdog: Sendable {
         self.onSilence = onSilence
     }
 
-    /// Whether anything has come yet.
+    /// Whether any media has arrived.
     var isFed: Bool { state.withLock { $0.isFed } }
 
-    /// Something came. Called for each frame.
+    /// Media arrived. Called for each frame.
     func feed() {
         let isFirst = state.withLock { state in
             defer { state.isFed = true }
@@ -97,7 +97,7 @@ final class Watchdog: Sendable {
         }
     }
 
-    /// Looks no longer. Called on `control`.
+    /// Stops polling. Called on `control`.
     func stop() {
         state.withLock { $0.isStopped = true }
     }

@@ -1,11 +1,11 @@
 import GStreamerKit
 import MediaGraph
 
-/// AAC, for recordings that hold no Opus. A packet is 1024 samples.
+/// AAC, for containers without Opus. A packet has 1024 samples.
 enum AACEncoderNode: NodeType {
     static let kind = NodeKind.aacEncoder
 
-    /// Best first; what each puts before the first sample, in samples, and does not take off its timestamps.
+    /// Best first, with the samples that each inserts before the first one without correcting its timestamps.
     private static let elements: [(factory: String, lead: Int)] = [
         ("fdkaacenc", 2048), ("avenc_aac", 1024), ("voaacenc", 1600),
     ]
@@ -17,7 +17,7 @@ enum AACEncoderNode: NodeType {
         var plan = NodePlan(request.node)
         plan.passedOver = choice.passedOver
         plan.addQueue(as: "queue", .rawSound, holding: nil)
-        // Says which channel is where, which the encoders want to know.
+        // Sets the channels' positions, which the encoders require.
         plan.add("audioconvert", as: "convert")
         plan.add(choice.factory, as: "encoder", ["bitrate": .integer(bitrate)])
         plan.link("queue", "convert", "encoder")
@@ -25,13 +25,13 @@ enum AACEncoderNode: NodeType {
         plan.outputs["out"] = ElementPad("encoder")
         plan.formats["out"] = MediaFormat(
             .encodedAudio, "aac", sampleRate: sampleRate, channels: 2, bitsPerSecond: bitrate)
-        // A packet, what is put before the first sample, and the wait for the last buffer of a packet.
+        // A packet, the inserted samples, and the wait for the last buffer of a packet.
         plan.allowances["out"] = Double(1024 + lead(of: choice.factory)) / Double(sampleRate)
         plan.latency = 0.01 + Double(1024 + lead(of: choice.factory)) / Double(sampleRate)
         return plan
     }
 
-    /// Takes the encoder's lead off its timestamps, so that sound stays with the pictures.
+    /// Subtracts the encoder's inserted samples from its timestamps, so that audio stays in step.
     static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {
         let encoder = instance.element("encoder")
         encoder.source.shift(by: -lead(of: encoder.factory) * 1_000_000_000 / sampleRate)

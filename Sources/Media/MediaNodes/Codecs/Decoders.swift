@@ -1,7 +1,7 @@
 import GStreamerKit
 import MediaGraph
 
-/// Decodes pictures of the codec that comes in.
+/// Decodes video of any codec.
 enum VideoDecoderNode: NodeType {
     static let kind = NodeKind.videoDecoder
 
@@ -9,7 +9,7 @@ enum VideoDecoderNode: NodeType {
         let input = request.input("in") ?? MediaFormat(.encodedVideo, "vp8")
         var plan = NodePlan(request.node)
         plan.notes.append("\(try plan.addDecoder(of: input.encoding, request.environment)) decodes")
-        // Decoders in software give I420 for what conferences send; for anything else this converts.
+        // Software decoders output I420 for the formats of conferences. This converts all others.
         plan.add("videoconvert", as: "convert")
         plan.addFilter(RawFormat.video, as: "format")
         plan.link("decoder", "convert", "format")
@@ -32,11 +32,11 @@ enum VideoDecoderNode: NodeType {
     }
 }
 
-/// Decodes sound of the codec that comes in.
+/// Decodes audio of any codec.
 enum AudioDecoderNode: NodeType {
     static let kind = NodeKind.audioDecoder
 
-    /// What a lost packet is repaired with comes in the next one; conferences send one every 20 ms.
+    /// The repair of a lost packet is in the next one. Conferences send one every 20 ms.
     private static let opusPacket = 0.02
 
     static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
@@ -56,7 +56,7 @@ enum AudioDecoderNode: NodeType {
     static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {
         let decoder = instance.element("decoder")
         if decoder.factory == "opusdec" {
-            // Left to itself it announces 120 ms, the longest that Opus allows, and loudspeakers wait as long.
+            // By default it announces 120 ms, the longest that Opus allows, and loudspeakers would wait that long.
             decoder.source.answerLatencyQueries(asking: decoder.sink, adding: opusPacket)
         }
         guard let input = instance.nearest(RTPInputNode.self) else { return nil }

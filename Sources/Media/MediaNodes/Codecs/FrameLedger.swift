@@ -3,14 +3,14 @@ import GStreamerKit
 import MediaGraph
 import Synchronization
 
-/// Where every captured frame went: encoded, dropped by the capture queue, or still under way.
+/// Tracks every captured frame: encoded, dropped by the capture queue, or in progress.
 final class FrameLedger: Sendable {
-    /// How long after a drop the encoder is said not to keep up.
+    /// How long after a drop the encoder counts as too slow.
     private static let memory: Double = 2
 
     private struct State {
         var counts = MediaStatistics.VideoEncoder()
-        /// Timestamps of the frames in the queue, oldest first; at most three for a moment.
+        /// Timestamps of the frames in the queue, oldest first. Momentarily up to three.
         var queued: [UInt64] = []
         var lastDrop: MediaTime?
         var lastIsKeyframe = false
@@ -27,7 +27,7 @@ final class FrameLedger: Sendable {
 
     private let state = Mutex(State())
 
-    /// A frame comes to the queue. False when the pipeline is stopping and the frame should go no further.
+    /// A frame enters the queue. Returns false if the pipeline is stopping and the frame must not pass.
     func captured(_ timestamp: UInt64) -> Bool {
         state.withLock { state in
             guard !state.isClosed else { return false }
@@ -37,7 +37,7 @@ final class FrameLedger: Sendable {
         }
     }
 
-    /// A frame leaves the queue for the encoder: those before it that never left were dropped.
+    /// A frame leaves the queue for the encoder. Earlier frames that never left were dropped.
     func left(_ timestamp: UInt64) {
         state.withLock { state in
             while let first = state.queued.first {
@@ -71,7 +71,7 @@ final class FrameLedger: Sendable {
 
     var lastIsKeyframe: Bool { state.withLock { $0.lastIsKeyframe } }
 
-    /// Takes no more frames and waits until those under way have been encoded.
+    /// Accepts no more frames, and waits until those in progress are encoded.
     func close(waiting limit: DispatchTimeInterval) {
         let semaphore = DispatchSemaphore(value: 0)
         let isIdle = state.withLock { state in
@@ -82,7 +82,7 @@ final class FrameLedger: Sendable {
         if !isIdle { _ = semaphore.wait(timeout: .now() + limit) }
     }
 
-    /// No thread runs any more: what has not been encoded never will be.
+    /// No thread runs any more, so the remaining frames will not be encoded.
     func settle() {
         state.withLock { state in
             state.counts.droppedBeforeEncoder += state.underWay

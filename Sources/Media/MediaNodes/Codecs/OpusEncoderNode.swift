@@ -1,15 +1,15 @@
 import GStreamerKit
 import MediaGraph
 
-/// Opus, 20 ms a packet. Its in-band error correction repairs single losses without waiting for a repeat.
+/// Opus in packets of 20 ms. Its in-band error correction repairs single losses without retransmission.
 final class OpusEncoderNode: NodeType, RunningNode {
     static let kind = NodeKind.opusEncoder
-    /// Seconds of sound in a packet.
+    /// Seconds of audio in a packet.
     private static let packet = 0.02
-    /// A packet waits for the buffer that brings its end. That takes as long as the packet is longer than what came at
-    /// once with its beginning: half of it, where buffers of 10 ms come from a microphone as where the longer ones of
-    /// files lie anyhow to the packets. What the codec looks ahead (6.5 ms, RFC 6716, 2.1.1) is no part of it: timestamps
-    /// go by what is encoded, and a decoder gives it that much later.
+    /// A packet waits for the buffer with its end. That takes the packet's length minus the audio that arrived with its
+    /// beginning: half of it, for buffers of 10 ms from a microphone, and on average also for the longer ones of files.
+    /// The codec's look-ahead (6.5 ms, RFC 6716, section 2.1.1) does not count: timestamps follow the encoded audio,
+    /// and a decoder delivers it that much later.
     private static let latency = packet / 2
 
     let name: String
@@ -24,7 +24,7 @@ final class OpusEncoderNode: NodeType, RunningNode {
         try request.environment.require("opusenc")
         let bitrate = request.integer("bitrate") ?? 64_000
         var plan = NodePlan(request.node)
-        // The same thread that captures should not encode.
+        // The capturing thread should not encode.
         plan.addQueue(as: "queue", .rawSound, holding: nil)
         plan.add(
             "opusenc", as: "encoder",

@@ -4,13 +4,13 @@ import Glibc
 import MediaGraph
 import Synchronization
 
-/// A video encoder behind its capture queue: 2 raw frames, the oldest is dropped when a third comes.
+/// A video encoder with its capture queue of 2 raw frames, which drops the oldest when a third arrives.
 final class VideoEncoderNode: RunningNode {
-    /// The longest distance between keyframes when nobody says one, in frames.
+    /// The default keyframe interval, in frames.
     private static let usualInterval = 3000
-    /// Requests for keyframes that come closer together, in seconds, are one where each costs a new start.
+    /// If a keyframe needs a restart, requests within this many seconds are combined.
     private static let leastRestartDistance = 0.3
-    /// How long `finish` waits for the frames that are under way.
+    /// How long `finish` waits for the frames in progress.
     private static let finishLimit = DispatchTimeInterval.milliseconds(300)
 
     let name: String
@@ -19,10 +19,10 @@ final class VideoEncoderNode: RunningNode {
     private let element: Element
     private let choice: VideoEncoderElement
     private let keyframeInterval: Int
-    /// What the application asked for; nil while the table of bitrates decides.
+    /// The bitrate set by the application. Nil while the table decides.
     private let chosenBitrate: Mutex<Bitrate?>
     private let ledger: FrameLedger
-    /// When the encoder was last started anew to give a keyframe.
+    /// When the encoder was last restarted for a keyframe.
     private let restarted = Mutex<MediaTime?>(nil)
 
     private init(_ instance: NodeInstance, codec: EncodedVideo) {
@@ -31,7 +31,7 @@ final class VideoEncoderNode: RunningNode {
         queue = instance.element("queue")
         let element = instance.element("encoder")
         guard let choice = VideoEncoderElement.all(for: codec).first(where: { $0.factory == element.factory }) else {
-            preconditionFailure("\(element.factory) is in no table")
+            preconditionFailure("\(element.factory) is not in the table")
         }
         self.element = element
         self.choice = choice
@@ -55,12 +55,13 @@ final class VideoEncoderNode: RunningNode {
         if choice.pixelFormat != "I420" {
             plan.add("videoconvert", as: "convert")
             plan.addFilter("video/x-raw,format=\(choice.pixelFormat)", as: "pixels")
-            plan.notes.append("\(choice.factory) takes \(choice.pixelFormat): pictures are converted from I420")
+            plan.notes.append("\(choice.factory) needs \(choice.pixelFormat), so frames are converted from I420")
             chain += ["convert", "pixels"]
         }
         let wish = VideoEncoderElement.Wish(
             keyframeInterval: request.integer("keyframe-interval") ?? usualInterval, bitrate: bitrate)
-        // What hardware can do differs from driver to driver: it is told when it is made, as far as it takes it.
+        // Hardware differs from driver to driver, so the properties are set on the created element, as far as it
+        // accepts them.
         var properties = choice.isHardware ? [:] : choice.properties(wish)
         if properties["threads"] != nil, let width = input.width, let height = input.height {
             properties["threads"] = .integer(threads(forPixels: width * height))
@@ -90,7 +91,7 @@ final class VideoEncoderNode: RunningNode {
         return plan
     }
 
-    /// The element that the node names, or the first of our table that can be used here.
+    /// The element named by the node, or the first usable one of the table.
     private static func choose(
         _ request: NodeRequest, _ codec: EncodedVideo
     ) throws(MediaError) -> (VideoEncoderElement, passedOver: [String]) {
@@ -100,8 +101,8 @@ final class VideoEncoderNode: RunningNode {
             guard let choice = table.first(where: { $0.factory == wanted }) else {
                 throw MediaError(
                     code: MediaError.Code.graphInvalid,
-                    message: "\"\(request.name)\".element is \(wanted), which is no encoder of \(codec.title) that is "
-                        + "known here; take one of auto, \(table.map(\.factory).joined(separator: ", ")).")
+                    message: "\"\(request.name)\".element is \(wanted), which is not a known encoder for "
+                        + "\(codec.title). Choose one of auto, \(table.map(\.factory).joined(separator: ", ")).")
             }
             try request.environment.require(wanted)
             return (choice, [])
@@ -139,7 +140,7 @@ final class VideoEncoderNode: RunningNode {
         return true
     }
 
-    /// One thread up to 720p: two that share busy cores wait for one another, which was seen to turn 2 ms into 200.
+    /// One thread up to 720p: two that share busy cores wait for each other, which was seen to turn 2 ms into 200.
     private static func threads(forPixels pixels: Int) -> Int {
         pixels > 1280 * 720 ? max(1, min(sysconf(Int32(_SC_NPROCESSORS_ONLN)) / 2, 4)) : 1
     }
@@ -168,14 +169,14 @@ final class VideoEncoderNode: RunningNode {
         }
     }
 
-    /// Takes the table's bitrate for the size and rate that arrive, unless one was chosen.
+    /// Uses the table's bitrate for the arriving size and rate, unless one was set.
     private func adapt(to caps: Caps) {
         guard let format = caps.structures.first, let width = format.integer("width"),
             let height = format.integer("height")
         else { return }
         ledger.set(width: width, height: height)
-        // Ahead of the caps: the encoder opens when they reach it. Not every element takes this so late, and the plan has
-        // said it already where it knew the size.
+        // Before the caps, because the encoder opens when they arrive. Not every element accepts this so late; the plan
+        // has set it already if it knew the size.
         let threads = Self.threads(forPixels: width * height)
         if !choice.isHardware, element.has("threads"), element.integer("threads") != threads {
             _ = element.trySet("threads", .integer(threads))
@@ -195,11 +196,11 @@ final class VideoEncoderNode: RunningNode {
         element.source.requestKeyframe()
     }
 
-    /// Starts the encoder anew between two pictures: it then begins with a keyframe. Nothing is lost, because it holds
-    /// no picture back; it takes a millisecond.
+    /// Restarts the encoder between two frames, so that it begins with a keyframe. Nothing is lost, because it holds no
+    /// frame back. Takes a millisecond.
     private func startAnew() {
-        // What comes first is a keyframe. Before it the stream's beginning may be on its way into the encoder, and would be
-        // lost with what it holds.
+        // The first frame is a keyframe anyway. Before it, the start of the stream may be on its way into the encoder
+        // and would be lost.
         guard ledger.statistics.encoded > 0 else { return }
         let isDue = restarted.withLock { last in
             let now = GStreamer.now
@@ -217,7 +218,7 @@ final class VideoEncoderNode: RunningNode {
         }
     }
 
-    /// Whether the frame that the encoder gave last, on this thread, is a keyframe.
+    /// Whether the encoder's last frame, on this thread, is a keyframe.
     var lastIsKeyframe: Bool { ledger.lastIsKeyframe }
 
     func explain(_ failure: PipelineFailure, missing: String?) -> MediaError? {
@@ -232,8 +233,8 @@ final class VideoEncoderNode: RunningNode {
 
     func finish() {
         ledger.close(waiting: Self.finishLimit)
-        // The last frame was counted when it left the encoder; it may still be on its way to the program. All of that
-        // happens inside the queue's push, so the queue's output is idle when it is done.
+        // The last frame was counted when it left the encoder, but may still be on its way to the program. That happens
+        // inside the queue's push, so the queue's output is idle afterwards.
         let isHandedOver = DispatchSemaphore(value: 0)
         queue.source.whenIdle { isHandedOver.signal() }
         _ = isHandedOver.wait(timeout: .now() + Self.finishLimit)

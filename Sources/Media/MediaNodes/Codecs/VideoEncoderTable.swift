@@ -1,43 +1,42 @@
 import MediaGraph
 
-/// The encoders that we know how to speak to, by codec, in the order in which they are preferred: hardware first, and
-/// among hardware what belongs to one chip before what works through a general interface; the last of each codec is in
-/// every Debian.
+/// The known encoders by codec, in order of preference: hardware first, and among hardware, elements for one chip
+/// before general interfaces. The last one of each codec is in every Debian.
 ///
-/// Names and values of properties are those of GStreamer 1.22; see the sources of its plugins nvcodec, va, vaapi, qsv,
+/// Names and values of properties are those of GStreamer 1.22: see the sources of its plugins nvcodec, va, vaapi, qsv,
 /// msdk, video4linux2 and omx, and of Rockchip's plugin for mpp.
 struct VideoEncoderElement: Sendable {
-    /// How an element is told its bitrate.
+    /// How an element's bitrate is set.
     enum Rate: Sendable {
         case bitsPerSecond(String)
         case kilobitsPerSecond(String)
-        /// A structure of V4L2 controls in `extra-controls`, which holds the distance of keyframes too.
+        /// A structure of V4L2 controls in `extra-controls`, which also has the keyframe interval.
         case controls
     }
 
-    /// How an element comes to give a keyframe that it was not going to give.
+    /// How a keyframe is requested from an element.
     enum Keyframes: Sendable {
-        /// By GStreamer's event for it.
+        /// By GStreamer's event.
         case onEvent
-        /// Not at all (av1enc before 1.24): it is started anew, which takes a millisecond.
+        /// Not possible (av1enc before 1.24): it is restarted, which takes a millisecond.
         case byRestart
     }
 
-    /// What an encoder is to do, as far as it is known before pictures come.
+    /// The requested encoding, as far as known before frames arrive.
     struct Wish: Sendable {
         var keyframeInterval: Int
-        /// In bits per second; nil where the table of bitrates decides when pictures come.
+        /// In bits per second. Nil if the table decides when frames arrive.
         var bitrate: Int?
     }
 
     let factory: String
     let isHardware: Bool
-    /// The pixel format that it takes.
+    /// The required pixel format.
     let pixelFormat: String
     let rate: Rate
     let keyframes: Keyframes
-    /// Whether its rate control needs timestamps finer than the frame rate: av1enc 1.22 rounds them to whole frames, and
-    /// takes unevenly spaced ones for half the rate, which was seen to double the bitrate.
+    /// Whether its rate control needs timestamps finer than the frame rate. av1enc 1.22 rounds them to whole frames and
+    /// takes uneven ones for half the rate, which was seen to double the bitrate.
     var needsFineTime: Bool { factory == "av1enc" }
     let properties: @Sendable (Wish) -> [String: SettingValue]
 
@@ -65,7 +64,7 @@ struct VideoEncoderElement: Sendable {
         self.properties = properties
     }
 
-    /// What the element's rate property is set to; nil for V4L2's controls.
+    /// The value of the element's bitrate property. Nil for V4L2 controls.
     func rateProperty(_ bitrate: Int, keyframeInterval: Int) -> (name: String, value: SettingValue) {
         switch rate {
         case .bitsPerSecond(let name): (name, .integer(bitrate))
@@ -112,7 +111,7 @@ struct VideoEncoderElement: Sendable {
 
     private static let vp8: [VideoEncoderElement] = [
         mpp("mppvp8enc"), vaapi("vaapivp8enc"), omx("omxvp8enc"), v4l2("v4l2vp8enc"),
-        // Realtime: one pass, no frame held back, none dropped, quantizers and buffers as browsers set them.
+        // Realtime: one pass, no frame delayed or dropped, quantizers and buffers as in browsers.
         VideoEncoderElement(software: "vp8enc", .bitsPerSecond("target-bitrate")) { wish in
             realtime(wish).merging([
                 "cpu-used": -8, "max-intra-bitrate": 600, "token-partitions": "2",
@@ -122,7 +121,7 @@ struct VideoEncoderElement: Sendable {
 
     private static let vp9: [VideoEncoderElement] = [
         quickSync("qsvvp9enc"), vaapi("vaapivp9enc"), msdk("msdkvp9enc"), v4l2("v4l2vp9enc"),
-        // At speed 8 a picture of 640x480 takes 3 ms of one core; with GStreamer's defaults it takes 200.
+        // At speed 8 a frame of 640x480 needs 3 ms of one core; with GStreamer's defaults, 200 ms.
         VideoEncoderElement(software: "vp9enc", .bitsPerSecond("target-bitrate")) { wish in
             realtime(wish).merging([
                 "cpu-used": 8, "aq-mode": "cyclic-refresh", "row-mt": false, "auto-alt-ref": false,
@@ -133,8 +132,8 @@ struct VideoEncoderElement: Sendable {
 
     private static let av1: [VideoEncoderElement] = [
         nvidia("nvav1enc"), quickSync("qsvav1enc"), va("vaav1enc"), msdk("msdkav1enc"),
-        // At speed 9 a picture of 640x480 takes 7 ms of one core; with GStreamer's defaults it takes 3 s. A largest
-        // quantizer has to be given: without one the library fails an assertion.
+        // At speed 9 a frame of 640x480 needs 7 ms of one core; with GStreamer's defaults, 3 s. The largest quantizer
+        // has to be set: without it the library fails an assertion.
         VideoEncoderElement(software: "av1enc", .kilobitsPerSecond("target-bitrate"), keyframes: .byRestart) { wish in
             [
                 "usage-profile": "realtime", "cpu-used": 9, "threads": 1, "row-mt": false, "lag-in-frames": 0,
@@ -145,7 +144,7 @@ struct VideoEncoderElement: Sendable {
         },
     ]
 
-    /// What libvpx is told for both of its codecs.
+    /// Properties of libvpx for both of its codecs.
     private static func realtime(_ wish: Wish) -> [String: SettingValue] {
         [
             "deadline": 1, "threads": 1, "end-usage": "cbr", "lag-in-frames": 0, "dropframe-threshold": 0,

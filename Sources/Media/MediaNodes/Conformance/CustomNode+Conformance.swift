@@ -2,7 +2,7 @@ package import MediaGraph
 package import MediaTesting
 
 extension Conformance {
-    /// Makes the checks on a node that a program or a plugin brings; nil where it is no capturer.
+    /// Runs the checks on a custom node. Nil if it is not a capturer.
     package static func test(
         _ node: CustomNode, _ options: Options = Options()
     ) async throws(MediaError) -> ConformanceReport? {

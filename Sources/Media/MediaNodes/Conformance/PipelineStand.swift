@@ -3,10 +3,10 @@ package import MediaGraph
 package import MediaTesting
 import Synchronization
 
-/// Tries a capturer of any kind in a whole pipeline, `kind -> frames` or `kind -> sound`: those that ship, and those that
-/// are made of elements.
+/// Tests a capturer in a whole pipeline, `kind -> frames` or `kind -> sound`: built-in ones, and those made of
+/// elements.
 package struct PipelineStand: CaptureStand {
-    /// Gives a node what the program pushes, until it is cancelled: the settings are those of the node.
+    /// Feeds a node with pushed media until it is cancelled. The settings are those of the node.
     package typealias Feeding = @Sendable (FrameInput, [String: SettingValue]) async throws -> Void
 
     private static let node = "tried"
@@ -18,9 +18,9 @@ package struct PipelineStand: CaptureStand {
     private let untried: Set<String>
     private let feeding: Feeding?
 
-    /// `untried` are settings that need more than a value to be tried. All of the pipeline goes with the capturer, decoders
-    /// among it, so leaving may take 100 ms, and longer on a machine that is emulated. Throws `graph.invalid` for a kind
-    /// that has no such output.
+    /// `untried` are settings that need more than a value for a test. The whole pipeline stops with the capturer,
+    /// including decoders, so that may take 100 ms, and longer on an emulated machine. Throws `graph.invalid` for a
+    /// kind without that output.
     package init(
         _ kind: String, output: String = "video", registry: NodeRegistry = .builtIn,
         leavingUntried untried: Set<String> = [], leavingLimit: Double = 0.1, feeding: Feeding? = nil
@@ -28,7 +28,7 @@ package struct PipelineStand: CaptureStand {
         guard let found = registry.kind(named: kind), let port = found.output(output) else {
             throw MediaError(
                 code: MediaError.Code.graphInvalid,
-                message: "There is no kind of node \"\(kind)\" with an output \"\(output)\" to try.")
+                message: "There is no kind of node \"\(kind)\" with an output \"\(output)\" to test.")
         }
         self.kind = found
         self.port = port
@@ -40,14 +40,14 @@ package struct PipelineStand: CaptureStand {
 
     package var name: String { kind.outputs.count > 1 ? "\(kind.name) (\(port.name))" : kind.name }
     package var settings: [SettingContract] { kind.settings.filter { !untried.contains($0.name) } }
-    /// A pipeline gives its capturers eight seconds.
+    /// A pipeline gives its capturers eight seconds to start.
     package var patience: Double { 10 }
-    /// The allocator takes 16 MB at once when a thread is the first to use a pool of its own.
+    /// The allocator reserves 16 MB when a thread first uses a pool of its own.
     package var memoryLimit: Int { 60_000_000 }
 
     private var isSound: Bool { port.kinds.isSubset(of: [.rawAudio, .encodedAudio]) }
 
-    /// What is not taken waits or goes by the rules of the pipeline's queues, which are not the capturer's.
+    /// Backlog is handled by the pipeline's queues, not by the capturer.
     package func offers(_ consumer: CaptureConsumer) -> Bool { consumer == .quick }
 
     package func format(_ settings: [String: SettingValue]) throws -> MediaFormat? {
@@ -89,7 +89,7 @@ package struct PipelineStand: CaptureStand {
         if isSound { bindings.audio["end"] = sound } else { bindings.frames["end"] = frame }
     }
 
-    /// The capturer, what looks at it, and an end for every other output that must have one.
+    /// The capturer, its observer, and an end for every other required output.
     private func graph(_ settings: [String: SettingValue]) -> MediaGraph {
         var graph = MediaGraph(
             nodes: [Node(kind.name, name: Self.node, settings: settings), isSound ? .sound("end") : .frames("end")],
@@ -107,7 +107,7 @@ package struct PipelineStand: CaptureStand {
     }
 }
 
-/// What has come, as it is seen from threads of GStreamer's.
+/// The output so far, as seen on GStreamer's threads.
 private final class SeenUnits: Sendable {
     private struct State {
         var units: [CapturedUnit] = []
@@ -123,7 +123,7 @@ private final class SeenUnits: Sendable {
         state.withLock { $0.units.append(unit) }
     }
 
-    /// The first end counts.
+    /// Only the first end counts.
     func end(_ outcome: CaptureOutcome) {
         state.withLock { $0.outcome = $0.outcome ?? outcome }
     }

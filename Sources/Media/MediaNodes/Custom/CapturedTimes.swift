@@ -1,12 +1,12 @@
 import MediaGraph
 
-/// Keeps the capture times of a node going forward. Is told the time.
+/// Keeps a node's capture times increasing. Receives the time.
 struct CapturedTimes: Sendable {
     private var last: UInt64 = 0
     private var isReported = false
 
-    /// The time to use: the stated one, or the time of arrival where the stated one is not later than the one before.
-    /// `isNews` is true for the first time that was replaced.
+    /// The time to use: the stated one, or the arrival time if the stated one is not later than the previous one.
+    /// `isNews` is true for the first replaced time.
     mutating func settle(_ stated: MediaTime, now: MediaTime) -> (time: MediaTime, isNews: Bool) {
         guard stated.nanoseconds <= last else {
             last = stated.nanoseconds

@@ -2,7 +2,7 @@ import GStreamerKit
 import MediaGraph
 import Synchronization
 
-/// Runs a capturer that is written in Swift.
+/// Runs a Swift capturer.
 enum CapturerHost {
     static func implementation<Kind: Capturer>(_ type: Kind.Type) -> NodeImplementation {
         NodeImplementation(
@@ -36,34 +36,34 @@ enum CapturerHost {
 }
 
 extension MediaFormat {
-    /// Throws `node.format` for what no pipeline can carry.
+    /// Throws `node.format` for formats that no pipeline can carry.
     func checkForCapture(_ node: String) throws(MediaError) {
         let isPicture = kind == .rawVideo || kind == .encodedVideo
         let isWhole = !isPicture || (width != nil && height != nil && framesPerSecond != nil)
         guard isWhole, isPossible else {
             throw MediaError(
                 code: MediaError.Code.nodeFormat,
-                message: "\"\(node)\" says that it gives \(self); \(Self.possibilities).", node: node)
+                message: "\"\(node)\" states the format \(self). Use \(Self.possibilities).", node: node)
         }
     }
 
-    /// Whether a pipeline can carry it, as far as it is stated.
+    /// Whether a pipeline can carry the format, as far as it is stated.
     var isPossible: Bool {
         let sizes = 1...16_384
         let rates = 0.01...1000.0
-        // It becomes a word of GStreamer's language for formats.
+        // It becomes part of a GStreamer caps string.
         let isWord = encoding.allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber || "_-".contains($0)) }
         return isWord && !encoding.isEmpty && sizes.contains(width ?? 1) && sizes.contains(height ?? 1)
             && rates.contains(framesPerSecond ?? 1)
     }
 
-    /// What `isPossible` asks for, in words.
-    static let possibilities = "pictures have sides of 1 to 16384 pixels, and a rate of 0.01 to 1000 a second"
+    /// The requirements of `isPossible`.
+    static let possibilities = "frames with sides of 1 to 16384 pixels, at 0.01 to 1000 frames/s"
 
     var isRaw: Bool { kind == .rawVideo || kind == .rawAudio }
 }
 
-/// A capturer that stands in a pipeline, and where it sends what it captures.
+/// A capturer in a pipeline, with its sink.
 private final class CapturerNode<Kind: Capturer>: RunningNode {
     let name: String
     private let capturer: Kind
@@ -81,8 +81,8 @@ private final class CapturerNode<Kind: Capturer>: RunningNode {
     }
 
     func prepare() {
-        // Capture times mean something only once the pipeline's clock runs. Until then the queue holds what holds the
-        // queue: `finish` takes that apart where it never came to it.
+        // Capture times need the pipeline's running clock. Until then the queue and its closure retain each other;
+        // `finish` breaks that cycle if the closure was never called.
         sink.queue.whenFirstWanted { [task, capturer, output, sink] in
             task.start {
                 try await capturer.capture(into: output)
@@ -103,24 +103,24 @@ private final class CapturerNode<Kind: Capturer>: RunningNode {
     }
 }
 
-/// The way from a capturer into the pipeline.
+/// Connects a capturer to the pipeline.
 private final class PipelineSink: CaptureSink {
     private struct State {
         var pool: PicturePool?
         var poolFormat: PictureFormat?
         var isKeyframeWanted = false
         var isFirst = true
-        /// Whether anything was given, be it dropped.
+        /// Whether anything was sent, even if it was dropped.
         var hasGiven = false
         var times = CapturedTimes()
-        /// What the capturer states now.
+        /// The capturer's stated format.
         var stated: MediaFormat
     }
 
     let queue: PushQueue
     private let name: String
     private let reporter: Reporter
-    /// What the graph was planned with.
+    /// The planned format.
     private let planned: MediaFormat
     private let state: Mutex<State>
     private let keyframe: Flag
@@ -168,22 +168,22 @@ private final class PipelineSink: CaptureSink {
         if let fault = EncodedHeader.fault(of: bytes, as: stated, isKeyframe: isKeyframe) {
             throw MediaError(
                 code: MediaError.Code.nodeFormat,
-                message: "\"\(name)\" states \(stated) and sends a picture that is something else: \(fault). Correct "
-                    + "its format(), or what it sends.",
+                message: "\"\(name)\" states \(stated) but sent another format: \(fault). Correct its format() or its "
+                    + "frames.",
                 node: name)
         }
         return took(queue.push(encoded: bytes, at: try settled(time), isKeyframe: isKeyframe))
     }
 
-    /// Size and rate may change. Pixel format and codec may not: the plan has put between nodes what makes of the one
-    /// format the other, and who needed nothing there takes the planned one only.
+    /// Size and rate may change. Pixel format and codec may not: the plan has inserted the conversions, and nodes
+    /// without one accept only the planned format.
     func change(to format: MediaFormat) throws {
         try format.checkForCapture(name)
         guard format.kind == planned.kind, format.encoding == planned.encoding else {
-            throw clash(format, "the graph was planned with \(planned.encoding), and size and rate alone may change")
+            throw clash(format, "the graph was planned with \(planned.encoding), and only size and rate may change")
         }
         guard queue.canChange(to: format.pushedCaps) else {
-            throw clash(format, "what comes behind does not take that; put a scale or rate node there")
+            throw clash(format, "the next node does not accept it; put a scale or rate node downstream")
         }
         queue.change(to: format.pushedCaps)
         state.withLock { $0.stated = format }
@@ -195,8 +195,8 @@ private final class PipelineSink: CaptureSink {
             message: "\"\(name)\" cannot change to \(format) while it runs: \(why).", node: name)
     }
 
-    /// The capture time to use: one that goes back is replaced by the time of arrival, which is reported once. Throws
-    /// `node.time` for a time that is not of the clock of capture times.
+    /// The capture time to use. One that goes back is replaced by the arrival time, which is reported once. Throws
+    /// `node.time` for a time of another clock.
     private func settled(_ stated: MediaTime) throws(MediaError) -> MediaTime {
         try check(stated)
         let (time, isNews) = state.withLock { $0.times.settle(stated, now: now) }
@@ -204,8 +204,8 @@ private final class PipelineSink: CaptureSink {
             let milliseconds = max(0, Int(time.milliseconds(since: stated)))
             let error = MediaError(
                 code: MediaError.Code.nodeTime,
-                message: "\"\(name)\" sends a capture time that is not later than the one before, and lies "
-                    + "\(milliseconds) ms back. Such times are replaced by the time of arrival. Send times that go forward.",
+                message: "\"\(name)\" sent a capture time \(milliseconds) ms before the previous one. The arrival "
+                    + "time replaces such times. Send increasing times.",
                 node: name)
             reporter.warn(name, error.description)
         }
@@ -217,23 +217,23 @@ private final class PipelineSink: CaptureSink {
         throw MediaError(
             code: MediaError.Code.nodeTime,
             message:
-                "\"\(name)\" gives what was captured \(Int(time.seconds(since: now))) s from now; use times of "
-                + "output.now's clock, which is CLOCK_MONOTONIC.",
+                "\"\(name)\" sent a frame stamped \(Int(time.seconds(since: now))) s from now. Use times of "
+                + "output.now (CLOCK_MONOTONIC).",
             node: name)
     }
 
     func takeKeyframeRequest() -> Bool { keyframe.exchange(false) }
 
-    /// The capturer has ended of itself.
+    /// The capturer returned.
     func end() {
         if state.withLock({ $0.hasGiven }) { return queue.endOfStream() }
-        let frame = planned.kind == .rawVideo || planned.kind == .encodedVideo ? "a picture" : "any sound"
+        let frame = planned.kind == .rawVideo || planned.kind == .encodedVideo ? "a frame" : "audio"
         reporter.fail(
             MediaError(
                 code: "node.ended",
                 message:
-                    "\"\(name)\" ended without giving \(frame); its settings may name what has nothing to give, or its "
-                    + "capture returned where it should throw what is wrong."),
+                    "\"\(name)\" ended without sending \(frame). Check whether its settings name an empty source, and "
+                    + "throw an error from capture() instead of returning."),
             name)
     }
 
@@ -259,7 +259,7 @@ private final class PipelineSink: CaptureSink {
 
     private func wrong(_ format: MediaFormat) -> MediaError {
         MediaError(
-            code: MediaError.Code.nodeFormat, message: "\"\(name)\" gives \(format), of which no picture can be made.",
+            code: MediaError.Code.nodeFormat, message: "\"\(name)\" states \(format), for which no frame can be drawn.",
             node: name)
     }
 }

@@ -12,7 +12,7 @@ extension NodeRegistry {
             guard registry.kind(named: name) == nil else {
                 throw MediaError(
                     code: MediaError.Code.nodeNameTaken,
-                    message: "There is a node called \(name) already; give the other one another name.")
+                    message: "A node called \(name) exists already. Choose another name for one of them.")
             }
             registry = registry.adding([implementation])
         }
@@ -32,7 +32,7 @@ extension NodeImplementation {
         @unknown default:
             throw MediaError(
                 code: MediaError.Code.nodeFailed,
-                message: "\(node.kind.name) is a node of a sort that came later than this program.")
+                message: "\(node.kind.name) is a node of a type that this program does not know. Use a newer program.")
         }
     }
 }

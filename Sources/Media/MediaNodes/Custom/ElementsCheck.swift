@@ -1,10 +1,10 @@
 import GStreamerKit
 import MediaGraph
 
-/// What a node around elements has to be is checked when it is added, as far as the elements are installed: it was written
-/// by somebody else, and what is wrong with it is said in words.
+/// Checks of a node around elements when it is added, as far as its elements are installed, because it is written by
+/// users of the library.
 extension ElementsNode {
-    /// Throws `graph.invalid` for names, properties, pads and formats that nothing has.
+    /// Throws `graph.invalid` for invalid names, properties, pads and formats.
     func check() throws(MediaError) {
         try checkNames()
         try checkFormats()
@@ -13,7 +13,7 @@ extension ElementsNode {
         try checkEnds(previews)
     }
 
-    /// The links, of which `check` has seen that they are some.
+    /// The links, which `check` has validated.
     var elementLinks: [ElementLink] {
         links.compactMap { link in
             guard let from = ElementPad(text: link.from), let to = ElementPad(text: link.to) else { return nil }
@@ -24,33 +24,33 @@ extension ElementsNode {
     private func checkNames() throws(MediaError) {
         let names = elements.map(\.name)
         guard !names.isEmpty, Set(names).count == names.count, !names.contains("given") else {
-            throw wrong("needs elements with names of their own, none of them \"given\"")
+            throw wrong("needs elements with unique names other than \"given\"")
         }
         if let name = names.first(where: { $0.isEmpty || $0.contains(".") }) {
-            throw wrong("has an element named \"\(name)\"; give it a name with a letter in it and without dots")
+            throw wrong("has an element named \"\(name)\"; use a name with a letter and without dots")
         }
-        // What stands behind an output and before an input has such names in the same node.
+        // Our own elements downstream of outputs and upstream of inputs have these prefixes in the same node.
         let ours = ["tee-", "branch-", "waiting-"]
         if let name = names.first(where: { name in ours.contains { name.hasPrefix($0) } }) {
-            throw wrong("has an element named \"\(name)\"; what begins with \(ours.joined(separator: ", ")) is taken")
+            throw wrong(
+                "has an element named \"\(name)\"; names that begin with \(ours.joined(separator: ", ")) are reserved")
         }
-        guard takes != nil || gives != nil else { throw wrong("takes nothing and gives nothing; say which of them") }
+        guard takes != nil || gives != nil else { throw wrong("has neither input nor output; declare one of them") }
     }
 
     private func checkFormats() throws(MediaError) {
         for (verb, format) in [("takes", takes), ("gives", gives)] {
             guard let format, !format.isPossible else { continue }
-            throw wrong("\(verb) \(format), which is no format; \(MediaFormat.possibilities)")
+            throw wrong("\(verb) \(format), which is not a valid format; use \(MediaFormat.possibilities)")
         }
     }
 
-    /// The elements that are installed, as they are with their properties. One that is not is told of when somebody uses
-    /// the node.
+    /// The installed elements with their properties. A missing element is reported when the node is used.
     private func checkedProperties() throws(MediaError) -> [String: ElementPreview] {
         var previews: [String: ElementPreview] = [:]
         for element in elements where ElementFactory.describe(element.factory) != nil {
             if let own = ["name", "parent"].first(where: { element.properties[$0] != nil }) {
-                throw wrong("sets \(element.name).\(own), which is not an element's own; name it by \"as\"")
+                throw wrong("sets \(element.name).\(own), which is not the element's own property; name it with \"as\"")
             }
             previews[element.name] = try ElementPreview(
                 ElementPlan(name: element.name, factory: element.factory, properties: element.properties), node: name)
@@ -61,7 +61,7 @@ extension ElementsNode {
     private func checkLinks(_ previews: [String: ElementPreview]) throws(MediaError) {
         for link in links {
             let pads = try [link.from, link.to].map { (end) throws(MediaError) in try pad(of: end) }
-            // Elements alone look for pads of theirs that fit.
+            // Links between elements find matching pads themselves.
             guard pads.contains(where: { $0.pad != nil }) else { continue }
             for (pad, isOutput) in zip(pads, [true, false]) {
                 if let preview = previews[pad.element] { try check(pad, isOutput, preview) }
@@ -71,16 +71,16 @@ extension ElementsNode {
 
     private func pad(of end: String) throws(MediaError) -> ElementPad {
         guard let pad = ElementPad(text: end) else {
-            throw wrong("links \"\(end)\"; write the name of an element, or of a pad of it as in mixer.sink_0")
+            throw wrong("links \"\(end)\"; write the name of an element, or of its pad, such as mixer.sink_0")
         }
         guard elements.contains(where: { $0.name == pad.element }) else {
             let hint = pad.element.nearest(among: elements.map(\.name)).map { "; did you mean \($0)?" } ?? ""
-            throw wrong("links \(end), and has no such element\(hint)")
+            throw wrong("links \(end), but has no such element\(hint)")
         }
         return pad
     }
 
-    /// What comes in from elsewhere, and what goes out without a format that is insisted on, goes through these pads.
+    /// Checks the pads for input from other nodes, and for output without a fixed format.
     private func checkEnds(_ previews: [String: ElementPreview]) throws(MediaError) {
         if takes != nil, let first = elements.first, let preview = previews[first.name] {
             try check(ElementPad(first.name), false, preview)
@@ -90,7 +90,7 @@ extension ElementsNode {
         }
     }
 
-    /// Throws where the runner would not get the pad either.
+    /// Throws if the runner would not find the pad either.
     private func check(_ pad: ElementPad, _ isOutput: Bool, _ preview: ElementPreview) throws(MediaError) {
         let name = pad.pad ?? (isOutput ? "src" : "sink")
         if let found = preview.pad(name), found.isSource == isOutput { return }
@@ -109,7 +109,7 @@ extension ElementsNode {
 }
 
 extension ElementPad {
-    /// An element, or a pad of it: `mixer.sink_0`. Nil where one of the names is empty.
+    /// An element or its pad: `mixer.sink_0`. Nil if one of the names is empty.
     fileprivate init?(text: String) {
         let parts = text.split(separator: ".", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
         guard parts.allSatisfy({ !$0.isEmpty }) else { return nil }

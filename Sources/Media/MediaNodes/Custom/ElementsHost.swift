@@ -1,7 +1,7 @@
 import GStreamerKit
 import MediaGraph
 
-/// Runs a node that is made of GStreamer elements.
+/// Runs a node made of GStreamer elements.
 enum ElementsHost {
     static func implementation(_ node: ElementsNode) throws(MediaError) -> NodeImplementation {
         try node.check()
@@ -27,7 +27,7 @@ enum ElementsHost {
                 if let value = request.node.settings[property.contract.name] { properties[property.property] = value }
             }
             plan.add(element.factory, as: element.name, properties)
-            // What somebody has set may be a text that is none of the property's, such as caps.
+            // A user's value may be text that is invalid for the property, such as caps.
             if let planned = plan.elements.last { _ = try ElementPreview(planned, node: request.name) }
         }
         plan.links = node.elementLinks
@@ -46,7 +46,7 @@ enum ElementsHost {
     }
 }
 
-/// A property of one of the elements that is a setting of the node.
+/// An element's property that is a setting of the node.
 private struct ExposedProperty: Sendable {
     let element: String
     let property: String
@@ -54,18 +54,18 @@ private struct ExposedProperty: Sendable {
 }
 
 extension ElementsNode {
-    /// Throws `graph.invalid` for a property that is none, and `element.missing` for an element that is not installed.
+    /// Throws `graph.invalid` for a missing property, and `element.missing` for a missing element.
     fileprivate func exposedProperties() throws(MediaError) -> [ExposedProperty] {
         var found: [ExposedProperty] = []
         for (setting, place) in exposed.sorted(by: { $0.key < $1.key }) {
             let parts = place.split(separator: ".", maxSplits: 1).map(String.init)
             guard parts.count == 2, let element = elements.first(where: { $0.name == parts[0] }) else {
-                throw wrong("exposes \(place), and has no such element; write element.property")
+                throw wrong("exposes \(place), but has no such element; write element.property")
             }
-            // An element that is not installed is told when somebody uses the node.
+            // A missing element is reported when the node is used.
             guard let description = ElementFactory.describe(element.factory) else { continue }
             guard let contract = ElementSettings.contract(of: parts[1], in: description, named: setting) else {
-                throw wrong("exposes \(place), but a \(element.factory) has no property \(parts[1])")
+                throw wrong("exposes \(place), but \(element.factory) has no property \(parts[1])")
             }
             found.append(
                 ExposedProperty(

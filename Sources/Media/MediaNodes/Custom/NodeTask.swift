@@ -2,7 +2,7 @@ import Dispatch
 import MediaGraph
 import Synchronization
 
-/// What a node that is written in Swift does while it runs: one task on a thread of its own.
+/// The running code of a Swift node: one task on its own thread.
 final class NodeTask: Sendable {
     private enum Phase {
         case idle
@@ -10,8 +10,8 @@ final class NodeTask: Sendable {
         case ended
     }
 
-    /// A node that has not left by then is left behind, and said to be stuck. The contract is 50 ms.
-    static let patience = 1.0
+    /// A node that has not returned by then is abandoned and reported as stuck. The contract is 50 ms.
+    static let abandonTimeout = 1.0
 
     private let name: String
     private let reporter: Reporter
@@ -23,7 +23,7 @@ final class NodeTask: Sendable {
         self.reporter = reporter
     }
 
-    /// Runs `body` once, unless the node was stopped before. `onEnd` is called when it returns of itself.
+    /// Runs `body` once, unless the node was stopped before. Calls `onEnd` when it returns by itself.
     func start(_ body: @escaping @Sendable () async throws -> Void, onEnd: @escaping @Sendable () -> Void = {}) {
         phase.withLock { phase in
             guard case .idle = phase else { return }
@@ -34,14 +34,14 @@ final class NodeTask: Sendable {
                         try await body()
                         if !Task.isCancelled { onEnd() }
                     } catch {
-                        // What it says of being cancelled is no failure.
+                        // An error after the cancellation is not a failure.
                         if !Task.isCancelled { reporter.fail(MediaError(thrown: error, by: name), name) }
                     }
                 })
         }
     }
 
-    /// Cancels and waits for the end, but not for ever. Before that it may end of itself for `grace` seconds.
+    /// Cancels the task and waits for its end, with a timeout. Before that, it may end by itself for `grace` seconds.
     func stop(grace: Double = 0) {
         let task = phase.withLock { phase -> Task<Void, Never>? in
             defer { phase = .ended }
@@ -51,16 +51,16 @@ final class NodeTask: Sendable {
         guard let task else { return }
         if grace > 0, hasLeft.wait(timeout: .now() + grace) == .success { return }
         task.cancel()
-        guard hasLeft.wait(timeout: .now() + Self.patience) == .timedOut else { return }
+        guard hasLeft.wait(timeout: .now() + Self.abandonTimeout) == .timedOut else { return }
         reporter.warn(
             name,
-            "\"\(name)\" was cancelled and has not left after \(Self.patience) s; it is left behind, and its thread runs "
-                + "on. Whoever wrote it should look at Task.isCancelled more often. [\(MediaError.Code.nodeStuck)]")
+            "\"\(name)\" did not return within \(Self.abandonTimeout) s of its cancellation and was abandoned; its thread "
+                + "still runs. Its author should check Task.isCancelled more often. [\(MediaError.Code.nodeStuck)]")
     }
 }
 
 extension MediaError {
-    /// What a node that somebody else wrote has thrown, as an error of the graph.
+    /// An error thrown by a custom node, as an error of the graph.
     init(thrown error: any Error, by node: String) {
         self =
             (error as? MediaError)?.about(node)

@@ -1,8 +1,8 @@
 import Dispatch
 
-/// A thread for one node that is written in Swift: what blocks there holds up nobody else.
+/// A thread for one Swift node, so that blocking in it affects no other node.
 ///
-/// A serial queue, which has a thread whenever it has work; Swift's own pool has no more of them than there are cores.
+/// A serial queue, which has a thread whenever it has work. Swift's own pool has only as many threads as cores.
 final class NodeThread: TaskExecutor {
     private let queue: DispatchQueue
 

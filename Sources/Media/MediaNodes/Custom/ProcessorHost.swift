@@ -2,7 +2,7 @@ import GStreamerKit
 import MediaGraph
 import Synchronization
 
-/// Runs a processor that is written in Swift, in the same place as a frame function.
+/// Runs a Swift processor, like a frame function.
 enum ProcessorHost {
     static func implementation<Kind: Processor>(_ type: Kind.Type) -> NodeImplementation {
         NodeImplementation(
@@ -17,7 +17,7 @@ enum ProcessorHost {
                 let name = instance.name
                 let state = Mutex<Kind?>(processor)
                 return FrameFunctionNode(instance, settings: processor) { picture in
-                    // One streaming thread calls this: nobody waits for the lock.
+                    // Only one streaming thread calls this, so the lock is never contended.
                     state.withLock { working in
                         do {
                             try working?.process(&picture)

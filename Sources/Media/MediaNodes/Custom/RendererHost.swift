@@ -1,9 +1,9 @@
 import GStreamerKit
 import MediaGraph
 
-/// Runs a renderer that is written in Swift.
+/// Runs a Swift renderer.
 enum RendererHost {
-    /// What may wait for a renderer that is busy.
+    /// How many frames or buffers may wait for a busy renderer.
     private static let waiting = 2
 
     static func implementation<Kind: Renderer>(_ type: Kind.Type) -> NodeImplementation {
@@ -13,12 +13,12 @@ enum RendererHost {
                 _ = try Kind(request.node.settings)
                 var plan = NodePlan.sink(request)
                 if Kind.Media.port.kinds == [.rawVideo] {
-                    // The sink itself would take anything.
+                    // Without this, the sink would accept any format.
                     plan.addFilter(RawFormat.video, as: "pictures")
                     plan.link("pictures", "sink")
                     plan.inputs["in"] = ElementPad("pictures")
                 }
-                plan.notes.append("pictures or sound that come while it is busy wait, \(waiting) at most")
+                plan.notes.append("up to \(waiting) frames or buffers wait while it is busy")
                 return plan
             },
             activate: { (instance) throws(MediaError) in
@@ -64,7 +64,7 @@ private final class RendererNode<Kind: Renderer>: RunningNode {
         task.start { [renderer, media] in try await renderer.render(media) }
     }
 
-    /// What waits is still rendered where that is quick; then the task is cancelled.
+    /// Waiting media is still rendered if that is fast. Then the task is cancelled.
     func stopped() {
         end()
         task.stop(grace: 0.25)

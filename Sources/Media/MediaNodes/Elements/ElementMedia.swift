@@ -1,15 +1,15 @@
 import GStreamerKit
 import MediaGraph
 
-/// What a pad takes or gives, in the words of the graph.
+/// The media of a pad, in the graph's terms.
 struct ElementMedia {
     var kinds: Set<MediaKind> = []
-    /// Pixel formats and codecs, best first; empty for any.
+    /// Pixel formats and codecs, best first. Empty means any.
     var encodings: [String] = []
-    /// Whether the pad says nothing about its media, as that of a queue.
+    /// Whether the pad does not restrict its media, like that of a queue.
     var isAnything = false
 
-    /// Pixel formats that pictures really come in; a pad that takes all of them takes anything.
+    /// Common pixel formats. A pad that accepts all of them accepts any.
     private static let pixelFormats = [
         "I420", "NV12", "YV12", "NV21", "YUY2", "UYVY", "YVYU", "Y42B", "Y444", "GRAY8", "RGB", "BGR", "RGBA", "BGRA",
         "ARGB", "ABGR", "RGBx", "BGRx", "xRGB", "xBGR", "AYUV",
@@ -23,12 +23,12 @@ struct ElementMedia {
         }
         let plain = caps.structuresInPlainMemory
         for structure in plain { kinds.insert(Self.kind(of: structure)) }
-        // Pictures in the memory of a graphics card go from one of its elements to another only.
+        // Frames in a graphics card's memory pass only between its own elements.
         if plain.count < caps.count { kinds.insert(.data) }
         encodings = Self.pixelFormats(in: plain) + unique(plain.compactMap { Encoding.of($0)?.name })
     }
 
-    /// Empty where any of the usual ones will do.
+    /// Empty if all common formats are accepted.
     private static func pixelFormats(in structures: [FormatStructure]) -> [String] {
         let pictures = structures.filter { $0.name == "video/x-raw" }
         if pictures.contains(where: { $0.texts("format").isEmpty }) { return [] }
@@ -47,7 +47,7 @@ struct ElementMedia {
         }
     }
 
-    /// Whether what comes might be pictures, or sound, once it is known and decoded.
+    /// Whether the media might be video, or audio, once it is known and decoded.
     static func mayHold(_ kind: MediaKind, _ caps: Caps) -> Bool {
         if caps.isAny { return true }
         let prefixes = kind == .rawVideo ? ["video/", "image/"] : ["audio/"]
@@ -63,7 +63,7 @@ private func unique(_ words: [String]) -> [String] {
 }
 
 extension MediaFormat {
-    /// The format as GStreamer writes it; nil for what has no such form.
+    /// The format as GStreamer caps. Nil if there is no such form.
     var caps: String? {
         switch kind {
         case .rawVideo:
@@ -82,7 +82,7 @@ extension MediaFormat {
         }
     }
 
-    /// What is known of one of several formats, with what went in to fill in what is left open.
+    /// The known properties of one of several formats, completed by those of the input.
     init(_ structure: FormatStructure, after input: MediaFormat?) {
         let kind = ElementMedia.kind(of: structure)
         switch kind {
@@ -114,7 +114,7 @@ extension MediaFormat {
             rates.count == 1 && !structure.isRange("framerate") && rates[0] > 0 ? rates[0] : input?.framesPerSecond
     }
 
-    /// The only number that is possible; what went in where it is among several.
+    /// The only possible number, or the input's if it is one of several.
     private static func fixed(_ numbers: [Int], _ isRange: Bool, _ input: Int?) -> Int? {
         if numbers.count == 1, !isRange { return numbers[0] }
         guard let input else { return nil }

@@ -3,16 +3,16 @@ import GStreamerKit
 import MediaGraph
 import Synchronization
 
-/// A node that is one of GStreamer's elements, made up from what the element says about itself.
+/// A node for a GStreamer element, derived from the element's description.
 final class ElementNode: RunningNode {
     let name: String
     private let element: Element
     private let shape: ElementShape
-    /// Pads that were asked for because they have settings, by port.
+    /// Pads requested because they have settings, by port.
     private let pads: [String: Pad]
     private let outputs: ElementOutputs
 
-    /// Longest wait for what is under way in a muxer or in a file.
+    /// Longest wait for media inside a muxer or a file.
     private static let endLimit = 2.0
 
     static let family = NodeFamily(
@@ -33,7 +33,7 @@ final class ElementNode: RunningNode {
         outputs = ElementOutputs(instance, element)
     }
 
-    /// Pads that are told apart by their settings, in the order of their numbers.
+    /// Pads with their own settings, in the order of their numbers.
     private static func askForPads(
         _ instance: NodeInstance, _ element: Element
     ) throws(MediaError) -> [String: Pad] {
@@ -46,7 +46,7 @@ final class ElementNode: RunningNode {
         }
         for (name, value) in settings.sorted(by: { $0.key < $1.key }) {
             let parts = name.split(separator: ".", maxSplits: 1).map(String.init)
-            // The settings of an input that nothing feeds wait for nobody.
+            // Settings of an unlinked input are not used.
             guard let pad = pads[parts[0]], let reason = pad.trySet(parts[1], PropertyValue(value)) else { continue }
             throw MediaError(
                 code: MediaError.Code.graphInvalid, message: "\"\(instance.name)\": \(reason).", node: instance.name)
@@ -59,13 +59,13 @@ final class ElementNode: RunningNode {
         let reason =
             parts.count == 2
             ? pads[parts[0]].map { $0.trySet(parts[1], PropertyValue(value)) }
-                ?? "nothing that has the setting \(setting) is running"
+                ?? "no running element has the setting \(setting)"
             : element.trySet(setting, PropertyValue(value))
         guard let reason else { return true }
         throw MediaError(code: MediaError.Code.settingFixed, message: "\"\(name)\": \(reason).", node: name)
     }
 
-    /// A muxer writes the end of its file, and a file is whole, once the end of the stream has passed.
+    /// Sends the end of the stream, at which a muxer completes its file.
     func finish() {
         let isMuxer = element.classification.contains("Muxer")
         guard isMuxer || (shape.outputs.isEmpty && element.has("location")) else { return }
@@ -74,7 +74,7 @@ final class ElementNode: RunningNode {
         let last = isMuxer ? element.pad("src") : inputs.first
         last?.onEndOfStream { ended.signal() }
         for input in inputs where !input.isAtEndOfStream {
-            // Whoever feeds it goes on, and is not told that nothing more is taken here.
+            // The upstream node continues, and is not notified that this one accepts no more.
             input.peer?.onBuffer { _ in .drop }
             input.sendEndOfStream()
         }
@@ -82,13 +82,13 @@ final class ElementNode: RunningNode {
     }
 }
 
-/// The kinds that were made up so far.
+/// The kinds derived so far.
 private enum ElementKinds {
     private static let known = Mutex<[String: NodeImplementation]>([:])
 
     static func implementation(of factory: String) -> NodeImplementation? {
         if let there = known.withLock({ $0[factory] }) { return there }
-        // Outside the lock: it loads a plugin and makes an element.
+        // Outside of the lock, because it loads a plugin and creates an element.
         guard let description = ElementFactory.describe(factory) else { return nil }
         let made = implementation(description)
         known.withLock { $0[factory] = made }

@@ -2,8 +2,8 @@ import GStreamerKit
 import MediaGraph
 import Synchronization
 
-/// What comes out of a node that is an element: links pads that appear later, and puts media that begins here on the
-/// pipeline's time line.
+/// The output of an element's node: links pads that appear later, and moves media that begins here to the pipeline's
+/// timeline.
 final class ElementOutputs: Sendable {
     private let timeline: ElementTimeline
 
@@ -44,16 +44,16 @@ final class ElementOutputs: Sendable {
                     MediaError(
                         code: MediaError.Code.elementFailed,
                         message:
-                            "\"\(name)\": \(factory) gives no \(wanted); take another output, or give it something "
-                            + "else to read.", node: name), name)
+                            "\"\(name)\": \(factory) delivers no \(wanted). Link another output, or change its "
+                            + "input.", node: name), name)
             } else {
-                // Whoever waits for what does not come hears that it has ended.
+                // Consumers of missing media receive its end.
                 for entry in idle { entry.end() }
             }
         }
     }
 
-    /// Where pads of one kind of media are linked to.
+    /// The destination of the pads of one kind of media.
     private struct Entry: Sendable {
         let kind: String
         private let first: Element
@@ -83,7 +83,7 @@ final class ElementOutputs: Sendable {
 }
 
 extension Pad {
-    /// The output for which a pad that has appeared is meant.
+    /// The output for a new pad.
     fileprivate var media: String? {
         guard let structure = caps?.structures.first else { return nil }
         if structure.name == "application/x-rtp" { return structure.text("media") }
@@ -92,12 +92,12 @@ extension Pad {
     }
 }
 
-/// Puts media that begins in one node on the pipeline's time line: its first frame is due when it comes.
+/// Moves media that begins in a node to the pipeline's timeline: its first frame is due when it arrives.
 ///
-/// Elements that are not live count from 0, whenever they are started. Where they are live they are left alone.
+/// Elements that are not live count from 0 whenever they start. Live ones are left alone.
 private final class ElementTimeline: Sendable {
     private let pipeline: WeakPipeline
-    /// Nanoseconds that everything is moved by; the same for pictures and sound.
+    /// The shift in nanoseconds, common to video and audio.
     private let offset = Mutex<Int64?>(nil)
 
     private final class WeakPipeline: Sendable {
@@ -117,7 +117,7 @@ private final class ElementTimeline: Sendable {
     }
 
     func follow(_ pace: Element) {
-        // Before the element that paces: what moves the time line goes ahead of the buffer that is seen there.
+        // Upstream of the pacing element, so that the shift takes effect before the observed buffer.
         guard let feeder = pace.sink.peer else { return }
         feeder.onBuffer { [self, weak pace, weak feeder] buffer in
             guard let pace, let feeder else { return .passAndRemove }

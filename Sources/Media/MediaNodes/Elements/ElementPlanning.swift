@@ -1,7 +1,7 @@
 import GStreamerKit
 import MediaGraph
 
-/// Plans a node that is an element: the element itself, and what makes its media what it is between nodes.
+/// Plans a node for an element: the element itself, and the conversions between it and other nodes.
 struct ElementPlanning {
     /// The name of the element within its node.
     static let element = "element"
@@ -18,7 +18,7 @@ struct ElementPlanning {
         factory = description.name
         plan = NodePlan(request.node)
         var properties = request.node.settings.filter { !$0.key.contains(".") }
-        // A sink that waits for its first frame before it plays would hold up all the others.
+        // A sink that waits for its first frame before it plays would block all the others.
         if shape.outputs.isEmpty, properties["async"] == nil, description.property("async")?.domain == .flag {
             properties["async"] = false
         }
@@ -49,13 +49,13 @@ struct ElementPlanning {
         var pad = input.template.name
         if input.template.presence == .always {
             if format.kind == .rawAudio, !input.template.caps.meets(Caps(RawFormat.audio)) {
-                // Converted to what the element takes: asked for in its own words then.
+                // Audio is converted to the element's format, which is queried in its own terms.
                 plan.inputs[port] = convertedSound(into: ElementPad(Self.element, pad), port)
                 return
             }
             try preview.feed(format, into: pad)
         } else if hasPadSettings {
-            // Pads that are told apart by their settings are asked for by their numbers.
+            // Pads with their own settings are requested by number.
             pad = numbered(pad, port)
         }
         plan.inputs[port] = ElementPad(Self.element, pad)
@@ -75,7 +75,7 @@ struct ElementPlanning {
         plan.add("audioresample", as: "\(port)-resample")
         plan.link("\(port)-convert", "\(port)-resample")
         plan.link(ElementPad("\(port)-resample"), pad)
-        plan.notes.append("sound is converted to what \(factory) takes")
+        plan.notes.append("audio is converted to a format that \(factory) accepts")
         return ElementPad("\(port)-convert")
     }
 
@@ -105,7 +105,7 @@ struct ElementPlanning {
     private func format(of caps: Caps, after input: MediaFormat?) -> MediaFormat {
         if caps.isAny { return input ?? MediaFormat(.data, "bytes") }
         let plain = caps.structuresInPlainMemory
-        // What comes in goes on where it can; else the first that the element offers.
+        // Keeps the input's format if possible, else the element's first one.
         let same = plain.first { structure in
             guard let input else { return false }
             let kind = ElementMedia.kind(of: structure)
@@ -124,11 +124,11 @@ struct ElementPlanning {
         return ElementPad("\(port)-format")
     }
 
-    /// Pads that appear once the element knows what it has: they are linked then.
+    /// Plans pads that appear when the element knows its output. They are linked then.
     private mutating func addAppearing(_ port: String, _ kinds: Set<MediaKind>, _ isDecoded: Bool) {
         if isDecoded {
             plan.add("decodebin", as: "\(port)-decoder")
-            plan.notes.append("\(port) is decoded: which codec comes is known only when it runs")
+            plan.notes.append("\(port) is decoded, because its codec is known only at run time")
         }
         let isVideo = kinds.contains(.rawVideo)
         let format: MediaFormat = isVideo ? .rawVideo() : .rawAudio
@@ -141,7 +141,7 @@ struct ElementPlanning {
             plan.addFilter(RawFormat.audio, as: "\(port)-format")
             plan.link("\(port)-convert", "\(port)-resample", "\(port)-format")
         }
-        // Pictures and sound that come from one thread must not wait for one another.
+        // Video and audio from one thread must not wait for each other.
         plan.addQueue(as: "\(port)-queue", .init(seconds: 1, rule: .wait), holding: nil)
         plan.link("\(port)-format", "\(port)-queue")
         plan.outputs[port] = paced(ElementPad("\(port)-queue"), port, format.kind)
@@ -150,15 +150,15 @@ struct ElementPlanning {
 
     // MARK: Pace
 
-    /// Media that begins here comes as fast as it is taken unless its source is live: nodes behind expect the pace of
-    /// its timestamps.
+    /// Media that begins here arrives as fast as it is consumed unless its source is live, but nodes downstream expect
+    /// the pace of its timestamps.
     private mutating func paced(_ pad: ElementPad, _ port: String, _ kind: MediaKind) -> ElementPad {
         let begins = request.inputs.allSatisfy { $0.format.kind == .data }
         guard begins, kind != .data, preview.flag("is-live") != true else { return pad }
         plan.add("clocksync", as: "\(port)-pace")
         plan.link(pad, ElementPad("\(port)-pace"))
         if preview.has("is-live") {
-            plan.notes.append("\(factory) is not live (is-live is false): what it gives is paced by its timestamps")
+            plan.notes.append("\(factory) is not live (is-live is false), so its output is paced by its timestamps")
         }
         return ElementPad("\(port)-pace")
     }

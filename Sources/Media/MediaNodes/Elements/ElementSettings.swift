@@ -1,7 +1,7 @@
 import GStreamerKit
 import MediaGraph
 
-/// How the properties of an element become the settings of a node.
+/// Maps the properties of an element to the settings of a node.
 enum ElementSettings {
     static func contracts(of element: ElementDescription, _ shape: ElementShape) -> [SettingContract] {
         let use = fileUse(of: element)
@@ -21,7 +21,7 @@ enum ElementSettings {
         return contracts
     }
 
-    /// What an element does with the file that its property `location` names.
+    /// How an element uses the file of its property `location`.
     private static func fileUse(of element: ElementDescription) -> FileUse? {
         switch element.entry.classification {
         case "Sink/File": .writes
@@ -30,7 +30,7 @@ enum ElementSettings {
         }
     }
 
-    /// The contract of one property under a name of its own; nil when the element has none of this name.
+    /// The contract of one property with its own name. Nil if the element lacks it.
     static func contract(
         of property: String, in element: ElementDescription, named name: String
     ) -> SettingContract? {
@@ -59,7 +59,7 @@ enum ElementSettings {
         }
     }
 
-    /// How text is written that is more than text.
+    /// The notation of text with a form.
     private static func form(of domain: PropertyDomain) -> String? {
         switch domain {
         case .flags, .fraction, .caps, .structure, .list: "\(domain)"
@@ -69,7 +69,7 @@ enum ElementSettings {
 }
 
 extension SettingValue {
-    /// Nil for what settings do not hold, and for what lies outside the domain: "unset" often does.
+    /// Nil for values that settings cannot have, and for those out of range, as "unset" often is.
     fileprivate init?(_ value: PropertyValue, in domain: SettingContract.Domain) {
         switch (value, domain) {
         case (.flag(let flag), .flag): self = .flag(flag)

@@ -1,7 +1,7 @@
 import GStreamerKit
 import MediaGraph
 
-/// How the pads of an element become the ports of a node.
+/// Maps the pads of an element to the ports of a node.
 struct ElementShape: Sendable {
     struct Input: Sendable {
         let port: Port
@@ -10,9 +10,9 @@ struct ElementShape: Sendable {
 
     struct Output: Sendable {
         enum Origin: Sendable {
-            /// A pad that is there, or that is asked for.
+            /// A pad that exists or is requested.
             case pad(PadTemplate)
-            /// Pictures or sound of whatever pads appear; decoded where their format is not known before.
+            /// Video or audio of the pads that appear, decoded if their format is not known before.
             case appearing(isDecoded: Bool)
         }
 
@@ -23,7 +23,7 @@ struct ElementShape: Sendable {
     let inputs: [Input]
     let outputs: [Output]
 
-    /// Names of inputs whose pads have settings of their own: so many get theirs listed.
+    /// For inputs whose pads have settings, this many are listed.
     static let listedPads = 4
 
     init(of element: ElementDescription) {
@@ -31,7 +31,7 @@ struct ElementShape: Sendable {
         let sources = element.pads.filter { $0.direction == .source && $0.presence != .sometimes }
         inputs = sinks.enumerated().map { index, template in
             let media = ElementMedia(of: template.caps)
-            // What is neither picture nor sound comes beside them: subtitles.
+            // Inputs that are neither video nor audio are secondary, such as subtitles.
             let isSideline = media.kinds == [.data] && sinks.count > 1
             let isOneOfSeveral = template.presence == .onRequest && sinks.count > 1
             return Input(
@@ -70,7 +70,7 @@ struct ElementShape: Sendable {
 
     func output(_ port: String) -> Output? { outputs.first { $0.port.matches(port) } }
 
-    /// `video` for `video_sink` and `video_%u`; what others are called already is told apart by its whole name.
+    /// `video` for `video_sink` and `video_%u`. If that is used, the whole name.
     private static func name(
         of template: PadTemplate, after others: some Sequence<PadTemplate>, otherwise: String
     ) -> String {

@@ -5,7 +5,7 @@ import GStreamerKit
 import MediaGraph
 import Synchronization
 
-/// A program that writes its pictures to its standard output. Each is taken for captured when it has come whole.
+/// A program that writes its frames to its standard output. The capture time of a frame is its complete arrival.
 final class ExecNode: NodeType, RunningNode {
     private struct State {
         var splitter: StreamSplitter
@@ -14,9 +14,9 @@ final class ExecNode: NodeType, RunningNode {
         var readiness: Readiness?
         var isTooFastSaid = false
         var isRefused = false
-        /// What was last wrong with what the program wrote.
+        /// The last fault of the program's output.
         var refusal: FrameSocketError?
-        /// Looks since a picture came.
+        /// Polls since the last frame.
         var looks = 0
         var isStopped = false
 
@@ -27,18 +27,18 @@ final class ExecNode: NodeType, RunningNode {
     }
 
     private static let lookInterval = 0.25
-    /// What a pipe may hold: most of a raw picture, so that the program need not wait for every 64 KiB.
+    /// Capacity of the pipe: most of a raw frame, so that the program does not wait for every 64 KiB.
     private static let pipeCapacity = 1 << 20
-    /// Reads before others on the queue get their turn.
+    /// Reads before other work on the queue gets its turn.
     private static let batch = 16
 
-    /// What one look into the pipe has given.
+    /// The result of one read.
     private enum Turn {
         case bytes(Int)
-        /// The program writes more than it may: seconds until the next look.
+        /// The program writes too much: seconds until the next read.
         case tooEarly(Double)
         case nothing
-        /// Nothing more comes.
+        /// The end of the output.
         case end
     }
 
@@ -80,14 +80,14 @@ final class ExecNode: NodeType, RunningNode {
         let picture = FeedPicture { request.node.setting($0, of: request.kind) }
         var plan = try picture.plan(request)
         plan.notes.append(
-            "runs \(words[0]) and reads what it writes; pictures that the graph is too slow for are left out, and the "
-                + "program waits only where it writes more than twice as many as fps says")
+            "runs \(words[0]) and reads its output; frames that are too fast for the graph are dropped, and the "
+                + "program blocks only if it writes more than twice as many as fps")
         if picture.encoding == .h264 {
             plan.notes.append(
-                "the end of a picture of H.264 is known when the next begins: each comes one picture late")
+                "a frame of H.264 is complete when the next begins, so each is one frame late")
             plan.latency = 1 / picture.framesPerSecond
         }
-        // Out of the pipe, and into a buffer.
+        // From the pipe, and into a buffer.
         plan.copiesPerFrame = 2
         return plan
     }
@@ -110,7 +110,8 @@ final class ExecNode: NodeType, RunningNode {
             throw MediaError(
                 code: "process.not-started",
                 message:
-                    "There is no pipe for the program's output (\(error.reason)); close what holds many files open.")
+                    "A pipe for the program's output cannot be created: \(error.reason). Close programs with many "
+                    + "open files.")
         }
         return Program.Wiring(
             descriptors: [nil, end.number], keeping: [end], started: { [weak self] in self?.begin(pipe) })
@@ -147,7 +148,7 @@ final class ExecNode: NodeType, RunningNode {
             (state.pipe, state.isStopped, state.splitter.appetite, state.rate.delay(now: FrameFeed.now))
         }
         guard let pipe else { return .end }
-        // Whoever is to end is not held up by what it has yet to write, which nobody sees any more.
+        // A program that is to end is not blocked by its remaining output, which is discarded.
         if wait > 0, !isStopped { return .tooEarly(max(wait, 0.02)) }
         switch pipe.receive(appetite) {
         case .nothing: return .nothing
@@ -166,7 +167,7 @@ final class ExecNode: NodeType, RunningNode {
         if isNews { reporter.warn(name, FeedConnection.tooFast(output.picture).description) }
     }
 
-    /// The program has ended: what it wrote before still lies in the pipe, and is read as it would have been else.
+    /// The program has ended. Its remaining output in the pipe is read as usual.
     private func takeRest(_ whenTaken: @escaping @Sendable () -> Void) {
         let readiness = state.withLock { state in
             defer { state.readiness = nil }
@@ -176,7 +177,7 @@ final class ExecNode: NodeType, RunningNode {
         takeRest(Self.pipeCapacity, whenTaken)
     }
 
-    /// `most` is how many bytes may still be of the program: what it has started may go on writing.
+    /// `most` is how many bytes may still be the program's. Its children may continue to write.
     private func takeRest(_ most: Int, _ whenTaken: @escaping @Sendable () -> Void) {
         var (left, pause) = (most, 0.0)
         for _ in 0..<Self.batch where pause == 0 {
@@ -192,7 +193,7 @@ final class ExecNode: NodeType, RunningNode {
     }
 
     private func take(_ bytes: [UInt8]) {
-        // What follows bytes that make no sense is not looked at any more: the program is about to be ended.
+        // Nothing after invalid output is read, because the program is about to be ended.
         if state.withLock({ $0.isRefused }) { return }
         var pictures: [[UInt8]] = []
         do throws(StreamSplitter.Fault) {
@@ -226,7 +227,7 @@ final class ExecNode: NodeType, RunningNode {
     private func programEnded(isLast: Bool, isGood: Bool) {
         var rest: [[UInt8]] = []
         let readiness = state.withLock { state in
-            // Who ended badly may have been in the middle of a picture.
+            // A program that failed may have been in the middle of a frame.
             if !state.isRefused, isGood { state.splitter.finish { rest.append($0) } }
             return state.close()
         }
@@ -242,7 +243,7 @@ final class ExecNode: NodeType, RunningNode {
         queue.asyncAfter(deadline: .now() + Self.lookInterval) { [weak self] in self?.look() }
     }
 
-    /// Counted in looks, as a `Watchdog` does.
+    /// Counts polls, like a `Watchdog`.
     private func look() {
         let (isStopped, looks) = state.withLock { state in
             state.looks = output.isPaused || state.readiness == nil ? 0 : state.looks + 1
@@ -252,8 +253,8 @@ final class ExecNode: NodeType, RunningNode {
         if looks == Int(patience / Self.lookInterval) {
             let error = FrameSocketError(
                 code: "feed.silent",
-                "The program \(program.command.first ?? "") has written no picture for \(Int(patience)) s; it is ended and "
-                    + "started again.")
+                "The program \(program.command.first ?? "") has written no frame for \(Int(patience)) s and is "
+                    + "restarted.")
             reporter.warn(name, error.description)
             program.replace()
         }

@@ -4,15 +4,15 @@ import GStreamerKit
 import MediaGraph
 import Synchronization
 
-/// One feeder, from when it is let in until it goes. Lives on one queue; only slots come back from other threads.
+/// One feeder's connection. On one queue; only slots return from other threads.
 final class FeedConnection: Sendable {
     enum Event: Sendable {
         case accepted(name: String)
         case firstFrame
         case pausing(Bool)
-        /// Something is not as it should be and goes on.
+        /// A fault that does not end the connection.
         case remark(FrameSocketError)
-        /// Nothing has come for as long as the node has patience.
+        /// No frame arrived within the node's timeout.
         case silent
         case ended(End)
     }
@@ -20,7 +20,7 @@ final class FeedConnection: Sendable {
     enum End: Sendable {
         case bye(String)
         case gone
-        /// Gone before it said anything: another graph that looks whether somebody listens, for one.
+        /// The connection ended before any message, for example of another graph that checks for a listener.
         case unheard
         case refused(FrameSocketError)
     }
@@ -29,22 +29,22 @@ final class FeedConnection: Sendable {
         var intake: FrameIntake
         var memory: MappedMemory?
         var rate: RateGuard
-        /// Releases that the feeder could not be told yet, in order; no more than there are slots.
+        /// Releases that the feeder has not received yet, in order, at most one per slot.
         var untold: [FrameMessage] = []
         var isHeldBack: Bool
         var isGreeted = false
         var hasFrame = false
         var isEnded = false
         var isTooFastSaid = false
-        /// Looks since the feeder introduced itself, gave a picture or spoke of its pause.
+        /// Polls since the feeder's hello, last frame or pause.
         var looks = 0
         var readiness: Readiness?
     }
 
     private static let lookInterval = 0.25
-    /// Messages that are read before others on the queue get their turn.
+    /// Messages to read before other work on the queue gets its turn.
     private static let batch = 16
-    /// Messages besides releases that a feeder may leave unread.
+    /// How many messages besides releases a feeder may leave unread.
     private static let mostUntold = 16
 
     private let socket: MessageSocket
@@ -73,7 +73,7 @@ final class FeedConnection: Sendable {
                 rate: RateGuard(perSecond: rate * 2, burst: max(rate, 10), now: now), isHeldBack: isHeldBack))
     }
 
-    /// Says what is wanted and listens. Called on the queue.
+    /// Sends the greeting and begins to read. Called on the queue.
     func open() {
         output.beginAnew()
         socket.send(.greeting(version: FrameMessage.version, output.picture.wanted))
@@ -84,10 +84,10 @@ final class FeedConnection: Sendable {
 
     var counts: FeedCounts { state.withLock { $0.intake.counts } }
 
-    /// Whether a picture has come.
+    /// Whether a frame has arrived.
     var hasGivenPictures: Bool { state.withLock { $0.hasFrame } }
 
-    // MARK: What the graph says
+    // MARK: Messages to the feeder
 
     func hold(back isHeldBack: Bool) {
         let isNews = state.withLock { state in
@@ -100,7 +100,7 @@ final class FeedConnection: Sendable {
 
     func wantKeyframe() { tell(.keyframeWanted) }
 
-    /// Asks the feeder to end; it is to say good-bye.
+    /// Asks the feeder to end, with a bye.
     func stop(_ reason: StopReason) { tell(.stop(reason)) }
 
     /// Ends the connection. Called on the queue.
@@ -111,19 +111,19 @@ final class FeedConnection: Sendable {
             guard !state.isEnded else { return nil }
             state.isEnded = true
             defer { state.readiness = nil }
-            // What is still held keeps its memory itself.
+            // Frames that are still held retain their memory.
             state.memory = nil
             return state.readiness
         }
         guard let readiness else { return }
         readiness.cancel()
         if case .refused(let error)? = end { socket.send(.failure(error)) }
-        // The feeder learns at once that nobody is there any more, whoever still holds the value.
+        // The feeder learns the end immediately, even if other code still retains the value.
         socket.shutDown()
         if let end { onEvent(self, .ended(end)) }
     }
 
-    // MARK: What the feeder says
+    // MARK: Messages from the feeder
 
     private func read() {
         tellRest()
@@ -144,13 +144,13 @@ final class FeedConnection: Sendable {
         }
     }
 
-    /// The feeder sends more than it may: it has to wait, and soon runs out of slots.
+    /// The feeder sends too much: it has to wait, and soon has no free slots.
     private func slowDown(_ wait: Double) {
         let (readiness, isNews) = state.withLock { state in
             defer { state.isTooFastSaid = true }
             return (state.readiness, !state.isTooFastSaid)
         }
-        // Several at a time, not one by one.
+        // Reads several at a time, not one by one.
         readiness?.hold(seconds: max(wait, 0.02))
         if isNews { onEvent(self, .remark(Self.tooFast(output.picture))) }
     }
@@ -158,8 +158,8 @@ final class FeedConnection: Sendable {
     static func tooFast(_ picture: FeedPicture) -> FrameSocketError {
         FrameSocketError(
             code: "feed.too-fast",
-            "More than twice as many pictures come as the \(Int(picture.framesPerSecond)) a second that the node is set to; "
-                + "some wait. Raise fps, or send fewer.")
+            "More than twice the \(Int(picture.framesPerSecond)) frames/s of the node's setting arrive, so some wait. "
+                + "Raise fps, or send fewer frames.")
     }
 
     private func take(_ bytes: [UInt8], _ descriptors: [Descriptor], _ isCut: Bool) throws(FrameSocketError) {
@@ -169,12 +169,12 @@ final class FeedConnection: Sendable {
             state.rate.take()
             let event = try state.intake.receive(bytes, memory: memory, isCut: isCut, now: now)
             switch event {
-            // Nobody waits for the releases of slots that are no more.
+            // Releases of replaced slots are not needed.
             case .memory:
                 state.untold.removeAll { if case .release = $0 { true } else { false } }
                 state.looks = 0
             case .frame, .paused, .resumed: state.looks = 0
-            // Whoever only asks gives nothing.
+            // A status request is not a frame.
             case .statusAsked, .bye: break
             }
             return event
@@ -226,7 +226,7 @@ final class FeedConnection: Sendable {
                 self?.release(picture.pool, picture.slot)
             }
         } else {
-            // What a decoder reads more than once must not change meanwhile.
+            // A decoder reads data more than once, so it must not change meanwhile.
             let bytes = memory.copy(range)
             release(picture.pool, picture.slot)
             if let fault = picture.format.fault(of: bytes) {
@@ -240,27 +240,27 @@ final class FeedConnection: Sendable {
 
     private static let deaf = FrameSocketError.closed("the feeder does not read its messages")
 
-    /// The graph has let go of a slot. May come from any thread.
+    /// The graph released a slot. Called on any thread.
     private func release(_ pool: UInt32, _ slot: UInt32) {
         if state.withLock({ $0.intake.release(pool: pool, slot: slot) }) { tell(.release(pool: pool, slot: slot)) }
     }
 
-    /// Says something in its turn: now, or when the feeder reads again. Who leaves too much unread is let go of. May come
-    /// from any thread.
+    /// Sends a message now, or when the feeder reads again. A feeder that leaves too many unread is disconnected.
+    /// Called on any thread.
     private func tell(_ message: FrameMessage) {
         let isTooMuch = state.withLock { state in
             guard !state.isEnded else { return false }
             if state.untold.isEmpty, socket.send(message) { return false }
-            // Whoever waits for its slots has no more of them under way than it has.
+            // A feeder has at most as many releases pending as it has slots.
             guard state.untold.count < state.intake.slots + Self.mostUntold else { return true }
-            // One wish for a keyframe is as good as many.
+            // One keyframe request is enough.
             if message != .keyframeWanted || !state.untold.contains(message) { state.untold.append(message) }
             return false
         }
         if isTooMuch { queue.async { [weak self] in self?.end(.refused(Self.deaf)) } }
     }
 
-    /// A feeder that did not read may do so now.
+    /// Sends the waiting messages to a feeder that reads again.
     private func tellRest() {
         state.withLock { state in
             while let message = state.untold.first, socket.send(message) { state.untold.removeFirst() }
@@ -270,13 +270,13 @@ final class FeedConnection: Sendable {
     // MARK: Silence
 
     private static let mute = FrameSocketError(
-        code: "feed.silent", "A feeder connected and did not say in time what it gives.")
+        code: "feed.silent", "A feeder connected but sent no hello in time. Send hello within the timeout.")
 
     private func lookLater() {
         queue.asyncAfter(deadline: .now() + Self.lookInterval) { [weak self] in self?.look() }
     }
 
-    /// Silence is counted in looks, as a `Watchdog` does: who was held up as a whole looks no more often.
+    /// Counts silence in polls, like a `Watchdog`: a stalled process polls no more often.
     private func look() {
         tellRest()
         let (isEnded, looks, isGreeted) = state.withLock { state in
@@ -286,7 +286,7 @@ final class FeedConnection: Sendable {
         }
         if isEnded { return }
         if looks == Int(patience / Self.lookInterval) {
-            // Whoever does not even say hello keeps others out.
+            // A connection without hello keeps other feeders out.
             if !isGreeted { return end(.refused(Self.mute)) }
             onEvent(self, .silent)
         }

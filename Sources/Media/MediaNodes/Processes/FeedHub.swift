@@ -4,7 +4,7 @@ import GStreamerKit
 import MediaGraph
 import Synchronization
 
-/// What a node does with its feeder, of which there is one at a time; feeders may come, go and come again.
+/// A node's feeder: one at a time, and any number one after another.
 final class FeedHub: Sendable {
     private struct State {
         var connection: FeedConnection?
@@ -14,7 +14,7 @@ final class FeedHub: Sendable {
         var isFeederPausing = false
         var counts = FeedCounts()
         var listeners: [@Sendable (FrameFeedControl.Status) -> Void] = []
-        /// A feeder that comes and goes over and over fills no log.
+        /// Limits the log of a feeder that reconnects repeatedly.
         var reports = WordGuard(perSecond: 1, burst: 20, now: FrameFeed.now)
     }
 
@@ -28,7 +28,7 @@ final class FeedHub: Sendable {
     private let onSilence: @Sendable () -> Void
     private let state = Mutex(State())
 
-    /// `onEnd` and `onSilence` are called on the queue; what has happened is reported already.
+    /// Calls `onEnd` and `onSilence` on the queue, after the event was reported.
     init(
         _ instance: NodeInstance, queue: DispatchQueue,
         onEnd: @escaping @Sendable (_ end: FeedConnection.End, _ hasGivenPictures: Bool) -> Void,
@@ -46,7 +46,7 @@ final class FeedHub: Sendable {
         if instance.has("parser") { watch(instance.element("format")) }
     }
 
-    /// What a parser finds out about encoded pictures is held against what was stated.
+    /// Compares a parser's findings about encoded frames with the stated format.
     private func watch(_ format: Element) {
         format.source.onEvent { [weak self] event in
             guard case .caps(let caps) = event, let self, let found = caps.structures.first,
@@ -57,8 +57,8 @@ final class FeedHub: Sendable {
                 report(
                     FrameSocketError(
                         code: "feed.format",
-                        "The feeder does not give what it said: pictures of \(width)x\(height) come, and "
-                            + "\(picture.wanted) is wanted."))
+                        "The feeder does not send the stated format: frames of \(width)x\(height) arrive instead of "
+                            + "\(picture.wanted)."))
             }
             return .pass
         }
@@ -68,7 +68,7 @@ final class FeedHub: Sendable {
 
     var isTaken: Bool { connection != nil }
 
-    /// Lets a feeder in. Called on the queue, when there is none.
+    /// Accepts a feeder. Called on the queue, if there is none.
     func attach(_ socket: MessageSocket) {
         let isHeldBack = state.withLock { $0.isHeldBack }
         let made = FeedConnection(
@@ -81,7 +81,7 @@ final class FeedHub: Sendable {
         made.open()
     }
 
-    /// Lets the feeder go. Called on the queue.
+    /// Disconnects the feeder. Called on the queue.
     func detach(_ reason: StopReason? = nil) {
         guard let connection else { return }
         if let reason { connection.stop(reason) }
@@ -113,7 +113,7 @@ final class FeedHub: Sendable {
             report(
                 FrameSocketError(
                     code: "feed.silent",
-                    "The feeder \(feeder)has given no picture for \(patience.formatted) s and has not said that it pauses."
+                    "The feeder \(feeder)has sent no frame for \(patience.formatted) s and has not reported a pause."
                 ))
             onSilence()
         case .ended(let end):
@@ -123,7 +123,7 @@ final class FeedHub: Sendable {
         }
     }
 
-    /// For sentences.
+    /// The feeder's name for messages.
     var feeder: String {
         let name = state.withLock { $0.feeder }
         return name.isEmpty ? "" : "\"\(name)\" "
@@ -131,7 +131,7 @@ final class FeedHub: Sendable {
 
     func report(_ error: FrameSocketError) {
         guard let leftOut = state.withLock({ $0.reports.admit(now: FrameFeed.now) }) else { return }
-        if leftOut > 0 { reporter.warn(name, "(\(leftOut) warnings are left out)") }
+        if leftOut > 0 { reporter.warn(name, "(\(leftOut) warnings omitted)") }
         reporter.warn(name, error.description)
     }
 
@@ -143,7 +143,7 @@ final class FeedHub: Sendable {
         for listener in listeners { listener(status) }
     }
 
-    // MARK: What the application says
+    // MARK: Control by the application
 
     func hold(back isHeldBack: Bool) {
         state.withLock { $0.isHeldBack = isHeldBack }
@@ -169,6 +169,6 @@ final class FeedHub: Sendable {
 }
 
 extension Double {
-    /// Without a fraction where there is none.
+    /// Without a fraction if there is none.
     var formatted: String { self == rounded() ? "\(Int(self))" : "\(self)" }
 }

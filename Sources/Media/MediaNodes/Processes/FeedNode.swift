@@ -5,13 +5,13 @@ import Glibc
 import MediaGraph
 import Synchronization
 
-/// Pictures of a program that connects to a socket: the screen-frame feed, for one.
+/// Frames of a program that connects to a socket, such as a shared screen.
 final class FeedNode: NodeType, FedNode {
-    /// Seconds after a feeder that gave no picture, in which none is let in: one that tries over and over costs little.
+    /// Seconds after a feeder without frames in which no other is accepted, so that repeated tries cost little.
     private static let penalty = 0.2
-    /// Seconds after one that was turned away.
+    /// Seconds after a refused feeder.
     private static let pause = 0.02
-    /// Feeders that are heard before others on the queue get their turn.
+    /// Connections to handle before other work on the queue gets its turn.
     private static let batch = 16
 
     private struct Door {
@@ -43,7 +43,7 @@ final class FeedNode: NodeType, FedNode {
         let picture = FeedPicture { request.node.setting($0, of: request.kind) }
         var plan = try picture.plan(request, isScaled: request.flag("scale"))
         let path = socketPath(request.text("socket"), request.name)
-        // Two nodes cannot listen at one path.
+        // Two nodes cannot listen on one path.
         plan.resource = path
         plan.notes.append("listens at \(path); \(FeedNotes.copies(picture))")
         plan.copiesPerFrame = picture.encoding.isRaw ? 0 : 1
@@ -78,11 +78,11 @@ final class FeedNode: NodeType, FedNode {
                     socket,
                     FrameSocketError(
                         code: "feed.foreign",
-                        "A process of another user (\(peer.user)) connected; only this user's may feed the graph."))
+                        "A process of another user (\(peer.user)) connected. Run the feeder as the user of the graph."))
             } else if hub.isTaken {
                 turnAway(
                     socket,
-                    FrameSocketError(code: "feed.busy", "Another feeder is connected; there can be one at a time."))
+                    FrameSocketError(code: "feed.busy", "Another feeder is connected. End it first."))
             } else {
                 door.withLock { $0.isBusySaid = false }
                 hub.attach(socket)
@@ -103,16 +103,16 @@ final class FeedNode: NodeType, FedNode {
     private func hear(_ end: FeedConnection.End, _ hasGivenPictures: Bool) {
         if !hasGivenPictures { door.withLock { $0.readiness }?.hold(seconds: Self.penalty) }
         switch end {
-        // What is refused is said already.
+        // Refusals are reported already.
         case .bye, .unheard, .refused: break
         case .gone:
             hub.report(
                 FrameSocketError(
-                    code: "feed.lost", "The feeder \(hub.feeder)has gone without a word; the next may come."))
+                    code: "feed.lost", "The feeder \(hub.feeder)disconnected without bye. Start it again."))
         }
     }
 
-    /// The feeder comes when it likes.
+    /// The feeder may connect at any time.
     var mayStayEmpty: Bool { true }
 
     func stopFeeding(_ reason: StopReason) { hub.stop(reason) }
@@ -124,23 +124,23 @@ final class FeedNode: NodeType, FedNode {
                 return (door.listener, door.readiness)
             }
             readiness?.cancel()
-            // The cancelled source holds it for a moment yet.
+            // The cancelled source retains it for another moment.
             listener?.withdraw()
             hub.detach(.ended)
         }
     }
 }
 
-/// What the plans of fed nodes say.
+/// Plan notes of fed nodes.
 enum FeedNotes {
     static func copies(_ picture: FeedPicture) -> String {
         picture.encoding.isRaw
-            ? "raw pictures stay in the feeder's memory and are not copied"
-            : "encoded pictures are copied once, because decoders must not see them change"
+            ? "raw frames stay in the feeder's memory and are not copied"
+            : "encoded frames are copied once, because they must not change during decoding"
     }
 }
 
-/// Something that holds on to whoever is made a moment later.
+/// A weak reference that is set after its creation.
 final class Reference<Value: AnyObject & Sendable>: Sendable {
     private struct Weak: Sendable { weak var value: Value? }
     private let state = Mutex(Weak())
@@ -160,19 +160,22 @@ enum RuntimeFolder {
         return "/tmp/connectlive-\(getuid())"
     }
 
-    /// Makes the folder. One that others may enter is refused: they could put sockets of their own there.
+    /// Creates the folder. One that others can enter is refused, because they could place sockets in it.
     static func make() throws(MediaError) {
         func unusable(_ why: String) -> MediaError {
             MediaError(
                 code: "feed.unavailable",
                 message:
-                    "The folder \(path) for sockets cannot be used (\(why)); set XDG_RUNTIME_DIR to a folder of your "
-                    + "own, or give the node a socket.")
+                    "The folder \(path) for sockets is unusable: \(why). Set XDG_RUNTIME_DIR to a folder of your own, "
+                    + "or set the node's socket.")
         }
         if mkdir(path, 0o700) != 0, errno != EEXIST { throw unusable(String(cString: strerror(errno)).lowercased()) }
         var status = stat()
-        guard lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFDIR else { throw unusable("it is no folder") }
+        guard lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFDIR else {
+            throw unusable(
+                "it is not a folder")
+        }
         guard status.st_uid == getuid() else { throw unusable("it belongs to another user") }
-        guard status.st_mode & 0o077 == 0 || chmod(path, 0o700) == 0 else { throw unusable("other users may enter it") }
+        guard status.st_mode & 0o077 == 0 || chmod(path, 0o700) == 0 else { throw unusable("other users can enter it") }
     }
 }

@@ -2,10 +2,10 @@ import GStreamerKit
 import MediaGraph
 import Synchronization
 
-/// Where pictures from another process enter the graph.
+/// Passes frames of another process into the graph.
 final class FeedOutput: Sendable {
     private struct State {
-        /// Of the last picture.
+        /// The last frame's time.
         var last: UInt64 = 0
         var onKeyframeWanted: (@Sendable () -> Void)?
     }
@@ -31,7 +31,7 @@ final class FeedOutput: Sendable {
         }
     }
 
-    /// Calls `body` whenever decoding cannot go on without a keyframe; raw pictures and JPEGs need none.
+    /// Calls `body` whenever decoding needs a keyframe. Raw frames and JPEGs need none.
     func onKeyframeWanted(_ body: @escaping @Sendable () -> Void) {
         state.withLock { $0.onKeyframeWanted = body }
     }
@@ -40,10 +40,10 @@ final class FeedOutput: Sendable {
         state.withLock { $0.onKeyframeWanted }?()
     }
 
-    /// Whether the pipeline is paused: nothing is expected then.
+    /// Whether the pipeline is paused, so that nothing is expected.
     var isPaused: Bool { pipeline.pipeline?.isPaused == true }
 
-    /// The capture time, later than that of the picture before, whatever feeder that was from.
+    /// The capture time, later than that of the previous frame, of any feeder.
     private func settled(_ time: UInt64) -> MediaTime {
         state.withLock { state in
             state.last = max(time, state.last + 1)
@@ -51,12 +51,12 @@ final class FeedOutput: Sendable {
         }
     }
 
-    /// Pictures of another size come from now on, and are scaled.
+    /// Sets the size of further frames, which are scaled.
     func setSize(width: Int, height: Int) {
         queue.change(to: picture.caps(width: width, height: height))
     }
 
-    /// Takes a raw picture where it lies. `onReturn` is called once, also where it is not taken.
+    /// Passes a raw frame in its own memory. `onReturn` is called once, even if the frame is refused.
     func push(
         _ memory: MappedMemory, _ range: Range<Int>, _ layout: PictureLayout, at time: UInt64,
         onReturn: @escaping @Sendable () -> Void
@@ -70,7 +70,7 @@ final class FeedOutput: Sendable {
         return isTaken
     }
 
-    /// Takes a picture of its own bytes: an encoded one, or a raw one without gaps.
+    /// Passes a frame with its own bytes: an encoded one, or a raw one without gaps.
     func push(_ bytes: [UInt8], at time: UInt64) -> Bool {
         if let codec {
             return queue.push(encoded: bytes.span.bytes, at: settled(time), isKeyframe: codec.isKeyframe(bytes))
@@ -80,7 +80,7 @@ final class FeedOutput: Sendable {
         }
     }
 
-    /// Another feeder comes: its first encoded picture has to be a keyframe.
+    /// Another feeder connects: its first encoded frame has to be a keyframe.
     func beginAnew() { queue.dropToKeyframe() }
 
     func endOfStream() { queue.endOfStream() }

@@ -2,7 +2,7 @@ import FrameSocket
 import GStreamerKit
 import MediaGraph
 
-/// What a node's settings say of the pictures that come from elsewhere.
+/// The frame format in the settings of a fed node.
 struct FeedPicture: Sendable {
     let name: String
     let width: Int
@@ -12,7 +12,7 @@ struct FeedPicture: Sendable {
     init(_ value: (String) -> SettingValue?) {
         guard let name = value("format")?.text, let width = value("width")?.integer,
             let height = value("height")?.integer, let rate = value("fps")?.number
-        else { preconditionFailure("the settings of pictures from elsewhere have defaults") }
+        else { preconditionFailure("the settings of fed frames have defaults") }
         (self.name, self.width, self.height, framesPerSecond) = (name, width, height, rate)
     }
 
@@ -20,7 +20,7 @@ struct FeedPicture: Sendable {
 
     var encoding: FrameFormat.Encoding { Self.codecs[name] ?? FrameFormat.Encoding(rawValue: name) ?? .i420 }
 
-    /// What the other end is told.
+    /// The format for the other end.
     var wanted: FrameFormat {
         let rate = fraction(framesPerSecond).split(separator: "/").compactMap { Int($0) }
         return FrameFormat(
@@ -33,7 +33,7 @@ struct FeedPicture: Sendable {
             framesPerSecond: framesPerSecond)
     }
 
-    /// The caps of frames of another size than the settings have.
+    /// The caps of frames with another size than the settings.
     func caps(width: Int, height: Int) -> String {
         var format = format
         (format.width, format.height) = (width, height)

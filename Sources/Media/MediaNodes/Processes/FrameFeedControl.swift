@@ -23,11 +23,11 @@ public struct FrameFeedControl: Sendable {
         public let isHeldBack: Bool
         /// Whether the feeder says that it pauses.
         public let isFeederPausing: Bool
-        /// Pictures that feeders have announced since the start.
+        /// Frames that feeders have announced since the start.
         public let received: Int
         /// Those of them that went into the graph.
         public let taken: Int
-        /// Pictures of the feeder that the graph holds on to now.
+        /// The feeder's frames that the graph holds now.
         public let held: Int
     }
 

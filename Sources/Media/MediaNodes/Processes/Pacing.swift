@@ -1,4 +1,4 @@
-/// How often something may come: up to `burst` at once, and then as many a second as stated. Is told the time.
+/// A rate limit: up to `burst` together, then the stated rate per second. Receives the time.
 struct RateGuard: Sendable {
     private let perSecond: Double
     private let burst: Double
@@ -12,7 +12,7 @@ struct RateGuard: Sendable {
         last = now
     }
 
-    /// Seconds until one more may come; 0 when it may come now.
+    /// Seconds until the next is allowed. 0 means now.
     mutating func delay(now: UInt64) -> Double {
         if now > last {
             credit = min(burst, credit + Double(now - last) / 1e9 * perSecond)
@@ -21,11 +21,11 @@ struct RateGuard: Sendable {
         return credit >= 1 ? 0 : (1 - credit) / perSecond
     }
 
-    /// One came.
+    /// Records one.
     mutating func take() { credit -= 1 }
 }
 
-/// Passes on no more words than somebody could read, and knows how many were left out. Is told the time.
+/// Limits messages to a readable number and counts the omitted ones. Receives the time.
 struct WordGuard: Sendable {
     private var rate: RateGuard
     private var leftOut = 0
@@ -34,7 +34,7 @@ struct WordGuard: Sendable {
         rate = RateGuard(perSecond: perSecond, burst: burst, now: now)
     }
 
-    /// How many were left out before this one; nil where this one is to be left out.
+    /// The number of messages omitted before this one. Nil if this one is omitted.
     mutating func admit(now: UInt64) -> Int? {
         guard rate.delay(now: now) <= 0 else {
             leftOut += 1
@@ -46,17 +46,17 @@ struct WordGuard: Sendable {
     }
 }
 
-/// How long to wait before a program that ended is started again: twice as long each time, up to a limit, and not just as
-/// long as others that ended with it. Is told how long the program ran, and what chance says.
+/// The back-off before a program is restarted: doubles each time up to a limit, and varies so that programs that ended
+/// together do not restart together. Receives the program's run time and a random number.
 struct Backoff: Sendable {
     private static let first = 0.25
     private static let longest = 30.0
-    /// Seconds that a program must have run to be taken for one that works.
+    /// A program that ran for this many seconds counts as working.
     static let goodRun = 10.0
 
     private var next = Backoff.first
 
-    /// Seconds to wait. `chance` is between 0 and 1; what is waited lies up to a quarter to either side.
+    /// Seconds to wait. `chance` is between 0 and 1 and varies the result by up to a quarter in each direction.
     mutating func delay(afterRunning seconds: Double, chance: Double) -> Double {
         if seconds >= Self.goodRun { next = Self.first }
         defer { next = min(next * 2, Self.longest) }

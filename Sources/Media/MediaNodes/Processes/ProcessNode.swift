@@ -5,12 +5,12 @@ import GStreamerKit
 import MediaGraph
 import Synchronization
 
-/// A program that the graph starts and that gives its pictures over a socket which it inherits.
+/// A program that the graph starts, and that sends its frames over an inherited socket.
 final class ProcessNode: NodeType, FedNode {
-    /// The descriptor at which the program finds the socket.
+    /// The socket's descriptor in the program.
     private static let descriptor = 3
 
-    /// Seconds between looks whether all is taken that a program that has ended has sent.
+    /// Interval in seconds between polls whether all frames of an ended program are read.
     private static let lookInterval = 0.02
 
     let name: String
@@ -28,7 +28,7 @@ final class ProcessNode: NodeType, FedNode {
         let hub = FeedHub(
             instance, queue: queue,
             onEnd: { end, _ in
-                // Whoever is refused is of no use; whoever has said good-bye or closed the socket is about to end.
+                // A refused program is replaced. One that sent bye or closed the socket is about to end.
                 if case .refused = end { node.value?.program.replace() } else { node.value?.program.awaitEnd() }
             },
             onSilence: { node.value?.program.replace() })
@@ -78,15 +78,15 @@ final class ProcessNode: NodeType, FedNode {
         try program.begin()
     }
 
-    /// The program has ended: what it sent before still lies in the socket, and is read as it would have been else.
+    /// The program has ended. Its remaining messages in the socket are read as usual.
     private func takeRest(_ whenTaken: @escaping @Sendable () -> Void) {
-        // By then its pictures have come at the pace that is allowed: what it has started may go on sending.
+        // By then its frames have arrived at the allowed rate. Its children may continue to send.
         let seconds = Double(FrameIntake.mostSlots) / hub.output.picture.framesPerSecond + 1
         takeRest(until: FrameFeed.now + UInt64(seconds * 1e9), whenTaken)
     }
 
     private func takeRest(until deadline: UInt64, _ whenTaken: @escaping @Sendable () -> Void) {
-        // What is read up to the good-bye or the end is taken, and so it is where nothing is there to be read.
+        // Everything up to the bye or the end is read, or until nothing is left.
         guard hub.isTaken, FrameFeed.now < deadline,
             let socket = socket.withLock({ $0 }), socket.waitUntilReadable(seconds: 0)
         else { return whenTaken() }
@@ -119,12 +119,12 @@ final class ProcessNode: NodeType, FedNode {
 }
 
 extension Program {
-    /// What to say when no picture came at the start.
+    /// The error if no frame arrived at the start.
     var stalled: MediaError {
         MediaError(
             code: "process.silent",
-            message: "The program \(command.first ?? "") gave no picture within 8 s"
-                + (lastWords.map { ", and its last words were \"\($0)\"" } ?? ", and said nothing")
-                + "; run it by hand to see why.")
+            message: "The program \(command.first ?? "") sent no frame within 8 s"
+                + (lastWords.map { "; its last output was \"\($0)\"" } ?? " and printed nothing")
+                + ". Run it by hand to see why.")
     }
 }

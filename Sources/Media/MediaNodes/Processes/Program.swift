@@ -4,13 +4,13 @@ import FrameSocket
 import MediaGraph
 import Synchronization
 
-/// A program that runs for a node, is started again when it ends, and whose words are passed on.
+/// A node's program, which is restarted when it ends, and whose output is passed on.
 ///
-/// Lives on one queue; `finish` is called from outside of it.
+/// On one queue; `finish` is called from outside of it.
 final class Program: Sendable {
-    /// What a program is given when it starts.
+    /// Descriptors for a starting program.
     struct Wiring: Sendable {
-        /// `descriptors[n]` becomes its descriptor n; 1 and 2 are its words where they are nil.
+        /// `descriptors[n]` becomes its descriptor n. If 1 and 2 are nil, they are its output.
         var descriptors: [Int32?]
         var environment: [String: String] = [:]
         /// Keeps the descriptors open until the program has them.
@@ -26,23 +26,23 @@ final class Program: Sendable {
         var listening: Readiness?
         /// 0 before the first start.
         var startedAt: UInt64 = 0
-        /// When it was asked to end for good.
+        /// When it was asked to end.
         var askedAt: UInt64 = 0
         var backoff = Backoff()
         var log: LineLog
         var isRestarted: Bool
-        /// Its end is what was asked for.
+        /// Whether its end was requested.
         var isDismissed = false
-        /// It has ended, and what it gave before is still being taken.
+        /// Whether it has ended and its remaining output is being read.
         var isTakingRest = false
-        /// No pictures come any more, which was said.
+        /// Whether the end of the frames was reported.
         var isOver = false
         var isStopping = false
     }
 
     /// Seconds that a program has to end by itself.
     private static let grace = 2.0
-    /// The most of its words that is read after its end: what a pipe holds. What it has started may go on writing.
+    /// How much output is read after its end: the capacity of a pipe. Its children may continue to write.
     private static let mostLastWords = 1 << 16
 
     let command: [String]
@@ -55,8 +55,8 @@ final class Program: Sendable {
     private let onEnd: @Sendable (_ isLast: Bool, _ isGood: Bool) -> Void
     private let state: Mutex<State>
 
-    /// `wire` is called before each start, and after each end `takeRest`, which calls what it is given, on the queue, once
-    /// all is taken that the program gave before its end; then `onEnd`, the last one when the program is not started again.
+    /// Calls `wire` before each start. After each end, calls `takeRest`, which calls its argument on the queue when all
+    /// of the program's output is read. Then calls `onEnd`, the last time if the program is not restarted.
     init(
         _ instance: NodeInstance, queue: DispatchQueue, wire: @escaping @Sendable () throws(MediaError) -> Wiring,
         takeRest: @escaping @Sendable (_ whenTaken: @escaping @Sendable () -> Void) -> Void,
@@ -74,14 +74,14 @@ final class Program: Sendable {
         state = Mutex(State(log: LineLog(now: FrameFeed.now), isRestarted: isRestarted))
     }
 
-    /// The words of a command, or why there are none.
+    /// The words of a command. Throws if it is malformed.
     static func check(_ request: NodeRequest) throws(MediaError) -> [String] {
         guard let words = CommandWords.split(request.text("command")), let first = words.first else {
             throw MediaError(
                 code: MediaError.Code.settingUnusable,
                 message:
-                    "\"\(request.name)\": the command \(request.text("command")) is no program and its arguments; close "
-                    + "its quotes.")
+                    "\"\(request.name)\": the command \(request.text("command")) is malformed. Write a program and "
+                    + "its arguments, and close its quotes.")
         }
         guard request.environment.program(first) != nil else { throw missing(first) }
         return words
@@ -90,10 +90,10 @@ final class Program: Sendable {
     private static func missing(_ program: String) -> MediaError {
         MediaError(
             code: "process.not-found",
-            message: "There is no program \(program) that can be run; install it, or give its path.")
+            message: "The program \(program) does not exist or is not executable. Install it, or write its path.")
     }
 
-    /// The last thing that the program said.
+    /// The program's last output line.
     var lastWords: String? { state.withLock { $0.log.last } }
 
     private var title: String { command.first ?? "" }
@@ -129,7 +129,7 @@ final class Program: Sendable {
         } catch {
             throw MediaError(
                 code: "process.not-started",
-                message: "The program \(title) cannot be started (\(error.reason)); check that it can be run by hand.")
+                message: "The program \(title) cannot be started: \(error.reason). Check that it runs by hand.")
         }
         let listening = Readiness(words.number, of: words, on: queue) { [weak self] in _ = self?.listen(words) }
         let ending = Readiness(child.endDescriptor, of: child, on: queue) { [weak self] in self?.ended() }
@@ -137,14 +137,14 @@ final class Program: Sendable {
             (state.child, state.words, state.listening, state.end) = (child, words, listening, ending)
             state.startedAt = FrameFeed.now
         }
-        // Until here the program's ends had to stay open.
+        // The program's ends had to stay open until here.
         withExtendedLifetime((end, wiring)) {}
         wiring.started()
     }
 
-    // MARK: Its words
+    // MARK: Its output
 
-    /// How many bytes of them there were.
+    /// Returns how many bytes were read.
     private func listen(_ words: OutputPipe) -> Int {
         switch words.receive(4096) {
         case .nothing: return 0
@@ -158,7 +158,7 @@ final class Program: Sendable {
         }
     }
 
-    /// The program has ended: what it said last may still lie in the pipe.
+    /// The program has ended. Reads its last output from the pipe.
     private func listenToTheRest(_ words: OutputPipe) {
         var left = Self.mostLastWords
         while left > 0 {
@@ -186,7 +186,7 @@ final class Program: Sendable {
         takeRest { [weak self] in self?.settle(ending, after: seconds) }
     }
 
-    /// All is taken that the program gave.
+    /// All output of the program is read.
     private func settle(_ ending: ChildProcess.Ending, after seconds: Double) {
         let (isStopping, isDismissed, isRestarted, last) = state.withLock { state in
             state.isTakingRest = false
@@ -196,10 +196,10 @@ final class Program: Sendable {
         if isStopping { return }
         onEnd(!isRestarted, ending.isGood || isDismissed)
         let story =
-            "The program \(title) has gone: \(ending)" + (last.map { ", and its last words were \"\($0)\"" } ?? "")
+            "The program \(title) ended: \(ending)" + (last.map { "; its last output was \"\($0)\"" } ?? "")
         guard isRestarted else {
             if !ending.isGood, !isDismissed {
-                reporter.fail(MediaError(code: "process.ended", message: "\(story); run it by hand to see why."), name)
+                reporter.fail(MediaError(code: "process.ended", message: "\(story). Run it by hand to see why."), name)
             }
             return
         }
@@ -209,7 +209,7 @@ final class Program: Sendable {
     private func restart(after seconds: Double, _ story: String) {
         let delay = state.withLock { $0.backoff.delay(afterRunning: seconds, chance: .random(in: 0...1)) }
         let tenths = Double(Int(delay * 10 + 0.5)) / 10
-        let error = MediaError(code: "process.ended", message: "\(story); it is started again in \(tenths) s.")
+        let error = MediaError(code: "process.ended", message: "\(story). It is restarted in \(tenths) s.")
         reporter.warn(name, error.description)
         queue.asyncAfter(deadline: .now() + delay) { [weak self] in self?.startAgain() }
     }
@@ -223,24 +223,24 @@ final class Program: Sendable {
         }
     }
 
-    /// Ends a program that does not do what it should, or has done all of it; it is started again. Called on the queue.
+    /// Ends a program that misbehaves or is done. It is restarted. Called on the queue.
     func replace() {
         guard let child = state.withLock({ $0.child }) else { return }
         child.askToEnd()
         later(child) { $0.kill() }
     }
 
-    /// The program is about to end, or should be: it is helped where it does not.
+    /// The program is about to end, or should be. Ends it after a grace period.
     func awaitEnd() {
         guard let child = state.withLock({ $0.child }) else { return }
         later(child) { [weak self] _ in self?.replace() }
     }
 
-    /// The program was asked to end and is not started again. Called on the queue.
+    /// The program was asked to end and is not restarted. Called on the queue.
     func dismiss() {
         let isOverNow = state.withLock { state in
             (state.isRestarted, state.isDismissed) = (false, true)
-            // One that waits to be started again has ended before.
+            // A program that waits for its restart has ended already.
             guard state.child == nil, state.startedAt > 0, !state.isTakingRest, !state.isStopping, !state.isOver else {
                 return false
             }
@@ -258,7 +258,7 @@ final class Program: Sendable {
         }
     }
 
-    /// Asks the program to end for good. Called on the queue.
+    /// Asks the program to end. Called on the queue.
     func windUp() {
         let child = state.withLock { state in
             state.isStopping = true
@@ -268,8 +268,7 @@ final class Program: Sendable {
         child?.askToEnd()
     }
 
-    /// Ends the program for good, and waits for that; what it writes meanwhile, to `output` too, is thrown away. Called on
-    /// the queue.
+    /// Ends the program and waits for that. Its output meanwhile, also to `output`, is discarded. Called on the queue.
     func stop(discarding output: OutputPipe? = nil) {
         windUp()
         let (child, end, listening, words, askedAt) = state.withLock { state in
@@ -283,7 +282,7 @@ final class Program: Sendable {
     }
 }
 
-/// Cuts what a program says into lines, and passes on no more of them than somebody could read.
+/// Splits a program's output into lines, and limits their number.
 struct LineLog: Sendable {
     private static let longest = 500
 
@@ -307,7 +306,7 @@ struct LineLog: Sendable {
         return lines
     }
 
-    /// The program has ended: what has no line end is a line, too.
+    /// The program has ended: text without a line end is a line too.
     mutating func flush() -> [String] {
         let text = Self.text(line)
         line = []
@@ -321,10 +320,10 @@ struct LineLog: Sendable {
         guard !text.isEmpty else { return [] }
         last = text
         guard let leftOut = words.admit(now: now) else { return [] }
-        return leftOut > 0 ? ["(\(leftOut) lines are left out)", text] : [text]
+        return leftOut > 0 ? ["(\(leftOut) lines omitted)", text] : [text]
     }
 
-    /// Without what could steer a terminal.
+    /// Without control characters for a terminal.
     private static func text(_ bytes: [UInt8]) -> String {
         String(decoding: bytes.filter { $0 >= 0x20 && $0 != 0x7f || $0 == 0x09 }, as: UTF8.self)
     }

@@ -1,7 +1,7 @@
 import Dispatch
 
-/// Calls a function on a queue whenever there is something to read, until it is cancelled or let go.
-// @unchecked: everything happens on the queue, or when nobody else holds the value any more.
+/// Calls a function on a queue whenever a descriptor is readable, until it is cancelled or released.
+// @unchecked: everything runs on the queue, or when no other code retains the value.
 final class Readiness: @unchecked Sendable {
     private let source: any DispatchSourceRead
     private let queue: DispatchQueue
@@ -9,7 +9,7 @@ final class Readiness: @unchecked Sendable {
     private var until = DispatchTime.now()
     private var isCancelled = false
 
-    /// `owner` closes the descriptor when it goes; it is kept until nobody looks at the descriptor any more.
+    /// `owner` closes the descriptor when it is released. It is retained until the descriptor is no longer polled.
     init(
         _ descriptor: Int32, of owner: any AnyObject & Sendable, on queue: DispatchQueue,
         _ body: @escaping @Sendable () -> Void
@@ -25,7 +25,7 @@ final class Readiness: @unchecked Sendable {
         cancel()
     }
 
-    /// Does not look for so long, or as long as it was told before: whoever writes has to wait.
+    /// Stops polling for this long, or for the longest earlier request, so that the writer has to wait.
     func hold(seconds: Double) {
         guard !isCancelled else { return }
         until = max(until, .now() + seconds)
@@ -52,7 +52,7 @@ final class Readiness: @unchecked Sendable {
         guard !isCancelled else { return }
         isCancelled = true
         source.cancel()
-        // One that is held would never come to its end.
+        // A suspended source would never end.
         letGo()
     }
 }

@@ -1,11 +1,11 @@
 import FrameSocket
 
-/// Cuts what a program writes into pictures. Told bytes, answers pictures; holds no more than one picture's.
+/// Splits a program's output into frames. Receives bytes and returns frames; holds at most one frame.
 struct StreamSplitter: Sendable {
-    /// The most bytes of one encoded picture.
+    /// The most bytes of one encoded frame.
     static let mostBytes = 16 << 20
 
-    /// Why the bytes cannot be what was stated, in words.
+    /// Why the bytes cannot have the stated format.
     struct Fault: Error { let reason: String }
 
     private enum Cutter: Sendable {
@@ -30,13 +30,13 @@ struct StreamSplitter: Sendable {
             }
     }
 
-    /// How many bytes it makes sense to read at a time.
+    /// How many bytes are useful to read at a time.
     var appetite: Int {
         if case .raw(let size) = cutter { return max(4096, min(size - waiting.count, 1 << 20)) }
         return 1 << 16
     }
 
-    /// Calls `body` with each picture that has become whole.
+    /// Calls `body` with each complete frame.
     mutating func append(_ bytes: [UInt8], _ body: ([UInt8]) -> Void) throws(Fault) {
         self.bytes += bytes.count
         waiting += bytes
@@ -47,11 +47,11 @@ struct StreamSplitter: Sendable {
         }
         if case .raw = cutter { return }
         guard waiting.count <= Self.mostBytes else {
-            throw Fault(reason: "more than \(Self.mostBytes >> 20) MiB came without a picture's end")
+            throw Fault(reason: "more than \(Self.mostBytes >> 20) MiB arrived without the end of a frame")
         }
     }
 
-    /// Nothing more comes: what is left may be a whole picture of H.264, whose end nothing else tells.
+    /// The end of the output: the rest may be a complete frame of H.264, whose end is not marked.
     mutating func finish(_ body: ([UInt8]) -> Void) {
         if case .annexB(let splitter) = cutter, splitter.hasPicture {
             pictures += 1
@@ -60,13 +60,13 @@ struct StreamSplitter: Sendable {
         waiting = []
     }
 
-    /// What is wrong where bytes came and no picture was among them; nil where a picture came, or nothing at all.
+    /// The fault if bytes arrived without a frame. Nil if a frame arrived, or nothing.
     var lack: Fault? {
-        bytes > 0 && pictures == 0 ? Fault(reason: "\(bytes) bytes came without a whole picture") : nil
+        bytes > 0 && pictures == 0 ? Fault(reason: "\(bytes) bytes arrived without a complete frame") : nil
     }
 
     private mutating func emit(_ picture: [UInt8], _ body: ([UInt8]) -> Void) throws(Fault) {
-        if let fault = stated.fault(of: picture) { throw Fault(reason: "a picture is wrong: \(fault)") }
+        if let fault = stated.fault(of: picture) { throw Fault(reason: "a frame is wrong: \(fault)") }
         pictures += 1
         body(picture)
     }
@@ -87,28 +87,28 @@ struct StreamSplitter: Sendable {
     }
 }
 
-/// Finds where a JPEG begins and ends: by its segments, because what they hold may look like an end.
+/// Finds the beginning and end of a JPEG by its segments, because their data may look like an end.
 struct JPEGSplitter: Sendable {
-    /// Bytes between two pictures that are passed over, such as the headers of a multipart stream.
+    /// How many bytes between two JPEGs are skipped, such as the headers of a multipart stream.
     private static let mostBetween = 65_536
 
     private var position = 0
     private var isInScan = false
     private var passedOver = 0
 
-    /// How many bytes lie before the next picture.
+    /// How many bytes precede the next JPEG.
     mutating func skip(_ bytes: [UInt8]) throws(StreamSplitter.Fault) -> Int {
         guard position == 0 else { return 0 }
         var index = 0
         while index + 1 < bytes.count, !(bytes[index] == 0xff && bytes[index + 1] == 0xd8) { index += 1 }
         passedOver += index
         guard passedOver <= Self.mostBetween else {
-            throw StreamSplitter.Fault(reason: "\(Self.mostBetween) bytes came without a JPEG")
+            throw StreamSplitter.Fault(reason: "\(Self.mostBetween) bytes arrived without a JPEG")
         }
         return index
     }
 
-    /// Where the picture that begins at 0 ends; nil when more bytes are needed.
+    /// The end of the JPEG that begins at 0. Nil if more bytes are needed.
     mutating func end(_ bytes: [UInt8]) throws(StreamSplitter.Fault) -> Int? {
         if position == 0 {
             guard bytes.count >= 2, bytes[0] == 0xff, bytes[1] == 0xd8 else { return nil }
@@ -116,7 +116,7 @@ struct JPEGSplitter: Sendable {
         }
         while position + 1 < bytes.count {
             if isInScan {
-                // Data of a scan: 0xff stands before 0 where it is data, and before a number that restarts.
+                // Data of a scan: 0xff is followed by 0 in data, and by a number in a restart marker.
                 if bytes[position] == 0xff, bytes[position + 1] != 0, !(0xd0...0xd7).contains(bytes[position + 1]),
                     bytes[position + 1] != 0xff
                 {
@@ -127,7 +127,7 @@ struct JPEGSplitter: Sendable {
                 continue
             }
             guard bytes[position] == 0xff else {
-                throw StreamSplitter.Fault(reason: "a JPEG has no marker where one must be")
+                throw StreamSplitter.Fault(reason: "a JPEG lacks a required marker")
             }
             let marker = bytes[position + 1]
             if marker == 0xd9 {
@@ -151,15 +151,15 @@ struct JPEGSplitter: Sendable {
     }
 }
 
-/// Finds where a picture of H.264 ends: where what can only stand before the next one begins (H.264, 7.4.1.2.3).
+/// Finds the end of a frame of H.264: a unit that can only precede the next one (H.264, section 7.4.1.2.3).
 struct AnnexBSplitter: Sendable {
     private var position = 0
-    /// Whether a slice of the picture has come.
+    /// Whether a slice of the frame has arrived.
     private(set) var hasPicture = false
 
     mutating func end(_ bytes: [UInt8]) -> Int? {
         while position + 4 < bytes.count {
-            // Nothing greater than 1 is in a start code: most data is passed over three bytes at a time.
+            // A start code has no byte above 1, so most data is skipped three bytes at a time.
             if bytes[position + 2] > 1 {
                 position += 3
                 continue
@@ -170,7 +170,7 @@ struct AnnexBSplitter: Sendable {
             }
             let type = bytes[position + 3] & 0x1f
             let isSlice = (1...5).contains(type)
-            // The first macroblock's number of a slice is 0 where its first bit is 1.
+            // The number of a slice's first macroblock is 0 if its first bit is 1.
             let begins =
                 isSlice ? bytes[position + 4] & 0x80 != 0 && type != 3 && type != 4 : [6, 7, 8, 9].contains(type)
             if hasPicture, begins {

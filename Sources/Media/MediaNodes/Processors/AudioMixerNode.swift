@@ -1,11 +1,11 @@
 import GStreamerKit
 package import MediaGraph
 
-/// Adds sounds up. Each input has a queue and so a thread of its own; where one gives nothing, the others go on.
+/// Mixes audio. Each input has a queue with its own thread. If one delivers nothing, the others continue.
 package enum AudioMixerNode: NodeType {
     package static let kind = NodeKind.audioMixer
 
-    /// What comes out at once, in seconds.
+    /// The length of an output buffer, in seconds.
     private static let block = 0.01
 
     package static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
@@ -30,7 +30,7 @@ package enum AudioMixerNode: NodeType {
         plan.latency = block
         plan.allowances["out"] = Double(wait) / 1000 + block
         plan.notes.append(
-            "\(request.inputs.count) sounds become one; where one comes late the others wait \(wait) ms for it, then go on"
+            "\(request.inputs.count) inputs are mixed; a late one delays the others by at most \(wait) ms"
         )
         return plan
     }

@@ -1,7 +1,7 @@
 import GStreamerKit
 import MediaGraph
 
-/// Changes the pixel format of pictures.
+/// Changes the pixel format of frames.
 enum ConvertNode: NodeType {
     static let kind = NodeKind.convert
 
@@ -16,7 +16,7 @@ enum ConvertNode: NodeType {
         plan.inputs["in"] = ElementPad("convert")
         plan.outputs["out"] = ElementPad("format")
         plan.formats["out"] = format
-        plan.notes.append("pictures are converted from \(given) to \(format.encoding)")
+        plan.notes.append("frames are converted from \(given) to \(format.encoding)")
         return plan
     }
 }

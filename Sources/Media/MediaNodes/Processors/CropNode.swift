@@ -1,7 +1,7 @@
 import GStreamerKit
 package import MediaGraph
 
-/// Cuts pixels off the edges of pictures, or cuts them to a shape.
+/// Crops frames at their edges, or to an aspect ratio.
 package enum CropNode: NodeType {
     package static let kind = NodeKind.crop
 
@@ -33,8 +33,8 @@ package enum CropNode: NodeType {
                 throw MediaError(
                     code: MediaError.Code.settingUnusable,
                     message:
-                        "\"\(request.name)\" cuts \(sides) by \(ends) pixels off pictures of \(width)x\(height) and "
-                        + "would leave nothing; give smaller left, right, top and bottom.")
+                        "\"\(request.name)\" crops \(sides) by \(ends) pixels off frames of \(width)x\(height), which "
+                        + "leaves nothing. Use smaller left, right, top and bottom.")
             }
             format.width = width - sides
             format.height = height - ends
@@ -51,24 +51,24 @@ package enum CropNode: NodeType {
             throw MediaError(
                 code: MediaError.Code.settingUnusable,
                 message:
-                    "\"\(request.name)\": the shape \"\(text)\" is none; write it as width to height, such as 16:9.")
+                    "\"\(request.name)\": the shape \"\(text)\" is invalid. Write width to height, such as 16:9.")
         }
         guard !["left", "right", "top", "bottom"].contains(where: request.isGiven) else {
             throw MediaError(
                 code: MediaError.Code.settingUnusable,
                 message:
-                    "\"\(request.name)\" has both a shape and edges to cut off; give one of them, or use two crops.")
+                    "\"\(request.name)\" has both a shape and edges. Set one of them, or use two crop nodes.")
         }
         plan.add("aspectratiocrop", as: "crop", ["aspect-ratio": .text("\(parts[0])/\(parts[1])")])
         var format = input
         if let width = input.width, let height = input.height {
-            // The element cuts the side that is too long, by as many whole pixels at one end as at the other.
+            // The element crops the side that is too long, by the same number of pixels at both ends.
             if width * parts[1] > height * parts[0] {
                 format.width = width - (width * parts[1] - height * parts[0]) / parts[1] / 2 * 2
             } else {
                 format.height = height - (height * parts[0] - width * parts[1]) / parts[0] / 2 * 2
             }
-            plan.notes.append("the middle of the picture is kept")
+            plan.notes.append("the middle of the frame is kept")
         }
         plan.formats["out"] = format
     }

@@ -2,24 +2,24 @@ import GStreamerKit
 package import MediaGraph
 import Synchronization
 
-/// Takes what is played out of what the microphone hears.
+/// Removes played audio from the microphone's audio.
 ///
-/// What is played goes through a tee: to a probe that the canceller reads, and then on to the loudspeaker. Both happen on
-/// one thread, one after the other, so the canceller knows a sound before it can be heard, however busy the machine is.
+/// Played audio passes a tee: to a probe that the canceller reads, and then to the loudspeaker. Both happen on one
+/// thread, one after the other, so the canceller knows audio before it can be heard, however busy the machine is.
 ///
-/// The canceller finds echo only between 6 ms before and 34 ms after the time at which the probe says the sound is heard
-/// (measured: 50 dB inside, 17 dB at 42 ms), while sound servers and loudspeakers add delays that nobody reports. So
-/// the node listens for the echo's delay itself (`EchoDelay`) and tells the probe.
+/// The canceller finds echo only from 6 ms before to 34 ms after the time at which the probe states that audio is heard
+/// (measured: 50 dB inside, 17 dB at 42 ms). But sound servers and loudspeakers add unreported delays. So the node
+/// measures the echo's delay itself (`EchoDelay`) and informs the probe.
 package final class EchoCancelNode: NodeType, RunningNode {
     package static let kind = NodeKind.echoCancel
 
-    /// How long after the time that the probe is told the echo should come, in seconds. Well inside what is found: a
-    /// room's echo goes on for longer behind its beginning than before it.
+    /// How long after the probe's stated time the echo should arrive, in seconds. Well inside of the window: a room's
+    /// echo continues longer after its beginning than before it.
     private static let lead = 0.012
 
     private struct State {
         var delay = EchoDelay()
-        /// Whether the probe has been told by us and no longer goes by the pipeline's latency.
+        /// Whether we have set the probe's latency, which then ignores the pipeline's.
         var isTold = false
         var found: Double?
     }
@@ -56,13 +56,13 @@ package final class EchoCancelNode: NodeType, RunningNode {
             planPlayed(request, &plan)
         } else {
             plan.notes.append(
-                "nothing is played, so there is no echo to take out: only noise and loudness are looked after")
+                "nothing is played, so there is no echo: only noise suppression and gain control work")
         }
         return plan
     }
 
-    /// How much later a sound leaves the canceller than its timestamp says, in seconds. Measured by comparing what goes in
-    /// with what comes out: 0.9 ms at least, 7 more with the echo's filters and 6 more with those against noise.
+    /// How much later audio leaves the canceller than its timestamp states, in seconds. Measured by comparing input and
+    /// output: at least 0.9 ms, 7 more with the echo's filters and 6 more with those against noise.
     private static func filterDelay(takesEcho: Bool, suppressesNoise: Bool) -> Double {
         0.0009 + (takesEcho ? 0.007 : 0) + (suppressesNoise ? 0.006 : 0)
     }
@@ -83,20 +83,20 @@ package final class EchoCancelNode: NodeType, RunningNode {
         }
         plan.formats["played-out"] = .rawAudio
         plan.notes.append(
-            request.integer("delay").map { "the echo is expected \($0) ms after a sound's timestamp" }
-                ?? "the delay of the echo is found by listening, within about 1 s of speech")
+            request.integer("delay").map { "the echo is expected \($0) ms after the audio's timestamp" }
+                ?? "the delay of the echo is measured within about 1 s of speech")
     }
 
     package static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {
         let output = instance.element("clean").source
-        // The sound keeps step with the pictures, and who plays it by the clock waits for it.
+        // The audio stays in step with the video, and renderers that play by the clock wait for it.
         output.shift(by: -Int(instance.plan.latency * 1e9))
         output.answerLatencyQueries(asking: instance.element("microphone").sink, adding: instance.plan.latency)
         guard instance.has("probe") else { return nil }
         let node = EchoCancelNode(instance)
         try node.nameProbe(instance)
-        // The probe would wait for the sound for as long as it has been under way already, and so miss all of it where
-        // a jitter buffer stands before it.
+        // Otherwise the probe would wait for audio as long as that has been in transit, and miss all of it downstream
+        // of a jitter buffer.
         node.probe.sink.answerLatencyQueries(seconds: 0)
         node.probe.sink.onBuffer { buffer in
             node.hear(buffer, isPlayed: true)
@@ -107,7 +107,7 @@ package final class EchoCancelNode: NodeType, RunningNode {
             return .pass
         }
         instance.element("end").sink.onUpstreamEvent { event in
-            // Until the echo was heard, sound is taken to be heard when the pipeline's latency says so.
+            // Until an echo is detected, the pipeline's latency states when audio is heard.
             if case .latency = event { node.state.withLock { $0.isTold } ? .drop : .pass } else { .pass }
         }
         return node
@@ -121,8 +121,8 @@ package final class EchoCancelNode: NodeType, RunningNode {
 
     private static let serial = Atomic<Int>(0)
 
-    /// The canceller finds its probe by a name that is one for the whole process, so two pipelines with nodes of one name
-    /// would take one another's. Only an element without a parent takes another name.
+    /// The canceller finds its probe by a process-wide name, so two pipelines with nodes of one name would exchange
+    /// theirs. Only an element without a parent can be renamed.
     private func nameProbe(_ instance: NodeInstance) throws(MediaError) {
         let serial = Self.serial.wrappingAdd(1, ordering: .relaxed).newValue
         let branch = probe.sink.peer
@@ -149,7 +149,7 @@ package final class EchoCancelNode: NodeType, RunningNode {
         if let found = found ?? nil { tell(found) }
     }
 
-    /// Tells the probe how long after its timestamp a sound comes back.
+    /// Sets how long after its timestamp audio returns.
     private func tell(_ seconds: Double) {
         state.withLock { state in
             state.isTold = true

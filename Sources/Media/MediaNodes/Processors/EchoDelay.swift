@@ -1,24 +1,24 @@
-/// Finds how long what is played takes until the microphone hears it.
+/// Measures how long played audio takes until the microphone records it.
 ///
-/// Timestamps alone do not tell: sound servers and loudspeakers add delays that nobody reports, while the canceller
-/// looks for the echo in a window of 40 ms only. Compares the spectra of both sounds at every delay up to 0.9 s; where
-/// they agree in most bits for a while, that is the delay. Measured with speech: found 0.5 to 1 s after it begins.
+/// Timestamps are not enough: sound servers and loudspeakers add unreported delays, and the canceller searches a window
+/// of only 40 ms. Compares the spectra of both signals at every delay up to 0.9 s. The delay at which most bits agree
+/// for a while is the result. Measured with speech: found 0.5 to 1 s after it begins.
 ///
 /// The `delay-agnostic` of webrtcdsp 1.22 does not replace it: it removes 46 dB of an echo after 40 ms, and less than 1 dB
 /// after 180, 400 and 600 ms.
 struct EchoDelay {
-    /// Longest delay that is found, in words of 8 ms.
+    /// The longest detectable delay, counted in words of 8 ms.
     private static let longest = 112
-    /// How many words the agreement is taken over.
+    /// How many words the agreement is averaged over.
     private static let memory: Float = 64
-    /// Bits of 32 that differ between unrelated sounds.
+    /// The mean number of differing bits, of 32, between unrelated audio.
     private static let unrelated: Float = 16
-    /// Fewer differing bits than this, and this many fewer than on average, are no accident: other speech that happens
-    /// to keep the same rhythm differs in 7 and more.
+    /// At most this many differing bits, and this many fewer than the average, are not a coincidence: other speech with
+    /// the same rhythm differs in 7 or more.
     private static let accepted: Float = 6.5
     private static let margin: Float = 3.5
-    /// How long the same delay must be best, in words: to be taken first, and to replace another. While somebody speaks
-    /// here too, others may look best for a second.
+    /// How long the same delay must be best, as a number of words: to be accepted first, and to replace another. While
+    /// the local user also speaks, other delays may look best for a second.
     private static let patience = 16
     private static let patienceForChange = 150
 
@@ -29,17 +29,17 @@ struct EchoDelay {
     private var candidate = 0
     private var agreement = 0
 
-    /// In seconds, from the timestamp of what is played to the timestamp of its echo; nil until it is found.
+    /// In seconds, from the timestamp of the played audio to the timestamp of its echo. Nil until the echo is found.
     private(set) var seconds: Double?
 
-    /// Sound on its way to the loudspeaker.
+    /// Reads audio on its way to the loudspeaker.
     mutating func play(_ bytes: RawSpan, at time: UInt64) {
         var words: [SpectrumWord] = []
         playing.read(bytes, at: time) { words.append($0) }
         for word in words { played[word.number & 255] = word }
     }
 
-    /// Sound from the microphone. True when another delay was found.
+    /// Reads audio from the microphone. True if another delay was found.
     mutating func record(_ bytes: RawSpan, at time: UInt64) -> Bool {
         var words: [SpectrumWord] = []
         recording.read(bytes, at: time) { words.append($0) }
@@ -48,7 +48,7 @@ struct EchoDelay {
         return isNew
     }
 
-    /// False when nothing was played that could be compared.
+    /// False if there was no played audio to compare with.
     private mutating func compare(_ word: SpectrumWord) -> Bool {
         var hasCompared = false
         for delay in 0..<Self.longest where word.number >= delay {
@@ -72,7 +72,7 @@ struct EchoDelay {
         agreement += 1
         guard agreement >= (seconds == nil ? Self.patience : Self.patienceForChange) else { return false }
         let found = Double(best) * SpectrumReader.secondsPerWord
-        // Neighbouring words describe nearly the same sound: a step of one is no news.
+        // Neighbouring words describe nearly the same audio, so a step of one is not a change.
         if let seconds, abs(found - seconds) < 1.5 * SpectrumReader.secondsPerWord { return false }
         seconds = found
         return true

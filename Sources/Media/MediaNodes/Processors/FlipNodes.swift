@@ -25,7 +25,7 @@ package enum MirrorNode: NodeType {
     }
 }
 
-/// Turns pictures clockwise.
+/// Rotates frames clockwise.
 package enum RotateNode: NodeType {
     package static let kind = NodeKind.rotate
 
@@ -34,7 +34,7 @@ package enum RotateNode: NodeType {
         guard let direction = direction(degrees) else {
             throw MediaError(
                 code: MediaError.Code.settingUnusable,
-                message: "\"\(request.name)\" cannot turn by \(degrees) degrees; give 0, 90, 180 or 270.")
+                message: "\"\(request.name)\" cannot rotate by \(degrees) degrees. Use 0, 90, 180 or 270.")
         }
         var plan = NodePlan(request.node)
         plan.addFlip(direction)
@@ -64,7 +64,7 @@ extension NodePlan {
     }
 }
 
-/// Changes the direction while pictures pass; where width and height change places, what follows is told.
+/// Changes the direction while frames pass. If width and height are swapped, announces new caps downstream.
 private final class FlipNode: RunningNode {
     let name: String
     private let flip: Element
@@ -85,7 +85,7 @@ private final class FlipNode: RunningNode {
         guard let direction = direction(value) else {
             throw MediaError(
                 code: MediaError.Code.settingUnusable,
-                message: "\"\(name)\" cannot turn by \(value) degrees; give 0, 90, 180 or 270.")
+                message: "\"\(name)\" cannot rotate by \(value) degrees. Use 0, 90, 180 or 270.")
         }
         try flip.set("video-direction", .text(direction))
         return true

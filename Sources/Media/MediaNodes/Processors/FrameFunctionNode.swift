@@ -2,7 +2,7 @@ import GStreamerKit
 package import MediaGraph
 import Synchronization
 
-/// Hands each picture to a function of the program, which may change it where it lies.
+/// Passes each frame to a function of the program, which may change it in place.
 package final class FrameFunctionNode: NodeType, RunningNode {
     package static let kind = NodeKind.frameFunction
 
@@ -12,7 +12,7 @@ package final class FrameFunctionNode: NodeType, RunningNode {
     }
 
     package let name: String
-    /// The processor behind the function, which shares its settings with every copy of it.
+    /// The processor behind the function, which shares its settings with every copy of itself.
     private let settings: (any WrittenNode)?
     private let function: @Sendable (inout MutableVideoFrame) -> Void
     private let state = Mutex(State())
@@ -25,22 +25,22 @@ package final class FrameFunctionNode: NodeType, RunningNode {
         plan.formats["out"] = request.input("in") ?? .rawVideo()
         if request.sharedInputs.contains("in") {
             plan.copiesPerFrame = 1
-            plan.notes.append("pictures go to others too, so each is copied once before the function may change it")
+            plan.notes.append("other nodes use the frames too, so each is copied once for the function")
         } else {
             plan.notes.append(
-                "the function changes pictures where they lie; only one that its decoder still needs is copied first")
+                "the function changes frames in place; only a frame that its decoder still needs is copied")
         }
         return plan
     }
 
     package static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {
         guard let function = instance.context.bindings.frameFunctions[instance.name] else {
-            preconditionFailure("a graph that was validated has an unbound \(instance.name)")
+            preconditionFailure("a validated graph has an unbound \(instance.name)")
         }
         return FrameFunctionNode(instance, settings: nil, function)
     }
 
-    /// Calls `function` with every picture; `settings` takes what is set meanwhile.
+    /// Calls `function` with every frame. `settings` receives changed settings.
     init(
         _ instance: NodeInstance, settings: (any WrittenNode)?,
         _ function: @escaping @Sendable (inout MutableVideoFrame) -> Void
@@ -50,7 +50,7 @@ package final class FrameFunctionNode: NodeType, RunningNode {
         self.function = function
         let output = instance.element("pictures").source
         output.onEvent { event in
-            // The pad does not have the new format yet: it is read with the next picture.
+            // The pad does not have the new format yet: it is read with the next frame.
             if case .caps = event { self.state.withLock { $0.format = nil } }
             return .pass
         }

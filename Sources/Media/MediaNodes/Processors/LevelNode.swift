@@ -3,7 +3,7 @@ import GStreamerKit
 package import MediaGraph
 import Synchronization
 
-/// Measures how loud sound is, without touching it.
+/// Measures the level of audio without changing it.
 package final class LevelNode: NodeType, RunningNode {
     package static let kind = NodeKind.level
 
@@ -52,7 +52,7 @@ struct LevelMeter: Sendable {
     private var moments = 0
     private var sums = [Sums](repeating: Sums(), count: channelCount)
 
-    /// Of the last whole interval, left before right; silence before there was one.
+    /// The levels of the last complete interval, left before right. Silence before the first.
     private(set) var channels = [MediaStatistics.ChannelLevel](repeating: .silence, count: channelCount)
 
     /// `interval` is in seconds.

@@ -1,11 +1,11 @@
-/// Where each input of a mixer stands in the picture.
+/// The place of each input of a mixer in the frame.
 enum MixerLayout {
     struct Place: Equatable {
         var x = 0
         var y = 0
         var width = 0
         var height = 0
-        /// What is higher covers what is lower.
+        /// Higher places cover lower ones.
         var depth = 0
     }
 
@@ -19,8 +19,8 @@ enum MixerLayout {
         var margin = 16
     }
 
-    /// Places of the inputs that are there, by their numbers. All numbers are even, as I420 wants them. `shapes` are
-    /// widths for a height of 1, as far as they are known.
+    /// Places of the present inputs, by number. All sizes are even, as I420 requires. `shapes` are the known aspect
+    /// ratios, as widths for a height of 1.
     static func places(of inputs: [Int], shapes: [Int: Double] = [:], _ settings: Settings) -> [Int: Place] {
         let inputs = inputs.sorted()
         return settings.isGrid ? grid(inputs, settings) : pictureInPicture(inputs, shapes, settings)
@@ -41,8 +41,8 @@ enum MixerLayout {
         }
     }
 
-    /// One fills the picture; the others stand in a row that begins in a corner and goes on to the other side, each
-    /// in its own shape.
+    /// One input fills the frame. The others stand in a row from one corner to the other side, each with its own aspect
+    /// ratio.
     private static func pictureInPicture(
         _ inputs: [Int], _ shapes: [Int: Double], _ settings: Settings
     ) -> [Int: Place] {
@@ -50,14 +50,14 @@ enum MixerLayout {
         let main = inputs.contains(settings.main) ? settings.main : first
         var places = [main: Place(width: settings.width, height: settings.height)]
         let small = inputs.filter { $0 != main }
-        // Many small ones share the width.
+        // Many small inputs share the width.
         let room = max(0, settings.width - (small.count + 1) * settings.margin)
         let widest = min(Double(settings.width) * settings.inset, Double(room) / Double(max(1, small.count)))
         let whole = Double(settings.width) / Double(max(1, settings.height))
         var left = settings.margin
         for (index, input) in small.enumerated() {
             let shape = shapes[input] ?? whole
-            // No taller than one of the whole's shape would be.
+            // No taller than an input with the frame's aspect ratio would be.
             let width = even(Int(min(widest, widest / whole * shape)))
             let height = even(Int(Double(width) / shape))
             places[input] = Place(

@@ -2,10 +2,10 @@ import GStreamerKit
 package import MediaGraph
 import Synchronization
 
-/// Puts several pictures into one.
+/// Mixes several inputs into one frame.
 ///
-/// Each input has a queue and so a thread of its own. The mixing element waits for a late input for one of its own
-/// frames at most, then shows that input's last picture again; an input that ends leaves its place to the others.
+/// Each input has a queue with its own thread. The mixing element waits for a late input for at most one of its own
+/// frames, then repeats that input's last frame. An input that ends gives its place to the others.
 package final class MixerNode: NodeType, RunningNode {
     package static let kind = NodeKind.mixer
 
@@ -13,7 +13,7 @@ package final class MixerNode: NodeType, RunningNode {
         var settings: MixerLayout.Settings
         /// Numbers of the inputs that have not ended.
         var inputs: Set<Int>
-        /// Width for a height of 1, by the number of the input.
+        /// Width for a height of 1, by the input's number.
         var shapes: [Int: Double]
     }
 
@@ -21,7 +21,7 @@ package final class MixerNode: NodeType, RunningNode {
     private let instance: NodeInstance
     private let pads: [Int: Pad]
     private let state: Mutex<State>
-    /// Whether places have changed since they were last told to the mixing element.
+    /// Whether places have changed since they were last set on the mixing element.
     private let isStale = Flag()
 
     package static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
@@ -45,19 +45,20 @@ package final class MixerNode: NodeType, RunningNode {
         plan.outputs["out"] = ElementPad("format")
         plan.formats["out"] = format
         if request.inputs.count > 1 {
-            // Measured: inputs of one rate wait for one another a quarter of a frame, those of several half a frame.
+            // Measured: inputs of one rate wait for each other a quarter of a frame, those of several rates half a
+            // frame.
             let frame = 1 / (format.framesPerSecond ?? 30)
             plan.latency = rates.count == request.inputs.count && Set(rates).count == 1 ? frame / 4 : frame / 2
         }
-        plan.notes.append("\(request.inputs.count) pictures become one of \(format)")
-        plan.notes.append("an input that is late is waited for during one frame, then its last picture is shown again")
+        plan.notes.append("\(request.inputs.count) inputs become one video of \(format)")
+        plan.notes.append("a late input delays the output by at most one frame, then its last frame is repeated")
         return plan
     }
 
     package static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {
         let node = MixerNode(instance)
         try node.arrange()
-        // Between two pictures, on the thread that mixes them: no picture shows half of a new arrangement.
+        // Between two frames, on the mixing thread, so that no frame shows half of a new arrangement.
         instance.element("mix").source.onBuffer { [weak node] _ in
             if let node, node.isStale.exchange(false) { try? node.arrange() }
             return .pass
@@ -100,7 +101,7 @@ package final class MixerNode: NodeType, RunningNode {
     private func heard(_ event: PadEvent, from number: Int) {
         switch event {
         case .endOfStream:
-            // Whoever has ended gives his place to the others.
+            // An ended input gives its place to the others.
             state.withLock { _ = $0.inputs.remove(number) }
         case .streamStart:
             state.withLock { _ = $0.inputs.insert(number) }

@@ -1,7 +1,7 @@
 package import GStreamerKit
 package import MediaGraph
 
-/// Writes text, the time or an image over pictures, in place.
+/// Writes text, the time or an image over frames, in place.
 package final class OverlayNode: NodeType, RunningNode {
     package static let kind = NodeKind.overlay
 
@@ -28,7 +28,7 @@ package final class OverlayNode: NodeType, RunningNode {
 
     package static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
         var plan = NodePlan(request.node)
-        // Always there, so that text can be set while pictures pass; without text it does nothing.
+        // Always present, so that text can be set while frames pass. Does nothing without text.
         var elements = [("text", "textoverlay")]
         if !request.text("clock").isEmpty { elements.append(("clock", "clockoverlay")) }
         if !request.text("image").isEmpty { elements.append(("image", "gdkpixbufoverlay")) }
@@ -45,7 +45,7 @@ package final class OverlayNode: NodeType, RunningNode {
             plan.add(factory, as: name, properties)
         }
         plan.addFilter(RawFormat.video, as: "format")
-        // The overlays for text have an input for subtitles too.
+        // The text overlays also have an input for subtitles.
         let inputs = elements.map { ElementPad($0, $1 == "gdkpixbufoverlay" ? nil : "video_sink") }
         for (element, next) in zip(elements, inputs.dropFirst()) { plan.link(ElementPad(element.0), next) }
         plan.link(elements.last?.0 ?? "text", "format")
@@ -53,7 +53,7 @@ package final class OverlayNode: NodeType, RunningNode {
         plan.outputs["out"] = ElementPad("format")
         plan.formats["out"] = request.input("in") ?? .rawVideo()
         if request.sharedInputs.contains("in") {
-            plan.notes.append("pictures go to others too, so each is copied before it is written on")
+            plan.notes.append("other nodes use the frames too, so each is copied once")
         }
         return plan
     }
@@ -69,8 +69,8 @@ package final class OverlayNode: NodeType, RunningNode {
             throw MediaError(
                 code: MediaError.Code.settingUnusable,
                 message:
-                    "\"\(name)\" shows no \(properties.first?.element ?? setting), so its \(setting) cannot be changed; "
-                    + "start it with one.")
+                    "\"\(name)\" has no \(properties.first?.element ?? setting), so its \(setting) cannot change. "
+                    + "Start it with one.")
         }
         for property in present {
             try instance.element(property.element).set(property.name, PropertyValue(property.value))
@@ -83,7 +83,7 @@ package final class OverlayNode: NodeType, RunningNode {
         let path = instance.setting("image")?.text ?? ""
         return MediaError(
             code: MediaError.Code.fileUnreadable,
-            message: "\"\(name)\" cannot read the image \(path): give a PNG or JPEG file that exists.",
+            message: "\"\(name)\" cannot read the image \(path). Use an existing PNG or JPEG file.",
             cause: failure.message)
     }
 
@@ -106,7 +106,8 @@ package final class OverlayNode: NodeType, RunningNode {
                 throw MediaError(
                     code: MediaError.Code.settingUnusable,
                     message:
-                        "\"\(name)\": the color \(value) is none; write red, green and blue as #rrggbb, such as #ffcc00."
+                        "\"\(name)\": the color \(value) is invalid. Write red, green and blue as #rrggbb, such as "
+                        + "#ffcc00."
                 )
             }
             return [Property("text", "color", .integer(color)), Property("clock", "color", .integer(color))]
@@ -123,7 +124,7 @@ package final class OverlayNode: NodeType, RunningNode {
         }
     }
 
-    /// The elements take text for Pango's markup.
+    /// Escapes text, because the elements parse it as Pango markup.
     private static func plain(_ value: SettingValue) -> SettingValue {
         let escapes: [Character: String] = ["&": "&amp;", "<": "&lt;", ">": "&gt;"]
         return .text((value.text ?? "").map { escapes[$0] ?? String($0) }.joined())
@@ -136,7 +137,7 @@ package final class OverlayNode: NodeType, RunningNode {
         return [Property(element, "halignment", .text(across)), Property(element, "valignment", .text(down))]
     }
 
-    /// Opaque, as alpha, red, green and blue from the highest byte down.
+    /// An opaque colour, as alpha, red, green and blue from the highest byte down.
     private static func color(_ text: String) -> Int? {
         guard text.count == 7, text.first == "#", let value = Int(text.dropFirst(), radix: 16), value >= 0 else {
             return nil

@@ -1,12 +1,12 @@
 import GStreamerKit
 package import MediaGraph
 
-/// Gives pictures at another rate.
+/// Changes the frame rate.
 package enum RateNode: NodeType {
     package static let kind = NodeKind.rate
 
     package static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
-        guard let rate = request.number("fps") else { preconditionFailure("the rate must be given") }
+        guard let rate = request.number("fps") else { preconditionFailure("the rate must be set") }
         var format = request.input("in") ?? .rawVideo()
         var plan = NodePlan(request.node)
         let repeats = request.isGiven("repeat") ? request.flag("repeat") : nil
@@ -22,18 +22,18 @@ package enum RateNode: NodeType {
 }
 
 extension NodePlan {
-    /// Adds the element `rate`. Without `repeats` it repeats pictures only where fewer come, or nobody knows how many come.
+    /// Adds the element `rate`. Without `repeats`, it repeats frames only if the input rate is lower or unknown.
     mutating func addRate(_ rate: Double, from given: Double?, repeats: Bool? = nil) {
         let repeats = repeats ?? given.map { $0 < rate } ?? true
         add("videorate", as: "rate", ["skip-to-first": true, "drop-only": .flag(!repeats)])
         if repeats {
-            // Which picture is nearest is known when the next one is there.
+            // The nearest frame is known only when the next one has arrived.
             latency += 1 / (given ?? rate)
             notes.append(
-                "pictures are repeated where too few come, which costs one frame of latency: the next picture is waited for"
+                "frames are repeated if too few arrive, which adds one frame of latency"
             )
         } else {
-            notes.append("pictures are only left out, never repeated, so that none has to wait for the next")
+            notes.append("frames are dropped but never repeated, so that none waits for the next")
         }
     }
 }

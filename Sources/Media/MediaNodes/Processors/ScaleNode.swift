@@ -1,7 +1,7 @@
 import GStreamerKit
 import MediaGraph
 
-/// Changes size or rate. With one of width and height given, the other follows from the picture's shape.
+/// Changes size or rate. With only one of width and height, the other keeps the aspect ratio.
 enum ScaleNode: NodeType {
     static let kind = NodeKind.scale
 
@@ -30,7 +30,7 @@ enum ScaleNode: NodeType {
         return plan
     }
 
-    /// The size that comes out, where it can be known.
+    /// The output size, if it is known.
     private static func size(_ request: NodeRequest, of input: MediaFormat) -> (width: Int?, height: Int?) {
         switch (request.integer("width"), request.integer("height"), input.width, input.height) {
         case (let width?, let height?, _, _): (width, height)

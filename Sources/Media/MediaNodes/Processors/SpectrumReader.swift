@@ -1,21 +1,21 @@
 import Glibc
 
-/// A stretch of 8 ms of sound as 32 bits: which of 32 bands between 190 and 2,200 Hz are louder than they usually are.
+/// 8 ms of audio as 32 bits: which of 32 bands between 190 and 2,200 Hz are louder than their average.
 ///
-/// Two recordings of the same sound agree in most bits, whatever the loudness and the room; unrelated ones in half.
+/// Two recordings of the same audio agree in most bits, whatever the volume and the room; unrelated ones in half.
 struct SpectrumWord: Sendable {
-    /// Counts stretches of 8 ms since running time 0.
+    /// The number of the word since running time 0, in steps of 8 ms.
     let number: Int
     let bits: UInt32
-    /// Whether there is something to compare: noise below speech level says nothing.
+    /// Whether the audio can be compared: noise below speech level cannot.
     let isLoud: Bool
 }
 
-/// Cuts sound into stretches of 8 ms on one time line and describes each as a `SpectrumWord`.
+/// Splits audio into words of 8 ms on one time line and describes each as a `SpectrumWord`.
 ///
 /// Takes interleaved signed 16-bit stereo at 48 kHz; works at 8 kHz.
 struct SpectrumReader {
-    /// One word lasts so long.
+    /// The duration of one word.
     static let secondsPerWord = Double(hop) / Double(rate)
 
     private static let rate = 8_000
@@ -24,25 +24,25 @@ struct SpectrumReader {
     private static let window = 128
     private static let firstBand = 3
     private static let bandCount = 32
-    /// How many words the usual loudness of a band is taken over.
+    /// How many words the average level of a band is taken over.
     private static let memory: Float = 64
-    /// Mean magnitude of the bands above which sound counts as loud: about -55 dBFS of speech.
+    /// Mean magnitude of the bands above which audio counts as loud: about -55 dBFS of speech.
     private static let loud: Float = 30
-    /// A buffer that is this far from where the last one ended begins the time line anew, in samples at 8 kHz.
+    /// A buffer further than this from the end of the previous one restarts the time line, in samples at 8 kHz.
     private static let tolerance = rate / 50
 
     private let transform = FourierTransform(size: window)
     private let shape: [Float] = (0..<window).map { index in
         0.5 - 0.5 * cos(2 * .pi * Float(index) / Float(window))
     }
-    /// The newest samples; the last `window` of them are looked at after each hop.
+    /// The newest samples, of which the last `window` are analysed after each hop.
     private var samples: [Float] = []
-    /// Where on the time line the next sample stands, in samples at 8 kHz; nil before the first.
+    /// The position of the next sample on the time line, in samples at 8 kHz. Nil before the first.
     private var position: Int?
     private var usual = [Float](repeating: 0, count: bandCount)
     private var wordCount = 0
 
-    /// Reads a buffer that begins at `time` (nanoseconds of running time) and calls `body` for each word in it.
+    /// Reads a buffer that begins at `time` (nanoseconds of running time) and calls `body` for each of its words.
     mutating func read(_ bytes: RawSpan, at time: UInt64, _ body: (SpectrumWord) -> Void) {
         let start = Int(time / 1000) * Self.rate / 1_000_000
         if position.map({ abs($0 - start) > Self.tolerance }) ?? true {
@@ -51,7 +51,7 @@ struct SpectrumReader {
         }
         let moments = Self.decimation
         let step = 4 * moments
-        // What is left over of a buffer whose length is no multiple of 6 moments is too short to matter.
+        // The rest of a buffer whose length is not a multiple of 6 samples is too short to matter.
         for offset in stride(from: 0, through: bytes.byteCount - step, by: step) {
             var sum: Int32 = 0
             for index in 0..<2 * moments {
@@ -70,7 +70,7 @@ struct SpectrumReader {
         let magnitudes = transform.magnitudes(of: zip(samples, shape).map { $0 * $1 })
         var bits: UInt32 = 0
         var sum: Float = 0
-        // The first words count fully, so that the mean is one from the start.
+        // The first words have full weight, so that the mean is correct from the start.
         let weight = max(1 / Self.memory, 1 / Float(wordCount + 1))
         for band in 0..<Self.bandCount {
             let magnitude = magnitudes[Self.firstBand + band]
@@ -91,7 +91,7 @@ struct FourierTransform: Sendable {
     private let reversed: [Int]
 
     init(size: Int) {
-        precondition(size > 1 && size & (size - 1) == 0, "\(size) is no power of two")
+        precondition(size > 1 && size & (size - 1) == 0, "\(size) is not a power of two")
         self.size = size
         cosines = (0..<size / 2).map { cos(2 * .pi * Float($0) / Float(size)) }
         sines = (0..<size / 2).map { -sin(2 * .pi * Float($0) / Float(size)) }

@@ -1,7 +1,7 @@
 import GStreamerKit
 package import MediaGraph
 
-/// Makes sound louder or quieter. Both settings are the element's own: the runner sets them while sound passes.
+/// Changes the volume. Both settings are properties of the element, which the runner sets while audio passes.
 package enum VolumeNode: NodeType {
     package static let kind = NodeKind.volume
 

@@ -1,6 +1,6 @@
 import Glibc
 
-/// Questions about files that are about to be written.
+/// Checks of files before they are written.
 enum FileAccess {
     enum Obstacle: Equatable {
         case full
@@ -11,10 +11,9 @@ enum FileAccess {
         }
     }
 
-    /// Why a file cannot be written, asked by opening it; nil when it can. It is there afterwards, and empty if it was
-    /// not there before.
+    /// Why a file cannot be written, found by opening it. Nil if it can. Creates the file, empty, if it did not exist.
     ///
-    /// A named pipe is not opened: that would wait for its reader, and to close it again would end the reader.
+    /// A named pipe is not opened: that would wait for its reader, and closing it again would end the reader.
     static func obstacle(_ path: String) -> Obstacle? {
         var status = stat()
         if stat(path, &status) == 0, status.st_mode & S_IFMT == S_IFIFO { return nil }
@@ -24,15 +23,15 @@ enum FileAccess {
         return nil
     }
 
-    /// Why a file cannot be written, as far as that can be seen without touching anything.
+    /// Why a file cannot be written, as far as can be seen without a change to the file system.
     static func expectedObstacle(_ path: String) -> String? {
         if access(path, F_OK) == 0 { return access(path, W_OK) == 0 ? nil : String(cString: strerror(errno)) }
         let folder = path.lastIndex(of: "/").map { $0 == path.startIndex ? "/" : String(path[..<$0]) } ?? "."
         return access(folder, W_OK | X_OK) == 0 ? nil : String(cString: strerror(errno))
     }
 
-    /// Device and inode of a regular file; of a file that is yet to be made, those of its folder and its name. Nil for
-    /// devices, pipes and sockets, and where nothing can be known.
+    /// Device and inode of a regular file. Of a file that does not exist yet, those of its folder and its name. Nil for
+    /// devices, pipes and sockets, and if they cannot be determined.
     static func identity(_ path: String) -> String? {
         var path = path
         // As many symbolic links as Linux follows, to files that do not exist yet.

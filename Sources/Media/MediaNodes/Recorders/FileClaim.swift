@@ -1,7 +1,7 @@
 import Glibc
 import MediaGraph
 
-/// A file that a running node reads or writes. The kernel keeps claims apart by inode, in this process and in others, and
+/// A lock on a file that a running node reads or writes. The kernel separates claims by inode, in all processes, and
 /// drops a claim when its process ends.
 final class FileClaim: Sendable {
     private struct Taken: Error {}
@@ -16,16 +16,16 @@ final class FileClaim: Sendable {
         close(descriptor)
     }
 
-    /// Claims a file for a node that reads it: no node can begin to write it then. Nil where the file system keeps no
-    /// claims, and for a recording under way, which may be read.
+    /// Claims a file for a reading node, so that no node can begin to write it. Nil if the file system has no claims,
+    /// and for a recording in progress, which may be read.
     static func reading(_ path: String) -> FileClaim? {
         try? make(path, LOCK_SH)
     }
 
-    /// Claims a file that exists for a node that writes it. Nil where the file system keeps no claims, or the path leads
-    /// to no regular file.
+    /// Claims an existing file for a writing node. Nil if the file system has no claims, or the path is not a regular
+    /// file.
     ///
-    /// Throws `file.conflict` where a node reads or writes the file already, in this process or another.
+    /// Throws `file.conflict` if a node reads or writes the file already, in this process or another.
     static func writing(_ path: String, by node: String) throws(MediaError) -> FileClaim? {
         do throws(Taken) {
             return try make(path, LOCK_EX)

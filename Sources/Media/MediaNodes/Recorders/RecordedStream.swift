@@ -5,8 +5,8 @@ enum RecordedStream: String, CaseIterable, Sendable {
     case video
     case audio
 
-    /// What a recording lacks: a stream, or everything where `stream` is nil. `end` is the second of the recording at
-    /// which the stream ends, where it has begun.
+    /// The error for what a recording lacks: a stream, or everything if `stream` is nil. `end` is the second of the
+    /// recording at which the stream ends, if it has begun.
     static func shortfall(_ stream: Self?, of path: String, node: String, end: Double?) -> MediaError {
         let message =
             if let stream, let end {
@@ -21,7 +21,7 @@ enum RecordedStream: String, CaseIterable, Sendable {
         return MediaError(code: MediaError.Code.recordingIncomplete, message: message)
     }
 
-    /// A recording whose end was not written within `seconds`.
+    /// The error for a recording whose end was not written within `seconds`.
     static func unfinished(_ path: String, seconds: Int) -> MediaError {
         MediaError(
             code: MediaError.Code.recordingIncomplete,

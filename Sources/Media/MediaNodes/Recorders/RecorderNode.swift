@@ -4,14 +4,14 @@ import Glibc
 import MediaGraph
 import Synchronization
 
-/// Writes encoded pictures and sound to a file, or to a folder as HLS.
+/// Writes encoded video and audio to a file, or to a folder as HLS.
 ///
-/// What comes is queued and never held up: when the disk does not keep up, pictures are left out up to the next
-/// keyframe. A disk that takes no more ends this node alone: what comes later is dropped.
+/// Input is queued and never delayed: if the disk is too slow, frames are dropped up to the next keyframe. A full disk
+/// ends only this node, which then drops its input.
 final class RecorderNode: NodeType, RunningNode {
     static let kind = NodeKind.recorder
 
-    /// What may wait for the disk, or for the side that lags behind.
+    /// Limits of the data that waits for the disk, or for the stream that lags behind.
     private static let pictures = QueuePlan.Limits(bytes: 16_000_000, seconds: 12, rule: .dropToKeyframe)
     private static let sound = QueuePlan.Limits(bytes: 1_000_000, seconds: 12, rule: .dropOldest)
     /// How long `finish` waits for the end to be written.
@@ -22,17 +22,17 @@ final class RecorderNode: NodeType, RunningNode {
         var counts = MediaStatistics.Recorder()
         var hold: Probe?
         var isVideoShifted = false
-        /// The sound that is leaving its queue now comes before the recording's beginning.
+        /// Whether the audio that is leaving its queue now is before the recording's start.
         var isTooEarly = false
-        /// The file is this recording's.
+        /// Whether the file belongs to this recording.
         var isPrepared = false
-        /// An error has ended the recording, and is reported.
+        /// Whether an error has ended the recording, and is reported.
         var hasFailed = false
-        /// What failed while the node left the graph, which nobody else reports.
+        /// The failure while the node left the graph, which is not reported elsewhere.
         var lastFailure: MediaError?
-        /// The end of the recording was not written in time.
+        /// Whether the end of the recording was not written in time.
         var lacksEnd = false
-        /// Nothing more is taken: the node is stopping, or has failed.
+        /// Whether input is dropped, because the node is stopping or has failed.
         var isClosed = false
         /// Streams whose loss has been reported.
         var lost: Set<RecordedStream> = []
@@ -74,7 +74,7 @@ final class RecorderNode: NodeType, RunningNode {
 
     // MARK: Planning
 
-    /// What the container holds.
+    /// The streams that the container can hold.
     static func input(_ port: Port, of node: Node) -> Port {
         let container = RecordingContainer(
             format: node.setting("format", of: kind)?.text ?? "", path: node.setting("path", of: kind)?.text ?? "")
@@ -89,7 +89,7 @@ final class RecorderNode: NodeType, RunningNode {
             throw MediaError(
                 code: MediaError.Code.graphInvalid,
                 message:
-                    "\"\(request.name)\" records nothing: link pictures to its port video, or sound to its port audio.")
+                    "\"\(request.name)\" records nothing. Link an output to its port video or audio.")
         }
         if let reason = request.environment.obstacle(toWriting: path) { throw unwritable(path, reason) }
         var plan = NodePlan(request.node)
@@ -106,7 +106,7 @@ final class RecorderNode: NodeType, RunningNode {
         } else {
             plan.add(
                 "filesink", as: "sink",
-                // Unbuffered: what was recorded is in the file, not in the memory of a process that may be killed.
+                // Unbuffered: recorded data is in the file, not in the memory of a process that may be killed.
                 ["location": .text(path), "buffer-mode": "unbuffered", "sync": false, "async": false])
             plan.link("muxer", "sink")
         }
@@ -123,8 +123,8 @@ final class RecorderNode: NodeType, RunningNode {
         guard taken.contains(format.encoding) else {
             throw MediaError(
                 code: MediaError.Code.formatClash,
-                message: "\"\(request.name)\" writes \(container.title), which holds no \(format.encoding) "
-                    + "but \(taken.joined(separator: ", ")); encode in one of these, or write a .mkv file.")
+                message: "\"\(request.name)\" writes \(container.title), which does not support \(format.encoding), "
+                    + "only \(taken.joined(separator: ", ")). Encode in one of these, or write a .mkv file.")
         }
         plan.addQueue(as: "\(port)-queue", isVideo ? pictures : sound, holding: nil)
         var last = "\(port)-queue"
@@ -149,11 +149,11 @@ final class RecorderNode: NodeType, RunningNode {
 
     private func watch() {
         for queue in [video, audio] {
-            // Whoever feeds a recording is never held up by it, and does not end with one of its streams.
+            // A recording never delays its inputs, and they do not end with one of its streams.
             queue?.sink.refuseSerializedQueries()
             queue?.sink.containEnd()
         }
-        // The probes belong to elements that this node holds: they may not hold the node.
+        // The probes belong to elements that this node retains, so they must not retain the node.
         if let video {
             video.sink.onBuffer { [weak self] buffer in self?.picture(buffer) ?? .drop }
             video.sink.onEndOfStream { [weak self] in self?.ended { $0.videoEnded() } }
@@ -173,7 +173,7 @@ final class RecorderNode: NodeType, RunningNode {
                 self?.soundLeaves(buffer)
                 return .pass
             }
-            // Not at the queue's output, where what goes missing counts as what the queue dropped.
+            // Not at the queue's output, where missing buffers count as dropped by the queue.
             audio.source.peer?.onBuffer { [weak self] _ in
                 self?.state.withLock { $0.isTooEarly } == false ? .pass : .drop
             }
@@ -197,7 +197,7 @@ final class RecorderNode: NodeType, RunningNode {
             return decision
         }
         act(on: decision, at: time, otherSide: .audio)
-        // Not of the queue's own output: GStreamer 1.22 takes a shifted pad's "at once" for a time that has passed.
+        // Not of the queue's own output: GStreamer 1.22 takes a shifted pad's "immediately" for a time in the past.
         if decision.asksForKeyframe { video.sink.peer?.requestKeyframe() }
         return decision.takes ? .pass : .drop
     }
@@ -215,7 +215,7 @@ final class RecorderNode: NodeType, RunningNode {
         return decision.takes ? .pass : .drop
     }
 
-    // Each output is shifted by its own thread: one that is just telling where its stream begins would go on unshifted.
+    // Each output is shifted by its own thread: an output that is sending its segment event would continue unshifted.
 
     private func pictureLeaves() {
         let origin = state.withLock { state -> UInt64? in
@@ -226,7 +226,7 @@ final class RecorderNode: NodeType, RunningNode {
     }
 
     private func soundLeaves(_ buffer: borrowing PassingBuffer) {
-        // The pad itself does not see what it is shifted by.
+        // The pad itself does not include its own shift.
         let time = buffer.runningTime
         let begins = state.withLock { state -> UInt64? in
             let leaving = time.map { state.gate.soundLeaves(at: $0) } ?? (takes: false, begins: nil)
@@ -248,15 +248,15 @@ final class RecorderNode: NodeType, RunningNode {
         }
     }
 
-    /// Ends a stream past its queue: an input that has had its end refuses what comes later, and a tee would stop with it.
-    /// A parser takes an end without any frame for an error, so a stream that has none ends behind the parser.
+    /// Ends a stream behind its queue: an input after its end-of-stream refuses buffers, and a tee would stop with it.
+    /// A parser reports an end without any frame as an error, so a stream without frames ends behind the parser.
     private func end(_ stream: RecordedStream) {
         let queue = stream == .video ? video : audio
         let last = hasEntered(stream) ? queue : parsers[stream] ?? queue
         last?.source.peer?.sendEndOfStream()
     }
 
-    /// Whether anything of a stream has entered its queue.
+    /// Whether any data of a stream has entered its queue.
     private func hasEntered(_ stream: RecordedStream) -> Bool {
         state.withLock { stream == .video ? $0.counts.frames > 0 : $0.gate.hasSound }
     }
@@ -266,7 +266,7 @@ final class RecorderNode: NodeType, RunningNode {
         release()
     }
 
-    /// Lets sound through that waited for the first picture.
+    /// Releases the audio that waited for the first frame.
     private func release() {
         let hold = state.withLock { state in
             defer { state.hold = nil }
@@ -292,7 +292,7 @@ final class RecorderNode: NodeType, RunningNode {
         }
     }
 
-    /// Writes the end: what is queued goes to the file, then what makes it whole.
+    /// Writes the end: the queued data, then the trailer.
     func finish() {
         let (isRunning, hasBegun) = state.withLock { state in
             defer { state.isClosed = true }
@@ -314,7 +314,7 @@ final class RecorderNode: NodeType, RunningNode {
         isComplete.wait(timeout: .now() + .nanoseconds(Int(Self.finishLimit))) == .success
     }
 
-    /// hlssink2 does not say when its playlist is whole; the playlist does.
+    /// hlssink2 does not report that its playlist is complete, so this reads the playlist.
     private func waitForPlaylist() -> Bool {
         let deadline = GStreamer.now.nanoseconds + Self.finishLimit
         while !FileAccess.ends(path, with: RecordingContainer.endOfPlaylist) {
@@ -339,7 +339,7 @@ final class RecorderNode: NodeType, RunningNode {
         statistics.recorders[name] = state.withLock { $0.counts }
     }
 
-    // MARK: What is missing
+    // MARK: Missing streams
 
     func reportShortfall() {
         let (missing, lacksEnd, failure) = state.withLock { state in
@@ -357,7 +357,7 @@ final class RecorderNode: NodeType, RunningNode {
         if lacksEnd { report(RecordedStream.unfinished(path, seconds: Int(Self.finishLimit / 1_000_000_000))) }
     }
 
-    /// Reports streams that the recording lacks, or that end at this running time; each once.
+    /// Reports streams that the recording lacks, or that end at this running time, once each.
     private func report(_ streams: [RecordedStream], at time: UInt64?) {
         let (news, start) = state.withLock { state -> ([RecordedStream], UInt64?) in
             let news = streams.filter { state.lost.insert($0).inserted }
@@ -378,10 +378,10 @@ final class RecorderNode: NodeType, RunningNode {
     // MARK: Errors
 
     func explain(_ failure: PipelineFailure, missing: String?) -> MediaError? {
-        // Before anything else hears of it: what comes now is dropped, so that whoever feeds this node goes on.
+        // Before any other observer, because input is dropped from now on, so that the nodes before this one continue.
         state.withLock { ($0.isClosed, $0.hasFailed) = (true, true) }
         release()
-        // Nothing is left to wait for.
+        // There is nothing left to wait for.
         isComplete.signal()
         switch failure.kind {
         case .noSpace: return Self.full(path)
@@ -399,13 +399,13 @@ final class RecorderNode: NodeType, RunningNode {
     private static func full(_ path: String) -> MediaError {
         MediaError(
             code: MediaError.Code.fileFull,
-            message: "The recording \(path) cannot go on: the disk is full; what was recorded until now can be played. "
-                + "Make room, or record to another disk.")
+            message: "The recording \(path) stopped: the disk is full. The recording so far is playable. Free space, "
+                + "or record to another disk.")
     }
 
     private static func unwritable(_ path: String, _ reason: String) -> MediaError {
         MediaError(
             code: MediaError.Code.fileUnwritable,
-            message: "The recording \(path) cannot be written (\(reason)); choose another place.")
+            message: "The recording \(path) cannot be written: \(reason). Choose another place.")
     }
 }

@@ -1,27 +1,27 @@
 import MediaGraph
 
-/// The kinds of recordings, what they hold, and what writes them.
+/// The formats of recordings, their codecs, and the elements that write them.
 ///
-/// All of them can be played to the last second when the process is killed: Matroska and WebM are written cluster by
-/// cluster, MP4 fragment by fragment, HLS segment by segment.
+/// Each can be played up to the last second when the process is killed: Matroska and WebM are written by clusters, MP4
+/// by fragments, HLS by segments.
 enum RecordingContainer: String, CaseIterable, Sendable {
     case matroska
     case mp4
     case webm
     case hls
 
-    /// How much of an MP4 is lost at most when the process is killed.
+    /// The longest part of an MP4 that is lost when the process is killed.
     private static let fragmentMilliseconds = 500
 
-    /// What ends the playlist of a recording that is complete.
+    /// The last line of the playlist of a complete recording.
     static let endOfPlaylist = "#EXT-X-ENDLIST"
 
-    /// What a recorder's settings say.
+    /// The format of a recorder's settings.
     init(format: String, path: String) {
         self = RecordingContainer(rawValue: format) ?? RecordingContainer(path: path)
     }
 
-    /// What the file's name says; Matroska, which holds everything, when it says nothing that is known.
+    /// The format of the file's name. Matroska, which can hold all codecs, for an unknown extension.
     init(path: String) {
         let name = path.lowercased()
         if name.hasSuffix(".webm") {
@@ -44,12 +44,12 @@ enum RecordingContainer: String, CaseIterable, Sendable {
         }
     }
 
-    /// Codecs of pictures, the one that raw pictures are encoded with first.
+    /// Video codecs, the one for raw video first.
     var videoEncodings: [String] {
         switch self {
         case .matroska: ["h264", "vp8", "vp9", "av1", "h265", "mjpeg"]
-        // VP9 is left out: GStreamer 1.22 crashes when it writes it. AV1 is written well; GStreamer's own reader of that
-        // version leaves out pictures up to the next keyframe where the distance between pictures changes.
+        // Without VP9: GStreamer 1.22 crashes when it writes it. AV1 is written correctly; GStreamer's own reader of
+        // that version skips frames up to the next keyframe if the distance between frames changes.
         case .mp4: ["h264", "av1", "h265"]
         case .webm: ["vp8", "vp9", "av1"]
         case .hls: ["h264"]
@@ -65,14 +65,14 @@ enum RecordingContainer: String, CaseIterable, Sendable {
         }
     }
 
-    /// The element that writes the container, and its settings.
+    /// The element that writes the container, and its properties.
     var muxer: (factory: String, properties: [String: SettingValue]) {
         switch self {
         case .matroska: ("matroskamux", ["writing-app": "connectlive"])
         case .webm: ("webmmux", ["writing-app": "connectlive"])
         case .mp4: ("mp4mux", ["fragment-duration": .integer(Self.fragmentMilliseconds)])
-        // It changes its own state when its first picture comes. Without this the whole pipeline would do that with it,
-        // and a source that an edit starts would wait for it.
+        // It changes its own state at its first frame. Without this, the whole pipeline would change with it, and a
+        // source started by an edit would wait for it.
         case .hls: ("hlssink2", ["async-handling": true])
         }
     }
@@ -82,7 +82,7 @@ enum RecordingContainer: String, CaseIterable, Sendable {
         return self == .hls ? name : "\(name)_%u"
     }
 
-    /// Whether it remembers by how much one side began after the other; a fragmented MP4 of GStreamer 1.22 does not.
+    /// Whether it stores how much later one stream began than the other. A fragmented MP4 of GStreamer 1.22 does not.
     var keepsOffsets: Bool { self != .mp4 }
 
     /// A complete playlist whose last segment lasts up to the end of the recording.
@@ -109,10 +109,11 @@ enum RecordingContainer: String, CaseIterable, Sendable {
         let base = path.hasSuffix(".m3u8") ? String(path.dropLast(5)) : path
         return [
             "playlist-location": .text(path),
-            // The element reads it as a format of C.
+            // The element reads it as a C format string.
             "location": .text(base.replacing("%", with: "%%") + "-%05d.ts"),
             "target-duration": .integer(seconds), "playlist-length": 0, "max-files": 0,
-            // GStreamer 1.22 gets the time of a request wrong where timestamps were moved: the gate asks instead.
+            // GStreamer 1.22 computes a wrong time for the request if timestamps were shifted. The gate requests
+            // instead.
             "send-keyframe-requests": false,
         ]
     }

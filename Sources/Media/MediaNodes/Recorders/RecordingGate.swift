@@ -1,22 +1,22 @@
 import MediaGraph
 
-/// Decides where a recording begins, what is left out while the disk does not keep up, and when a side that has fallen
-/// silent is given up. It knows times only: running times in nanoseconds.
+/// Decides where a recording begins, which frames are dropped while the disk is too slow, and when a silent stream is
+/// ended. Works only with running times, in nanoseconds.
 ///
-/// A recording begins at a keyframe, which gets the time zero, with the sound from there on. An MP4 forgets by how much
-/// one side began after the other; there the keyframe is one that comes after the first sound. A container waits for the
-/// side that lags behind: one that never comes, or stops coming, would stop the recording, and is ended instead. The
-/// sound waits for the first picture; where none comes, the recording begins without pictures.
+/// A recording begins at a keyframe, which gets the time zero, with the audio from there on. An MP4 does not store how
+/// much later one stream began, so its keyframe is one after the first audio. A container waits for the stream that
+/// lags behind: a stream that never arrives, or stops, would stop the recording, and is ended instead. Audio waits for
+/// the first frame; if there is none, the recording begins without video.
 struct RecordingGate: Sendable {
-    /// What to do with a piece of encoded media that comes.
+    /// The decision on one encoded buffer.
     struct Decision: Equatable, Sendable {
         /// Whether it is recorded.
         var takes = false
-        /// The recording begins: the time that comes becomes zero.
+        /// Whether the recording begins: the time of this buffer becomes zero.
         var begins = false
-        /// The encoder is to be asked for a keyframe.
+        /// Whether to request a keyframe from the encoder.
         var asksForKeyframe = false
-        /// The other side has been silent for too long and is to be ended.
+        /// Whether the other stream has been silent for too long and must be ended.
         var endsOtherSide = false
     }
 
@@ -28,13 +28,13 @@ struct RecordingGate: Sendable {
         case none
     }
 
-    /// How long the recording waits for a side that has not begun.
+    /// How long the recording waits for a stream that has not begun.
     static let limitAtStart: UInt64 = 3_000_000_000
-    /// How long it waits for a side that has stopped.
+    /// How long it waits for a stream that has stopped.
     static let limit: UInt64 = 10_000_000_000
-    /// After how long a keyframe that did not come is asked for again.
+    /// After how long a keyframe that did not arrive is requested again.
     private static let askAgain: UInt64 = 500_000_000
-    /// The longest distance between keyframes, so that one can seek in the recording.
+    /// The longest distance between keyframes, so that a player can seek in the recording.
     static let longestDistance: UInt64 = 10_000_000_000
     /// Half a packet of Opus.
     private static let halfPacket: UInt64 = 10_000_000
@@ -53,10 +53,10 @@ struct RecordingGate: Sendable {
     private var video: Side
     private var audio: Side
     private let keepsOffsets: Bool
-    /// After how long another keyframe is wanted.
+    /// After how long the next keyframe is requested.
     private let distance: UInt64
     private var lastKeyframe: UInt64 = 0
-    /// The time of the first sound that left its queue as a part of the recording.
+    /// The time of the first audio that left its queue as a part of the recording.
     private(set) var firstSound: UInt64?
     private var lastAsked: UInt64?
     private var isOverflowing = false
@@ -66,11 +66,11 @@ struct RecordingGate: Sendable {
     private(set) var end: UInt64?
     /// Pictures that were left out because the queue had no room.
     private(set) var droppedPictures = 0
-    /// Keyframes asked for.
+    /// The number of requested keyframes.
     private(set) var keyframesAsked = 0
 
-    /// `keepsOffsets` says that the container remembers by how much one side began after the other; `segment` is the
-    /// length of its pieces, each of which begins at a keyframe.
+    /// `keepsOffsets`: whether the container stores how much later one stream began than the other. `segment`: the
+    /// length of its segments, each of which begins at a keyframe.
     init(hasVideo: Bool, hasAudio: Bool, keepsOffsets: Bool, segment: UInt64? = nil) {
         video = Side(isUsed: hasVideo)
         audio = Side(isUsed: hasAudio)
@@ -78,7 +78,7 @@ struct RecordingGate: Sendable {
         distance = segment ?? Self.longestDistance
     }
 
-    /// An encoded picture comes.
+    /// Decides on an encoded frame.
     mutating func picture(at time: UInt64, isKeyframe: Bool, room: Room) -> Decision {
         guard video.isUsed else { return Decision() }
         let step = video.last.map { time > $0 ? time - $0 : 0 } ?? 0
@@ -98,7 +98,7 @@ struct RecordingGate: Sendable {
         } else if isKeyframe {
             lastKeyframe = time
         } else if time + step >= lastKeyframe + distance {
-            // The encoder gives it with the next picture: a segment is then as long as it should be.
+            // The encoder makes the next frame a keyframe, so a segment has the intended length.
             decision.asksForKeyframe = asks(at: time)
         }
         return decision
@@ -124,7 +124,7 @@ struct RecordingGate: Sendable {
         return true
     }
 
-    /// Encoded sound comes. Where there are pictures it is queued and waits for their beginning.
+    /// Decides on encoded audio. If there is video, audio is queued and waits for its start.
     mutating func sound(at time: UInt64) -> Decision {
         audio.came(time)
         guard audio.isUsed else { return Decision() }
@@ -145,19 +145,19 @@ struct RecordingGate: Sendable {
         return decision
     }
 
-    /// Sound leaves its queue: whether it belongs to the recording, and with the first that does the time that becomes its
-    /// zero.
+    /// Decides on audio that leaves its queue: whether it belongs to the recording, and, for the first that does, the
+    /// time that becomes its zero.
     mutating func soundLeaves(at time: UInt64) -> (takes: Bool, begins: UInt64?) {
         guard let origin else { return (false, nil) }
         if let firstSound { return (time >= firstSound, nil) }
         let isPlaced = keepsOffsets || !video.isUsed
-        // What the container forgets is kept small: the packet that begins nearest to the first picture is the first.
+        // Keeps the offset small that the container does not store: the packet nearest to the first frame is the first.
         guard time + (isPlaced ? 0 : Self.halfPacket) >= origin else { return (false, nil) }
         firstSound = time
         return (true, isPlaced ? origin : time)
     }
 
-    /// Whether the other side has been waited for long enough; it is then taken to have none.
+    /// Whether the other stream has been silent long enough to be treated as absent.
     private mutating func gives(up side: WritableKeyPath<RecordingGate, Side>, at time: UInt64, since: UInt64) -> Bool {
         guard self[keyPath: side].isUsed else { return false }
         let isOver =
@@ -166,7 +166,7 @@ struct RecordingGate: Sendable {
         return isOver
     }
 
-    /// Whether any sound has come.
+    /// Whether any audio has arrived.
     var hasSound: Bool { audio.first != nil }
 
     /// A side has come to its end.

@@ -3,11 +3,11 @@ import Glibc
 import MediaGraph
 import Synchronization
 
-/// Measures the sound that reaches a renderer, plays it or hands it on.
+/// Measures the audio that reaches a renderer, which plays it or passes it on.
 final class AudioRendererNode: RunningNode {
     private static let sampleRate = 48_000
     private static let channels = 2
-    /// What counts as sound, in decibels below full scale.
+    /// The level above which audio is not silent, in decibels below full scale.
     private static let silence = -60.0
 
     let name: String
@@ -24,7 +24,7 @@ final class AudioRendererNode: RunningNode {
         counts.withLock { $0.isAudible = isAudible }
     }
 
-    /// Hears all sound that comes to `element`.
+    /// Measures all audio that reaches `element`.
     func watching(_ element: Element) -> AudioRendererNode {
         let input = element.sink
         input.onBuffer { buffer in
@@ -34,7 +34,7 @@ final class AudioRendererNode: RunningNode {
         return self
     }
 
-    /// Counts the encoded sound that comes to `element`, which nobody decodes to hear how loud it is.
+    /// Counts the encoded audio that reaches `element`, which is not decoded for its level.
     func counting(_ element: Element) -> AudioRendererNode {
         element.sink.onBuffer { buffer in
             let seconds = Double(buffer.duration ?? 0) / 1e9
@@ -84,7 +84,7 @@ final class AudioRendererNode: RunningNode {
     }
 }
 
-/// Hands each stretch of sound to the program.
+/// Passes each audio buffer to the program.
 enum SoundNode: NodeType {
     static let kind = NodeKind.sound
 
@@ -92,29 +92,29 @@ enum SoundNode: NodeType {
 
     static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {
         guard let handOver = instance.context.bindings.audio[instance.name] else {
-            preconditionFailure("a graph that was validated has an unbound \(instance.name)")
+            preconditionFailure("a validated graph has an unbound \(instance.name)")
         }
         return AudioRendererNode(instance, isAudible: false, handOver: handOver).watching(instance.element("sink"))
     }
 }
 
-/// Plays on the first sound system that answers; where none does, the sound is measured and dropped.
+/// Plays on the first sound system that responds. If none does, audio is measured and dropped.
 enum SpeakerNode: NodeType {
     static let kind = NodeKind.speaker
 
-    /// What lies ready in the sound system and its device, in seconds. PulseAudio divides it between both.
+    /// The buffered audio in the sound system and its device, in seconds. PulseAudio divides it between both.
     private static let buffer = 0.06
-    /// What is written at a time.
+    /// How much is written at a time.
     private static let piece = 0.01
-    /// What the clock allows for the way from the last node into the sound system.
+    /// The clock's allowance for the way from the last node into the sound system.
     private static let slack = 0.01
-    /// PipeWire's own measure: 1024 samples at 48 kHz.
+    /// PipeWire's default quantum: 1024 samples at 48 kHz.
     private static let pipeWirePiece = 0.0213
 
     static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
         guard let factory = try factory(request) else {
             var plan = NodePlan.sink(request)
-            plan.notes.append("no sound system answers: the sound is measured and dropped")
+            plan.notes.append("no sound system responds, so audio is measured and dropped")
             return plan
         }
         var plan = NodePlan(request.node)
@@ -128,18 +128,18 @@ enum SpeakerNode: NodeType {
         plan.playsByClock = true
         plan.latency = slack + (factory == "pipewiresink" ? pipeWirePiece : buffer)
         plan.notes.append(
-            "what is heard comes \(Int((plan.latency * 1000).rounded())) ms after the latest that it may come here: "
-                + "that much lies ready, so that a busy machine is not heard")
+            "audio is played \(Int((plan.latency * 1000).rounded())) ms after its latest possible arrival; that much "
+                + "is buffered, so that a busy machine is not audible")
         return plan
     }
 
-    /// The element that plays; nil where no sound system was named and none answers.
+    /// The element that plays. Nil if no sound system was named and none responds.
     private static func factory(_ request: NodeRequest) throws(MediaError) -> String? {
         let environment = request.environment
         let named: [String]
         switch request.text("system") {
         case "pulse": named = ["pulsesink"]
-        // PipeWire speaks PulseAudio's protocol too.
+        // PipeWire also implements PulseAudio's protocol.
         case "pipewire": named = ["pipewiresink", "pulsesink"]
         case "alsa": named = ["alsasink"]
         default: return environment.soundSink()
@@ -154,8 +154,8 @@ enum SpeakerNode: NodeType {
         throw MediaError(
             code: MediaError.Code.speakerAbsent,
             message:
-                "\"\(request.name)\" cannot play: \(installed) finds no sound output to open; start the sound system, or "
-                + "choose another by system.")
+                "\"\(request.name)\" cannot play: \(installed) finds no audio output to open. Start the sound system, "
+                + "or choose another with system.")
     }
 
     private static func sinkProperties(_ factory: String, device: String) -> [String: SettingValue] {

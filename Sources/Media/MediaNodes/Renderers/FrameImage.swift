@@ -1,7 +1,7 @@
 internal import GStreamerKit
 public import MediaGraph
 
-/// Pictures as PNG.
+/// Frames as PNG images.
 public enum FrameImage {
     /// Encodes a picture. Blocks for some tens of milliseconds: not on a GStreamer thread.
     ///
@@ -18,13 +18,13 @@ public enum FrameImage {
         if let reason = ImageEncoder.write(bytes, to: path) {
             throw MediaError(
                 code: MediaError.Code.fileUnwritable,
-                message: "The picture cannot be written to \(path) (\(reason)); choose another place.")
+                message: "The image \(path) cannot be written: \(reason). Choose another path.")
         }
     }
 }
 
 extension VideoFrame {
-    /// The frame's memory as GStreamer knows it. Every frame of ours has such memory.
+    /// The frame's memory as a GStreamer buffer. Every frame of the graph has such memory.
     var buffer: VideoBuffer {
         guard let buffer = storage as? VideoBuffer else { preconditionFailure("a frame of unknown memory") }
         return buffer

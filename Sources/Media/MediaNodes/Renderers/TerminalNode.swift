@@ -4,14 +4,14 @@ import Glibc
 import MediaGraph
 import Synchronization
 
-/// Shows pictures in the terminal that the program runs in, or in another, as coloured half blocks.
+/// Shows frames in the program's terminal, or in another, as coloured half blocks.
 enum TerminalNode: NodeType {
     static let kind = NodeKind.terminal
 
     static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
         var plan = NodePlan.sink(request)
         plan.notes.append(
-            "at most \(request.integer("fps") ?? 10) pictures a second are drawn; a slow terminal gets fewer")
+            "at most \(request.integer("fps") ?? 10) frames/s are drawn; a slow terminal gets fewer")
         return plan
     }
 
@@ -25,7 +25,7 @@ enum TerminalNode: NodeType {
     }
 }
 
-/// A terminal that is drawn on by a thread of its own: it may take its time.
+/// A terminal with its own drawing thread, because terminals may be slow.
 private final class TerminalScreen: Sendable {
     private struct State {
         var last: MediaTime?
@@ -34,7 +34,7 @@ private final class TerminalScreen: Sendable {
         var isClosed = false
     }
 
-    /// What is assumed of a terminal that does not tell its size.
+    /// The assumed size of a terminal that does not report its size.
     private static let usualSize = (columns: 80, rows: 24)
     private static let begin = Array("\u{1b}[?25l\u{1b}[2J".utf8)
     private static let end = Array("\u{1b}[0m\u{1b}[?25h\r\n".utf8)
@@ -57,8 +57,8 @@ private final class TerminalScreen: Sendable {
             throw MediaError(
                 code: MediaError.Code.fileUnwritable,
                 message:
-                    "The terminal \(device) cannot be opened (\(String(cString: strerror(errno)))); `tty` prints the "
-                    + "name of the terminal that it runs in.")
+                    "The terminal \(device) cannot be opened: \(String(cString: strerror(errno))). Run `tty` in a "
+                    + "terminal to see its name.")
         }
     }
 
@@ -66,7 +66,7 @@ private final class TerminalScreen: Sendable {
         if isOwn, descriptor >= 0 { Glibc.close(descriptor) }
     }
 
-    /// Draws a picture unless it is too soon, or the last one is still being drawn.
+    /// Draws a frame, unless it is too early or the previous one is still being drawn.
     func show(_ frame: VideoFrame) {
         let isDue = state.withLock { state in
             let now = GStreamer.now
@@ -92,7 +92,7 @@ private final class TerminalScreen: Sendable {
         let room = size
         let fit = TerminalPicture.size(
             width: frame.width, height: frame.height, columns: columns ?? room.columns,
-            // The last row is left to what the program says itself.
+            // The last row is left for the program's own output.
             rows: rows ?? max(room.rows - 1, 1))
         write(TerminalPicture.draw(frame, columns: fit.columns, rows: fit.rows))
     }
@@ -115,7 +115,7 @@ private final class TerminalScreen: Sendable {
         }
     }
 
-    /// Gives the terminal back its colours and its cursor.
+    /// Restores the terminal's colours and cursor.
     func close() {
         let isBegun = state.withLock { state in
             state.isClosed = true

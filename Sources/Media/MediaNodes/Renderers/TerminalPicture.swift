@@ -1,10 +1,10 @@
 import MediaGraph
 
-/// A picture as text for a terminal: each character is two pixels, one above the other, as the upper half block in the
-/// colour of the upper on a background in the colour of the lower (24-bit colours, ISO 8613-6).
+/// A frame as text for a terminal. Each character is two pixels, one above the other: an upper half block in the colour
+/// of the upper pixel on a background in the colour of the lower (24-bit colours, ISO 8613-6).
 enum TerminalPicture {
-    /// The largest number of characters that a picture of this size fills, keeping its shape: a character is taken to
-    /// be twice as high as it is wide.
+    /// The largest number of characters that a frame of this size fills with its aspect ratio. A character counts as
+    /// twice as high as it is wide.
     static func size(
         width: Int, height: Int, columns: Int, rows: Int
     ) -> (columns: Int, rows: Int) {
@@ -14,7 +14,7 @@ enum TerminalPicture {
         return (max(min(rows * 2 * width / height, columns), 1), rows)
     }
 
-    /// The picture in so many characters, from the terminal's upper left corner on; no line feed at its end.
+    /// The frame in this many characters, from the terminal's upper left corner on, without a line feed at its end.
     static func draw(_ frame: VideoFrame, columns: Int, rows: Int) -> [UInt8] {
         guard columns > 0, rows > 0, frame.width > 0, frame.height > 0 else { return [] }
         let colours = Samples(frame, columns: columns, rows: rows * 2).colours

@@ -19,12 +19,12 @@ public final class TiledWindow: Sendable {
 
     private struct State {
         var tiles: [String: Tile] = [:]
-        /// Identifiers in the order in which they came: that is the order on the screen.
+        /// Identifiers in order of arrival, which is the order on the screen.
         var order: [String] = []
         var isClosed = false
     }
 
-    /// Pictures of a tile that may wait to be drawn.
+    /// How many frames of a tile may wait to be drawn.
     private static let waiting = 2
 
     private let pipeline: Pipeline
@@ -57,7 +57,7 @@ public final class TiledWindow: Sendable {
         }
         let control = DispatchQueue(label: "media.tiled-window")
         self.control = control
-        // Before the window is opened: what is older is not watched.
+        // Before the window is opened, because older events are not watched.
         let watch = DisplaySystem.x.map { display in
             XConnections.watch(display) {
                 control.async { if !isClosed.exchange(true) { onClose?() } }
@@ -66,20 +66,20 @@ public final class TiledWindow: Sendable {
         self.width = width
         self.height = height
         counter = Counter()
-        // Not ignore-inactive-pads: while no pad has had a picture, 1.22 takes that for the end of the stream.
+        // Not ignore-inactive-pads: while no pad has had a frame, 1.22 takes that for the end of the stream.
         mixer = try Element("compositor", ["background": "black"])
-        // Keeps the window alive and its clock running while there is no tile.
+        // Keeps the window open and its clock running while there is no tile.
         let background = try Element("videotestsrc", ["is-live": true, "pattern": "black"])
         let size = try Element.filter("video/x-raw,format=I420,width=\(width),height=\(height),framerate=30/1")
         let convert = try Element("videoconvert")
         let shown = try Element.filter("video/x-raw,width=\(width),height=\(height),framerate=30/1")
-        // Last: what is open must be in a pipeline, which closes it, before anything else can fail.
+        // Last, because an open sink must be in a pipeline, which closes it, before another step can fail.
         let sink = try WindowNode.openSink()
         connection = DisplaySystem.isX(sink.factory) ? watch : nil
         for element in [background, size, mixer, shown, convert, sink] { pipeline.add(element) }
         try background.link(size)
         guard let pad = mixer.requestPad("sink_%u"), size.source.link(pad) else {
-            preconditionFailure("the compositor takes no picture")
+            preconditionFailure("the compositor accepts no frame")
         }
         try mixer.link(shown)
         try shown.link(convert)
@@ -93,7 +93,7 @@ public final class TiledWindow: Sendable {
         if !pipeline.play() {
             throw MediaError(
                 code: MediaError.Code.windowUnavailable,
-                message: "The window cannot be opened; run it in a desktop session, or without a window.")
+                message: "The window cannot be opened. Run it in a desktop session, or without a window.")
         }
     }
 
@@ -155,14 +155,14 @@ public final class TiledWindow: Sendable {
             let source = try? PushSource(caps: nil),
             let queue = try? Element("queue", ["leaky": "downstream", "max-size-buffers": 2, "silent": true]),
             let scale = try? Element("videoscale", ["add-borders": true]),
-            // Delayed: pictures of the size before a change may still be on their way.
+            // Delayed: frames of the size before a change may still be in transit.
             let filter = try? Element(
                 "capsfilter", ["caps": "video/x-raw,pixel-aspect-ratio=1/1", "caps-change-mode": "delayed"])
         else { return }
         for element in [source.element, queue, scale, filter] { pipeline.add(element) }
         guard (try? source.element.link(queue)) != nil, (try? queue.link(scale)) != nil,
             (try? scale.link(filter)) != nil, filter.source.link(pad)
-        else { preconditionFailure("elements that take any picture do not fit together") }
+        else { preconditionFailure("elements for any video have no common format") }
         _ = pad.trySet("zorder", 1)
         state.withLock { state in
             state.tiles[id] = Tile(source: source, queue: queue, scale: scale, filter: filter, pad: pad)
@@ -178,7 +178,7 @@ public final class TiledWindow: Sendable {
             return state.tiles.removeValue(forKey: id)
         }
         guard let removed else { return }
-        // The tile's thread may be waiting inside the compositor; closing its queue would wait for it in turn.
+        // The tile's thread may be waiting inside the compositor, and closing its queue would wait for it in turn.
         removed.source.element.close()
         removed.pad.refuseEverything()
         for element in [removed.source.element, removed.queue, removed.scale, removed.filter] { element.close() }
@@ -190,7 +190,7 @@ public final class TiledWindow: Sendable {
         arrange()
     }
 
-    /// Lays the tiles out in a grid that is as square as their number allows.
+    /// Arranges the tiles in a grid that is as square as their number allows.
     private func arrange() {
         let tiles = state.withLock { state in state.order.compactMap { state.tiles[$0] } }
         for (tile, place) in zip(tiles, MixerLayout.tiles(tiles.count, width: width, height: height)) {

@@ -3,7 +3,7 @@ import GStreamerKit
 import MediaGraph
 import Synchronization
 
-/// Counts the pictures that reach a renderer and hands them on.
+/// Counts the frames that reach a renderer and passes them on.
 final class VideoRendererNode: RunningNode {
     private struct State {
         var counts = MediaStatistics.VideoRenderer()
@@ -14,7 +14,7 @@ final class VideoRendererNode: RunningNode {
     private let state = Mutex(State())
     private let reporter: Reporter
     private let timestamps: TimestampMap?
-    /// Nil where nobody wants the pictures themselves.
+    /// Nil if the program does not want the frames.
     private let handOver: (@Sendable (VideoFrame) -> Void)?
     private let explanation: @Sendable (PipelineFailure) -> MediaError?
     private let shortfall: @Sendable () -> MediaError?
@@ -37,11 +37,11 @@ final class VideoRendererNode: RunningNode {
         self.handOver = handOver
     }
 
-    /// Sees every picture that comes to `element`.
+    /// Observes every frame that reaches `element`.
     func watching(_ element: Element) -> VideoRendererNode {
         let input = element.sink
         input.onEvent { event in
-            // The pad does not have the new format yet: it is read with the next picture.
+            // The pad does not have the new format yet: it is read with the next frame.
             if case .caps = event { self.state.withLock { $0.format = nil } }
             return .pass
         }
@@ -54,7 +54,7 @@ final class VideoRendererNode: RunningNode {
 
     private func take(_ buffer: borrowing PassingBuffer) {
         let known = state.withLock { $0.format }
-        // Encoded pictures have none.
+        // Encoded frames have none.
         let format = known ?? buffer.videoFormat
         state.withLock { state in
             state.format = format
@@ -90,7 +90,7 @@ final class VideoRendererNode: RunningNode {
     }
 }
 
-/// Hands each picture to the program.
+/// Passes each frame to the program.
 enum FramesNode: NodeType {
     static let kind = NodeKind.frames
 
@@ -98,13 +98,13 @@ enum FramesNode: NodeType {
 
     static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {
         guard let handOver = instance.context.bindings.frames[instance.name] else {
-            preconditionFailure("a graph that was validated has an unbound \(instance.name)")
+            preconditionFailure("a validated graph has an unbound \(instance.name)")
         }
         return VideoRendererNode(instance, handOver: handOver).watching(instance.element("sink"))
     }
 }
 
-/// Counts pictures or sound, whichever comes, and drops them.
+/// Counts video or audio and drops it.
 enum NullNode: NodeType {
     static let kind = NodeKind.null
 
@@ -124,7 +124,7 @@ enum NullNode: NodeType {
     }
 }
 
-/// Writes one picture to a file.
+/// Writes one frame to an image file.
 enum SnapshotNode: NodeType {
     static let kind = NodeKind.snapshot
 
@@ -142,7 +142,7 @@ enum SnapshotNode: NodeType {
         let name = instance.name
         let handOver: @Sendable (VideoFrame) -> Void = { frame in
             guard counter.next() == wanted else { return }
-            // Encoding a PNG takes tens of milliseconds: not on the streaming thread.
+            // Encoding a PNG takes tens of milliseconds, so not on the streaming thread.
             control.async {
                 do throws(MediaError) {
                     try FrameImage.writePNG(frame, to: path)
@@ -161,13 +161,13 @@ enum SnapshotNode: NodeType {
     private static func missing(_ path: String, frames: Int, wanted: Int, node: String) -> MediaError {
         MediaError(
             code: "snapshot.missing",
-            message: "The picture \(path) was not written: \"\(node)\" received \(frames) frames, and frame \(wanted) "
+            message: "The image \(path) was not written: \"\(node)\" received \(frames) frames, and frame \(wanted) "
                 + "was wanted. Run the graph for longer, or choose an earlier frame.")
     }
 }
 
 extension NodePlan {
-    /// A node that ends in a sink, where a probe sees what comes.
+    /// A node that ends in a sink with a probe on its input.
     static func sink(_ request: NodeRequest) -> NodePlan {
         var plan = NodePlan(request.node)
         plan.addSink()

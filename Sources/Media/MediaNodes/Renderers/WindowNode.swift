@@ -2,7 +2,7 @@ import Dispatch
 import GStreamerKit
 import MediaGraph
 
-/// Shows pictures in a window of their own.
+/// Shows frames in their own window.
 enum WindowNode: NodeType {
     static let kind = NodeKind.window
 
@@ -31,15 +31,15 @@ enum WindowNode: NodeType {
                 control.async { reporter.fail(lost(display), name) }
             }
         }
-        // Nothing of a display that is gone is asked for any more.
+        // A lost display gets no further calls.
         instance.element("queue").source.onBuffer { _ in isLost.value ? .drop : .pass }
-        // What reaches the sink is shown; what the queue drops is not.
+        // Counts the frames that reach the sink and are shown, not those that the queue drops.
         return VideoRendererNode(
             instance, handOver: nil, explain: Self.explain, onStop: { withExtendedLifetime(watch) {} }
         ).watching(instance.element("convert"))
     }
 
-    /// A title sent before the stream has begun is lost: it goes with the first picture.
+    /// Sets the title with the first frame, because a title sent before the stream has begun is lost.
     static func setTitle(_ title: String, after element: Element) {
         let isSent = Flag()
         element.source.onBuffer { buffer in
@@ -48,7 +48,7 @@ enum WindowNode: NodeType {
         }
     }
 
-    /// A sink that has its display open. It must go to a pipeline or be closed.
+    /// A sink with an open display. It must be added to a pipeline or closed.
     static func openSink() throws(MediaError) -> Element {
         guard let sink = DisplaySystem.openWindowSink() else { throw unavailable }
         return sink
@@ -60,13 +60,13 @@ enum WindowNode: NodeType {
             ? "the display that DISPLAY or WAYLAND_DISPLAY names cannot be opened" : "there is no display"
         return MediaError(
             code: MediaError.Code.windowUnavailable,
-            message: "No window can be opened: \(reason); run it in a desktop session, or without a window.")
+            message: "No window can be opened: \(reason). Run it in a desktop session, or without a window.")
     }
 
     private static func lost(_ display: String) -> MediaError {
         MediaError(
             code: MediaError.Code.windowClosed,
-            message: "The window is gone with the X display \(display), whose server has ended; check that it runs and "
+            message: "The window closed because the server of the X display \(display) ended. Check that it runs, and "
                 + "start again.")
     }
 

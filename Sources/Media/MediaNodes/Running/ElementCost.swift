@@ -3,10 +3,10 @@ import GStreamerKit
 import MediaGraph
 import Synchronization
 
-/// What codecs take for one frame on this machine, for the latency that a plan expects.
+/// The time of a codec for one frame on this machine, for the expected latency of a plan.
 ///
-/// Measured when it is asked for: moving test pictures at their own rate through the element as it will be used, because
-/// tables are wrong on every machine but one, and frames one after the other are faster than frames that are waited for.
+/// Measured on request, with a moving test pattern at its own rate through the element as it will be used: tables are
+/// wrong on other machines, and frames in a fast sequence take less time than frames at their rate.
 enum ElementCost {
     private static let frames = 12
     /// The first frame is a keyframe and opens the codec.
@@ -20,7 +20,7 @@ enum ElementCost {
         let height: Int
     }
 
-    /// Seconds from entering the element to leaving it; 0 for one that cannot be measured so.
+    /// Seconds from input to output of the element. 0 for an element that cannot be measured this way.
     static func measured(_ element: ElementPlan, _ format: MediaFormat) -> Double {
         guard let width = format.width, let height = format.height else { return 0 }
         let key = Key(factory: element.factory, width: width, height: height)
@@ -30,7 +30,7 @@ enum ElementCost {
         return seconds
     }
 
-    /// Encoders by what their decoders take: where pictures have to be encoded before they can be decoded.
+    /// Encoders by the codec of their decoders, because frames must be encoded before they can be decoded.
     private static let encoders: [String: (factory: String, properties: [String: PropertyValue])] = [
         "vp8": ("vp8enc", ["deadline": 1, "cpu-used": -8, "target-bitrate": 1_000_000]),
         "vp9": ("vp9enc", ["deadline": 1, "cpu-used": 8]),

@@ -8,8 +8,8 @@ final class Explainer: Sendable {
         weak var graph: RunningGraph?
         weak var editor: GraphEditor?
         var missing: String?
-        /// What failed before it was known whose elements they are; nil once that is. Some open their devices as soon as
-        /// they are linked.
+        /// Failures before the owner of the elements was known, nil once it is. Some elements open their devices as
+        /// soon as they are linked.
         var early: [PipelineFailure]? = []
     }
 
@@ -30,7 +30,7 @@ final class Explainer: Sendable {
         for failure in early { report(failure) }
     }
 
-    /// What elements say that nobody has to answer.
+    /// Handles messages of elements that need no answer.
     func hear(_ note: BusNote) {
         let graph = state.withLock { $0.graph }
         switch note {
@@ -43,7 +43,7 @@ final class Explainer: Sendable {
         }
     }
 
-    /// Remembers what could not be decoded, for the error that follows.
+    /// Remembers the format that could not be decoded, for the error that follows.
     func note(missing plugin: String) {
         state.withLock { $0.missing = plugin }
     }
@@ -75,12 +75,12 @@ final class Explainer: Sendable {
         }
         return MediaError(
             code: MediaError.Code.elementFailed,
-            message: "\"\(node)\" failed\(place(of: failure, in: node)): \(failure.message.trimmedSentence); "
+            message: "\"\(node)\" failed\(place(of: failure, in: node)): \(failure.message.trimmedSentence). "
                 + remedy(failure, missing),
             cause: failure.detail, node: node)
     }
 
-    /// The element that failed and what it was given, as far as that is known.
+    /// The element that failed and its input, as far as they are known.
     private func place(of failure: PipelineFailure, in node: String) -> String {
         guard let graph = state.withLock({ $0.graph }), let plan = graph.plan.node(node) else { return "" }
         let element = failure.path.lazy.compactMap { name in
@@ -89,22 +89,22 @@ final class Explainer: Sendable {
         let given = graph.plan.links(into: node).map { "\($0.format)" }
         var known: [String] = []
         if let element { known.append("in its element \(element.factory)") }
-        if !given.isEmpty { known.append("given \(given.joined(separator: " and "))") }
+        if !given.isEmpty { known.append("with \(given.joined(separator: " and "))") }
         return known.isEmpty ? "" : " (\(known.joined(separator: ", ")))"
     }
 
     private func remedy(_ failure: PipelineFailure, _ missing: String?) -> String {
-        if let missing { return "install what decodes it (\(missing))." }
+        if let missing { return "Install its decoder (\(missing))." }
         if failure.detail.contains("not-negotiated") || failure.message.contains("negotiat") {
-            return "put a node before it that makes a format it takes; \"connectlive plan\" shows what each gives."
+            return "Put a node upstream that converts to a format it accepts; \"connectlive plan\" shows all formats."
         }
         switch failure.kind {
-        case .noSuchCodec: return "install a decoder for it, or choose another format."
-        case .notFound: return "check that what it names is there."
-        case .busy, .cannotOpen: return "check that nothing else uses what it opens, and that you may."
-        case .noSpace: return "make room on the disk."
-        case .cannotWrite: return "check that what it writes to is there, and that you may."
-        case .windowClosed, .other: return "see the cause, or leave the node out."
+        case .noSuchCodec: return "Install a decoder for it, or choose another format."
+        case .notFound: return "Check that the file or device in its settings exists."
+        case .busy, .cannotOpen: return "Check that no other program uses its file or device, and that you may open it."
+        case .noSpace: return "Free space on the disk."
+        case .cannotWrite: return "Check that its output exists, and that you may write to it."
+        case .windowClosed, .other: return "Read the cause, or leave the node out."
         }
     }
 }

@@ -3,10 +3,11 @@ import GStreamerKit
 import MediaGraph
 import Synchronization
 
-/// One transaction on a running graph: what is new is built beside the old, has to deliver, and then takes its place.
+/// One transaction on a running graph. New nodes are built beside the old ones, must deliver a frame, and then replace
+/// them.
 ///
-/// Until then everything is as before, and so it stays when the new does not deliver. Blocks its thread for as long as
-/// that takes: it runs on a queue of its own.
+/// Until then the graph is unchanged, and it stays unchanged if they do not deliver. Blocks its thread meanwhile, so it
+/// runs on a queue of its own.
 final class GraphEdit {
     private let graph: RunningGraph
     private let change: GraphChange
@@ -15,13 +16,13 @@ final class GraphEdit {
     private var staged: [String: Member] = [:]
     /// New inputs of nodes that stay.
     private var grown: [NodePlan] = []
-    /// First frames, and nodes that have appeared, of which the edit has waited for so many.
+    /// How many first frames and appeared nodes the edit has waited for.
     private var awaited = 0
-    /// Links whose new source or new target is staged, once they flow.
+    /// Links whose new source or new target is staged, once they have data.
     private var connections: [Connection] = []
     private var takeovers: [Takeover] = []
 
-    /// An input that stays and gets its media from elsewhere: from a branch that waits, flowing into nothing.
+    /// An input that stays and gets another source: a branch that waits, unlinked.
     private struct Takeover {
         let plan: LinkPlan
         let source: Member
@@ -36,7 +37,7 @@ final class GraphEdit {
         var output: Pad { queue?.element.source ?? branch }
     }
 
-    /// What is waited for at least where the deadline has nearly passed: the swap itself.
+    /// The shortest wait for the swap itself, when the deadline has nearly passed.
     private static let swapLimit = DispatchTimeInterval.seconds(1)
 
     init(_ graph: RunningGraph, _ change: GraphChange, until deadline: DispatchTime, outcome: EditOutcome) {
@@ -46,7 +47,7 @@ final class GraphEdit {
         self.deadline = deadline
     }
 
-    /// Names of nodes that had to give up what only one can have, before what replaces them could be built.
+    /// Names of nodes that had to release an exclusive device before their replacements could be built.
     private(set) var yielded: Set<String> = []
 
     func perform() throws(MediaError) {
@@ -64,7 +65,7 @@ final class GraphEdit {
         finish()
     }
 
-    /// Ends nodes whose camera the new ones need: until those deliver, what they feed gets nothing.
+    /// Ends nodes whose camera the new ones need. Until those deliver, the old nodes' targets get no data.
     private func yieldResources() {
         let wanted = Set(change.added.compactMap(\.resource))
         for name in change.removed {
@@ -76,7 +77,7 @@ final class GraphEdit {
         }
     }
 
-    // MARK: Building beside the old
+    // MARK: Building beside the old nodes
 
     private func stage() throws(MediaError) {
         for plan in change.added { staged[plan.name] = try graph.stage(plan, in: change.result) }
@@ -137,7 +138,7 @@ final class GraphEdit {
         return takeover
     }
 
-    /// Lets what is staged play, ends first.
+    /// Starts the staged nodes, renderers first.
     private func play(_ feeds: [Connection]) throws(MediaError) {
         var elements: [Element] = []
         for part in grown {
@@ -151,14 +152,14 @@ final class GraphEdit {
             elements += connections.filter { $0.plan.link.to.node == plan.name }.compactMap(\.queue)
         }
         for element in elements where !element.followPipeline() {
-            // The bus has told why, on this very thread.
+            // The bus has reported the reason, on this very thread.
             throw outcome.failure
                 ?? MediaError(
                     code: MediaError.Code.elementFailed, message: "\(element.name) refused to start.")
         }
     }
 
-    /// Lets a running output feed what is new; encoded media from a keyframe on.
+    /// Links a running output to a new input; encoded media from a keyframe on.
     private func open(_ connection: Connection) throws(MediaError) {
         guard connection.plan.format.kind == .encodedVideo else { return try graph.link(connection) }
         connection.entry.onBuffer { $0.isKeyframe ? .passAndRemove : .drop }
@@ -166,7 +167,7 @@ final class GraphEdit {
         connection.branch.requestKeyframe()
     }
 
-    // MARK: Waiting for it to deliver
+    // MARK: Waiting for first frames
 
     private func waitForFirstFrames() throws(MediaError) {
         for pad in firstFramePads() {
@@ -183,7 +184,7 @@ final class GraphEdit {
         }
     }
 
-    /// Everything new delivers: others outside of this process may see it.
+    /// All new nodes deliver, so others outside of this process may see them.
     private func appear() throws(MediaError) {
         let members = change.added.compactMap { staged[$0.name] } + grown.map { live($0.name) }
         let nodes = members.compactMap { $0.running as? any PublishingNode }
@@ -222,12 +223,12 @@ final class GraphEdit {
         return MediaError(
             code: MediaError.Code.editFailed,
             message:
-                "\(names.isEmpty ? "The new source" : names) \(what) in time, so the graph goes on as it was; check "
-                + "what feeds it, or give it longer.",
+                "\(names.isEmpty ? "The new source" : names) \(what) in time, so the graph is unchanged. Check its "
+                + "input or device, or raise the deadline.",
             node: change.added.first?.name)
     }
 
-    // MARK: Taking the place of the old
+    // MARK: Replacing the old nodes
 
     private func swap() throws(MediaError) {
         guard !takeovers.isEmpty else { return }
@@ -241,9 +242,9 @@ final class GraphEdit {
             held.append(
                 takeover.output.block(from: { !isEncoded || $0.isKeyframe }) { isHeld.signal() })
             if isEncoded { takeover.branch.requestKeyframe() }
-            guard isHeld.wait(timeout: limit) == .success else { throw late("gave no keyframe") }
+            guard isHeld.wait(timeout: limit) == .success else { throw late("delivered no keyframe") }
         }
-        // From here on nothing can fail but a format that does not fit, and the old has been cut off by then.
+        // From here on only a format that does not fit can fail, and the old nodes have been cut off by then.
         for takeover in takeovers {
             if let old = former(takeover.plan.link.to), graph.detach(old), old.queue == nil {
                 old.entry.acceptAgain()
@@ -257,7 +258,7 @@ final class GraphEdit {
         }
     }
 
-    /// What feeds an input so far.
+    /// The current connection of an input.
     private func former(_ input: PortReference) -> Connection? {
         change.removedLinks.first { $0.to == input }.flatMap { graph.connection($0) }
     }
@@ -267,7 +268,7 @@ final class GraphEdit {
         let cut = change.removedLinks.filter { !swapped.contains($0.to) }.compactMap { graph.connection($0) }
         let removed = Set(change.removed)
         let leavingInputs = Set(change.removedInputs)
-        // Links between nodes that go are gone with them.
+        // Links between removed nodes are already removed.
         for connection in cut
         where !(removed.contains(connection.plan.link.from.node) && removed.contains(connection.plan.link.to.node)) {
             graph.detach(connection)
@@ -291,8 +292,7 @@ final class GraphEdit {
         }
     }
 
-    /// Nothing more comes through a link whose target stays: a mixer is not to wait for it, and is to give its place to
-    /// the others.
+    /// Ends the data of a link whose target stays: a mixer must not wait for it, and gives its place to the others.
     private func end(_ connection: Connection) {
         let target = connection.plan.link.to
         guard connection.requested == nil, let member = graph.member(target.node),
@@ -308,7 +308,7 @@ final class GraphEdit {
         }
     }
 
-    // MARK: Going back
+    // MARK: Undoing
 
     private func undo() {
         let names = Set(staged.keys)
@@ -337,12 +337,12 @@ final class GraphEdit {
     }
 }
 
-/// What an edit waits for: first frames, or a failure of what is new.
+/// The result that an edit waits for: first frames, or a failure of a new node.
 final class EditOutcome: Sendable {
     private struct State {
         var arrived = 0
         var failure: MediaError?
-        /// Whether the new takes the place of the old, or has been taken out again.
+        /// Whether the new nodes have replaced the old, or have been removed again.
         var isSettled = false
     }
 
@@ -356,13 +356,13 @@ final class EditOutcome: Sendable {
         changed.signal()
     }
 
-    /// The first failure counts.
+    /// Records the first failure.
     func fail(_ error: MediaError) {
         state.withLock { $0.failure = $0.failure ?? error }
         changed.signal()
     }
 
-    /// From here on it can no longer be given up.
+    /// From here on the edit can no longer be cancelled.
     func commit() throws(MediaError) {
         let failure = state.withLock { state in
             state.isSettled = state.failure == nil
@@ -371,8 +371,7 @@ final class EditOutcome: Sendable {
         if let failure { throw failure }
     }
 
-    /// Nobody waits any longer: what is under way comes to nothing, whenever it goes on. False where it is too late for
-    /// that.
+    /// Cancels an edit that no caller waits for: whenever it continues, it undoes its work. False if it is too late.
     func giveUp(_ error: MediaError) -> Bool {
         let isInTime = state.withLock { state in
             guard !state.isSettled else { return false }
@@ -383,7 +382,7 @@ final class EditOutcome: Sendable {
         return isInTime
     }
 
-    /// Waits until so many have arrived; false when something failed or the time is over.
+    /// Waits for `count` arrivals. False if something failed or the deadline has passed.
     func wait(for count: Int, until deadline: DispatchTime) -> Bool {
         while true {
             let (isDone, hasFailed) = state.withLock { ($0.arrived >= count, $0.failure != nil) }

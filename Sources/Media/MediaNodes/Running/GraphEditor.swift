@@ -3,23 +3,23 @@ import GStreamerKit
 import MediaGraph
 import Synchronization
 
-/// Does the edits of a running graph one after the other, on a queue of its own, and takes out optional parts that fail.
+/// Runs the edits of a running graph one after the other, on a queue of its own, and removes optional parts that fail.
 final class GraphEditor: Sendable {
     private struct State {
         var outcome: EditOutcome?
         var hasEnded = false
-        /// Optional nodes that have failed and are being taken out.
+        /// Optional nodes that have failed and are being removed.
         var failing: Set<String> = []
-        /// Those that have been: what they still say is nobody's failure. A later edit may bring them back.
+        /// Removed optional nodes, whose later failures are ignored. A later edit may add them again.
         var lost: Set<String> = []
-        /// Whether what is under way has been given up, and those that wait behind it are, too.
+        /// Whether the running edit has been abandoned, and with it the edits that wait behind it.
         var isStuck = false
     }
 
     private let graph: RunningGraph
     private let reporter: Reporter
     private let queue = DispatchQueue(label: "media.edits")
-    /// Where time is kept for what may block the queue of the edits.
+    /// Timers for work that may block the queue of the edits.
     private let timeouts = DispatchQueue(label: "media.edit-limits")
     private let limits: Limits
     private let state = Mutex(State())
@@ -31,8 +31,9 @@ final class GraphEditor: Sendable {
         reporter.intercept { [weak self] error, node in self?.takeOut(node, for: error) ?? false }
     }
 
-    /// Makes what runs what `plan` makes of it. Comes back in time, whatever a driver does: an edit that waits for one is
-    /// given up, and what it has built goes when the driver answers. `finished` is called when nothing of it is left to do.
+    /// Replaces the running graph with the graph that `plan` makes of it. Returns in time even if a driver does not:
+    /// such an edit is abandoned, and its nodes are removed when the driver returns. `finished` is called when all of
+    /// its work has ended.
     @discardableResult
     func edit(
         seconds: Double, finished: @escaping @Sendable () -> Void = {},
@@ -45,7 +46,7 @@ final class GraphEditor: Sendable {
             @Sendable func answer(_ result: Result<GraphChange, MediaError>) {
                 if !isAnswered.exchange(true) { continuation.resume(returning: result) }
             }
-            // What waits for a time holds neither the editor nor what runs.
+            // The timeout retains neither the editor nor the graph.
             let waiting = Timeout(at: .now() + seconds + limits.undo, on: timeouts) { [weak self] timeout in
                 guard let self else { return }
                 guard state.withLock({ $0.isStuck }) else { return timeout.set(.now() + seconds + limits.undo) }
@@ -86,13 +87,14 @@ final class GraphEditor: Sendable {
 
     private func stuck(isWaiting: Bool) -> MediaError {
         let node = graph.stagedOpening?.plan.name
-        let name = node.map { "\"\($0)\"" } ?? "What is new"
+        let name = node.map { "\"\($0)\"" } ?? "a new node"
         return MediaError(
             code: MediaError.Code.editFailed,
             message: (isWaiting
-                ? "The edit could not begin: \(name) of the one before still waits for its driver or file system; "
-                : "\(name) could not be opened in time, because its driver or file system does not answer, so the graph "
-                    + "goes on as it was; ") + "plug the device in again, or check what the path leads to.",
+                ? "The edit did not start: the previous edit is still opening \(name), whose driver or file system is "
+                    + "not responding. "
+                : "The graph is unchanged: \(name) could not be opened in time, because its driver or file system is "
+                    + "not responding. ") + "Plug the device in again, or check the path.",
             node: isWaiting ? nil : node)
     }
 
@@ -116,10 +118,10 @@ final class GraphEditor: Sendable {
         for setting in change.settings { try set(setting) }
     }
 
-    /// How long a camera may take that is opened again after an edit has failed.
+    /// How long a camera may take to reopen after a failed edit.
     private static let restoreSeconds = 5.0
 
-    /// Makes nodes anew that had to give up their devices for an edit that failed.
+    /// Makes the nodes again that had to release their devices for a failed edit.
     private func restore(_ names: Set<String>) {
         let outcome = EditOutcome()
         state.withLock { $0.outcome = outcome }
@@ -142,17 +144,17 @@ final class GraphEditor: Sendable {
             let isSecret = member.instance.kind.setting(change.setting)?.isSecret == true
             throw MediaError(
                 code: MediaError.Code.graphInvalid,
-                message: "\(change.node).\(change.setting): \(isSecret ? "the element does not take this." : reason)",
+                message: "\(change.node).\(change.setting): \(isSecret ? "the element refuses this value." : reason)",
                 node: change.node)
         }
     }
 
-    /// A node that an edit is about to put in has failed.
+    /// Reports that a node failed which an edit is adding.
     func stagedFailed(_ error: MediaError) {
         state.withLock { $0.outcome }?.fail(error)
     }
 
-    /// Takes out the part that a failed node belongs to, if it is optional. Called on any thread.
+    /// Removes the part that a failed node belongs to, if it is optional. Called on any thread.
     private func takeOut(_ node: String, for error: MediaError) -> Bool {
         if state.withLock({ $0.failing.contains(node) || $0.lost.contains(node) }) { return true }
         let plan = graph.plan
@@ -160,7 +162,7 @@ final class GraphEditor: Sendable {
         guard !optional.isEmpty else { return false }
         let left = plan.removing(optional)
         guard !left.nodes.isEmpty else { return false }
-        // With what had been put in for it only.
+        // With the nodes that were inserted only for it.
         let part = Set(plan.nodes.map(\.name)).subtracting(left.nodes.map(\.name))
         let isNews = state.withLock { state in
             defer { state.failing.formUnion(part) }
@@ -183,8 +185,8 @@ final class GraphEditor: Sendable {
         return true
     }
 
-    /// No edit begins after this; `done` is called when the one that is under way has ended, and `stuck` before, where a
-    /// driver keeps it from ending.
+    /// Prevents further edits. `done` is called when the running edit has ended, and `stuck` before, if a driver keeps
+    /// it from ending.
     func end(stuck: @escaping @Sendable () -> Void, _ done: @escaping @Sendable () -> Void) {
         state.withLock { state in
             state.hasEnded = true

@@ -4,7 +4,7 @@ import MediaGraph
 import Synchronization
 
 extension MediaPipeline {
-    /// What a pipeline is made of. Making it loads plugins and makes elements, which may block.
+    /// The components of a pipeline. Creating them loads plugins and makes elements, which may block.
     struct Parts: Sendable {
         let pipeline: Pipeline
         let reporter: Reporter
@@ -21,7 +21,7 @@ extension MediaPipeline {
             let reporter = Reporter(events: bindings.events)
             let control = DispatchQueue(label: "media.pipeline")
             let explainer = Explainer(reporter)
-            // The closure lives inside the pipeline's bus: it may not hold the pipeline.
+            // The closure lives inside the pipeline's bus, so it must not retain the pipeline.
             let latency = LatencyReaction(control)
             let pipeline = Pipeline(onNote: { explainer.hear($0) }) { message in
                 switch message {
@@ -47,7 +47,7 @@ extension MediaPipeline {
     }
 }
 
-/// Spreads a changed latency over the pipeline, on the control queue: not allowed on the thread that announces it.
+/// Applies a changed latency to the pipeline, on the control queue: not allowed on the thread that announces it.
 private final class LatencyReaction: Sendable {
     private struct Target: Sendable {
         weak var pipeline: Pipeline?

@@ -30,7 +30,7 @@ public final class MediaPipeline: Sendable {
     private let reporter: Reporter
     private let control: DispatchQueue
     private let limits: Limits
-    /// Where time is kept for what may block the control queue.
+    /// Timers for work that may block the control queue.
     private let timeouts = DispatchQueue(label: "media.limits")
     private let startTimeout = Mutex<Timeout?>(nil)
     private let opening = Opening()
@@ -134,7 +134,7 @@ public final class MediaPipeline: Sendable {
         }
         guard isFirst else {
             throw MediaError(
-                code: MediaError.Code.pipelineStopped, message: "A media pipeline runs once; make another one.")
+                code: MediaError.Code.pipelineStopped, message: "A media pipeline runs once. Create another one.")
         }
         let failure = await withCheckedContinuation { (continuation: CheckedContinuation<MediaError?, Never>) in
             control.async { self.begin { continuation.resume(returning: $0) } }
@@ -165,12 +165,12 @@ public final class MediaPipeline: Sendable {
         if !isPlaying {
             reporter.fail(
                 MediaError(
-                    code: MediaError.Code.elementFailed, message: "The media pipeline refused to start."))
+                    code: MediaError.Code.elementFailed, message: "The media pipeline did not start."))
         }
         reporter.whenSettled(done)
     }
 
-    /// On a queue of its own: a driver that does not answer holds up the control queue.
+    /// On a queue of its own, because a driver that does not return blocks the control queue.
     private func armStartTimeout() {
         let timeout = Timeout(at: .now() + limits.start, on: timeouts) { [weak self] _ in
             guard let self else { return }
@@ -182,8 +182,8 @@ public final class MediaPipeline: Sendable {
                         ?? MediaError(
                             code: MediaError.Code.pipelineStalled,
                             message:
-                                "\"\(late)\" gave no media within \(limits.start.formatted) s; check that the device or "
-                                + "file can be read."),
+                                "\"\(late)\" delivered no media within \(limits.start.formatted) s. Check that the device "
+                                + "or file can be read."),
                     late)
             }
         }
@@ -195,7 +195,7 @@ public final class MediaPipeline: Sendable {
         return MediaError(
             code: MediaError.Code.pipelineStalled,
             message: "\(name) could not be opened within \(limits.start.formatted) s, because its driver or file "
-                + "system does not answer; plug the device in again, or check what the path leads to.",
+                + "system is not responding. Plug the device in again, or check the path.",
             node: node)
     }
 
@@ -219,7 +219,7 @@ public final class MediaPipeline: Sendable {
                 answer()
             }
             let hasHalted = Flag()
-            // A second caller waits here until the first has stopped everything; an edit that is under way ends first.
+            // A second caller waits here until the first has stopped all nodes. A running edit ends first.
             editor.end(stuck: {
                 self.control.async {
                     if wasRunning, !hasHalted.exchange(true) {
@@ -238,7 +238,7 @@ public final class MediaPipeline: Sendable {
                         hasHalted.raise()
                         Self.halt(self.pipeline, self.nodes)
                     } else if wasIdle {
-                        // A node may hold a file since it was made.
+                        // A node may claim a file from its creation on.
                         for node in self.nodes { node.stopped() }
                     }
                     timeout.cancel()
@@ -249,14 +249,14 @@ public final class MediaPipeline: Sendable {
         }
     }
 
-    /// Ends all that can be ended beside a driver or file system that does not answer, and says what cannot.
+    /// Ends all nodes that a blocked driver or file system does not prevent from ending, and reports the others.
     private func abandon() {
         let names = graph.closeEach(waiting: 0.5).map { "\"\($0)\"" }
         guard !names.isEmpty else { return }
         reporter.warn(
             nil,
-            "\(names.joined(separator: ", ")) could not be closed within \(limits.stop.formatted) s, because a driver or file system does not "
-                + "answer; what is left of the pipeline goes when it does.")
+            "\(names.joined(separator: ", ")) could not be closed within \(limits.stop.formatted) s, because a driver or "
+                + "file system is not responding. The rest of the pipeline is released when it responds.")
     }
 
     /// Holds everything where it is: cameras give nothing, files stand still, recordings have no gap. Does nothing when
@@ -286,7 +286,7 @@ public final class MediaPipeline: Sendable {
     }
 
     private static func finish(_ pipeline: Pipeline, _ nodes: [any RunningNode]) {
-        // A sink that is paused takes nothing, not even the end of a recording.
+        // A paused sink accepts no data, not even the end of a recording.
         pipeline.resume()
         nodes.finish()
         for node in nodes { node.reportShortfall() }
@@ -296,7 +296,7 @@ public final class MediaPipeline: Sendable {
     public func requestKeyframe(_ node: String) throws(MediaError) {
         if let encoder = find(VideoEncoderNode.self, node) { return encoder.requestKeyframe() }
         guard plan.node(node) == nil else {
-            throw Self.invalid("\"\(node)\" is not a video encoder; only video encoders make keyframes.", node)
+            throw Self.invalid("\"\(node)\" is not a video encoder, and only video encoders make keyframes.", node)
         }
         throw unknown(node)
     }
@@ -343,7 +343,7 @@ public final class MediaPipeline: Sendable {
         guard state == .running else {
             throw MediaError(
                 code: MediaError.Code.pipelineStopped,
-                message: "The graph cannot be changed while it is \(state.rawValue); only one that runs can.")
+                message: "The graph cannot be changed while it is \(state.rawValue), only while it runs.")
         }
         let planner = Planner(registry, SystemEnvironment())
         let runs = self.graph
@@ -377,16 +377,16 @@ public final class MediaPipeline: Sendable {
                 code: MediaError.Code.settingFixed,
                 message: "\(node).\(setting) is fixed while the node runs; "
                     + (changeable.isEmpty
-                        ? "nothing of a \(kind.name) can be changed. "
-                        : "what can be changed is \(changeable.joined(separator: ", ")). ")
-                    + "Apply a graph with the new value to have the node replaced.", node: node)
+                        ? "a \(kind.name) has no live settings. "
+                        : "the live settings are \(changeable.joined(separator: ", ")). ")
+                    + "Apply a graph with the new value to replace the node.", node: node)
         }
         try await editor.edit(seconds: 2) { running throws(MediaError) in running.setting(node, setting, to: value) }
     }
 
     private func unknown(_ node: String) -> MediaError {
         let hint = node.nearest(among: plan.nodes.map(\.node.name)).map { "; did you mean \"\($0)\"?" }
-        return Self.invalid("There is no node \"\(node)\"\(hint ?? " in the graph that runs.")", node)
+        return Self.invalid("There is no node \"\(node)\"\(hint ?? " in the running graph.")", node)
     }
 
     private static func invalid(_ message: String, _ node: String) -> MediaError {

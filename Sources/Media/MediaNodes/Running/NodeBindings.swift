@@ -18,7 +18,7 @@ public struct NodeBindings: Sendable {
 
     public init() {}
 
-    /// Takes over what `more` binds; its events are not taken.
+    /// Adds the bindings of `more`, but not its events.
     mutating func merge(_ more: NodeBindings) {
         rtpOutputs.merge(more.rtpOutputs) { $1 }
         frames.merge(more.frames) { $1 }
@@ -26,8 +26,8 @@ public struct NodeBindings: Sendable {
         frameFunctions.merge(more.frameFunctions) { $1 }
     }
 
-    /// The bindings that nodes of a graph call. A name may have had a node of another kind before: what was bound for
-    /// that is not among them. With `passing`, names that are not in it keep what they have.
+    /// The bindings that nodes of a graph call, without those for a former node of the same name but another kind. With
+    /// `passing`, names that are not in it keep their bindings.
     func only(for graph: MediaGraph, _ registry: NodeRegistry, among passing: Set<String>? = nil) -> NodeBindings {
         func kept<Function>(_ functions: [String: Function], _ binding: CodeBinding) -> [String: Function] {
             let names = graph.nodes.filter { registry.kind(named: $0.kind)?.binding == binding }.map(\.name)
@@ -41,7 +41,7 @@ public struct NodeBindings: Sendable {
         return bindings
     }
 
-    /// The nodes that something is bound for.
+    /// The nodes that have bindings.
     var nodes: Set<String> {
         Set(rtpOutputs.keys).union(frames.keys).union(audio.keys).union(frameFunctions.keys)
     }

@@ -3,26 +3,26 @@ package import GStreamerKit
 package import MediaGraph
 import Synchronization
 
-/// What the nodes of one pipeline share.
+/// The shared objects of one pipeline's nodes.
 package struct PipelineContext: Sendable {
     package let pipeline: Pipeline
     package let reporter: Reporter
-    /// Where blocking work of the pipeline is done: state changes, file loops, images, watchdogs.
+    /// The queue for the pipeline's blocking work: state changes, file loops, images, watchdogs.
     package let control: DispatchQueue
     let bound: BoundCode
 
-    /// The functions of the application, by the nodes' names; edits bring more.
+    /// The functions of the application, by the nodes' names. Edits add more.
     package var bindings: NodeBindings { bound.bindings }
 }
 
-/// The functions of the application; edits add to them, and take with them those of the nodes that they take out.
+/// The functions of the application. Edits add functions, and remove those of the nodes that they remove.
 final class BoundCode: Sendable {
     private struct State {
         var bindings: NodeBindings
-        /// How many edits are under way or wait: each needs what it has brought until its end.
+        /// How many edits run or wait. Each needs its bindings until its end.
         var edits = 0
-        /// Names of the nodes that these bring or may take out. What is bound for others, which no graph has had yet, is
-        /// there for a later one.
+        /// Names of the nodes that these edits may add or remove. Bindings for other nodes, which no graph has had yet,
+        /// stay for a later one.
         var passing: Set<String> = []
     }
 
@@ -34,7 +34,7 @@ final class BoundCode: Sendable {
 
     var bindings: NodeBindings { state.withLock { $0.bindings } }
 
-    /// An edit of these nodes begins, which brings more.
+    /// Begins an edit of these nodes, which adds bindings.
     func beginEdit(of nodes: [String], bringing more: NodeBindings = NodeBindings()) {
         state.withLock { state in
             state.edits += 1
@@ -44,9 +44,9 @@ final class BoundCode: Sendable {
         }
     }
 
-    /// An edit has been done, or has failed, and this is what runs.
+    /// Ends an edit, done or failed. `graph` is the running graph.
     func endEdit(_ graph: MediaGraph, _ registry: NodeRegistry) {
-        // What the closures held goes when the lock is free: its deinit may come back here.
+        // Releases the closures' objects after the lock: a deinit may call this again.
         let dropped = state.withLock { state -> NodeBindings? in
             state.edits -= 1
             guard state.edits == 0 else { return nil }
@@ -59,7 +59,7 @@ final class BoundCode: Sendable {
     }
 }
 
-/// A node whose elements are made: what its type needs to bring it to life.
+/// A node whose elements are made, with the objects that its type needs to start it.
 package final class NodeInstance: Sendable {
     private struct State {
         var plan: NodePlan
@@ -68,9 +68,9 @@ package final class NodeInstance: Sendable {
 
     package let kind: NodeKind
     package let context: PipelineContext
-    /// What the names of its elements begin with.
+    /// The common prefix of its elements' names.
     private let prefix: String
-    /// Changes only where inputs come and go.
+    /// Changes only when inputs are added or removed.
     private let state: Mutex<State>
     /// The running nodes above this one, nearest first.
     private let above: [any RunningNode]
@@ -101,7 +101,7 @@ package final class NodeInstance: Sendable {
     package var control: DispatchQueue { context.control }
     package var pipeline: Pipeline { context.pipeline }
 
-    /// An element of the plan. Traps when the plan has none of this name.
+    /// An element of the plan. Traps if the plan has none of this name.
     package func element(_ name: String) -> Element {
         guard let element = state.withLock({ $0.elements[name] }) else {
             preconditionFailure("\(plan.name) has no element \(name)")
@@ -120,15 +120,15 @@ package final class NodeInstance: Sendable {
 
     package func setting(_ name: String) -> SettingValue? { plan.node.setting(name, of: kind) }
 
-    /// Whether something above may stay without media for as long as it likes.
+    /// Whether a node upstream may stay without media indefinitely.
     package var mayStayEmpty: Bool { above.contains { $0.mayStayEmpty } }
 
-    /// The nearest running node of a type on the way up.
+    /// The nearest upstream running node of a type.
     package func nearest<Node: RunningNode>(_ type: Node.Type) -> Node? {
         above.lazy.compactMap { $0 as? Node }.first
     }
 
-    /// Puts the elements into the pipeline and links them with one another.
+    /// Adds the elements to the pipeline and links them.
     func place() throws(MediaError) { try place(plan) }
 
     private func place(_ part: NodePlan) throws(MediaError) {
@@ -138,7 +138,7 @@ package final class NodeInstance: Sendable {
         }
     }
 
-    /// Makes the elements of inputs that come while the node runs, and puts them into the pipeline.
+    /// Makes the elements of inputs that are added while the node runs, and adds them to the pipeline.
     func add(_ part: NodePlan) throws(MediaError) {
         let made = try Self.makeElements(of: part, prefix: prefix)
         state.withLock { state in
@@ -148,7 +148,7 @@ package final class NodeInstance: Sendable {
         try place(part)
     }
 
-    /// Closes the elements of inputs that go, and takes them out. Nothing may feed them any more.
+    /// Closes and removes the elements of removed inputs, which must have no source any more.
     func remove(_ inputs: Set<String>) {
         let gone = state.withLock { state in
             let part = state.plan.part(of: inputs)
@@ -159,8 +159,8 @@ package final class NodeInstance: Sendable {
         for element in gone { pipeline.remove(element) }
     }
 
-    /// The pad behind a plan's pad: its only one of that direction, one that is there by name, or one that is asked for.
-    /// Traps when there is none.
+    /// The pad of a plan's pad: the only one of that direction, an existing one by name, or a requested one. Traps if
+    /// there is none.
     func pad(_ reference: ElementPad, isOutput: Bool) -> Pad {
         guard let pad = findPad(reference, isOutput: isOutput) else {
             preconditionFailure("\(plan.name): \(reference.element) has no pad \(reference.pad ?? "of its own")")
@@ -185,7 +185,7 @@ extension ElementLink {
         } else {
             throw MediaError(
                 code: MediaError.Code.elementFailed,
-                message: "\"\(instance.name)\": \(from.element) and \(to.element) do not fit together.")
+                message: "\"\(instance.name)\": \(from.element) and \(to.element) have no common format.")
         }
     }
 }

@@ -34,19 +34,19 @@ public struct NodeRegistry: PlanningCatalogue {
         RTPOutputNode.self, RTPInputNode.self,
     ]).adding(families: [ElementNode.family])
 
-    /// This registry with more types; a kind that is there already is replaced.
+    /// This registry with more types. An existing kind is replaced.
     package func adding(_ types: [any NodeType.Type]) -> NodeRegistry {
         adding(types.map(NodeImplementation.init))
     }
 
-    /// This registry with kinds that are no type of their own.
+    /// This registry with kinds that have no type of their own.
     package func adding(_ implementations: [NodeImplementation]) -> NodeRegistry {
         var registry = self
         for implementation in implementations { registry.add(implementation) }
         return registry
     }
 
-    /// This registry with kinds that are made up when they are asked for.
+    /// This registry with kinds that are made on request.
     package func adding(families: [NodeFamily]) -> NodeRegistry {
         var registry = self
         registry.families += families
@@ -70,8 +70,8 @@ public struct NodeRegistry: PlanningCatalogue {
         guard GStreamer.has(name) else { return nil }
         return "There is no kind of node \"\(name)\""
             + (name.nearest(among: order).map { "; did you mean \"\($0)\"? The" } ?? "; the")
-            + " GStreamer element of that name is written {element: \(name)}, and "
-            + "\"connectlive nodes \(NodeKind.elementPrefix)\(name)\" explains it."
+            + " GStreamer element of that name is written {element: \(name)}, and \"connectlive nodes "
+            + "\(NodeKind.elementPrefix)\(name)\" describes it."
     }
 
     public func isLacking(_ name: String) -> Bool {
@@ -87,7 +87,7 @@ public struct NodeRegistry: PlanningCatalogue {
 
     public func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
         guard let implementation = implementation(of: request.kind.name) else {
-            preconditionFailure("nothing plans a \(request.kind.name)")
+            preconditionFailure("no node type plans a \(request.kind.name)")
         }
         return try implementation.plan(request)
     }
@@ -97,10 +97,10 @@ public struct NodeRegistry: PlanningCatalogue {
     }
 }
 
-/// What a registry knows of one kind.
+/// The functions of one kind.
 package struct NodeImplementation: Sendable {
     package let kind: NodeKind
-    /// An input of the kind as a node's settings narrow it down.
+    /// An input of the kind, narrowed by a node's settings.
     package let input: @Sendable (Port, Node) -> Port
     package let plan: @Sendable (NodeRequest) throws(MediaError) -> NodePlan
     package let activate: @Sendable (NodeInstance) throws(MediaError) -> (any RunningNode)?
@@ -124,14 +124,14 @@ package struct NodeImplementation: Sendable {
     }
 }
 
-/// Kinds that are made up when their name is asked for, such as one for each of GStreamer's elements.
+/// Kinds that are made when their name is requested, such as one for each GStreamer element.
 package struct NodeFamily: Sendable {
-    /// What the names of the kinds begin with.
+    /// The common prefix of the kinds' names.
     package let prefix: String
     package let make: @Sendable (_ kind: String) -> NodeImplementation?
     /// Why a kind of this name cannot be made.
     package let reasonForLack: @Sendable (_ kind: String) -> String?
-    /// Whether there is such a kind, which this machine lacks.
+    /// Whether the kind exists but is missing on this machine.
     package let isLacking: @Sendable (_ kind: String) -> Bool
 
     package init(

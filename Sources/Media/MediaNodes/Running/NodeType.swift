@@ -1,18 +1,18 @@
 package import GStreamerKit
 package import MediaGraph
 
-/// One kind of node: its contract, how it is planned, and what it does while it runs.
+/// One kind of node: its contract, its plan, and its behaviour while it runs.
 package protocol NodeType: SendableMetatype {
     static var kind: NodeKind { get }
 
-    /// An input of the kind as the settings of a node narrow it down.
+    /// An input of the kind, narrowed by a node's settings.
     static func input(_ port: Port, of node: Node) -> Port
 
-    /// What the node becomes. Pure: asks the machine through the request's environment only.
+    /// The plan of a node. Pure: queries the machine through the request's environment only.
     static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan
 
-    /// The elements of the plan are made and in the pipeline, not yet linked to other nodes: attaches what watches
-    /// them. Nil where nothing has to be watched.
+    /// Attaches the probes to the plan's elements, which are in the pipeline but not yet linked to other nodes. Nil if
+    /// no probes are needed.
     static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)?
 }
 
@@ -22,54 +22,54 @@ extension NodeType {
     package static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? { nil }
 }
 
-/// What a node leaves behind for the running pipeline.
+/// A node's behaviour in the running pipeline.
 package protocol RunningNode: Sendable {
     var name: String { get }
-    /// The elements are in place and about to play.
+    /// Called when the elements are in place, before they play.
     func prepare() throws(MediaError)
-    /// The node and others with it are about to be finished: who is outside of this process and takes time to end is told
-    /// now, and has it together with the others. Does not block.
+    /// Called before the node and others are finished: tells other processes that need time to end, so that they all
+    /// have it at once. Does not block.
     func windUp()
-    /// The node is about to stop: what is under way should come to an end. May block for a moment.
+    /// Called before the node stops: ends its work in progress. May block briefly.
     func finish()
-    /// A node that belonged to the running graph has finished: reports to the reporter what it was asked for and did not
-    /// do. Not called for a node of an edit that failed.
+    /// Called when a node of the running graph has finished: reports its missing results to the reporter. Not called
+    /// for a node of an edit that failed.
     func reportShortfall()
-    /// All streaming threads of the node have left.
+    /// Called when all streaming threads of the node have returned.
     func stopped()
     func report(into statistics: inout MediaStatistics)
-    /// A failure of one of the node's elements, in the node's words; nil to leave it to the general ones. `missing`
-    /// is what nothing installed can decode, when that was said before.
+    /// The error for a failure of one of the node's elements. Nil for the general error. `missing` is the format that
+    /// no installed element can decode, if that was reported before.
     func explain(_ failure: PipelineFailure, missing: String?) -> MediaError?
-    /// A failure of one of the node's elements while the node leaves the graph. Nobody else hears of it: a node that has
-    /// lost something by it reports that in `reportShortfall`.
+    /// Called for a failure of one of the node's elements while the node leaves the graph, which is not reported
+    /// otherwise. A node that lost data by it reports that in `reportShortfall`.
     func failedWhileLeaving(_ failure: PipelineFailure)
-    /// What to say when nothing came at the start, in the node's words; nil to leave it to the general ones.
+    /// The error if no media arrived at the start. Nil for the general error.
     var stalled: MediaError? { get }
-    /// Whether the node's media may stay away for as long as it likes: nobody behind it is to wait for it at the start.
+    /// Whether the node may stay without media indefinitely, so that the start does not wait for it downstream.
     var mayStayEmpty: Bool { get }
-    /// One of the node's elements has posted something that it measured.
+    /// Called when one of the node's elements has posted a measurement.
     func hear(_ message: ElementMessage)
-    /// Changes a setting that the contract calls changeable, to a value that fits it. False where the node leaves that
-    /// to the runner, which sets the property of this name on the node's only element that has it.
+    /// Changes a setting that the contract declares as changeable, to a valid value. If it returns false, the runner
+    /// sets the property of this name on the node's only element that has it.
     func set(_ setting: String, to value: SettingValue) throws(MediaError) -> Bool
 }
 
-/// A running node whose outputs have lives of their own, such as the picture and the sound of a room's participant.
+/// A running node with independent outputs, such as the video and the audio of a participant.
 package protocol BranchingNode: RunningNode {
-    /// What those who are fed by an output take for the node above them.
+    /// The upstream node that the nodes behind an output see.
     func part(behind output: String) -> (any RunningNode)?
 }
 
-/// A running node that shows what comes to it outside of this process, such as a participant of a room. Its inputs may come
-/// and go.
+/// A running node that shows its inputs outside of this process, such as a participant of a room. Inputs may be added
+/// and removed.
 package protocol PublishingNode: RunningNode {
-    /// The elements of an input are in place: attaches what watches them. The node shows no input before `appear`.
+    /// Attaches the probes to an input's elements, which are in place. The node shows no input before `appear`.
     func add(_ input: String, of instance: NodeInstance) throws(MediaError)
-    /// Nothing comes to this input any more.
+    /// Called when an input gets no data any more.
     func remove(_ input: String)
-    /// Shows all inputs from now on. Called at the start, and by an edit once everything new has delivered a first frame.
-    /// `done` is called once, on any thread, when others can see the inputs, or with why they cannot.
+    /// Shows all inputs from now on. Called at the start, and by an edit once all new nodes have delivered a first
+    /// frame. `done` is called once, on any thread, when others can see the inputs, or with the reason why they cannot.
     func appear(_ done: @escaping @Sendable (MediaError?) -> Void)
 }
 
@@ -89,7 +89,7 @@ extension RunningNode {
 }
 
 extension [any RunningNode] {
-    /// Finishes all; those that need time have it at once, and not one after the other.
+    /// Finishes all nodes, in parallel if they need time.
     func finish() {
         for node in self { node.windUp() }
         for node in self { node.finish() }

@@ -1,8 +1,8 @@
 import Dispatch
 package import MediaGraph
 
-/// Runs `body`, which may block, on a queue of its own: Swift's pool has no more threads than the machine has cores, and one
-/// that waits for a device is missing there.
+/// Runs `body`, which may block, on a queue of its own. Swift's pool has only as many threads as the machine has cores,
+/// so a blocked thread would be missing there.
 package func offPool<Value: Sendable>(
     _ body: @escaping @Sendable () throws(MediaError) -> Value
 ) async throws(MediaError) -> Value {

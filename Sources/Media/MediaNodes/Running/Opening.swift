@@ -1,8 +1,8 @@
 import MediaGraph
 import Synchronization
 
-/// The moment in which elements open their devices and files, which takes as long as a driver likes: whoever waits for
-/// the pipeline then must be able to give up.
+/// The time in which elements open their devices and files. A driver can take indefinitely long, so the caller of the
+/// pipeline must be able to cancel the wait.
 final class Opening: Sendable {
     typealias Listener = @Sendable (MediaError) -> Void
 
@@ -15,12 +15,12 @@ final class Opening: Sendable {
 
     private let phase = Mutex(Phase.before)
 
-    /// It begins; `body` is called when it is given up.
+    /// Begins. `body` is called if it is cancelled.
     func begin(orGivenUp body: @escaping Listener) {
         phase.withLock { $0 = .underWay([body]) }
     }
 
-    /// It has come to its end. False when it had been given up: nobody waits for it.
+    /// Ends. False if it had been cancelled and no caller waits for it.
     func end() -> Bool {
         phase.withLock { phase in
             defer { phase = .over }
@@ -33,7 +33,7 @@ final class Opening: Sendable {
         phase.withLock { if case .underWay = $0 { true } else { false } }
     }
 
-    /// Nobody waits any longer for what is being opened. Does nothing when nothing is.
+    /// Cancels the wait for the current opening, if any.
     func giveUp(_ error: MediaError) {
         let listeners = phase.withLock { phase -> [Listener] in
             guard case .underWay(let listeners) = phase else { return [] }
@@ -43,7 +43,7 @@ final class Opening: Sendable {
         for listener in listeners { listener(error) }
     }
 
-    /// Calls `body` when it is given up, at once when it has been; never when it comes to its end before.
+    /// Calls `body` if it is cancelled, immediately if it already is. Never if it ends before.
     func whenGivenUp(_ body: @escaping Listener) {
         let givenUp = phase.withLock { phase -> MediaError? in
             switch phase {

@@ -1,12 +1,12 @@
 package import MediaGraph
 
-/// Raw formats between nodes, as GStreamer writes them.
+/// Raw formats between nodes, in GStreamer's notation.
 package enum RawFormat {
-    /// Pictures of any size.
+    /// Frames of any size.
     package static let video = "video/x-raw,format=I420"
     package static let audio = "audio/x-raw,format=S16LE,layout=interleaved,rate=48000,channels=2"
 
-    /// Pictures of what is known of a format.
+    /// Frames of the known part of a format.
     package static func video(_ format: MediaFormat) -> String {
         var caps = "video/x-raw,format=\(format.encoding)"
         if let width = format.width { caps += ",width=\(width)" }
@@ -16,7 +16,7 @@ package enum RawFormat {
     }
 }
 
-/// A frame rate as GStreamer writes it; 29.97 and its kin get the denominator that television uses.
+/// A frame rate in GStreamer's notation. 29.97 and similar rates get the denominator used in television.
 package func fraction(_ framesPerSecond: Double) -> String {
     if framesPerSecond == framesPerSecond.rounded() { return "\(Int(framesPerSecond))/1" }
     let television = (framesPerSecond * 1001 / 1000).rounded()
@@ -25,7 +25,7 @@ package func fraction(_ framesPerSecond: Double) -> String {
 }
 
 extension NodePlan {
-    /// A sink that takes whatever comes, at once: what counts happens in a probe on its input.
+    /// Adds a sink that accepts every buffer immediately. The work happens in a probe on its input.
     package mutating func addSink(as name: String = "sink") {
         add("fakesink", as: name, ["sync": false, "async": false, "enable-last-sample": false, "qos": false])
     }

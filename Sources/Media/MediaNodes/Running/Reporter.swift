@@ -1,9 +1,9 @@
 package import MediaGraph
 import Synchronization
 
-/// What the nodes of one pipeline tell the pipeline: readiness, failure, events.
+/// Reports from the nodes of one pipeline to the pipeline: readiness, failures, events.
 ///
-/// Nodes hold the reporter and not the pipeline, so that a probe inside an element keeps nothing alive that owns the
+/// Nodes retain the reporter and not the pipeline, so a probe inside an element does not retain the owner of the
 /// element.
 package final class Reporter: Sendable {
     private struct State {
@@ -15,7 +15,7 @@ package final class Reporter: Sendable {
         var shortfalls: [MediaError] = []
         var isClosed = false
         var onSettled: (@Sendable (MediaError?) -> Void)?
-        /// Takes failures that are not the whole graph's; true when it has.
+        /// Handles failures that do not end the whole graph. True if it did.
         var intercept: (@Sendable (MediaError, String) -> Bool)?
     }
 
@@ -26,12 +26,12 @@ package final class Reporter: Sendable {
         self.events = events
     }
 
-    /// From now on `start()` waits for the first frame of `node`.
+    /// Makes `start()` wait for the first frame of `node`.
     package func await(_ node: String) {
         state.withLock { _ = $0.awaited.insert(node) }
     }
 
-    /// A capturer gives media.
+    /// Called when a capturer delivers media.
     package func isReady(_ node: String) {
         let settled = state.withLock { state -> (@Sendable (MediaError?) -> Void)? in
             state.awaited.remove(node)
@@ -42,7 +42,7 @@ package final class Reporter: Sendable {
         settled?(nil)
     }
 
-    /// A renderer or an RTP output got its first frame.
+    /// Called when a renderer or an RTP output got its first frame.
     package func firstFrame(_ node: String) {
         let isNews = state.withLock { !$0.isClosed && $0.seen.insert(node).inserted }
         if isNews { events?(.firstFrame(node: node)) }
@@ -52,7 +52,7 @@ package final class Reporter: Sendable {
         if isOpen { events?(.keyframeNeeded(node: node)) }
     }
 
-    /// Every sink has come to its end.
+    /// Called when every sink has reached its end.
     package func ended() {
         let isNews = state.withLock { state in
             guard !state.isClosed, !state.hasEnded, state.failure == nil else { return false }
@@ -62,7 +62,7 @@ package final class Reporter: Sendable {
         if isNews { events?(.ended) }
     }
 
-    /// Failures of nodes are asked about first: those of optional ones and of an edit are not the whole graph's.
+    /// Sets a function that handles failures of optional nodes and of edits, which do not end the whole graph.
     func intercept(_ body: @escaping @Sendable (MediaError, String) -> Bool) {
         state.withLock { $0.intercept = body }
     }
@@ -70,13 +70,13 @@ package final class Reporter: Sendable {
     var hasFailed: Bool { state.withLock { $0.failure != nil } }
     var hasEnded: Bool { state.withLock { $0.hasEnded } }
 
-    /// An optional part was taken out.
+    /// Called when an optional part was removed.
     func partFailed(_ error: MediaError, _ nodes: [String]) {
         for node in nodes { isReady(node) }
         if isOpen { events?(.partFailed(error, nodes: nodes)) }
     }
 
-    /// A node has not done, or will not do, all that the graph asks of it, and the rest goes on.
+    /// Called when a node has not done, or will not do, all of its work, and the rest continues.
     func fallShort(_ error: MediaError, _ node: String) {
         let error = error.about(node)
         let isOpen = state.withLock { state in
@@ -92,8 +92,8 @@ package final class Reporter: Sendable {
         if isOpen { events?(.warning(node: node, message: message)) }
     }
 
-    /// The first failure counts: what follows from it is not reported. While `start()` waits, it throws the failure;
-    /// later it is an event.
+    /// Records the first failure; its consequences are not reported. While `start()` waits, it throws the failure.
+    /// Later the failure is an event.
     package func fail(_ error: MediaError, _ node: String? = nil) {
         let error = node.map { error.about($0) } ?? error
         if let node, let intercept = state.withLock({ $0.isClosed ? nil : $0.intercept }), intercept(error, node) {
@@ -113,7 +113,7 @@ package final class Reporter: Sendable {
         }
     }
 
-    /// Calls `body` once, when all awaited nodes are ready (nil) or something failed.
+    /// Calls `body` once, when all awaited nodes are ready (nil) or a node failed.
     package func whenSettled(_ body: @escaping @Sendable (MediaError?) -> Void) {
         let (now, failure) = state.withLock { state -> (Bool, MediaError?) in
             if let failure = state.failure { return (true, failure) }
@@ -128,7 +128,7 @@ package final class Reporter: Sendable {
     /// The nodes that `start()` still waits for.
     package var awaited: Set<String> { state.withLock { $0.awaited } }
 
-    /// No event is reported after this; who still waits for the start hears that there will be none.
+    /// Stops reporting events. A caller that still waits for the start is told that there will be none.
     package func close() {
         let settled = state.withLock { state in
             state.isClosed = true

@@ -3,12 +3,12 @@ import GStreamerKit
 import MediaGraph
 import Synchronization
 
-/// A node that stands in a pipeline.
+/// A node in a pipeline.
 final class Member: Sendable {
     let instance: NodeInstance
     let running: (any RunningNode)?
-    /// What the names of its elements begin with: the node's name, and for one that came by an edit a number, because
-    /// the node that it replaces is still there.
+    /// The prefix of its elements' names: the node's name, with a number if an edit added the node, because the node
+    /// that it replaces still exists.
     let prefix: String
 
     var plan: NodePlan { instance.plan }
@@ -20,20 +20,20 @@ final class Member: Sendable {
     }
 }
 
-/// One link between two members, from the tee behind the output to the first pad of the node that it feeds.
+/// One link between two members, from the tee behind the output to the first pad of the target node.
 final class Connection: Sendable {
     let plan: LinkPlan
     let tee: Element
     let branch: Pad
-    /// Keeps raw branches apart from one another; nil where the node brings a queue of its own.
+    /// Separates raw branches from each other. Nil if the node has its own queue.
     let queue: Element?
-    /// What the branch feeds: the queue, or the node's own pad.
+    /// The pad that the branch feeds: the queue's, or the node's own.
     let entry: Pad
-    /// The node's own pad, where it was asked for and has to be given back.
+    /// The node's own pad, if it was requested and must be released.
     let requested: (element: Element, pad: Pad)?
     /// Whether an error behind the entry ends there.
     let isContained: Flag
-    /// Whether the link is being cut: an error behind the entry ends there and is nobody's failure.
+    /// Whether the link is being cut: an error behind the entry ends there and is ignored.
     let isLeaving: Flag
 
     init(
@@ -56,7 +56,7 @@ struct BranchContainment: Sendable {
     let isContained: Flag
     let isLeaving = Flag()
 
-    /// Wraps the functions of the entry: nothing may flow through it yet.
+    /// Wraps the functions of the entry, through which no data may pass yet.
     func apply(to entry: Pad) {
         entry.containErrors { isLeaving.value ? .silent : isContained.value ? .reported : .none }
     }
@@ -68,31 +68,31 @@ struct BranchQueue: Sendable {
     let containment: BranchContainment
 }
 
-/// The nodes of a plan as they stand in a pipeline, and how they hang together.
+/// The nodes of a plan in a pipeline, and their links.
 ///
-/// Its structure changes on one queue at a time; the lock is for those who look at it meanwhile.
+/// Its structure changes on one queue at a time. The lock is for reads on other threads.
 final class RunningGraph: Sendable {
     private struct State {
         var plan: GraphPlan
         var members: [String: Member] = [:]
-        /// Those that an edit is about to put in.
+        /// Members that an edit is about to add.
         var staged: [String: Member] = [:]
-        /// Those that are on their way out.
+        /// Members that are being removed.
         var leaving: [String: Member] = [:]
-        /// Members that have given up their devices, by their prefixes.
+        /// Members that have released their devices, by prefix.
         var yielding: Set<String> = []
-        /// Every output ends in a tee, so that branches can come and go; by the member's prefix.
+        /// The tees by the member's prefix. Every output ends in a tee, so that branches can be added and removed.
         var tees: [PortReference: Element] = [:]
         var connections: [Link: Connection] = [:]
         var generation = 0
         var observers: [ObjectIdentifier: @Sendable () -> Void] = [:]
     }
 
-    /// Where a node stands whose element has spoken.
+    /// The state of the node whose element posted a message.
     enum Standing: Sendable {
         case live(String)
         case staged(String)
-        /// On its way out: what it says no longer matters.
+        /// Being removed: its messages no longer matter.
         case leaving(String)
     }
 
@@ -116,13 +116,13 @@ final class RunningGraph: Sendable {
         }
     }
 
-    // MARK: Looking
+    // MARK: Queries
 
     var plan: GraphPlan { state.withLock { $0.plan } }
 
     func member(_ name: String) -> Member? { state.withLock { $0.members[name] } }
 
-    /// Everybody, sources first.
+    /// All members, sources first.
     var membersInOrder: [Member] {
         state.withLock { state in state.plan.nodes.compactMap { state.members[$0.name] } }
     }
@@ -161,7 +161,7 @@ final class RunningGraph: Sendable {
         }
     }
 
-    /// Calls `body` after each edit, for as long as `owner` has not been let go of.
+    /// Calls `body` after each edit, until `owner` is released.
     func onChange(for owner: AnyObject, _ body: @escaping @Sendable () -> Void) {
         state.withLock { $0.observers[ObjectIdentifier(owner)] = body }
     }
@@ -170,23 +170,23 @@ final class RunningGraph: Sendable {
         state.withLock { _ = $0.observers.removeValue(forKey: ObjectIdentifier(owner)) }
     }
 
-    /// The first member that is on its way from one state to the next: while the pipeline starts, the one that is being
-    /// opened.
+    /// The first member that is changing its state: while the pipeline starts, the one that is being opened.
     var memberOpening: Member? {
         membersInOrder.first { $0.instance.allElements.contains(where: \.isChangingState) }
     }
 
-    /// Likewise of those that an edit is about to put in.
+    /// The same for members that an edit is about to add.
     var stagedOpening: Member? {
         state.withLock { Array($0.staged.values) }.first { $0.instance.allElements.contains(where: \.isChangingState) }
     }
 
-    /// Ends everything that stands, where an edit under way keeps the pipeline as a whole from ending.
+    /// Ends all members, if a running edit prevents the pipeline as a whole from ending.
     func closeAll() {
         for member in membersInOrder.reversed() { close(member) }
     }
 
-    /// The same, each node on a thread of its own. Gives the names of those that have not ended after so many seconds.
+    /// Ends all members in parallel, each on its own thread. Returns the names of those that have not ended after
+    /// `seconds`.
     func closeEach(waiting seconds: Double) -> [String] {
         let queue = DispatchQueue(label: "media.closing", attributes: .concurrent)
         let closing = membersInOrder.map { member in
@@ -209,7 +209,7 @@ final class RunningGraph: Sendable {
     /// Makes a node's elements; nothing feeds it yet.
     private func make(_ plan: NodePlan, in whole: GraphPlan, prefix: String) throws(MediaError) -> Member {
         guard let implementation = registry.implementation(of: plan.node.kind) else {
-            preconditionFailure("nothing runs a \(plan.node.kind)")
+            preconditionFailure("no node type runs a \(plan.node.kind)")
         }
         do throws(MediaError) {
             let instance = try NodeInstance(
@@ -226,7 +226,7 @@ final class RunningGraph: Sendable {
         }
     }
 
-    /// The running nodes that feed a node, nearest first; those of an edit before those that they replace.
+    /// The running nodes upstream of a node, nearest first; those of an edit before those that they replace.
     private func above(_ name: String, in plan: GraphPlan) -> [any RunningNode] {
         state.withLock { state in
             var found: [any RunningNode] = []
@@ -242,8 +242,8 @@ final class RunningGraph: Sendable {
         }
     }
 
-    /// Prepares a link; `link` makes media flow. `isContained` says that an error behind the input ends there; `branch`
-    /// and `queue` are a pad of the tee and the link's queue, where those exist already.
+    /// Prepares a link; `link` starts its data. `isContained`: whether an error behind the input ends there. `branch`:
+    /// an existing pad of the tee. `queue`: the link's existing queue.
     func connect(
         _ plan: LinkPlan, from source: Member, to target: Member, isContained: Bool = false, branch: Pad? = nil,
         queue held: BranchQueue? = nil
@@ -289,7 +289,7 @@ final class RunningGraph: Sendable {
         return BranchContainment(isContained: Flag(isContained || isOptional))
     }
 
-    /// Makes what was connected flow. Throws where the formats turn out not to fit.
+    /// Starts the data of a prepared link. Throws if the formats do not fit.
     func link(_ connection: Connection) throws(MediaError) {
         if let reason = connection.branch.tryLink(connection.entry) { throw Self.clash(connection.plan, reason) }
     }
@@ -297,7 +297,7 @@ final class RunningGraph: Sendable {
     private static func clash(_ plan: LinkPlan, _ reason: String) -> MediaError {
         MediaError(
             code: MediaError.Code.formatClash,
-            message: "\(plan.link.from) and \(plan.link.to) do not fit together.", cause: reason,
+            message: "\(plan.link.from) and \(plan.link.to) have no common format.", cause: reason,
             node: plan.link.to.node)
     }
 
@@ -308,7 +308,7 @@ final class RunningGraph: Sendable {
         let tee = try Element("tee", name: "\(source.prefix).tee-\(port)", ["allow-not-linked": true])
         context.pipeline.add(tee)
         guard source.instance.pad(pad, isOutput: true).link(tee.sink) else {
-            preconditionFailure("a tee takes everything")
+            preconditionFailure("a tee accepts any format")
         }
         state.withLock { $0.tees[key] = tee }
         return tee
@@ -316,17 +316,17 @@ final class RunningGraph: Sendable {
 
     // MARK: Changing
 
-    /// An edit is about to bring or take out nodes, and functions with them.
+    /// Begins an edit that adds or removes nodes and their functions.
     func beginEdit(of nodes: [String], bringing bindings: NodeBindings = NodeBindings()) {
         context.bound.beginEdit(of: nodes, bringing: bindings)
     }
 
-    /// It has been done, or has failed.
+    /// Ends an edit, done or failed.
     func endEdit() {
         context.bound.endEdit(plan.expanded, registry)
     }
 
-    /// A suffix that no element has yet: new elements stand beside those that they replace.
+    /// A suffix that no element has yet, because new elements exist beside those that they replace.
     func newSuffix() -> String {
         state.withLock { state in
             state.generation += 1
@@ -334,14 +334,14 @@ final class RunningGraph: Sendable {
         }
     }
 
-    /// Makes a node that is to join; it stays apart until `commit`.
+    /// Makes a node that an edit adds. It stays separate until `commit`.
     func stage(_ plan: NodePlan, in whole: GraphPlan) throws(MediaError) -> Member {
         let member = try make(plan, in: whole, prefix: plan.name + newSuffix())
         state.withLock { $0.staged[plan.name] = member }
         return member
     }
 
-    /// What an edit has prepared takes the place of what it replaces. Answers those that are to go.
+    /// Replaces members with those that an edit has prepared. Returns the replaced members.
     func commit(_ change: GraphChange, _ connections: [Connection]) -> [Member] {
         let (leaving, observers) = state.withLock { state in
             let leaving = change.removed.compactMap { state.members.removeValue(forKey: $0) }
@@ -357,20 +357,20 @@ final class RunningGraph: Sendable {
         return leaving
     }
 
-    /// Brings inputs to a node that runs; nothing feeds them yet.
+    /// Adds inputs to a running node, without sources yet.
     func addInputs(_ part: NodePlan, to member: Member) throws(MediaError) {
         try member.instance.add(part)
         guard let node = member.running as? any PublishingNode else { return }
         for input in part.inputs.keys.sorted() { try node.add(input, of: member.instance) }
     }
 
-    /// Takes inputs from a node that runs; nothing may feed them any more.
+    /// Removes inputs of a running node, which must have no sources any more.
     func removeInputs(_ inputs: Set<String>, of member: Member) {
         if let node = member.running as? any PublishingNode { for input in inputs.sorted() { node.remove(input) } }
         member.instance.remove(inputs)
     }
 
-    /// Takes out what an edit has prepared.
+    /// Removes the members that an edit has prepared.
     func unstage() {
         let staged = state.withLock { state in
             let staged = Array(state.staged.values)
@@ -381,17 +381,17 @@ final class RunningGraph: Sendable {
         remove(staged, isPartOfGraph: false)
     }
 
-    /// Lets a member give up its devices, where it stands.
+    /// Makes a member release its devices, without removing it.
     func yield(_ member: Member) {
         state.withLock { _ = $0.yielding.insert(member.prefix) }
         member.running?.finish()
         for element in member.instance.allElements.reversed() { element.close() }
     }
 
-    /// Cuts a link: what comes next goes nowhere. Waits until nothing is on its way through it, for 2 s at most.
+    /// Cuts a link, so that its buffers are dropped. Waits until it has no buffer in transit, for at most 2 s.
     ///
-    /// Where a push does not come back in that time, the tee lets go of its pad all the same. The push keeps the pad
-    /// until it returns, and the tee has marked it as gone by then. The entry is left refusing everything; true then.
+    /// If a push does not return in that time, the tee releases its pad all the same. The push retains the pad until it
+    /// returns, and the tee has marked it as removed by then. The entry then refuses all data, and this returns true.
     @discardableResult
     func detach(_ connection: Connection) -> Bool {
         connection.isLeaving.raise()
@@ -404,7 +404,7 @@ final class RunningGraph: Sendable {
             isCut.signal()
         }
         if isCut.wait(timeout: .now() + Self.patience) == .timedOut {
-            // Somebody behind holds on to what he was given: he is freed, and gets nothing more.
+            // An element behind the link holds its buffer: this unblocks it and refuses further buffers.
             entry.refuseEverything()
             refuses = true
             _ = isCut.wait(timeout: .now() + Self.patience)
@@ -418,16 +418,15 @@ final class RunningGraph: Sendable {
         return refuses
     }
 
-    /// How long is waited for what is under way.
+    /// How long to wait for buffers in transit.
     private static let patience = DispatchTimeInterval.seconds(1)
 
-    /// Ends members that nothing feeds any more, and takes their elements out. `isPartOfGraph` is false for those that an
-    /// edit has built in vain.
+    /// Ends members without sources, and removes their elements. `isPartOfGraph` is false for those of a failed edit.
     func remove(_ members: [Member], isPartOfGraph: Bool = true) {
         let nodes = members.compactMap(\.running)
         nodes.finish()
         if isPartOfGraph { for node in nodes { node.reportShortfall() } }
-        // Those that wait at the end first: nobody then waits for them.
+        // The last members first, so that no member waits for them.
         for member in members.reversed() { close(member) }
         for member in members {
             for element in extras(of: member) + member.instance.allElements { context.pipeline.remove(element) }

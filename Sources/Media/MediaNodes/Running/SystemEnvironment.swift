@@ -44,7 +44,7 @@ public struct SystemEnvironment: PlanEnvironment {
 
     public func soundSource() -> String? { AudioSystem.recording }
 
-    /// Seconds that a network camera has for its answer.
+    /// How long to wait for a network camera's answer, in seconds.
     private static let patience = 4.0
 
     public func networkCamera(_ url: String, verifyingCertificate: Bool) throws(MediaError) -> NetworkCamera {

@@ -3,22 +3,22 @@ import GStreamerKit
 package import MediaGraph
 import Synchronization
 
-/// Takes RTP packets from the program, waits for those that are late, and puts frames together.
+/// Reads RTP packets from the program, waits for late ones, and assembles frames.
 ///
-/// A node of another floor that brings encoded media from somewhere may have one of these for each of its outputs:
-/// `add` gives the elements, `init(_:output:name:capacity:keyframeNeeded:)` brings them to life.
+/// A node of another module that receives encoded media may have one of these for each of its outputs: `add` adds the
+/// elements, `init(_:output:name:capacity:keyframeNeeded:)` starts them.
 package final class RTPInputNode: NodeType, RunningNode {
     private struct Counts {
         var framesReceived = 0
         var framesDecoded = 0
         var keyframesNeeded = 0
-        /// Since the last wish for a keyframe no frame has left the depayloader.
+        /// Whether no frame has left the depayloader since the last keyframe request.
         var isWaiting = false
     }
 
-    /// Depayloaders and decoders repeat their wish for every packet or not at all; senders are told this often.
+    /// Depayloaders and decoders repeat their request for every packet or not at all. Senders get it at this interval.
     private static let requestInterval = DispatchTimeInterval.milliseconds(100)
-    /// The first packet of a stream counts as a loss of what came before: time for it to prove a keyframe's.
+    /// The first packet of a stream counts as a loss of earlier ones: the time for it to prove to be a keyframe's.
     private static let patience = DispatchTimeInterval.milliseconds(30)
 
     package let name: String
@@ -34,7 +34,7 @@ package final class RTPInputNode: NodeType, RunningNode {
     private let control: DispatchQueue
     let timestamps = TimestampMap()
 
-    /// Puts together what comes out of one output. `keyframeNeeded` is called on the pipeline's control queue.
+    /// Assembles the frames of one output. `keyframeNeeded` is called on the pipeline's control queue.
     package init(
         _ instance: NodeInstance, output: String, name: String, capacity: Int,
         keyframeNeeded: @escaping @Sendable () -> Void
@@ -79,8 +79,8 @@ package final class RTPInputNode: NodeType, RunningNode {
             "appsrc", as: source,
             PushSource.properties.merging(
                 ["caps": .text("application/x-rtp,\(format),payload=(int)\(payloadType)")]) { $1 })
-        // In-order packets leave at once; `latency` is how long a gap is waited for. Nothing is thrown away because
-        // it came in a burst.
+        // In-order packets leave immediately; `latency` is the longest wait for a gap. No packet is dropped because it
+        // arrived in a burst.
         plan.add(
             "rtpjitterbuffer", as: jitterBuffer,
             [
@@ -93,7 +93,7 @@ package final class RTPInputNode: NodeType, RunningNode {
         plan.link(source, jitterBuffer, depayloader)
         plan.outputs[output] = ElementPad(depayloader)
         if !encoding.framing.isEmpty {
-            // Whole frames: only then does the depayloader wait for keyframes.
+            // Whole frames, because only then does the depayloader wait for keyframes.
             plan.addFilter(encoding.caps, as: frames)
             plan.link(depayloader, frames)
             plan.outputs[output] = ElementPad(frames)
@@ -131,7 +131,7 @@ package final class RTPInputNode: NodeType, RunningNode {
             }
             return .pass
         }
-        // Whatever wants a keyframe says so upstream: decoder and depayloader alike.
+        // Decoder and depayloader request keyframes upstream.
         source.element.source.onUpstreamEvent { [weak self] event in
             guard case .forceKeyUnit = event else { return .pass }
             self?.keyframeNeeded()
@@ -152,7 +152,7 @@ package final class RTPInputNode: NodeType, RunningNode {
         }
     }
 
-    /// Asks for a keyframe, again and again until a frame comes: a request may be lost on its way.
+    /// Requests a keyframe, repeatedly until a frame arrives, because a request may be lost.
     private func ask() {
         let isDue = counts.withLock { counts in
             counts.keyframesNeeded += counts.isWaiting ? 1 : 0
@@ -227,7 +227,7 @@ public struct RTPInput: Sendable {
     }
 }
 
-/// The RTP timestamps of the frames that lately left a jitter buffer, by their time in the pipeline.
+/// The RTP timestamps of the latest frames that left a jitter buffer, by their time in the pipeline.
 final class TimestampMap: Sendable {
     private static let capacity = 256
 
@@ -257,7 +257,7 @@ final class TimestampMap: Sendable {
         }
     }
 
-    /// The timestamp of the frame with this time; nil when it has left the memory.
+    /// The timestamp of the frame with this time. Nil if it has been removed.
     func rtpTimestamp(at time: UInt64) -> UInt32? {
         state.withLock { state in
             state.entries.last { $0.time == time }?.rtp
@@ -265,7 +265,7 @@ final class TimestampMap: Sendable {
     }
 }
 
-/// A pipeline that is not kept alive.
+/// A weak reference to a pipeline.
 // @unchecked: a weak reference is loaded and cleared atomically, and this one is never set again.
 final class WeakPipeline: @unchecked Sendable {
     private(set) weak var pipeline: Pipeline?

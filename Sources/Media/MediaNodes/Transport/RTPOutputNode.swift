@@ -2,13 +2,13 @@ import GStreamerKit
 package import MediaGraph
 import Synchronization
 
-/// Cuts encoded frames into RTP packets and hands those of one frame over together.
+/// Packetizes encoded frames into RTP and delivers the packets of one frame together.
 ///
-/// A node of another floor that takes encoded media to somewhere may have one of these for each of its inputs: `add`
-/// gives the elements, `init(_:input:name:handOver:)` brings them to life.
+/// A node of another module that sends encoded media may have one of these for each of its inputs: `add` adds the
+/// elements, `init(_:input:name:handOver:)` starts them.
 package final class RTPOutputNode: NodeType, RunningNode {
     package let name: String
-    /// What the elements hold; it holds none of them.
+    /// Retained by the elements; it retains none of them.
     private let cutter: PacketCutter
     private let payloader: Element
 
@@ -51,13 +51,13 @@ package final class RTPOutputNode: NodeType, RunningNode {
 
     package static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {
         guard let handOver = instance.context.bindings.rtpOutputs[instance.name] else {
-            preconditionFailure("a graph that was validated has an unbound \(instance.name)")
+            preconditionFailure("a validated graph has an unbound \(instance.name)")
         }
         return try RTPOutputNode(instance, input: "in", name: instance.name, handOver: handOver)
     }
 
-    /// Hands over what comes to one input. `handOver` is called on a streaming thread. `timestampOffset` is the RTP timestamp
-    /// at running time 0; a random one when it is nil.
+    /// Delivers the packets of one input. `handOver` is called on a streaming thread. `timestampOffset` is the RTP
+    /// timestamp at running time 0, random if nil.
     package init(
         _ instance: NodeInstance, input: String, name: String, timestampOffset: UInt32? = nil,
         handOver: @escaping @Sendable (RTPBatch) -> Void
@@ -84,7 +84,7 @@ package final class RTPOutputNode: NodeType, RunningNode {
         }
     }
 
-    /// Asks whoever encodes, be it an encoder, a camera or a peer, for a keyframe.
+    /// Requests a keyframe from the source: an encoder, a camera or a peer.
     package func requestKeyframe() { payloader.sink.requestKeyframe() }
 
     package func report(into statistics: inout MediaStatistics) {
@@ -92,17 +92,17 @@ package final class RTPOutputNode: NodeType, RunningNode {
     }
 }
 
-/// Puts the packets of one frame together.
+/// Collects the packets of one frame.
 private final class PacketCutter: Sendable {
     private struct State {
         var batch = RTPBatch(captureTime: MediaTime(nanoseconds: 0), rtpTimestamp: 0, isKeyframe: false)
         var counts = MediaStatistics.RTPOutput()
     }
 
-    /// Written on one streaming thread; the lock is for whoever reads the counts.
+    /// Written on one streaming thread. The lock is for readers of the counts.
     private let state = Mutex(State())
     private let isVideo: Bool
-    /// Whether the frame that is being cut is a keyframe; written and read on the streaming thread.
+    /// Whether the frame in progress is a keyframe. Only used on the streaming thread.
     private let isKeyframe = Flag(true)
     private let handOver: @Sendable (RTPBatch) -> Void
 
@@ -115,7 +115,7 @@ private final class PacketCutter: Sendable {
 
     func begins(isKeyframe: Bool) { _ = self.isKeyframe.exchange(isKeyframe) }
 
-    /// A packet; the last of a frame of video carries the marker bit (RFC 7741 section 4.1, RFC 6184 section 5.1).
+    /// Adds a packet. The last one of a video frame has the marker bit (RFC 7741 section 4.1, RFC 6184 section 5.1).
     func take(_ buffer: borrowing PassingBuffer) {
         let complete = state.withLock { state -> RTPBatch? in
             let start = state.batch.bytes.count

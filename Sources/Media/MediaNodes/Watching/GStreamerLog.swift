@@ -26,7 +26,8 @@ public enum GStreamerLog {
         if body == nil { DebugLog.listen(nil) }
     }
 
-    /// Elements are named after their nodes, a point, and their own name; a node that came by an edit has a number too.
+    /// Elements are named after their nodes, a point, and their own name. A node that was added by an edit also has a
+    /// number.
     private static func owner(of path: [String]) -> (node: String?, element: String?) {
         for name in path {
             guard let point = name.lastIndex(of: ".") else { continue }

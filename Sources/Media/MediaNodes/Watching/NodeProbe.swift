@@ -4,7 +4,7 @@ import Synchronization
 
 /// The probes at one node's edges and queues.
 final class NodeProbe: Sendable {
-    /// What comes to an input, by whatever link.
+    /// The data that reaches an input, over any link.
     private struct Arrival: Sendable {
         let flow: FlowCount
         let ages: PassageTimes
@@ -17,11 +17,11 @@ final class NodeProbe: Sendable {
         let rule: QueuePlan.Rule
         let element: Element
         let flow: FlowCount
-        /// What waited when the counting began.
+        /// The number of queued buffers when the counting began.
         let atStart: Int
         let probes: [Probe]
 
-        /// What was thrown away. A queue that waits throws nothing away: what is missing there is still about to enter.
+        /// The number of dropped buffers. A queue that waits drops none: missing buffers are still about to enter.
         var dropped: Int {
             guard rule != .wait else { return 0 }
             let flow = flow.count
@@ -29,7 +29,7 @@ final class NodeProbe: Sendable {
         }
     }
 
-    /// Where media leaves the node, or ends in it.
+    /// The point where media leaves the node, or ends in it.
     private struct Exit: Sendable {
         let element: Element?
         let pad: Pad
@@ -41,7 +41,7 @@ final class NodeProbe: Sendable {
         var arrivals: [String: Arrival] = [:]
         var queues: [Queue] = []
         var exits: [Exit] = []
-        /// What left by exits that have gone.
+        /// The counts of removed exits.
         var past = FlowCount.Count()
         var format: MediaFormat?
     }
@@ -56,7 +56,7 @@ final class NodeProbe: Sendable {
         follow(connections, tees: tees)
     }
 
-    /// Counts on at the links and tees that an edit has left.
+    /// Continues the counts at the links and tees that remain after an edit.
     func follow(_ connections: [Connection], tees: [Element]) {
         state.withLock { state in
             followArrivals(connections, &state)
@@ -125,7 +125,7 @@ final class NodeProbe: Sendable {
     private func followExits(_ connections: [Connection], _ tees: [Element], _ state: inout State) {
         let elements = tees.isEmpty ? Self.lastElements(of: member).filter { $0.pad("sink") != nil } : tees
         guard !elements.isEmpty else {
-            // The elements of this end cannot be seen.
+            // The elements of this end are not visible.
             if state.exits.isEmpty { state.exits = connections.map { exit(nil, $0.entry) } }
             return
         }
@@ -192,14 +192,14 @@ final class NodeProbe: Sendable {
         }
         (statistics.secondsInNode, statistics.latency) = times.medians
         if member.plan.playsByClock, let age = statistics.latency {
-            // What came here in time is kept until it is due.
+            // Data that arrived in time is kept until it is due.
             let heard = Self.lastElements(of: member).compactMap(\.secondsUntilHeard).max() ?? 0
             statistics.latency = max(age, heard)
         }
         var measured = MediaStatistics()
         member.running?.report(into: &measured)
         statistics.levels = measured.levels[member.plan.name] ?? []
-        // A pad that has been stopped no longer knows.
+        // A stopped pad has no caps any more.
         let now = exits.first?.pad.settledCaps?.structures.first.flatMap(MediaFormat.init)
         statistics.format = state.withLock { state in
             state.format = now ?? state.format
@@ -209,7 +209,7 @@ final class NodeProbe: Sendable {
     }
 }
 
-/// Counts what passes a point, or enters and leaves a queue.
+/// Counts the data that passes a point, or enters and leaves a queue.
 final class FlowCount: Sendable {
     struct Count: Sendable {
         var entered = 0
@@ -232,7 +232,7 @@ final class FlowCount: Sendable {
 
     func enter() { state.withLock { $0.count.entered += 1 } }
 
-    /// `frame` is the time of the frame of which this is a part, where frames come in parts: one frame counts once.
+    /// `frame` is the time of the frame of this buffer, if frames arrive in parts: one frame counts once.
     func add(bytes: Int, frame: UInt64? = nil) {
         state.withLock { state in
             if frame == nil || frame != state.lastFrame { state.count.left += 1 }
@@ -244,12 +244,12 @@ final class FlowCount: Sendable {
     var count: Count { state.withLock { $0.count } }
 }
 
-/// How long the last frames took through a node, and how old they were when they left.
+/// The durations of the last frames' passage through a node, and their ages at its output.
 final class PassageTimes: Sendable {
     private static let memory = 128
 
     private struct State {
-        /// Running time of frames that entered, and when that was.
+        /// The running times of entered frames, and when they entered.
         var entries: [(time: UInt64, at: MediaTime)] = []
         var inNode: [Double] = []
         var age: [Double] = []
@@ -266,7 +266,8 @@ final class PassageTimes: Sendable {
         }
     }
 
-    /// A frame leaves: the one that entered with the same time, or the last before it where the node cuts its media anew.
+    /// Called when a frame leaves: the entered frame with the same time, or the last before it if the node splits its
+    /// media differently.
     func left(_ time: UInt64?, captured: MediaTime) {
         let now = GStreamer.now
         state.withLock { state in

@@ -10,7 +10,7 @@ extension MediaPipeline {
 /// Counts what every node of a running graph does, those that come by an edit too.
 public final class NodeWatch: Sendable {
     private let graph: RunningGraph
-    /// By the member's prefix: a node that is replaced is counted anew.
+    /// Probes by the member's prefix, so a replaced node gets new counts.
     private let probes = Mutex<[String: NodeProbe]>([:])
 
     init(_ graph: RunningGraph) {

@@ -1,10 +1,10 @@
 public import MediaGraph
 
-/// Capturers that are broken in one way each. The kit's own tests show that the check for it fails on them, and no other.
+/// Capturers with one fault each. The kit's own tests show that each fails its check, and no other.
 ///
-/// They are also examples of what goes wrong: each says what it gets wrong where it does.
+/// They are also examples of common mistakes, with a comment at each fault.
 public enum BrokenCapturers {
-    /// Each with the name of the check that it fails.
+    /// Each capturer with the name of the check that it fails.
     public static let all: [(check: String, capturer: any Capturer.Type)] = [
         ("formats", Misstated.self), ("formats", HalfDrawn.self), ("formats", Unmarked.self),
         ("formats", Headless.self),
@@ -18,7 +18,7 @@ public enum BrokenCapturers {
 
     static let format = PictureFormat(width: 64, height: 48, framesPerSecond: 30)
 
-    /// Draws every row of a picture.
+    /// Draws every row of a frame.
     static func paint(_ picture: inout MutableVideoFrame, _ shade: UInt8, rows share: Double = 1) {
         for plane in VideoPlane.allCases {
             picture.withPlane(plane) { bytes, _ in
@@ -29,13 +29,13 @@ public enum BrokenCapturers {
         }
     }
 
-    /// The header of a keyframe of VP8, behind which nothing comes: RFC 6386, section 9.1.
+    /// The header of a VP8 keyframe without further data: RFC 6386, section 9.1.
     static func keyframe(width: Int, height: Int) -> [UInt8] {
         [0x10, 0, 0, 0x9d, 0x01, 0x2a]
             + [UInt8(width & 0xff), UInt8(width >> 8), UInt8(height & 0xff), UInt8(height >> 8)]
     }
 
-    /// The header of a picture of VP8 that is none.
+    /// The header of a VP8 frame that is not a keyframe.
     static let difference: [UInt8] = [0x11, 0, 0]
 }
 

@@ -3,9 +3,9 @@ public import MediaGraph
 import Synchronization
 
 extension BrokenCapturers {
-    /// It takes 150 ms to close what it has read from.
+    /// It needs 150 ms to close its source.
     public struct Lingering: Capturer {
-        public static let summary = "Leaves late"
+        public static let summary = "Returns late"
 
         public init() {}
 
@@ -21,7 +21,7 @@ extension BrokenCapturers {
         }
     }
 
-    /// It opens its device for 150 ms and looks at nothing meanwhile.
+    /// It opens its device for 150 ms and ignores cancellation meanwhile.
     public struct SlowStarter: Capturer {
         public static let summary = "Cannot be stopped while it starts"
 
@@ -35,9 +35,9 @@ extension BrokenCapturers {
         }
     }
 
-    /// It goes on whatever it is told.
+    /// It ignores all errors.
     public struct Swallowing: Capturer {
-        public static let summary = "Keeps errors to itself"
+        public static let summary = "Hides errors"
 
         public init() {}
 
@@ -48,10 +48,10 @@ extension BrokenCapturers {
         }
     }
 
-    /// It takes no pictures a second for a rate, and waits for the first one for ever.
+    /// It accepts a rate of zero, and waits for the first frame without end.
     public struct Overreaching: Capturer {
-        public static let summary = "Allows what it cannot do"
-        @Setting("Pictures per second", in: 0...60, unit: "frames/s") public var fps = 30
+        public static let summary = "Allows settings that it cannot use"
+        @Setting("Frames per second", in: 0...60, unit: "frames/s") public var fps = 30
 
         public init() {}
 
@@ -65,9 +65,9 @@ extension BrokenCapturers {
         }
     }
 
-    /// It waits for a device that is gone.
+    /// It waits for a lost device.
     public struct Ghost: Rehearsed {
-        public static let summary = "Says nothing when its device is gone"
+        public static let summary = "Reports nothing when its device is lost"
         private static let isThere = Mutex(true)
 
         public static var rehearsal: Rehearsal {
@@ -87,9 +87,9 @@ extension BrokenCapturers {
         }
     }
 
-    /// It has an error for an absent device, in two words.
+    /// Its error for a missing device has two words.
     public struct Terse: Rehearsed {
-        public static let summary = "Says little when it fails"
+        public static let summary = "Reports little when it fails"
         @Setting("Which device") public var device = "first"
 
         public static var rehearsal: Rehearsal { Rehearsal(failing: [["device": "second"]]) }
@@ -106,7 +106,7 @@ extension BrokenCapturers {
         }
     }
 
-    /// It never closes what it opens.
+    /// It never closes its file descriptors.
     public struct LeakingDescriptors: Capturer {
         public static let summary = "Leaves a file descriptor behind"
 
@@ -120,7 +120,7 @@ extension BrokenCapturers {
         }
     }
 
-    /// It starts a thread that nobody ends.
+    /// It starts a thread that never ends.
     public struct LeakingThreads: Capturer {
         public static let summary = "Leaves a thread behind"
 
@@ -139,7 +139,7 @@ extension BrokenCapturers {
         }
     }
 
-    /// It keeps the last picture of every capture.
+    /// It keeps the last frame of every capture.
     public struct LeakingMemory: Capturer {
         public static let summary = "Leaves memory behind"
         private static let kept = Mutex<[[UInt8]]>([])

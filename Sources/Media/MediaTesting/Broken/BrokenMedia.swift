@@ -2,9 +2,9 @@ public import MediaGraph
 import Synchronization
 
 extension BrokenCapturers {
-    /// Its pictures are smaller than it says.
+    /// Its frames are smaller than stated.
     public struct Misstated: Capturer {
-        public static let summary = "States another size than it gives"
+        public static let summary = "States another size than it sends"
 
         public init() {}
 
@@ -15,15 +15,15 @@ extension BrokenCapturers {
         public func capture(into output: CaptureOutput<EncodedPictureFormat>) async throws {
             while true {
                 let moment = try await output.nextMoment()
-                // What the device was opened with, not what was asked of it.
+                // The size of the device, not of the request.
                 try output.send(keyframe(width: 320, height: 240), at: moment, isKeyframe: true)
             }
         }
     }
 
-    /// It leaves the lower half of each picture as it was.
+    /// It does not draw the lower half of its frames.
     public struct HalfDrawn: Capturer {
-        public static let summary = "Draws half of its pictures"
+        public static let summary = "Draws half of its frames"
 
         public init() {}
 
@@ -34,9 +34,9 @@ extension BrokenCapturers {
         }
     }
 
-    /// Every tenth picture is stamped as if it were from before the last.
+    /// It stamps every tenth frame before the previous one.
     public struct Backwards: Capturer {
-        public static let summary = "Has times that step back"
+        public static let summary = "Sends times that go back"
 
         public init() {}
 
@@ -55,9 +55,9 @@ extension BrokenCapturers {
         }
     }
 
-    /// It counts periods of a clock that is slow by two parts in a thousand.
+    /// It counts periods of a clock that is slow by two parts per thousand.
     public struct Drifting: Capturer {
-        public static let summary = "Has times of a clock of its own"
+        public static let summary = "Sends times of another clock"
 
         public init() {}
 
@@ -77,9 +77,9 @@ extension BrokenCapturers {
         }
     }
 
-    /// It gives every picture twice as soon as it says.
+    /// It sends every frame in half the stated time.
     public struct Rushed: Capturer {
-        public static let summary = "Gives more pictures than it states"
+        public static let summary = "Sends more frames than it states"
 
         public init() {}
 
@@ -93,7 +93,7 @@ extension BrokenCapturers {
         }
     }
 
-    /// It offers a picture until it is taken, and comes later and later to the next one.
+    /// It offers a frame until it is accepted, and falls behind more and more.
     public struct Clinging: Capturer {
         public static let summary = "Waits for a slow consumer"
 
@@ -111,10 +111,10 @@ extension BrokenCapturers {
         }
     }
 
-    /// It begins to send pictures of another size without a word.
+    /// It begins to send frames of another size without notice.
     public struct Unannounced: Capturer {
-        public static let summary = "Changes its format without saying so"
-        @Setting("Width of the picture", in: 64...128, unit: "pixels", isChangeable: true) public var width = 64
+        public static let summary = "Changes its format without notice"
+        @Setting("Width of the frames", in: 64...128, unit: "pixels", isChangeable: true) public var width = 64
 
         public init() {}
 
@@ -125,7 +125,7 @@ extension BrokenCapturers {
         public func capture(into output: CaptureOutput<EncodedPictureFormat>) async throws {
             while true {
                 let moment = try await output.nextMoment()
-                // change(to:) was to come first.
+                // change(to:) has to come first.
                 try output.send(keyframe(width: width, height: 48), at: moment, isKeyframe: true)
             }
         }

@@ -1,10 +1,10 @@
 public import MediaGraph
 
 extension BrokenCapturers {
-    /// It says of none of its pictures that it is a keyframe, as every JPEG is: all of them are dropped.
+    /// It does not mark its frames as keyframes, which all JPEGs are, so all of them are dropped.
     public struct Unmarked: Capturer {
         public static let summary = "Marks no keyframes"
-        /// A JPEG file of 64x48 that ends behind its headers.
+        /// A JPEG file of 64x48 that ends after its headers.
         private static let picture: [UInt8] = [
             0xff, 0xd8, 0xff, 0xc0, 0, 11, 8, 0, 48, 0, 64, 1, 1, 0x11, 0, 0xff, 0xd9,
         ]
@@ -23,7 +23,7 @@ extension BrokenCapturers {
         }
     }
 
-    /// It joins a stream that runs already, and waits for no keyframe.
+    /// It joins a running stream without waiting for a keyframe.
     public struct Headless: Capturer {
         public static let summary = "Begins in the middle of a stream"
 
@@ -41,9 +41,9 @@ extension BrokenCapturers {
         }
     }
 
-    /// It has one keyframe, at the beginning: what drops a picture once gets nothing more.
+    /// It has one keyframe, at the beginning. A consumer that drops a frame receives nothing more.
     public struct Deaf: Capturer {
-        public static let summary = "Hears no request for a keyframe"
+        public static let summary = "Ignores keyframe requests"
 
         public init() {}
 
@@ -55,7 +55,7 @@ extension BrokenCapturers {
             var isFirst = true
             while true {
                 let moment = try await output.nextMoment()
-                // takeKeyframeRequest() was to be asked.
+                // It has to call takeKeyframeRequest().
                 let picture = isFirst ? keyframe(width: 64, height: 48) : difference
                 try output.send(picture, at: moment, isKeyframe: isFirst)
                 isFirst = false

@@ -2,7 +2,7 @@ import MediaGraph
 
 extension ConformanceCheck {
     static let failureWhileStarting = ConformanceCheck(
-        "failure-while-starting", "When it cannot start it ends with an error at once, and can be opened again."
+        "failure-while-starting", "If it cannot start, it throws an error immediately, and can be opened again."
     ) { examination in
         var seen: [String] = []
         if examination.stand.offers(.failing) {
@@ -16,10 +16,10 @@ extension ConformanceCheck {
             guard case .failed = outcome else {
                 return .failed(
                     outcome == nil
-                        ? "nothing it gave was taken, with an error each time, and it went on\(tries == 1 ? "" : ", \(tries) times")"
-                        : "nothing it gave was taken, with an error, and it ended without one")
+                        ? "its frames were refused with errors, but it continued\(tries == 1 ? "" : ", \(tries) times")"
+                        : "its frames were refused with an error, but it ended without one")
             }
-            seen.append("it hands on the error of what comes behind")
+            seen.append("it rethrows an error from downstream")
         }
         let failing = examination.rehearsal.failing
         for settings in failing + examination.absentees {
@@ -28,27 +28,27 @@ extension ConformanceCheck {
             return .failed(fault)
         }
         guard !seen.isEmpty else {
-            return .notApplicable("nothing is known that keeps it from starting; see Rehearsal.failing")
+            return .notApplicable("no settings are known with which it cannot start; see Rehearsal.failing")
         }
         let run = try await examination.open()
         let works = try await examination.waitsInVain(for: 1, from: run) == nil
         let outcome = run.outcome
         _ = await run.stop()
         return works
-            ? .passed(seen.joined(separator: "; ")) : .failed("after that it does not start any more\(outcome.words)")
+            ? .passed(seen.joined(separator: "; ")) : .failed("afterwards it does not start again\(outcome.words)")
     }
 
     static let vanishing = ConformanceCheck(
-        "vanishing", "When its device goes away it ends with an error within five seconds."
+        "vanishing", "If its device is lost, it throws an error within five seconds."
     ) { examination in
         guard let vanish = examination.rehearsal.vanish else {
-            return .notApplicable("how its device can be taken away is not known; see Rehearsal.vanish")
+            return .notApplicable("it is not known how to remove its device; see Rehearsal.vanish")
         }
         let run = try await examination.open()
         guard try await examination.waitsInVain(for: 3, from: run) == nil else {
             let outcome = run.outcome
             _ = await run.stop()
-            return .failed("it gave \(run.units.count) before anything was done to it\(outcome.words)")
+            return .failed("it sent \(run.units.count) before its device was removed\(outcome.words)")
         }
         let began = examination.clock.now
         try await vanish()
@@ -61,29 +61,29 @@ extension ConformanceCheck {
         case .failed(let error):
             examination.note(error)
             return .passed("after \(seconds) s: \(error)")
-        case .none: return .failed("its device is gone, and it says nothing for 5 s")
-        default: return .failed("its device is gone, and it ends as if there were no more to come")
+        case .none: return .failed("its device is lost, and it reports nothing for 5 s")
+        default: return .failed("its device is lost, and it returns without an error")
         }
     }
 
     static let errors = ConformanceCheck(
-        "errors", "An error is one sentence with a code of its own, which names the thing and what would help."
+        "errors", "An error is one sentence with a code of its own, the cause and a fix."
     ) { examination in
         let errors = examination.errors
-        // What the kit itself provokes by values out of range is refused before the capturer is asked.
+        // Values out of range that the kit sets are refused before they reach the capturer.
         let own = errors.filter { $0.code?.hasPrefix("graph.") != true }
         guard !own.isEmpty else {
-            return .notApplicable("nothing that was tried made it say anything; see Rehearsal.failing")
+            return .notApplicable("no test caused an error; see Rehearsal.failing")
         }
         let faults = own.compactMap { error in error.fault.map { "\"\(error.words)\" \($0)" } }
         if let fault = faults.first { return .failed(fault) }
         let codes = Set(own.compactMap(\.code)).sorted()
-        return .passed("\(own.count) in words: \(codes.joined(separator: ", "))")
+        return .passed("\(own.count) errors: \(codes.joined(separator: ", "))")
     }
 }
 
 extension Examination {
-    /// Settings that name something, with the name of something that there is not.
+    /// Settings that name an object, with a name that does not exist.
     fileprivate var absentees: [[String: SettingValue]] {
         guard rehearsal.failing.isEmpty else { return [] }
         return stand.settings.filter { $0.domain == .text }.map {
@@ -91,7 +91,7 @@ extension Examination {
         }
     }
 
-    /// Opens it with settings under which it cannot start. What is wrong with what it does; what is right goes to `seen`.
+    /// Opens it with settings with which it cannot start. Returns the fault; adds correct behaviour to `seen`.
     fileprivate func fails(
         with settings: [String: SettingValue], isSure: Bool, _ seen: inout [String]
     ) async -> String? {
@@ -106,11 +106,11 @@ extension Examination {
             let left = await run.stop()
             switch outcome {
             case .failed(let error): thrown = error
-            case .none where hasGiven: return isSure ? "with \(shown) it should not start, and gives media" : nil
+            case .none where hasGiven: return isSure ? "with \(shown) it should not start, but sends media" : nil
             case .none:
-                return "with \(shown) it gives nothing for \(patience.rounded(to: 1)) s and says nothing"
-                    + (left == nil ? ", nor does it leave" : "")
-            default: return isSure || !hasGiven ? "with \(shown) it ends without a word" : nil
+                return "with \(shown) it sends nothing for \(patience.rounded(to: 1)) s and reports nothing"
+                    + (left == nil ? ", nor does it return" : "")
+            default: return isSure || !hasGiven ? "with \(shown) it returns without an error" : nil
             }
         } catch {
             thrown = error

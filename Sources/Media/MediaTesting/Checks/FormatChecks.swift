@@ -2,7 +2,7 @@ import MediaGraph
 
 extension ConformanceCheck {
     static let formats = ConformanceCheck(
-        "formats", "What comes is what format() states, in size and encoding, and every row of a picture is drawn."
+        "formats", "Frames have the size and encoding that format() states, and every row is drawn."
     ) { examination in
         let watched = try await examination.watched()
         if let lack = watched.lack, !watched.isShort { return .failed(lack) }
@@ -10,32 +10,32 @@ extension ConformanceCheck {
         if let stated = watched.stated, let again = try examination.stand.format(examination.rehearsal.settings),
             stated != again
         {
-            return .failed("it states \(stated), and asked once more \(again)")
+            return .failed("it states \(stated), and the second time \(again)")
         }
         if let stated = watched.stated, let first = watched.units.first, !stated.admits(first.format) {
-            return .failed("it states \(stated), and begins with \(first.format)")
+            return .failed("it states \(stated), but begins with \(first.format)")
         }
         if let lack = watched.keyframeLack {
             return .failed(
-                "it does not begin with a keyframe, and none comes within \(lack.rounded(to: 1)) s of being asked for: all "
-                    + "of it is dropped")
+                "it does not begin with a keyframe, and none arrives within \(lack.rounded(to: 1)) s of the request, "
+                    + "so all frames are dropped")
         }
         return .passed("\(watched.units.count) of \(watched.stated ?? watched.units.first?.format ?? .rawAudio)")
     }
 
     static let formatChange = ConformanceCheck(
-        "format-change", "When the format changes while it runs, it says so first, and its times go on."
+        "format-change", "A change of format is announced first, and the times continue."
     ) { examination in
         let changeable = examination.stand.settings.filter(\.isChangeable)
         let values = changeable.flatMap { contract in contract.ends.map { (contract.name, $0) } }
         let before = try await examination.watched()
         guard !values.isEmpty || before.formats.count > 1 else {
-            return .notApplicable("nothing of it can be changed while it runs, and it did not change of itself")
+            return .notApplicable("it has no live settings, and did not change by itself")
         }
         let run = try await examination.open()
         guard try await examination.waitsInVain(for: 3, from: run) == nil else {
             _ = await run.stop()
-            return .failed("it gave \(run.units.count) and no more")
+            return .failed("it sent \(run.units.count) and no more")
         }
         for (name, value) in values {
             let count = run.units.count
@@ -43,7 +43,7 @@ extension ConformanceCheck {
             do {
                 try await run.set(name, to: value)
             } catch {
-                // One that the device does not take is refused in words; the run goes on.
+                // A format that the device refuses gets a message, and the run continues.
                 examination.note(error)
             }
             guard
@@ -51,7 +51,7 @@ extension ConformanceCheck {
             else {
                 let outcome = run.outcome
                 _ = await run.stop()
-                return .failed("after \(name) became \(value) it gave no more\(outcome.words)")
+                return .failed("after \(name) became \(value) it sent no more\(outcome.words)")
             }
         }
         let watched = Examination.Watched(stated: before.stated, units: run.units, outcome: run.outcome)
@@ -69,7 +69,7 @@ extension ConformanceCheck {
 }
 
 extension Examination {
-    /// Changes the format where whoever comes behind takes no other. What is wrong with what it does then.
+    /// Changes the format with a consumer that accepts no other. Returns the fault.
     fileprivate func refused(_ values: [(String, SettingValue)]) async throws -> String? {
         let run = try await open([:], .rigid)
         _ = try await waitsInVain(for: 3, from: run)
@@ -81,18 +81,18 @@ extension Examination {
         let units = run.units
         let outcome = run.outcome
         _ = await run.stop()
-        if case .ended = outcome { return "it ended without a word when a change of its format was refused" }
+        if case .ended = outcome { return "it returned without an error when a format change was refused" }
         if let fault = units.first(where: { $0.fault != nil })?.fault { return "after a refused change \(fault)" }
         return nil
     }
 }
 
 extension CaptureOutcome? {
-    /// How it ended, to stand behind a sentence.
+    /// How it ended, as the end of a sentence.
     var words: String {
         switch self {
         case .none: ""
-        case .ended: "; it ended"
+        case .ended: "; it returned"
         case .failed(let error): "; it failed: \(error)"
         case .cancelled: "; it was cancelled"
         }
@@ -102,7 +102,7 @@ extension CaptureOutcome? {
 extension Examination.Watched {
     fileprivate var fault: String? {
         units.enumerated().first { $1.fault != nil }.flatMap { index, unit in
-            unit.fault.map { "picture \(index + 1): \($0)" }
+            unit.fault.map { "frame \(index + 1): \($0)" }
         }
     }
 
@@ -110,7 +110,7 @@ extension Examination.Watched {
 }
 
 extension MediaFormat {
-    /// Whether `other` is this format as far as it is settled.
+    /// Whether `other` matches this format in all known properties.
     fileprivate func admits(_ other: MediaFormat) -> Bool {
         kind == other.kind && encoding == other.encoding && width ?? other.width == other.width
             && height ?? other.height == other.height
@@ -118,7 +118,7 @@ extension MediaFormat {
 }
 
 extension [CapturedUnit] {
-    /// The first step of their times that does not go on, in words.
+    /// The first time that does not increase, as text.
     var stepBack: String? {
         zip(self, dropFirst()).enumerated().first { $1.1.time <= $1.0.time }.map { index, pair in
             let step = pair.1.time.milliseconds(since: pair.0.time)

@@ -2,10 +2,10 @@ import MediaGraph
 
 extension ConformanceCheck {
     static let reopening = ConformanceCheck(
-        "reopening", "Opened and closed 500 times, it leaves no file descriptor, no thread and no memory behind."
+        "reopening", "Opened and closed 500 times, it leaks no file descriptors, threads or memory."
     ) { examination in
         let rounds = examination.options.reopenings
-        // A leak is one in each round; others in this process may come and go.
+        // A leak occurs in each round. Other threads of this process may vary.
         let slack = min(8, max(3, (rounds - rounds / 5) / 10))
         let allowed = Allowance(descriptors: slack, threads: slack, bytes: examination.stand.memoryLimit)
         let growth = try await Growth.measured(
@@ -22,8 +22,8 @@ extension Examination {
         let run = try await open()
         let lack = try await waitsInVain(for: 1, from: run)
         let outcome = run.outcome
-        guard await run.stop() != nil else { throw Unwilling("it does not leave") }
-        if let lack { throw Unwilling("nothing came within \(lack.rounded(to: 1)) s\(outcome.words)") }
+        guard await run.stop() != nil else { throw Unwilling("it does not return") }
+        if let lack { throw Unwilling("nothing arrived within \(lack.rounded(to: 1)) s\(outcome.words)") }
     }
 }
 

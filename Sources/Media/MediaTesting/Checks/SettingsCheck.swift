@@ -2,7 +2,9 @@ import MediaGraph
 
 extension ConformanceCheck {
     static let settings = ConformanceCheck(
-        "settings", "A value out of its range is refused in words; at both ends the capturer works, or says why not."
+        "settings",
+        "A value out of its range is refused with a message; at both ends of the range, the capturer works or reports "
+            + "why not."
     ) { examination in
         let settings = examination.stand.settings
         guard !settings.isEmpty else { return .notApplicable("it has no settings") }
@@ -22,20 +24,20 @@ extension ConformanceCheck {
 }
 
 extension Examination {
-    /// What is wrong with how a value out of range is taken.
+    /// The fault in handling a value out of range.
     fileprivate func refuses(_ settings: [String: SettingValue]) async -> String? {
         do {
             let run = try await open(settings)
             _ = await run.stop()
-            return "\(settings.shown) is out of range, and was taken"
+            return "\(settings.shown) is out of range, but was accepted"
         } catch let error as MediaError {
-            return error.message.contains(" ") ? nil : "\(settings.shown) is refused with no more than \(error)"
+            return error.message.contains(" ") ? nil : "\(settings.shown) is refused with only \(error)"
         } catch {
-            return "\(settings.shown) is refused with \(error), which is no MediaError"
+            return "\(settings.shown) is refused with \(error), which is not a MediaError"
         }
     }
 
-    /// What is wrong with how a value at the end of its range is taken.
+    /// The fault in handling a value at the end of its range.
     fileprivate func copes(with settings: [String: SettingValue]) async -> String? {
         do {
             let run = try await open(settings)
@@ -45,25 +47,25 @@ extension Examination {
             let left = await run.stop()
             if case .failed(let error) = outcome { throw error }
             if count > 0 { return nil }
-            if outcome != nil { return "with \(settings.shown) it ends without media and without a word" }
-            return "with \(settings.shown) it gives nothing for \((lack ?? 0).rounded(to: 1)) s and says nothing"
-                + (left == nil ? ", nor does it leave" : "")
+            if outcome != nil { return "with \(settings.shown) it returns without media and without an error" }
+            return "with \(settings.shown) it sends nothing for \((lack ?? 0).rounded(to: 1)) s and reports nothing"
+                + (left == nil ? ", nor does it return" : "")
         } catch let error as MediaError {
-            // In words: whether they are good ones is another check, which does not look at the host's own.
+            // Another check judges the messages, except for those of the host.
             let isHosts = error.code == MediaError.Code.nodeFormat || error.code.hasPrefix("pipeline.")
             if !isHosts { note(error) }
             return nil
         } catch is Unjudged {
-            // At this end it gives a picture in a minute.
+            // At this end it sends a frame per minute.
             return nil
         } catch {
-            return "with \(settings.shown) it fails with \(error), which is no MediaError"
+            return "with \(settings.shown) it fails with \(error), which is not a MediaError"
         }
     }
 }
 
 extension SettingContract {
-    /// Numbers without a range of their own are tried as far as this.
+    /// How far to try numbers without a range.
     private static let far = 1_000_000_000
 
     /// The ends of its range, or each of its words.
@@ -79,7 +81,7 @@ extension SettingContract {
         }
     }
 
-    /// Values that it cannot take: beyond its ends, and of another kind.
+    /// Invalid values: beyond the ends, and of another type.
     var strangers: [SettingValue] {
         switch domain {
         case .flag: [.text("perhaps")]

@@ -1,11 +1,11 @@
 import MediaGraph
 
 extension ConformanceCheck {
-    /// Times that are further off are on another clock.
+    /// Times that are further off come from another clock.
     private static let longestDelay = 5.0
 
     static let timestamps = ConformanceCheck(
-        "timestamps", "Times of capture rise with every picture or block, and lie on the clock of the machine."
+        "timestamps", "Capture times increase with every frame or buffer, on CLOCK_MONOTONIC."
     ) { examination in
         let watched = try await examination.watched()
         if watched.isShort { return .notApplicable("it ended after \(watched.units.count)") }
@@ -14,30 +14,30 @@ extension ConformanceCheck {
         let lateness = watched.units.map(\.lateness)
         let least = lateness.min() ?? 0
         let most = lateness.max() ?? 0
-        // What is told of a sound device's delay is an estimate.
+        // The delay of a sound device is an estimate.
         guard least > (watched.units[0].duration == nil ? -0.005 : -0.02) else {
-            return .failed("it gives times that are \((-least * 1000).rounded(to: 1)) ms ahead of now")
+            return .failed("it sends times \((-least * 1000).rounded(to: 1)) ms in the future")
         }
         guard most < longestDelay else {
-            return .failed("it gives times that are \(most.rounded(to: 1)) s old: they are on another clock")
+            return .failed("it sends times that are \(most.rounded(to: 1)) s old, so they are from another clock")
         }
         return .passed("\(watched.units.count) in order, at most \((most * 1000).rounded(to: 1)) ms old")
     }
 
     static let clock = ConformanceCheck(
-        "clock", "Times of capture run with the clock of the machine, to 100 parts in a million."
+        "clock", "Capture times follow CLOCK_MONOTONIC, to 100 parts per million."
     ) { examination in
         var watched = try await examination.watched()
         if watched.isShort { return .notApplicable("it ended after \(watched.units.count)") }
         if let lack = watched.lack { return .failed(lack) }
         if watched.units.allSatisfy(\.isOnTheClock) {
-            return .passed("each time is the one that it had waited for on the clock")
+            return .passed("each time is the one that it waited for")
         }
         let limit = 100.0
         var drift = Drift(watched.units)
         var looks = 1
-        // Where the machine is busy it has to be watched for longer, and where it stood still, which says nothing about a
-        // capturer that found its time again, once more.
+        // A busy machine needs a longer run. After a stall, which proves nothing about the capturer, the run is
+        // repeated once.
         while looks == 1 && drift.uncertainty > limit / 2
             || looks < 4 && watched.stoodStill > 0 && drift.isOff(by: limit)
         {
@@ -46,34 +46,34 @@ extension ConformanceCheck {
             drift = Drift(watched.units)
             looks += 1
         }
-        let words = "\(drift.perMillion.whole) parts in a million, to within \(drift.uncertainty.whole)"
-        if drift.isOff(by: limit) { return .failed("they run off by \(words)") }
+        let words = "\(drift.perMillion.whole) parts per million, ± \(drift.uncertainty.whole)"
+        if drift.isOff(by: limit) { return .failed("they drift by \(words)") }
         guard drift.uncertainty <= 10 * limit else {
-            return .notApplicable("the machine is too busy to tell: \(words)")
+            return .notApplicable("the machine is too busy to measure: \(words)")
         }
-        return .passed("off by \(words)")
+        return .passed("drift of \(words)")
     }
 
     static let pacing = ConformanceCheck(
-        "pacing", "Pictures come at the rate that the format states, and sound without gaps."
+        "pacing", "Frames arrive at the stated rate, and audio without gaps."
     ) { examination in
         let watched = try await examination.watched()
         if watched.isShort { return .notApplicable("it ended after \(watched.units.count)") }
         if let lack = watched.lack { return .failed(lack) }
         let units = watched.units
         let span = units[units.count - 1].time.seconds(since: units[0].time)
-        // The time in which something could come at all: a device leaves out what nobody could take, and a source that
-        // draws may make up for it.
+        // The time in which frames could arrive: a device drops frames during a stall, and a source that draws may
+        // catch up.
         let livelySpan = max(0.001, span - watched.stoodStill)
         if units.allSatisfy({ $0.duration != nil }) {
             let given = units.dropLast().compactMap(\.duration).reduce(0, +)
             let share = (given / max(span, 0.001) * 100).rounded(to: 1)
             let livelyShare = given / livelySpan * 100
-            // Blocks that a busy machine has missed are left out by draw() and fill(), and no fault of the capturer.
+            // draw() and fill() skip buffers that a busy machine missed, which is no fault of the capturer.
             let least = units.allSatisfy(\.isOnTheClock) ? 60.0 : 95.0
             return share <= 105 && livelyShare >= least
                 ? .passed("\(share) % of the time is filled")
-                : .failed("its blocks fill \(share) % of the time they span")
+                : .failed("its buffers fill \(share) % of the time")
         }
         guard let stated = units[0].format.framesPerSecond ?? watched.stated?.framesPerSecond else {
             return .notApplicable("its format states no rate")
@@ -81,57 +81,57 @@ extension ConformanceCheck {
         let steps = zip(units, units.dropFirst()).map { $1.time.seconds(since: $0.time) }.sorted()
         let usual = 1 / max(steps[steps.count / 2], 1e-6)
         let mean = Double(steps.count) / max(span, 1e-6)
-        let words = "\(mean.rounded(to: 1)) a second, \(usual.rounded(to: 1)) as a rule, and \(stated) stated"
-        // A busy machine leaves out some; what comes is as far apart as it should be.
+        let words = "\(mean.rounded(to: 1)) frames/s on average, median \(usual.rounded(to: 1)), stated \(stated)"
+        // A busy machine skips some frames; the others keep their distance.
         let livelyMean = Double(steps.count) / livelySpan
         return (0.9...1.1).contains(usual / stated) && mean / stated <= 1.1 && livelyMean / stated >= 0.6
-            ? .passed(words) : .failed("it gives \(words)")
+            ? .passed(words) : .failed("it sends \(words)")
     }
 
     static let slowConsumer = ConformanceCheck(
-        "slow-consumer", "It goes on at its pace when whoever comes behind is slow: what is dropped is gone."
+        "slow-consumer", "It keeps its pace with a slow consumer: dropped frames are lost."
     ) { examination in
         let watched = try await examination.watched()
         if watched.isShort { return .notApplicable("it ended after \(watched.units.count)") }
         guard examination.stand.offers(.slow) else { return .notApplicable("the stand has no slow consumer") }
         if watched.keyframeLack != nil {
-            return .notApplicable("it gives no keyframe to a quick consumer either; see formats")
+            return .notApplicable("it sends no keyframe to a fast consumer either; see formats")
         }
         let seconds = try examination.span(of: 4.5, orAtLeast: max(1.5, examination.options.seconds))
         let slowed = try await examination.watch(for: seconds, .slow)
         if let lack = slowed.lack { return .failed(lack) }
-        // What it keeps for later gets older and older.
+        // Frames kept for later get older and older.
         let third = max(1, slowed.units.count / 3)
         let first = slowed.units.prefix(third).map(\.lateness).min() ?? 0
         let last = slowed.units.suffix(third).map(\.lateness).min() ?? 0
         let growth = ((last - first) * 1000).whole
         guard growth < 100 else {
-            return .failed("what comes is \(growth) ms older at the end than at the beginning: it waits to be taken")
+            return .failed("frames are \(growth) ms older at the end than at the beginning: it waits for the consumer")
         }
         let times = slowed.units.map(\.time)
-        guard Set(times).count == times.count else { return .failed("it gives again what was dropped") }
+        guard Set(times).count == times.count else { return .failed("it sends dropped frames again") }
         if let lack = slowed.keyframeLack {
             return .failed(
-                "after a picture was dropped, it gave no keyframe for \(lack.rounded(to: 1)) s; see takeKeyframeRequest()"
+                "after a dropped frame, it sent no keyframe for \(lack.rounded(to: 1)) s; see takeKeyframeRequest()"
             )
         }
-        return .passed("\(slowed.units.count { !$0.isTaken }) of \(slowed.units.count) were dropped, and it went on")
+        return .passed("\(slowed.units.count { !$0.isTaken }) of \(slowed.units.count) were dropped, and it continued")
     }
 }
 
-/// How fast times of capture run against the clock of the machine.
+/// The drift of capture times against the monotonic clock.
 struct Drift {
     private(set) var perMillion = 0.0
-    /// As many pictures as it takes to tell, and one for luck.
+    /// The number of frames needed to measure it.
     static let fewest = 21.0
 
-    /// To both sides, with 95 % certainty.
+    /// In both directions, with 95 % confidence.
     private(set) var uncertainty = Double.infinity
 
-    /// Whether it is certain that it is more than so many parts in a million.
+    /// Whether the drift certainly exceeds this many parts per million.
     func isOff(by limit: Double) -> Bool { abs(perMillion) - uncertainty > limit }
 
-    /// What comes is late by the machine's whims, and never early: the least delay in each of ten stretches is looked at.
+    /// Arrivals may be late because of the machine, never early. So the smallest delay in each of ten sections counts.
     init(_ units: [CapturedUnit]) {
         let count = 10
         guard let first = units.first, let last = units.last, units.count >= 2 * count else { return }
@@ -155,7 +155,7 @@ struct Drift {
             let off = point.lateness - meanLateness - slope * (point.time - meanTime)
             return off * off
         }
-        // Times that run slowly fall behind: delays grow. 2.3 is Student's t for eight degrees of freedom.
+        // Slow times fall behind, so delays grow. 2.3 is Student's t for eight degrees of freedom.
         perMillion = -slope * 1e6
         uncertainty = 2.3 * (remainder.reduce(0, +) / (number - 2) / spread).squareRoot() * 1e6
     }

@@ -1,29 +1,30 @@
 import MediaGraph
 
-/// What makes an error's words useful, as far as a program can tell.
+/// Checks of an error message's usefulness, as far as a program can judge it.
 enum Wording {
     private static let fewestWords = 8
-    /// A sentence that says what would help has one of these in it.
+    /// A sentence with a fix has one of these words.
     private static let remedies: Set<String> = [
         "add", "allow", "apply", "ask", "available", "build", "change", "check", "choose", "close", "connect", "copy",
         "create", "enable", "end", "give", "go", "install", "leave", "let", "list", "look", "lower", "make", "name",
-        "open",
-        "pick", "plug", "put", "raise", "remove", "replug", "run", "see", "select", "send", "set", "start", "stop",
-        "take", "try", "turn", "use", "wait", "write",
+        "open", "pick", "plug", "put", "raise", "reduce", "remove", "replug", "run", "see", "select", "send", "set",
+        "shorten", "start", "stop", "take", "try", "turn", "use", "wait", "write",
     ]
 
-    /// What is missing, in words; nil where nothing is.
+    /// The fault of an error's message. Nil if there is none.
     static func fault(of error: any Error) -> String? {
-        guard let error = error as? MediaError else { return "is no MediaError: it has neither a code nor a sentence" }
+        guard let error = error as? MediaError else {
+            return "is not a MediaError, so it has neither a code nor a sentence"
+        }
         guard isCode(error.code) else { return "has the code \"\(error.code)\", which is not of the form thing.fault" }
-        guard error.code != MediaError.Code.nodeFailed else { return "has the code of whatever has no code" }
+        guard error.code != MediaError.Code.nodeFailed else { return "has the code of errors without a code" }
         let words = error.message.split { !$0.isLetter && !$0.isNumber && $0 != "'" }.map { $0.lowercased() }
         guard words.count >= fewestWords else {
-            return "has \(words.count) words; say what was tried, and what would help"
+            return "has \(words.count) words; name the cause and a fix"
         }
-        guard let end = error.message.last, ".!?".contains(end) else { return "is no sentence: it does not end" }
+        guard let end = error.message.last, ".!?".contains(end) else { return "is not a sentence: it has no end" }
         let namesOthers = error.message.contains("; there are ") || error.message.contains("; there is ")
-        guard namesOthers || !remedies.isDisjoint(with: words) else { return "names nothing that somebody could do" }
+        guard namesOthers || !remedies.isDisjoint(with: words) else { return "names no fix" }
         return nil
     }
 

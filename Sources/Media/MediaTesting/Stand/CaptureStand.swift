@@ -1,79 +1,79 @@
 public import MediaGraph
 
-/// Where a capturer is tried: opens it again and again, and sees what comes out.
+/// The environment for tests of a capturer, which opens it repeatedly and records its output.
 ///
-/// `DirectStand` calls a `Capturer` itself. Others run a whole pipeline around one that cannot be called, such as a node
-/// that is made of elements.
+/// `DirectStand` calls a `Capturer` itself. Others run a whole pipeline around a node that cannot be called, such as
+/// one made of elements.
 public protocol CaptureStand: Sendable {
-    /// The kind that is tried.
+    /// The tested kind.
     var name: String { get }
-    /// What may be set.
+    /// The available settings.
     var settings: [SettingContract] { get }
-    /// The longest wait for the first picture or block, in seconds.
+    /// The longest wait for the first frame or buffer, in seconds.
     var patience: Double { get }
-    /// The longest that leaving may take here, in seconds: 50 ms for the capturer, and what is around it.
+    /// The longest time for the return, in seconds: 50 ms for the capturer, and more for its surroundings.
     var leavingLimit: Double { get }
-    /// How much resident memory may grow while it is opened 400 times, in bytes.
+    /// How much resident memory may grow during 400 openings, in bytes.
     var memoryLimit: Int { get }
-    /// Whether the stand can be such a consumer.
+    /// Whether the stand has such a consumer.
     func offers(_ consumer: CaptureConsumer) -> Bool
-    /// What the capturer says that it gives, without running it. Nil where it cannot be asked.
+    /// The format that the capturer states, without running it. Nil if that is not possible.
     func format(_ settings: [String: SettingValue]) throws -> MediaFormat?
-    /// Starts the capturer. Throws what keeps it from starting.
+    /// Starts the capturer. Throws its start error.
     func open(_ settings: [String: SettingValue], _ consumer: CaptureConsumer) async throws -> any CaptureRun
 }
 
-/// Who comes behind the capturer.
+/// The consumer downstream of the capturer.
 @frozen
 public enum CaptureConsumer: Sendable, Hashable {
-    /// Takes everything at once.
+    /// Accepts everything immediately.
     case quick
-    /// Takes five a second, and tells the capturer that the rest was dropped; after that it needs a keyframe, where the
-    /// pictures are encoded, and asks for it.
+    /// Accepts five frames per second and reports the others as dropped. Encoded video then needs a keyframe, which it
+    /// requests.
     case slow
-    /// Fails at the first picture or block.
+    /// Fails at the first frame or buffer.
     case failing
-    /// Takes everything, and no other format than the first.
+    /// Accepts everything in the first format only.
     case rigid
 }
 
-/// A capturer that runs on a stand.
+/// A running capturer on a stand.
 public protocol CaptureRun: AnyObject, Sendable {
-    /// What has come so far, in order.
+    /// The output so far, in order.
     var units: [CapturedUnit] { get }
-    /// How it has ended; nil while it runs.
+    /// How it ended. Nil while it runs.
     var outcome: CaptureOutcome? { get }
-    /// Changes a setting while it runs.
+    /// Changes a live setting.
     func set(_ setting: String, to value: SettingValue) async throws
-    /// Cancels it, and waits until it has left. The seconds that took; nil where it has not left after two.
+    /// Cancels it and waits for its return. Returns the seconds that took, or nil if it did not return within two.
     func stop() async -> Double?
 }
 
-/// How a capturer came to its end.
+/// How a capturer ended.
 public enum CaptureOutcome: Sendable {
-    /// It returned of itself.
+    /// It returned without an error.
     case ended
     case failed(any Error)
     case cancelled
 }
 
-/// One picture, or one block of sound, that came out of a capturer.
+/// One frame, or one buffer of audio, sent by a capturer.
 public struct CapturedUnit: Sendable {
-    /// What the capturer said that it gives at that moment.
+    /// The capturer's stated format at that moment.
     public var format: MediaFormat
-    /// When it was captured, as the capturer says.
+    /// The capture time stated by the capturer.
     public var time: MediaTime
-    /// When it came.
+    /// The arrival time.
     public var arrival: MediaTime
-    /// How long it lasts, in seconds: of sound, where that is known.
+    /// For audio: the duration in seconds, if known.
     public var duration: Double?
-    /// Whether it is stamped with the very moment that it had waited for on the stand's clock.
+    /// Whether its time is exactly the one that it waited for on the stand's clock.
     public var isOnTheClock = false
-    /// False where the consumer dropped it.
+    /// False if the consumer dropped it.
     public var isTaken = true
-    /// Whether the capturer says that it is a keyframe; nil for what is not encoded.
+    /// Whether the capturer marked it as a keyframe. Nil for raw media.
     public var isKeyframe: Bool?
-    /// What is wrong with its bytes, in words.
+    /// The fault of its data, as text.
     public var fault: String?
 
     public init(format: MediaFormat, time: MediaTime, arrival: MediaTime) {
@@ -82,19 +82,19 @@ public struct CapturedUnit: Sendable {
         self.arrival = arrival
     }
 
-    /// How much later than it was captured it came, in seconds.
+    /// The delay from capture to arrival, in seconds.
     public var lateness: Double { arrival.seconds(since: time) }
 }
 
-/// What the author of a capturer knows about bringing it into trouble.
+/// The author's information for tests of a capturer's failures.
 public struct Rehearsal: Sendable {
-    /// With these it works: what is required, and the address of something that is there.
+    /// Settings with which it works: required ones, and the address of an existing device.
     public var settings: [String: SettingValue]
-    /// With each of these it cannot start: a device that is absent, busy or another thing than it should be.
+    /// Settings with which it cannot start: a device that is missing, busy or of another type.
     public var failing: [[String: SettingValue]]
-    /// Takes away the device that `settings` name, while the capturer runs. Nil where that cannot be brought about.
+    /// Removes the device of `settings` while the capturer runs. Nil if that is not possible.
     public var vanish: (@Sendable () async throws -> Void)?
-    /// Brings it back.
+    /// Restores it.
     public var restore: (@Sendable () async throws -> Void)?
 
     public init(
@@ -108,8 +108,8 @@ public struct Rehearsal: Sendable {
     }
 }
 
-/// A capturer that tells the kit how to bring it into trouble, wherever it is tested: in its own package's tests and by
-/// `connectlive plugin test`.
+/// A capturer with information for tests of its failures, for its own package's tests and for `connectlive plugin
+/// test`.
 public protocol Rehearsed: Capturer {
     static var rehearsal: Rehearsal { get }
 }

@@ -2,7 +2,7 @@ import Dispatch
 import MediaGraph
 import Synchronization
 
-/// A thread for what is tried: it may block there, as it may in a pipeline.
+/// A thread for the tested code, which may block like in a pipeline.
 private final class CaptureThread: TaskExecutor {
     private let queue = DispatchQueue(label: "media.testing.capture")
 
@@ -13,7 +13,7 @@ private final class CaptureThread: TaskExecutor {
     }
 }
 
-/// Something that runs on a thread of its own until it is cancelled, and tells when it has left.
+/// A task on its own thread that runs until it is cancelled and reports its return.
 final class CaptureTask: Sendable {
     private struct State {
         var task: Task<Void, Never>?
@@ -21,7 +21,7 @@ final class CaptureTask: Sendable {
         var leaving: MediaTime?
     }
 
-    /// What has not left after so many seconds is left behind.
+    /// A task that does not return within this many seconds is abandoned.
     static let patience = 2.0
 
     private let clock: any StandClock
@@ -41,7 +41,7 @@ final class CaptureTask: Sendable {
                 try await body()
                 if Task.isCancelled { outcome = .cancelled }
             } catch {
-                // What it says of being cancelled is no failure.
+                // An error after the cancellation is not a failure.
                 outcome = Task.isCancelled ? .cancelled : .failed(error)
             }
             let end = outcome
@@ -57,7 +57,7 @@ final class CaptureTask: Sendable {
 
     var outcome: CaptureOutcome? { state.withLock { $0.outcome } }
 
-    /// Cancels it. The seconds until it had left; nil where it is left behind.
+    /// Cancels it. Returns the seconds until its return, or nil if it was abandoned.
     func stop() async -> Double? {
         let began = MediaTime.current
         state.withLock { $0.task }?.cancel()
@@ -66,7 +66,7 @@ final class CaptureTask: Sendable {
     }
 }
 
-/// How late the machine itself is at this moment: how long something takes to leave that does nothing but wait.
+/// Measures the delay of the machine itself: how long a task needs to return that only waits.
 struct Bystander {
     private let task = CaptureTask()
 

@@ -51,7 +51,7 @@ extension StandClock {
 }
 
 extension MediaTime {
-    /// Now, on the clock of capture times.
+    /// The current time on the clock of capture times.
     static var current: MediaTime {
         var time = timespec()
         clock_gettime(CLOCK_MONOTONIC, &time)

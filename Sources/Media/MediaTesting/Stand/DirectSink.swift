@@ -1,22 +1,22 @@
 import MediaGraph
 import Synchronization
 
-/// Takes what a capturer gives, and writes down what it was and when it came.
+/// Records the output of a capturer with its arrival times.
 final class DirectSink: CaptureSink {
     private struct State {
         var format: MediaFormat
         var units: [CapturedUnit] = []
         var due: MediaTime?
         var lastTaken: MediaTime?
-        /// Rows that the first picture left as they were.
+        /// Rows that the first frame did not change.
         var untouched: Set<PictureMemory.Row> = []
         var pictures = 0
         var gate = KeyframeGate()
     }
 
-    /// Of a run of minutes, the beginning is looked at.
+    /// Only the beginning of a long run is recorded.
     private static let capacity = 20_000
-    /// How often a slow consumer takes something, in seconds: at the most each third picture.
+    /// The interval of a slow consumer, in seconds: it accepts at most each third frame.
     private static func slowness(_ format: MediaFormat) -> Double { max(0.2, 2.5 / (format.framesPerSecond ?? 100)) }
 
     private let consumer: CaptureConsumer
@@ -50,10 +50,10 @@ final class DirectSink: CaptureSink {
             width: format.width, height: format.height, captureTime: time, access: memory.withPlane)
         try draw(&picture)
         return take(format.media, time, arrival) { unit, state in
-            // What was there before can be taken for a drawing once, but not with two different fillings.
+            // Unchanged contents can look like a drawing once, but not with two different fillings.
             if number == 0 { state.untouched = memory.untouched }
             if number == 1, let row = state.untouched.intersection(memory.untouched).min() {
-                unit.fault = "row \(row.number) of plane \(row.plane) is left as it was before"
+                unit.fault = "row \(row.number) of plane \(row.plane) is not drawn"
             }
         }
     }
@@ -82,7 +82,7 @@ final class DirectSink: CaptureSink {
         if consumer == .rigid {
             throw MediaError(
                 code: MediaError.Code.formatClash,
-                message: "Whoever comes behind cannot take \(format); go on with the format from before.")
+                message: "The nodes downstream do not accept \(format). Continue to send the previous format.")
         }
         state.withLock { state in
             state.format = format
@@ -94,7 +94,7 @@ final class DirectSink: CaptureSink {
 
     private func refuse() throws {
         guard consumer == .failing else { return }
-        // It is written down that somebody tried.
+        // Records the attempt.
         state.withLock { state in
             if state.units.count < Self.capacity {
                 state.units.append(CapturedUnit(format: state.format, time: clock.now, arrival: clock.now))
@@ -102,7 +102,7 @@ final class DirectSink: CaptureSink {
         }
         throw MediaError(
             code: MediaError.Code.elementFailed,
-            message: "The stand takes nothing, to see what the capturer does then; let this error out of capture().")
+            message: "The stand refuses all frames as a test. Let this error leave capture().")
     }
 
     private func take(

@@ -1,6 +1,6 @@
 public import MediaGraph
 
-/// Calls a capturer that is written in Swift, on a thread of its own and on the machine's clock, as a pipeline does.
+/// Calls a Swift capturer on its own thread and on the real clock, like a pipeline.
 public struct DirectStand<Kind: Capturer>: CaptureStand {
     private let clock: any StandClock
 
@@ -35,7 +35,7 @@ public struct DirectStand<Kind: Capturer>: CaptureStand {
 }
 
 extension MediaFormat {
-    /// Throws for what no pipeline can carry.
+    /// Throws for formats that no pipeline can carry.
     func checkForCapture() throws {
         guard kind == .rawVideo || kind == .encodedVideo else { return }
         let sizes = 1...16_384
@@ -44,8 +44,7 @@ extension MediaFormat {
         else {
             throw MediaError(
                 code: MediaError.Code.nodeFormat,
-                message: "It says that it gives \(self); pictures have sides of 1 to 16384 pixels, and a rate of 0.01 "
-                    + "to 1000 a second.")
+                message: "It states \(self). Use frames with sides of 1 to 16384 pixels, at 0.01 to 1000 frames/s.")
         }
     }
 }

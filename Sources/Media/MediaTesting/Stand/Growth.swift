@@ -1,7 +1,7 @@
 import Glibc
 import MediaGraph
 
-/// By how much more a process may hold after some rounds than before.
+/// The allowed growth of a process's resources over some rounds.
 struct Allowance {
     var descriptors: Int
     var threads: Int
@@ -10,21 +10,21 @@ struct Allowance {
 
 /// How long threads have to end, in seconds.
 struct Settling {
-    /// Those of other pools.
+    /// Threads of other pools.
     var seconds = 2.0
-    /// Those of Dispatch end when there has been nothing to do for five seconds. Polling is something to do.
+    /// Threads of Dispatch, which end after five idle seconds. Frequent polling would keep it busy.
     var nap = 6.0
 }
 
-/// What so many rounds of something left behind in this process.
+/// The growth of this process's resources over some rounds.
 struct Growth {
     let rounds: Int
     let before: Holdings
     let after: Holdings
     let allowed: Allowance
 
-    /// Allocators and pools of threads take some rounds to settle. What grew once and stays may be a pool's, after a moment
-    /// in which the machine stood still: a leak grows again.
+    /// Allocators and thread pools need some rounds to settle. Growth that occurs once may belong to a pool, after a
+    /// stall of the machine; a leak grows again.
     static func measured(
         warmUp: Int, rounds: Int, _ allowed: Allowance, _ settling: Settling, _ body: () async throws -> Void
     ) async throws -> Growth {
@@ -57,7 +57,7 @@ struct Growth {
             + (isMemoryJudged ? "" : ", which is not judged: the sanitizer keeps what is freed")
     }
 
-    /// Which ones, where they are too many.
+    /// The names of new threads, if there are too many.
     private var newThreads: String {
         guard hasMoreThreads else { return "" }
         var counts: [String: Int] = [:]
@@ -68,17 +68,17 @@ struct Growth {
     }
 }
 
-/// What this process was built with.
+/// The sanitizers of this process.
 enum Sanitizers {
-    /// The address sanitizer holds freed memory back, 256 MB of it, to see who still uses it; the thread sanitizer keeps a
-    /// shadow of all that was ever touched.
+    /// The address sanitizer holds up to 256 MB of freed memory to detect its use. The thread sanitizer keeps a shadow
+    /// of all memory ever used.
     static let keepMemory = dlsym(nil, "__asan_init") != nil || dlsym(nil, "__tsan_init") != nil
 }
 
-/// What this process holds.
+/// The resources of this process.
 struct Holdings {
     let descriptors: Int
-    /// Their names.
+    /// Names of the threads.
     let threads: [String]
     let bytes: Int
 
@@ -86,7 +86,7 @@ struct Holdings {
         Holdings(descriptors: count("/proc/self/fd"), threads: threadNames, bytes: residentBytes)
     }
 
-    /// What is held once it is as it was before, or once threads have had time to end.
+    /// The resources once they are as before, or once threads have had time to end.
     static func settled(
         _ before: Holdings, _ allowed: Allowance, _ settling: Settling = Settling()
     ) async -> Holdings {
@@ -122,7 +122,7 @@ struct Holdings {
         return fields.count > 1 ? (Int(fields[1]) ?? 0) * Int(getpagesize()) : 0
     }
 
-    /// The beginning of a file: what the kernel says of a process fits in a line.
+    /// The beginning of a file. The kernel's information on a process fits in a line.
     private static func read(_ path: String) -> String? {
         guard let file = fopen(path, "r") else { return nil }
         defer { fclose(file) }

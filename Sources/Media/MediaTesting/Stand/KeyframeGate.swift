@@ -1,16 +1,16 @@
 import MediaGraph
 
-/// What the queue behind a capturer of encoded pictures does: it takes them from a keyframe on, drops to the next one when
-/// it is full, and asks for it.
+/// The rule of the queue downstream of a capturer of encoded video: it passes frames from a keyframe on, drops to the
+/// next one when it is full, and requests it.
 struct KeyframeGate {
-    /// Nobody is asked more often.
+    /// Shortest interval between requests.
     private static let askInterval = 0.1
 
     private var needsKeyframe = true
     private var askedAt: MediaTime?
     private var isAsked = false
 
-    /// Whether a picture that comes now is taken.
+    /// Whether to accept an arriving frame.
     mutating func takes(isKeyframe: Bool, isFull: Bool, at now: MediaTime) -> Bool {
         if isFull { needsKeyframe = true } else if isKeyframe { needsKeyframe = false }
         if needsKeyframe, askedAt.map({ now.seconds(since: $0) >= Self.askInterval }) ?? true {
@@ -20,20 +20,20 @@ struct KeyframeGate {
         return !needsKeyframe
     }
 
-    /// Whether it has asked since this was last called.
+    /// Whether it has requested a keyframe since the last call.
     mutating func takeRequest() -> Bool {
         defer { isAsked = false }
         return isAsked
     }
 }
 
-/// How long keyframes were waited for that were asked for because something was dropped.
+/// Measures the wait for keyframes that were requested after a drop.
 struct KeyframeWait {
-    /// It comes within so many seconds, or a few pictures: what is behind shows nothing until then.
+    /// A keyframe has to arrive within this many seconds, or a few frames, because consumers show nothing until then.
     let limit: Double
-    /// The longest of those that came to an end.
+    /// The longest completed wait.
     private var longest = 0.0
-    /// Since when one is waited for; nil where none is.
+    /// The beginning of the present wait. Nil without one.
     private(set) var since: MediaTime?
 
     init(_ units: [CapturedUnit]) {
@@ -49,7 +49,7 @@ struct KeyframeWait {
         }
     }
 
-    /// Whether one took too long, or takes too long already.
+    /// Whether a wait is or was too long.
     func isTooLong(at now: MediaTime) -> Bool {
         max(longest, since.map { now.seconds(since: $0) } ?? 0) > limit
     }

@@ -1,6 +1,6 @@
 import MediaGraph
 
-/// What a picture is drawn into. Not to be shared: one picture is drawn by one capturer.
+/// The memory of a frame to draw. One capturer draws one frame, so it is not shared.
 final class PictureMemory {
     struct Row: Hashable, Comparable {
         let plane: Int
@@ -35,7 +35,7 @@ final class PictureMemory {
         if planes.indices.contains(index) { planes[index] = bytes }
     }
 
-    /// The rows of which no byte was written, as far as can be told by looking at some of their bytes.
+    /// The unwritten rows, judged by some of their bytes.
     var untouched: Set<Row> {
         var rows: Set<Row> = []
         for (index, plane) in planes.enumerated() {

@@ -3,10 +3,10 @@ import Glibc
 import MediaGraph
 import Synchronization
 
-/// How long the machine let nothing run, since this was made: what a thread that only takes short sleeps is late by.
+/// Measures for how long the machine ran nothing, by the delays of a thread with short sleeps.
 final class Standstill: Sendable {
     private static let nap: UInt32 = 5_000
-    /// Seconds that a busy machine may be late by, at any time.
+    /// Delays up to this many seconds are normal on a busy machine.
     private static let unremarkable = 0.02
 
     private let sum = Mutex(0.0)

@@ -5,7 +5,7 @@ internal import RTP
 internal import RoomProtocol
 internal import Synchronization
 
-/// A stream as a receiver carries it.
+/// A stream assigned to a receiver.
 struct AssignedStream: Sendable {
     var id: Int
     var participant: String
@@ -14,7 +14,7 @@ struct AssignedStream: Sendable {
     var destination: StreamDestination
 }
 
-/// What happens to a receiver's stream on other threads, on its way to the loop.
+/// A notice about a receiver's stream, sent from another thread to the loop.
 struct ReceiverNotice: Sendable {
     enum Kind: Sendable {
         case keyframeNeeded
@@ -26,17 +26,17 @@ struct ReceiverNotice: Sendable {
     var kind: Kind
 }
 
-/// One stream in one receiver: where its packets go, and what has been counted of it. On the loop only.
+/// One stream in one receiver, with its sink and its counters. On the loop only.
 final class Assignment {
     let stream: AssignedStream
     let payloadType: UInt8
-    /// Tells this assignment from earlier ones of the same receiver.
+    /// Distinguishes this assignment from earlier ones of the same receiver.
     let serial: Int
     let monitor: StreamMonitor
     /// The receiver's counters when the stream was assigned.
     let before: ReceiverStatistics?
     let sink: any IncomingSink
-    /// The sink where it is the engine's own.
+    /// The sink, if it is the engine's own.
     let pipeline: ReceivingPipeline?
 
     private static let serials = Atomic<Int>(0)

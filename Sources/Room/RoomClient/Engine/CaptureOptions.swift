@@ -1,19 +1,19 @@
 package import MediaGraph
 
-/// What a participant publishes: where pictures and sound come from and how they are encoded.
+/// The sources that a participant publishes, and their encoding.
 package struct CaptureOptions: Sendable {
     package enum Source: Sendable, Equatable {
         /// A path such as `/dev/video0`, or nil for the first camera.
         case camera(device: String?)
-        /// Pictures and sound of a file, at its own size and rate.
+        /// Video and audio of a file, at its own size and frame rate.
         case file(path: String, isLooping: Bool)
-        /// Bars with a bar-coded frame number, and a tone; ends after `frames` unless that is 0.
+        /// Bars with a bar-coded frame number, and a tone. Ends after `frames`; 0 means without end.
         case testPattern(frames: Int)
     }
 
-    /// Where sound comes from when the source is a camera; a file and the test pattern have their own.
+    /// The audio source for a camera. Files and the test pattern have their own audio.
     package enum Microphone: Sendable, Equatable {
-        /// The default one, or no sound where there is none.
+        /// The default microphone, or no audio without one.
         case automatic
         case none
         case device(String)
@@ -23,14 +23,14 @@ package struct CaptureOptions: Sendable {
     package var microphone = Microphone.automatic
     package var hasVideo = true
     package var hasAudio = true
-    /// Of a camera and the test pattern; a file keeps its own.
+    /// Size for a camera and the test pattern. A file keeps its own.
     package var width = 640
     package var height = 480
     package var framesPerSecond = 20.0
-    /// Of a camera.
+    /// Mirrors the camera's frames.
     package var isMirror = true
     package var codec = VideoCodec.vp8
-    /// Nil takes the table's (`VideoBitrate`).
+    /// Nil means the default of `VideoBitrate`.
     package var bitrate: Bitrate?
 
     package init(source: Source) { self.source = source }

@@ -5,7 +5,7 @@ internal import PeerSession
 internal import RTP
 internal import RoomProtocol
 
-/// The session that receives: the server offers a pool of receivers and assigns streams to them. On the loop only.
+/// The receiving session: the server offers a pool of receivers and assigns streams to them. On the loop only.
 final class DownSession {
     enum Event: Sendable {
         case candidate(String)
@@ -26,7 +26,7 @@ final class DownSession {
     /// Called on the loop.
     var onEvent: ((Event) -> Void)?
     private let connectStarted: MonotonicTime
-    /// The last numbers of streams that are over, for a report of the whole call; the oldest go first.
+    /// The last statistics of ended streams, for a report of the whole call. The oldest are removed first.
     private var ended: [RoomStatistics.Received] = []
     private static let endedCapacity = 64
 
@@ -49,7 +49,7 @@ final class DownSession {
         }
     }
 
-    /// Takes an offer, the first or one with more receivers, and returns the answer; nil for one that is out of date.
+    /// Accepts the first offer, or one with more receivers. Returns the answer, or nil for an outdated offer.
     func answer(_ description: Description) throws(RoomError) -> Description? {
         guard description.revision > revision else { return nil }
         do throws(TransportError) {
@@ -100,7 +100,7 @@ final class DownSession {
 
     func cut(_ isCut: Bool) { peer.impairment = isCut ? .cut : nil }
 
-    /// When media or a word about it last came.
+    /// When media or RTCP last arrived.
     var lastReceived: MonotonicTime { peer.lastReceived }
 
     func addRemoteCandidate(_ candidate: String) {
@@ -109,8 +109,8 @@ final class DownSession {
 
     // MARK: - Assignments
 
-    /// The receiver carries this stream from now on, beginning at the packet `first`; whatever it carried before is
-    /// over. False when there is no such receiver, or it cannot carry the codec.
+    /// Assigns a stream to a receiver, beginning at the packet `first`, and ends the earlier assignment. Returns false
+    /// if the receiver does not exist or cannot carry the codec.
     func assign(
         _ stream: AssignedStream, to mid: String, from first: SequenceNumber?,
         post: @escaping @Sendable (ReceiverNotice) -> Void
@@ -119,7 +119,7 @@ final class DownSession {
             return false
         }
         guard slot.assignment?.stream.id != stream.id else { return true }
-        // A stream is in one receiver at a time.
+        // A stream is assigned to one receiver at a time.
         release(stream: stream.id)
         free(slot)
         let number = first.flatMap { peer.discard(before: $0, on: slot.id) }
@@ -155,7 +155,7 @@ final class DownSession {
         slots.values.lazy.compactMap(\.assignment).first { $0.stream.id == stream }
     }
 
-    /// What a receiver's pipeline has to say; notices of earlier assignments are ignored.
+    /// Handles a notice of a receiver's pipeline. Ignores notices of earlier assignments.
     func handle(_ notice: ReceiverNotice) -> RoomError? {
         guard let slot = slots[notice.mid], let assignment = slot.assignment, assignment.serial == notice.serial else {
             return nil
@@ -174,7 +174,7 @@ final class DownSession {
         return nil
     }
 
-    // MARK: - Numbers
+    // MARK: - Statistics
 
     /// Called about twice a second.
     func sample(now: MonotonicTime) {
@@ -184,7 +184,7 @@ final class DownSession {
         }
     }
 
-    /// Every stream that is or was received.
+    /// All received streams, including ended ones.
     func received() -> [RoomStatistics.Received] {
         let present = slots.values.compactMap { statistics(of: $0) }
         let past = ended.filter { past in !present.contains { $0.streamId == past.streamId } }
@@ -233,7 +233,7 @@ final class ReceiverSlot {
     let id: ReceiverID
     let codecs: [NegotiatedCodec]
     private(set) var assignment: Assignment?
-    /// Media that may belong to the next stream: it can overtake the message which assigns that.
+    /// Packets of the next stream that arrived before the message that assigns it.
     private var held = HeldPackets()
 
     init(receiver: Receiver, id: ReceiverID, codecs: [NegotiatedCodec]) {
@@ -245,13 +245,13 @@ final class ReceiverSlot {
     func receive(_ packet: borrowing PacketBuffer, _ header: RTPHeader, at position: StreamPosition) {
         guard let assignment else { return held.hold(packet, header, at: position) }
         held.remember(packet, header, at: position)
-        // A packet with another type belongs to the stream before or after this one.
+        // A packet with another payload type belongs to the previous or the next stream.
         guard assignment.payloadType == header.payloadType else { return }
         assignment.receive(packet.bytes.span.extracting(0..<packet.count))
     }
 
-    /// Carries the stream, which begins at `first`, from now on: what came of it before the message goes to it now, also
-    /// what the stream before has had already. False when its first packets were dropped because too many came before.
+    /// Assigns a stream that begins at `first`. Packets that arrived before the message now go to it, even if the
+    /// previous stream already got them. Returns false if its first packets were dropped because too many arrived.
     func begin(_ assignment: Assignment, at first: Int?) -> Bool {
         self.assignment = assignment
         let isWhole = held.isWhole(from: first)

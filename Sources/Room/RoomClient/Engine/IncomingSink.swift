@@ -1,19 +1,19 @@
 package import RTP
 package import RoomProtocol
 
-/// Where the packets of one received stream go: into the pipeline that the engine makes, or a node of a graph.
+/// The destination of a received stream's packets: the engine's pipeline, or a node of a graph.
 ///
-/// Everything is called on the engine's loop: return soon.
+/// All methods are called on the engine's loop and must return soon.
 package protocol IncomingSink: AnyObject {
-    /// A receiver carries the stream from now on.
+    /// A receiver carries the stream.
     func begin(_ stream: IncomingStream)
-    /// One decrypted packet, in the order in which they came. Retransmitted ones are late but whole.
+    /// Receives one decrypted packet, in order of arrival. Retransmitted packets arrive late.
     func receive(_ packet: Span<UInt8>)
-    /// The publisher's stream was at `rtp` when its wall clock showed `ntp`.
+    /// The publisher's RTP timestamp was `rtp` when its wall clock showed `ntp`.
     func senderReport(ntp: NTPTime, rtp: RTPTimestamp)
-    /// Adds what was counted behind the sink.
+    /// Adds the counters downstream of the sink.
     func fill(_ statistics: inout RoomStatistics.Received)
-    /// The stream is over, or goes on in another receiver, which begins anew.
+    /// The stream ended, or continues in another receiver with a new `begin`.
     func end()
 }
 
@@ -22,24 +22,24 @@ extension IncomingSink {
     package func fill(_ statistics: inout RoomStatistics.Received) {}
 }
 
-/// A stream as a sink gets it.
+/// A stream as passed to a sink.
 package struct IncomingStream: Sendable {
     /// Unique in the server's lifetime.
     package var id: Int
     package var participant: String
     package var codec: Codec
-    /// What the stream's packets carry; no others are handed over.
+    /// The payload type of the stream's packets. The sink receives no others.
     package var payloadType: UInt8
-    /// Asks the publisher for a keyframe, from any thread.
+    /// Requests a keyframe from the publisher. Callable on any thread.
     package var requestKeyframe: @Sendable () -> Void
 }
 
-/// What a received stream is for.
+/// How to use a received stream.
 package enum StreamDestination: Sendable {
-    /// Pictures, decoded by the engine.
+    /// Video frames, decoded by the engine.
     case frames(FrameFanout)
-    /// Sound, decoded by the engine; heard, or measured only.
+    /// Audio, decoded by the engine and either played or only measured.
     case sound(isAudible: Bool)
-    /// Packets, for somebody else to decode.
+    /// Encoded packets.
     case packets(any IncomingSink & Sendable)
 }

@@ -4,24 +4,24 @@ internal import RTP
 package import RoomProtocol
 internal import Synchronization
 
-/// The capturing and encoding side of a participant: one pipeline that hands out RTP, whether a room takes it or not.
+/// The capturing and encoding side of a participant: one pipeline that produces RTP, with or without a room.
 package final class LocalCapture: Sendable {
-    /// What the source turned out to have.
+    /// The media that the source has.
     package struct Contents: Sendable, Equatable {
         package var hasVideo: Bool
         package var hasAudio: Bool
     }
 
     package let options: CaptureOptions
-    /// The captured pictures, before they are encoded.
+    /// The captured frames, before encoding.
     package let preview = FrameFanout()
 
     private enum Phase {
         case idle
-        /// Everybody who asks meanwhile waits for the same task.
+        /// Concurrent calls wait for the same task.
         case starting(Task<Result<MediaPipeline, RoomError>, Never>)
         case running(MediaPipeline)
-        /// Likewise.
+        /// Concurrent calls wait for the same task.
         case stopping(Task<MediaStatistics, Never>)
         case stopped(MediaStatistics)
 
@@ -38,15 +38,15 @@ package final class LocalCapture: Sendable {
         var audio: (@Sendable (RTPBatch) -> Void)?
         var failed: (@Sendable (RoomError) -> Void)?
         var ended: (@Sendable () -> Void)?
-        /// What happened while nobody listened yet.
+        /// Events that occurred before an observer was set.
         var failure: RoomError?
         var hasEnded = false
     }
 
-    /// The pipeline that is being started, so that a stop need not wait for a source that says nothing.
+    /// The pipeline that is starting, so that a stop need not wait for a silent source.
     private let unfinished = Mutex<MediaPipeline?>(nil)
     private let phase = Mutex(Phase.idle)
-    /// What the last inspection found.
+    /// The result of the last inspection.
     private let contents = Mutex<Contents?>(nil)
     private let outputs = Mutex(Outputs())
 
@@ -57,9 +57,9 @@ package final class LocalCapture: Sendable {
 
     // MARK: - Before connecting
 
-    /// Looks whether file, camera and microphone are there, without taking them.
+    /// Checks that file, camera and microphone exist, without opening them for capture.
     package func inspect() async throws(RoomError) -> Contents {
-        // What runs already is what it was made as, whatever has been plugged in or deleted since.
+        // A running pipeline keeps its contents, even if devices or files have changed since.
         if phase.withLock({ $0.isUnderWay }), let made = contents.withLock({ $0 }) { return made }
         let options = options
         let found: Contents
@@ -70,7 +70,8 @@ package final class LocalCapture: Sendable {
         }
         guard found.hasVideo || found.hasAudio else {
             throw RoomError(
-                .settingInvalid, "There is nothing to publish: neither video nor audio is asked for and there.")
+                .settingInvalid,
+                "There is nothing to publish: no requested source has video or audio. Choose another source.")
         }
         contents.withLock { $0 = found }
         return found
@@ -99,7 +100,7 @@ package final class LocalCapture: Sendable {
 
     // MARK: - Running
 
-    /// Starts capturing and encoding; returns when the first frame is there. Started already, it returns at once.
+    /// Starts capturing and encoding. Returns after the first frame, or immediately if it runs already.
     package func start() async throws(RoomError) {
         let task = phase.withLock { phase -> Task<Result<MediaPipeline, RoomError>, Never>? in
             switch phase {
@@ -117,18 +118,18 @@ package final class LocalCapture: Sendable {
     }
 
     private static let stopped = RoomError(
-        .outOfOrder, "This local media has been stopped: create another one to publish again.")
+        .outOfOrder, "This local media was stopped. Create another one to publish again.")
 
     private func launch() async -> Result<MediaPipeline, RoomError> {
         do throws(RoomError) {
-            // What was looked at a moment ago is not looked at again; starting finds out what has changed since.
+            // Reuses a recent inspection; starting detects later changes.
             let known = contents.withLock { $0 }
             let contents = if let known { known } else { try await inspect() }
             defer { unfinished.withLock { $0 = nil } }
             let pipeline: MediaPipeline
             do throws(MediaError) {
                 pipeline = try await MediaPipeline(graph(contents), bindings: bindings(contents))
-                // A stop that came before this finds nothing to stop, one that comes after it does.
+                // A stop before this line finds no pipeline; a later one does.
                 unfinished.withLock { $0 = pipeline }
                 if isStarting { try await pipeline.start() }
             } catch {
@@ -145,15 +146,15 @@ package final class LocalCapture: Sendable {
             }
             return .success(pipeline)
         } catch {
-            // A failed start may be tried again: the camera may have been plugged in.
+            // After a failed start, the next try inspects again, because a camera may have been plugged in.
             contents.withLock { $0 = nil }
             phase.withLock { if case .starting = $0 { $0 = .idle } }
             return .failure(error)
         }
     }
 
-    /// Ends capturing; the devices are free when it returns, also when it comes in the middle of a start. There is no
-    /// way back.
+    /// Stops capturing, also during a start. When it returns, the devices are free. A stopped capture cannot start
+    /// again.
     package func stop() async {
         let stopping = phase.withLock { phase -> Task<MediaStatistics, Never> in
             let task: Task<MediaStatistics, Never>
@@ -202,7 +203,7 @@ package final class LocalCapture: Sendable {
         }
     }
 
-    /// Counters of the video encoder, zero where there is none.
+    /// Counters of the video encoder. Zero without one.
     package var encoderStatistics: MediaStatistics.VideoEncoder {
         statistics.encoders[Self.encoder] ?? MediaStatistics.VideoEncoder()
     }
@@ -214,9 +215,9 @@ package final class LocalCapture: Sendable {
         }
     }
 
-    // MARK: - What comes out
+    // MARK: - Output
 
-    /// What a room can take of it.
+    /// The tracks to publish.
     func tracks(_ contents: Contents) -> [any OutgoingTrack] {
         var tracks: [any OutgoingTrack] = []
         if contents.hasVideo { tracks.append(CapturedTrack(codec: options.codec == .vp8 ? .vp8 : .h264, of: self)) }
@@ -235,7 +236,7 @@ package final class LocalCapture: Sendable {
 
     fileprivate func requestKeyframe() { try? pipeline?.requestKeyframe(Self.encoder) }
 
-    /// Tells of a failure (a camera that was pulled out) and of the source's end, also when it happened before.
+    /// Reports a failure, such as an unplugged camera, or the source's end. Includes an earlier one.
     package func observe(
         failed: @escaping @Sendable (RoomError) -> Void, ended: @escaping @Sendable () -> Void
     ) {
@@ -301,7 +302,7 @@ package final class LocalCapture: Sendable {
         }
     }
 
-    /// Whether the sound comes from the node that the pictures come from.
+    /// Whether the video source has audio too.
     private var hasSoundOfItsOwn: Bool {
         if case .camera = options.source { return false }
         return true
@@ -358,7 +359,7 @@ private final class CapturedTrack: OutgoingTrack {
 }
 
 extension RoomError {
-    /// A failure of the media floor with its own code; the number is the original's where it has one.
+    /// A media failure with its own code. The number is the original SDK's, if it has one.
     package init(_ error: MediaError) {
         let isCamera = error.code.hasPrefix("camera.")
         self.init(

@@ -1,25 +1,25 @@
 package import MediaGraph
 package import RoomProtocol
 
-/// One encoded stream that a room can take, whoever encodes it: a `LocalCapture`, or a node of a graph.
+/// One encoded stream to publish, from a `LocalCapture` or a node of a graph.
 ///
-/// Everything may be called on any thread.
+/// All members are callable on any thread.
 package protocol OutgoingTrack: AnyObject, Sendable {
-    /// What the packets carry, at the payload type that `Codec` has for it.
+    /// The packets' codec. They use the payload type of `Codec`.
     var codec: Codec { get }
-    /// Counters of the video encoder; nil where there is none, as for sound and for a camera's own H.264.
+    /// Counters of the video encoder. Nil without one, as for audio and for a camera's own H.264.
     var encoderStatistics: MediaStatistics.VideoEncoder? { get }
 
-    /// Hands the packets of each encoded frame there from now on, on a thread of the encoder's; nil lets them fall.
+    /// Passes the packets of each encoded frame to `receiver`, on an encoder's thread. Nil drops them.
     func connect(_ receiver: (@Sendable (RTPBatch) -> Void)?)
-    /// Nothing where a decoder can start anywhere.
+    /// Requests a keyframe. Does nothing for codecs that can be decoded from any packet.
     func requestKeyframe()
 }
 
-/// A track as it is published.
+/// A track and its published properties.
 package struct Publication: Sendable {
     package var track: any OutgoingTrack
-    /// A free text that everyone in the room sees beside the stream.
+    /// Free text that all participants see beside the stream.
     package var extraValue: String
 
     package init(_ track: any OutgoingTrack, extraValue: String = "") {

@@ -2,7 +2,7 @@ internal import MediaGraph
 internal import MediaNodes
 internal import RoomProtocol
 
-/// Makes and starts a decoding pipeline off the loop, and stops it, in that order whatever the timing.
+/// Creates, starts and stops a decoding pipeline outside of the loop, always in that order.
 final class PipelineRunner: DecodingTask {
     private struct RunningPipeline: Decoding {
         let pipeline: MediaPipeline
@@ -14,8 +14,8 @@ final class PipelineRunner: DecodingTask {
 
     private let task: Task<MediaPipeline?, Never>
 
-    /// `finished` is called once, on an arbitrary thread. `previous` has stopped before: two pipelines of one stream
-    /// would fight for its device.
+    /// Calls `finished` once, on any thread. `previous` stops first: two pipelines of one stream would compete for its
+    /// device.
     init(
         _ graph: MediaGraph, bindings: NodeBindings, after previous: (any DecodingTask)? = nil,
         finished: @escaping @Sendable (Result<any Decoding, MediaError>) -> Void

@@ -2,9 +2,9 @@ internal import MediaGraph
 internal import MediaNodes
 internal import RoomProtocol
 
-/// From the packets of one stream to its pictures or its sound.
+/// The graph that decodes the packets of one stream to frames or audio.
 enum ReceivingGraph {
-    /// Names of the nodes.
+    /// Node names.
     static let input = "in"
     static let view = "view"
     static let speaker = "speaker"
@@ -28,16 +28,16 @@ enum ReceivingGraph {
         }
     }
 
-    /// Loads the plugins that receiving takes, once in a process, in the background: the first pipeline of a process
-    /// takes 20 to 45 ms (VP8) or 65 to 120 ms (H.264) to make, later ones 1 to 3 ms, and the first picture should not
-    /// wait for that.
+    /// Loads the plugins for receiving, once per process, in the background. The first pipeline of a process takes 20
+    /// to 45 ms (VP8) or 65 to 120 ms (H.264) to create, later ones 1 to 3 ms. The first frame should not wait for
+    /// that.
     static func warmUp() { _ = warmth }
 
     private static let warmth = Task.detached(priority: .userInitiated) {
         for codec in Codec.allCases {
             var bindings = NodeBindings()
             if codec.media == .video { bindings.frames[view] = { _ in } }
-            // What is missing on this machine is told when a stream needs it.
+            // A missing element is reported when a stream needs it.
             _ = try? await MediaPipeline(
                 make(codec, payloadType: codec.payloadType, isAudible: false), bindings: bindings)
         }

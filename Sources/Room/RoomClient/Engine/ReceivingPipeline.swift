@@ -3,65 +3,65 @@ internal import MediaNodes
 internal import RTP
 internal import RoomProtocol
 
-/// A decoding pipeline that runs.
+/// A running decoding pipeline.
 protocol Decoding: Sendable {
     func push(_ packet: RawSpan)
     var statistics: MediaStatistics { get }
 }
 
-/// A decoding pipeline that has been asked for, whether it runs yet or not.
+/// A requested decoding pipeline, running or starting.
 protocol DecodingTask: Sendable {
-    /// Returns when it has stopped and its devices are free.
+    /// Returns when the pipeline has stopped and its devices are free.
     func stop() async
 }
 
-/// The engine's own sink: from the packets of one stream to its pictures or its sound. On the loop only.
+/// The engine's own sink, which decodes one stream's packets to frames or audio. On the loop only.
 ///
-/// A pipeline that fails (a headset is pulled, a decoder gives up) is made again for as long as the stream lasts.
+/// A pipeline that fails, for example when a headset is unplugged, is created again while the stream lasts.
 final class ReceivingPipeline: IncomingSink {
-    /// What a pipeline reports to the loop.
+    /// A pipeline's report to the loop.
     enum Notice: Sendable {
         case running(any Decoding)
         case failed(MediaError)
     }
 
-    /// What the session is to do about it.
+    /// The session's task after a notice.
     enum Outcome: Equatable {
         case nothing
-        /// What was decoded before is of no use to the new decoder.
+        /// The new decoder needs a keyframe.
         case requestKeyframe
-        /// Call `retry` then. A failure that follows another is not told again.
+        /// Call `retry` after this time. `isNews` is false if the failure follows a reported one.
         case retry(after: TimeInterval, isNews: Bool)
     }
 
-    /// Starts a pipeline once `previous` has stopped, and calls `post`, on any thread.
+    /// Starts a pipeline after `previous` has stopped, and calls `post` on any thread.
     typealias Launch = (
         _ previous: (any DecodingTask)?, _ post: @escaping @Sendable (Notice) -> Void
     ) -> any DecodingTask
 
     private enum Phase {
-        /// Packets wait, the first keyframe among them.
+        /// The pipeline starts. Packets wait, including the first keyframe.
         case starting
         case running(any Decoding)
         case waitingToRetry
         case ended
     }
 
-    /// A keyframe of 1080p is some 150 packets; what comes beyond this is dropped, and the jitter buffer
-    /// asks for a keyframe when it finds the hole.
+    /// A keyframe of 1080p has about 150 packets. Packets beyond this number are dropped; the jitter buffer then
+    /// detects the gap and requests a keyframe.
     private static let earlyCapacity = 600
 
     private let monitor: StreamMonitor
     private let wantsToBeHeard: Bool
     private let launch: Launch
-    /// Carries a notice to the loop, with the number of the pipeline that it is about.
+    /// Sends a notice to the loop, with its pipeline's number.
     private let post: @Sendable (Int, Notice) -> Void
     private var phase = Phase.starting
     private var task: (any DecodingTask)?
     private var attempt = 0
     private var early: [[UInt8]] = []
     private var backOff = BackOff()
-    /// What earlier pipelines of the stream have counted.
+    /// The counters of the stream's earlier pipelines.
     private var past = RoomStatistics.Received(streamId: 0, participantId: "", isVideo: false)
 
     init(
@@ -105,24 +105,24 @@ final class ReceivingPipeline: IncomingSink {
                 backOff.succeeded(at: now)
                 return .nothing
             }
-            // Without its device sound is decoded all the same; the device may come back.
+            // Audio is decoded even without its device, and the device may return.
             if wantsToBeHeard, !decoding.isAudible { return .retry(after: BackOff.longest, isNews: false) }
             backOff.succeeded(at: now)
             return .requestKeyframe
         case (.failed, .starting), (.failed, .running):
             let delay = backOff.failed(at: now)
-            letGo()
+            release()
             phase = .waitingToRetry
             return .retry(after: delay, isNews: backOff.failures == 1)
         case (_, .waitingToRetry), (_, .ended), (.running, .running): return .nothing
         }
     }
 
-    /// The time that `Outcome.retry` named has passed since pipeline `number` was the newest.
+    /// Call when the time of `Outcome.retry` has passed for pipeline `number`.
     func retry(after number: Int) {
         guard number == attempt else { return }
         if case .ended = phase { return }
-        letGo()
+        release()
         start()
     }
 
@@ -130,12 +130,12 @@ final class ReceivingPipeline: IncomingSink {
     var newest: Int { attempt }
 
     func end() {
-        letGo()
+        release()
         phase = .ended
     }
 
-    /// The pipeline is over: its numbers stay.
-    private func letGo() {
+    /// Ends the pipeline and keeps its counters.
+    private func release() {
         if case .running(let decoding) = phase { past.add(decoding.statistics) }
         early = []
         guard let task else { return }

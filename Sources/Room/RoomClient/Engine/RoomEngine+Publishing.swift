@@ -4,8 +4,7 @@ internal import RTP
 package import RoomProtocol
 
 extension RoomEngine {
-    /// Publishes what the capture has; it is started if it is not running yet. Waits for nothing but the source and
-    /// the server.
+    /// Publishes a capture's tracks, and starts it if necessary. Waits for the source and the server only.
     package func publish(
         _ capture: LocalCapture, videoExtraValue: String = "", audioExtraValue: String = ""
     ) async throws(RoomError) -> [PublishedStream] {
@@ -15,24 +14,24 @@ extension RoomEngine {
         return try await publish(publications) { () async throws(RoomError) in try await capture.start() }
     }
 
-    /// Publishes tracks. Only what runs is announced, for others would see a video that never comes: `start` returns
-    /// when they give media, and what it throws is thrown.
+    /// Publishes tracks. Announces them only after `start` returns, because others would see a video without frames.
+    /// Rethrows the error of `start`.
     package func publish(
         _ publications: [Publication], start: @Sendable () async throws(RoomError) -> Void
     ) async throws(RoomError) -> [PublishedStream] {
         await waitForPublishTurn()
         defer { publishTurnEnds() }
         guard state == .connected || state == .connecting, pipe != nil, !participant.isEmpty else {
-            throw RoomError(.roomReleased, "There is no connection to a room to publish in.")
+            throw RoomError(.roomReleased, "No room is connected. Join a room before you publish.")
         }
         let up = try makeUpSession()
         let tracks = publications.map { up.addTrack($0) }
-        // Before the first frame, so that each is counted as sent or not sent.
+        // Connect first, so that each frame is counted as sent or not sent.
         for track in tracks { connect(track) }
         do throws(RoomError) {
             try await start()
             guard self.up === up else {
-                throw RoomError(.roomReleased, "The room was left before the local media had started.")
+                throw RoomError(.roomReleased, "The room was left while the local media started.")
             }
             return try await requestPublish(up, tracks)
         } catch {
@@ -48,7 +47,7 @@ extension RoomEngine {
         let streams = tracks.map { Publish.Stream(mid: $0.sender.mid, extraValue: $0.publication.extraValue) }
         let answer = try await request(.publish(Publish(sdp: up.offer(), streams: streams)))
         guard case .published(let body) = answer, self.up === up else {
-            throw RoomError(.publishRefused, "The server answered 'publish' with something else.")
+            throw RoomError(.publishRefused, "The server's reply to 'publish' has the wrong type. Check its version.")
         }
         try up.accept(body)
         return tracks.compactMap { track in
@@ -58,7 +57,11 @@ extension RoomEngine {
 
     private func makeUpSession() throws(RoomError) -> UpSession {
         if let up { return up }
-        guard let address else { throw RoomError(.roomReleased, "There is no connection to a room to publish in.") }
+        guard let address else {
+            throw RoomError(
+                .roomReleased,
+                "No room is connected. Join a room before you publish.")
+        }
         do throws(TransportError) {
             let session = try UpSession(
                 loop: loop, server: address, configuration: peerConfiguration(.controlling, salt: 2))
@@ -80,7 +83,7 @@ extension RoomEngine {
         up.send(batch, on: track)
     }
 
-    /// One offer at a time: the answer to the first is part of the second.
+    /// Waits until no offer is pending: an offer includes the answer to the one before.
     private func waitForPublishTurn() async {
         guard isPublishing else {
             isPublishing = true

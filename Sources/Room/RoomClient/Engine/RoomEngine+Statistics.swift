@@ -11,14 +11,14 @@ extension RoomEngine {
         sampling = loop.schedule(after: .milliseconds(500)) { [weak self] in self?.assumeIsolated { $0.sample() } }
     }
 
-    /// As of now, or of the end.
+    /// Current statistics, or the final ones after the end.
     package var statistics: RoomStatistics { finalStatistics ?? makeStatistics() }
 
     func makeStatistics() -> RoomStatistics {
         var statistics = RoomStatistics()
         statistics.received = down?.received() ?? []
         statistics.published = up?.published() ?? []
-        // Who only receives sends no reports that a round trip could be told from: the signalling's stands in.
+        // A receiving-only client sends no reports that measure a round trip, so the signalling's is used.
         statistics.roundTripMilliseconds =
             (up?.roundTrip ?? down?.roundTrip ?? signalling?.roundTrip)?.milliseconds
         statistics.srtpProfile = (down?.profile ?? up?.profile)?.rawValue

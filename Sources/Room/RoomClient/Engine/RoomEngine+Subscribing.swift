@@ -1,14 +1,14 @@
 package import RoomProtocol
 
 extension RoomEngine {
-    /// Asks for a video stream; its pictures go to the fanout. `then` is called on the loop.
+    /// Subscribes to a video stream and passes its frames to the fanout. Calls `then` on the loop.
     package nonisolated func subscribe(
         _ id: Int, to fanout: FrameFanout, then: @escaping @Sendable (Result<Void, RoomError>) -> Void
     ) {
         subscribe(id, to: .frames(fanout), then: then)
     }
 
-    /// Asks for a video stream, for decoding by the engine or its packets. `then` is called on the loop.
+    /// Subscribes to a video stream, as decoded frames or packets. Calls `then` on the loop.
     package nonisolated func subscribe(
         _ id: Int, to destination: StreamDestination, then: @escaping @Sendable (Result<Void, RoomError>) -> Void
     ) {
@@ -19,7 +19,7 @@ extension RoomEngine {
                 return then(.failure(error))
             }
             engine.subscriptions[id] = destination
-            // This runs before the next message is looked at: the first packets find their pipeline.
+            // The reply is handled before the next message, so the first packets find their pipeline.
             engine.request(.subscribe(StreamReference(stream: id))) { result in
                 let outcome = engine.assumeIsolated { $0.subscribed(id, result) }
                 then(outcome)
@@ -28,7 +28,7 @@ extension RoomEngine {
         if !isTaken { then(.failure(Self.overloaded)) }
     }
 
-    /// Ends a subscription. `then` is called on the loop.
+    /// Ends a subscription. Calls `then` on the loop.
     package nonisolated func unsubscribe(_ id: Int, then: @escaping @Sendable (Result<Void, RoomError>) -> Void) {
         let isTaken = post { engine in
             guard engine.state == .connected else { return then(.failure(Self.notConnected(id))) }
@@ -42,23 +42,25 @@ extension RoomEngine {
     }
 
     private static let overloaded = RoomError(
-        .roomReleased, "The process is so far behind with its rooms that it takes no more requests.")
+        .roomReleased, "The process is overloaded: too many room requests wait. Send fewer requests at a time.")
 
     private static func notConnected(_ id: Int) -> RoomError {
         RoomError(
-            .downSessionReleased, "There is no connection to a room in which video \(id) could be subscribed or not.")
+            .downSessionReleased, "No room is connected. Join a room before you subscribe to video \(id).")
     }
 
     func requireSubscribable(_ id: Int) throws(RoomError) {
         guard state == .connected else { throw Self.notConnected(id) }
         guard let (_, info) = stream(id), info.media == .video else {
-            throw RoomError(.noSuchStream, "Nobody in the room publishes a video \(id).")
+            throw RoomError(.noSuchStream, "No participant publishes video \(id).")
         }
         guard Codec(rawValue: info.codec) != nil else {
-            throw RoomError(.noSuchStream, "Video \(id) is coded as \(info.codec), which this version does not decode.")
+            throw RoomError(
+                .noSuchStream,
+                "Video \(id) uses the codec \(info.codec), which this version cannot decode.")
         }
         guard subscriptions[id] == nil else {
-            throw RoomError(.alreadySubscribed, "Video \(id) is subscribed already.")
+            throw RoomError(.alreadySubscribed, "Video \(id) is already subscribed.")
         }
     }
 
@@ -69,10 +71,12 @@ extension RoomEngine {
             if assignVideo(id, to: body.mid, from: body.firstSequenceNumber) { return .success(()) }
             problem =
                 stream(id) == nil
-                ? RoomError(.noSuchStream, "Nobody in the room publishes the video \(id) any more.")
-                : RoomError(.receiversExhausted, "The server chose receiver '\(body.mid)', which there is not.")
+                ? RoomError(.noSuchStream, "The publisher of video \(id) ended it.")
+                : RoomError(.receiversExhausted, "The server chose the receiver '\(body.mid)', which does not exist.")
         case .success:
-            problem = RoomError(.enterResponseInvalid, "The server answered 'subscribe' with something else.")
+            problem = RoomError(
+                .enterResponseInvalid,
+                "The server's reply to 'subscribe' has the wrong type. Check its version.")
         case .failure(let error): problem = error
         }
         subscriptions[id] = nil

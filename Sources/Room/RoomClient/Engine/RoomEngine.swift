@@ -4,8 +4,8 @@ package import RoomProtocol
 
 /// One participant's connection to one room: signalling, the down session with its receivers, and the up session.
 ///
-/// It lives on the process's one loop thread, as an actor that is pinned there. Everything it has to tell comes as
-/// `RoomEvent`s, in order, on that thread: the listener hands them on and returns at once. An engine connects once.
+/// An actor on the process's one loop thread. It reports `RoomEvent`s in order on that thread; `onEvent` has to return
+/// immediately. An engine connects once.
 package actor RoomEngine {
     enum State {
         case idle
@@ -36,7 +36,7 @@ package actor RoomEngine {
     var isPublishing = false
 
     var participant = ""
-    /// In the order they came.
+    /// In order of arrival.
     var others: [ParticipantInfo] = []
     var heard: [String: AssignedStream] = [:]
     var subscriptions: [Int: StreamDestination] = [:]
@@ -54,14 +54,14 @@ package actor RoomEngine {
         ReceivingGraph.warmUp()
     }
 
-    /// An engine that is let go while it is connected closes its connection without a word.
+    /// An engine that is released while connected closes its connection without a farewell.
     isolated deinit {
         up?.close()
         down?.close()
         pipe?.close()
     }
 
-    /// Runs on the loop, from wherever; false when the loop refuses.
+    /// Runs `body` on the loop. Returns false if the loop refuses it.
     @discardableResult
     nonisolated func post(_ action: @escaping @Sendable (isolated RoomEngine) -> Void) -> Bool {
         loop.execute { self.assumeIsolated(action) }
@@ -69,13 +69,13 @@ package actor RoomEngine {
 
     // MARK: - Connecting
 
-    /// Joins the room; `.connected` or `.ended` tells how it went, within about 10 s. Once; nothing happens in an engine
-    /// that has ended.
+    /// Joins the room. `.connected` or `.ended` reports the result within about 10 s. Does nothing in an engine that
+    /// has ended.
     package nonisolated func connect(to room: RoomName, with token: AccessToken) {
         connect(to: room) { () async throws(RoomError) in token }
     }
 
-    /// The same with a token that has to be obtained first; the 10 s include that.
+    /// Joins with a token that is obtained first. The 10 s include that.
     package nonisolated func connect(
         to room: RoomName, token: @escaping @Sendable () async throws(RoomError) -> AccessToken
     ) {
@@ -107,7 +107,8 @@ package actor RoomEngine {
             let answer = try await request(.join(join))
             guard case .joined = answer else {
                 throw RoomError(
-                    .enterResponseInvalid, "The server \(token.address) answered 'join' with something else.")
+                    .enterResponseInvalid,
+                    "The reply of the server \(token.address) to 'join' has the wrong type. Check its version.")
             }
         } catch {
             end(.disconnected, error)
@@ -119,7 +120,7 @@ package actor RoomEngine {
         end(.disconnected, lateness)
     }
 
-    /// Why the connection was not there in time.
+    /// The error for a connection that was not ready in time.
     private var lateness: RoomError {
         guard let address else {
             return RoomError(
@@ -128,13 +129,13 @@ package actor RoomEngine {
         guard !participant.isEmpty else {
             return RoomError(
                 .serverUnreachable,
-                "The server \(address) takes connections and does not let anybody into rooms: is it a connectlive "
-                    + "server, and is it well?")
+                "The server \(address) accepts connections but did not reply to 'join' in time. Check that it is a "
+                    + "connectlive server and that it works.")
         }
         return RoomError(
             .mediaConnectionFailed,
-            "The server \(address) let us into the room, and no media connection came about in time: is UDP between "
-                + "here and there let through?")
+            "The room on \(address) was joined, but no media connection was ready in time. Allow UDP between this "
+                + "machine and the server.")
     }
 
     func joined(_ joined: Joined) {
@@ -155,7 +156,7 @@ package actor RoomEngine {
 
     // MARK: - Leaving
 
-    /// Leaves the room; `.ended` tells when the server knows, or a second later. Harmless after the end.
+    /// Leaves the room. `.ended` follows when the server confirms, or after a second. Does nothing after the end.
     package nonisolated func disconnect() {
         post { $0.leave() }
     }
@@ -166,22 +167,22 @@ package actor RoomEngine {
         case .connecting, .connected:
             guard pipe != nil else { return end(.disconnected, nil) }
             state = .leaving
-            // The timer keeps the engine until everything is closed, also when nobody else does any more.
+            // The timer keeps the engine alive until everything is closed.
             loop.schedule(after: SignallingDeadlines.leave) { self.assumeIsolated { $0.end(.disconnected, nil) } }
             request(.leave) { [weak self] _ in self?.assumeIsolated { $0.end(.disconnected, nil) } }
         case .leaving, .ended: break
         }
     }
 
-    /// Whatever ends a room that we are leaving does what we asked for: that is no error.
+    /// Ends the engine. During `leave`, an error is the expected end and is not reported.
     func end(_ reason: Closing.Reason, _ error: RoomError?) {
         guard state != .ended else { return }
         let (reason, error) = state == .leaving ? (.disconnected, nil) : (reason, error)
         state = .ended
         timer?.disarm()
         sampling?.disarm()
-        // Whoever waits for an answer hears why there is none.
-        let verdict = error ?? RoomError(.roomReleased, "The room has been left.")
+        // Pending requests fail with the cause.
+        let verdict = error ?? RoomError(.roomReleased, "The room was left.")
         _ = signalling?.end(verdict)
         let unanswered = waiting.sorted { $0.key < $1.key }
         waiting = [:]
@@ -207,11 +208,11 @@ package actor RoomEngine {
         return try result.get()
     }
 
-    /// The answer's effects on the engine's state come about before anything that the server says after it.
+    /// The reply takes effect before any later message of the server.
     func request(_ message: ClientMessage, then: @escaping (Result<ServerMessage, RoomError>) -> Void) {
         do throws(RoomError) {
             guard signalling != nil, let pipe else {
-                throw RoomError(.roomReleased, "There is no connection to a room.")
+                throw RoomError(.roomReleased, "No room is connected.")
             }
             guard let (id, text) = try signalling?.request(message, now: loop.now) else { return }
             waiting[id] = then
@@ -352,7 +353,7 @@ package actor RoomEngine {
         return assign(stream, to: mid, from: first)
     }
 
-    /// `first` is the number at which the stream begins on its receiver; a server before this field does not say.
+    /// `first` is the stream's first sequence number on its receiver. Older servers do not send it.
     func assign(_ stream: AssignedStream, to mid: String, from first: UInt16?) -> Bool {
         let first = first.map { SequenceNumber($0) }
         return down?.assign(stream, to: mid, from: first) { [weak self] notice in
@@ -364,7 +365,7 @@ package actor RoomEngine {
         if let error = down?.handle(notice) { onEvent(.problem(error)) }
     }
 
-    /// Loses every datagram of media in both directions, for tests of cut networks; takes losses on purpose away.
+    /// Drops all media in both directions and removes configured losses. For tests of cut networks.
     package nonisolated func cutMedia(_ isCut: Bool) {
         post { engine in
             engine.down?.cut(isCut)
@@ -377,7 +378,7 @@ package actor RoomEngine {
     func peerConfiguration(
         _ role: ICERole, salt: UInt64
     ) throws(TransportError) -> PeerConfiguration {
-        // A server on loopback is reached over loopback; any other over whatever address there is.
+        // A server on loopback is reached over loopback, any other over every address.
         let scope: ListeningScope = address?.isLoopback == true ? .loopback : .any
         let impairment = options.impairment.map {
             Impairment(seed: $0.seed &+ salt, outgoingLoss: $0.outgoingLoss, incomingLoss: $0.incomingLoss)
@@ -429,14 +430,14 @@ package actor RoomEngine {
         }
     }
 
-    /// Losing either session ends the room: half a connection helps nobody, and a new one is a second away.
+    /// Ends the room when either session fails: half a connection is useless, and a new one takes a second.
     func sessionEnded(_ direction: SessionDirection, _ error: TransportError?) {
         guard state == .connecting || state == .connected else { return }
         if let error { return end(.disconnected, RoomError(error, session: direction)) }
-        // The server's goodbye on a session may overtake the word about it on the WebSocket, which says more.
+        // The server's close of a session may arrive before its message on the WebSocket, which has the reason.
         let lost = RoomError(
             .connectionLost,
-            "The server ended the \(direction.rawValue) session: it was stopped; connect again when it is back.")
+            "The server ended the \(direction.rawValue) session because it stopped. Connect again when it runs.")
         loop.schedule(after: SignallingDeadlines.leave) { [weak self] in
             self?.assumeIsolated { $0.end(.disconnected, lost) }
         }

@@ -2,7 +2,7 @@ internal import PeerIO
 internal import RTP
 internal import RoomProtocol
 
-/// What all rooms of this process share: one loop thread for transport, and one certificate.
+/// Shared by all rooms of this process: one loop thread for transport, and one certificate.
 enum RoomLoop {
     /// Lives as long as the process.
     static let shared = EventLoop(name: "connectlive")
@@ -17,12 +17,12 @@ enum RoomLoop {
         return configuration
     }
 
-    /// From the descriptions to a secured session; nothing hangs longer than 10 s.
+    /// From the descriptions to a secured session. Joining may take 10 s in all.
     private static let mediaConnectTimeout = TimeInterval.seconds(8)
 }
 
 extension RoomError {
-    /// Why media cannot flow to or from the server.
+    /// Media cannot flow to or from the server, because of a transport error.
     init(_ error: TransportError, session: SessionDirection) {
         self.init(
             error.code == "transport.connection-lost" ? .connectionLost : .mediaConnectionFailed,

@@ -4,7 +4,7 @@ internal import PeerSession
 internal import RTP
 internal import RoomProtocol
 
-/// The session that publishes: the client offers, one m-line for each stream. On the loop only.
+/// The publishing session: the client offers one m-line for each stream. On the loop only.
 final class UpSession {
     enum Event: Sendable {
         case candidate(String)
@@ -18,14 +18,14 @@ final class UpSession {
         let sender: Sender
         let senderID: SenderID
         let publication: Publication
-        /// The server's id, once it has one.
+        /// The server's id, after it replied.
         var stream: Int?
         var framesSent = 0
         var framesNotSent = 0
         var bitRate = RateWindow()
         fileprivate var keyframe = KeyframeRequests()
-        /// Counted here, because an encoder that begins anew numbers its packets from anywhere, and SRTP refuses numbers that
-        /// go back (RFC 3711 section 3.3.2). The first is random and below 2^15 (section 3.3.1).
+        /// Counted here, because a restarted encoder begins with any number, and SRTP refuses numbers that go back (RFC
+        /// 3711, section 3.3.2). The first is random and below 2^15 (section 3.3.1).
         fileprivate var nextSequenceNumber = SequenceNumber(.random(in: 0..<0x4000))
 
         var isVideo: Bool { sender.codec.media == .video }
@@ -71,7 +71,7 @@ final class UpSession {
 
     // MARK: - Negotiation
 
-    /// A track that the next offer will hold.
+    /// Adds a track to the next offer.
     func addTrack(_ publication: Publication) -> Track {
         let codec = publication.track.codec
         let mid = String(nextMid)
@@ -91,7 +91,7 @@ final class UpSession {
 
     private func newSSRC() -> SSRC {
         while true {
-            // 0 and 1 have meanings of their own for some stacks.
+            // Some stacks give 0 and 1 special meanings.
             let ssrc = SSRC(UInt32.random(in: 2 ... .max))
             if !tracks.contains(where: { $0.sender.ssrc == ssrc || $0.sender.retransmissionSSRC == ssrc }) {
                 return ssrc
@@ -114,7 +114,7 @@ final class UpSession {
         ).serialized()
     }
 
-    /// Takes the server's answer and the ids that it gave to the new streams.
+    /// Accepts the server's answer and its ids of the new streams.
     func accept(_ published: Published) throws(RoomError) {
         do throws(TransportError) {
             let answer = try SessionDescription(parsing: published.sdp)
@@ -126,19 +126,19 @@ final class UpSession {
             }
             guard !isAnswered else { return }
             guard let transport = answer.transport else {
-                throw TransportError(code: "sdp.no-media", message: "Every stream was refused.")
+                throw TransportError(code: "sdp.no-media", message: "The answer refuses every stream.")
             }
             isAnswered = true
             try peer.setRemote(transport, dtlsRole: transport.setup == .active ? .server : .client)
         } catch {
             throw RoomError(
-                .answerRefused, "The server's answer to the up session cannot be used: \(error.message)")
+                .answerRefused, "The server's answer for the up session is unusable: \(error.message)")
         }
     }
 
     func cut(_ isCut: Bool) { peer.impairment = isCut ? .cut : nil }
 
-    /// When media or a word about it last came.
+    /// When media or RTCP last arrived.
     var lastReceived: MonotonicTime { peer.lastReceived }
 
     func addRemoteCandidate(_ candidate: String) {
@@ -223,7 +223,7 @@ final class UpSession {
         case .localCandidate(let candidate): onEvent?(.candidate(candidate))
         case .gatheringDone: onEvent?(.candidatesEnded)
         case .secured(let profile):
-            // No keyframe is made for it: the server asks for one when somebody subscribes.
+            // The server requests a keyframe when a participant subscribes.
             self.profile = profile
             onEvent?(.secured(profile))
         case .keyframeRequested(let id):
@@ -251,8 +251,7 @@ final class UpSession {
     }
 }
 
-/// Spaces keyframes: one that is asked for too soon after the last comes when the time is over, and asking again
-/// meanwhile changes nothing.
+/// Limits the rate of keyframes. A request too soon after the last keyframe is delayed; further requests join it.
 struct KeyframeRequests {
     enum Verdict: Equatable {
         case now
@@ -260,8 +259,8 @@ struct KeyframeRequests {
         case pending
     }
 
-    /// A keyframe is some ten times as long as another frame, so that a burst of them would starve the picture; the
-    /// server spaces what it asks for by more than this.
+    /// A keyframe is about ten times as large as another frame, so a burst of them would starve the video. The server
+    /// spaces its requests by more than this.
     static let spacing = TimeInterval.milliseconds(100)
 
     private var last: MonotonicTime?

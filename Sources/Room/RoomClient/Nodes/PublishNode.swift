@@ -6,15 +6,15 @@ internal import Synchronization
 
 /// Publishes encoded media into a room, as a participant of its own.
 ///
-/// `start()` of the pipeline returns when the streams are published. The server asks for a keyframe when somebody
-/// subscribes; the request goes upstream to whatever encodes: an encoder, a camera, a peer.
+/// `start()` of the pipeline returns when the streams are published. The server requests a keyframe when a participant
+/// subscribes. The request goes upstream to the encoder, camera or peer.
 ///
-/// Inputs come and go while the participant stays. The room takes no stream back, so a stream whose input has gone carries
-/// nothing until an input of the same codec comes.
+/// Inputs can be added and removed while the participant stays. The room cannot remove a single stream, so a stream
+/// without input carries nothing until an input of the same codec is added.
 final class PublishNode: NodeType, PublishingNode {
     static let kind = NodeKind.publish
 
-    /// Room in a datagram of 1280 for header extensions, RTX and SRTP.
+    /// Leaves room for header extensions, RTX and SRTP in a datagram of 1280 bytes.
     private static let packetLength = 1180
 
     private struct Input {
@@ -24,9 +24,9 @@ final class PublishNode: NodeType, PublishingNode {
 
     private struct State {
         var inputs: [String: Input] = [:]
-        /// Every track that is published, whether an input feeds it or not.
+        /// Every published track, with or without an input.
         var published: [GraphTrack] = []
-        /// Nil until the room has been entered.
+        /// Nil until the room is entered.
         var engine: RoomEngine?
     }
 
@@ -45,21 +45,21 @@ final class PublishNode: NodeType, PublishingNode {
         guard !request.inputs.isEmpty else {
             throw MediaError(
                 code: MediaError.Code.graphInvalid,
-                message: "\"\(request.name)\" has nothing to publish: link something to its video or its audio.",
+                message: "\"\(request.name)\" has nothing to publish. Link an output to its port video or audio.",
                 node: request.name)
         }
         var plan = NodePlan(request.node)
         plan.inputsComeAndGo = true
         for (port, format) in request.inputs {
             guard let codec = Codec(node: format.encoding) else {
-                preconditionFailure("a publish node was given \(format.encoding)")
+                preconditionFailure("a publish node received \(format.encoding)")
             }
             try RTPOutputNode.add(
                 to: &plan, input: port,
                 ["pt": .integer(Int(codec.payloadType)), "mtu": .integer(packetLength)], request)
             guard codec == .h264 else { continue }
-            // A camera or a file may say only once how its pictures are to be decoded; whoever comes later must hear it
-            // too. What our encoder has put before its keyframes already is left as it is.
+            // A camera or file may send its decoder configuration only once, but later subscribers need it too. The
+            // parser repeats it, and leaves configurations of our encoder unchanged.
             try request.environment.require("h264parse")
             plan.add("h264parse", as: "\(port)-parser", ["config-interval": -1])
             plan.link("\(port)-parser", "\(port)-payloader")
@@ -84,12 +84,12 @@ final class PublishNode: NodeType, PublishingNode {
         reporter = instance.reporter
         label = instance.setting("label")?.text ?? ""
         let (reporter, name) = (reporter, name)
-        // Watches nobody: no receivers, and what the server assigns by itself is ignored.
+        // A publisher has no receivers, and ignores the server's own assignments.
         var options = RoomOptions(receivers: ReceiverPool(initial: 0, maximum: 0, growth: 1))
         options.sound = { _, _ in nil }
         stay = RoomStay(access, options: options) { event in
             guard case .ended(_, let error) = event else { return }
-            let why = error ?? RoomError(.roomReleased, "The room connection has ended.")
+            let why = error ?? RoomError(.roomReleased, "The room connection ended.")
             reporter.fail(MediaError(why, node: name), name)
         }
         for input in instance.plan.inputs.keys.sorted() { try add(input, of: instance) }
@@ -102,7 +102,7 @@ final class PublishNode: NodeType, PublishingNode {
                 track.codec == codec && !state.inputs.values.contains { $0.track === track }
             } ?? GraphTrack(codec)
         }
-        // The timestamps of a stream go on where an earlier input has left them.
+        // The timestamps of a stream continue those of an earlier input.
         let output = try RTPOutputNode(
             instance, input: input, name: "\(instance.name).\(input)", timestampOffset: track.timestampOffset
         ) { [track] batch in
@@ -159,11 +159,12 @@ final class PublishNode: NodeType, PublishingNode {
         let late = inputs.map(\.track).filter { !$0.hasBegun }.map { $0.codec.media.rawValue }
         guard !late.isEmpty else {
             return MediaError(
-                RoomError(.publishRefused, "The server did not take the streams in time: try again."), node: name)
+                RoomError(.publishRefused, "The server did not accept the streams in time. Try again."), node: name)
         }
         return MediaError(
             code: MediaError.Code.pipelineStalled,
-            message: "No \(late.joined(separator: " and no ")) came to \"\(name)\" within 8 s; check what feeds it.",
+            message: "No \(late.joined(separator: " and no ")) arrived at \"\(name)\" within 8 s. Check the nodes "
+                + "upstream of it.",
             node: name)
     }
 
@@ -181,7 +182,7 @@ private func codec(of instance: NodeInstance, _ input: String) -> Codec {
 }
 
 extension Codec {
-    /// The codec by the name that nodes have for it.
+    /// The codec by its name in graphs.
     init?(node name: String) {
         guard let codec = Self.allCases.first(where: { $0.nodeName == name }) else { return nil }
         self = codec
@@ -190,14 +191,14 @@ extension Codec {
     var nodeName: String { rawValue.lowercased() }
 }
 
-/// A published stream: what comes to an input of its codec.
+/// A published stream, fed by an input of its codec.
 private final class GraphTrack: OutgoingTrack {
     private struct State {
         var receiver: (@Sendable (RTPBatch) -> Void)?
         var hasBegun = false
-        /// Whether frames go on to the room.
+        /// Whether to pass frames to the room.
         var isShown = false
-        /// Whoever waits for the first frame.
+        /// Callers that wait for the first frame.
         var waiting: [CheckedContinuation<Void, Never>] = []
         var hasEnded = false
     }
@@ -207,24 +208,24 @@ private final class GraphTrack: OutgoingTrack {
     }
 
     let codec: Codec
-    /// What the RTP timestamp is at running time 0; the highest number would mean a random one.
+    /// The RTP timestamp at running time 0. The payloader takes the highest number for "random".
     let timestampOffset = UInt32.random(in: 0..<UInt32.max)
     private let state = Mutex(State())
-    /// Not kept: its elements hold this track.
+    /// Weak, because the node's elements hold this track.
     private let output = Mutex(Output())
 
     init(_ codec: Codec) { self.codec = codec }
 
-    /// An input feeds the track from now on.
+    /// Connects an input to the track.
     func begin(_ node: RTPOutputNode) {
         output.withLock { $0.node = node }
         state.withLock { $0.hasBegun = false }
     }
 
-    /// No input feeds the track any more.
+    /// Disconnects the input from the track.
     func pause() { state.withLock { $0.isShown = false } }
 
-    /// What comes goes on to the room from now on, pictures from a keyframe.
+    /// Passes frames to the room, video from a keyframe on.
     func show() {
         let isNews = state.withLock { state in
             defer { state.isShown = true }
@@ -236,7 +237,7 @@ private final class GraphTrack: OutgoingTrack {
     var encoderStatistics: MediaStatistics.VideoEncoder? { nil }
     var hasBegun: Bool { state.withLock { $0.hasBegun } }
 
-    /// On a streaming thread.
+    /// Called on a streaming thread.
     func take(_ batch: RTPBatch) {
         let (receiver, waiting) = state.withLock { state in
             state.hasBegun = true
@@ -247,7 +248,7 @@ private final class GraphTrack: OutgoingTrack {
         receiver?(batch)
     }
 
-    /// Returns when a frame has come, or none will.
+    /// Returns when a frame has arrived or the track has ended.
     func firstFrame() async {
         await withCheckedContinuation { continuation in
             let isOver = state.withLock { state in

@@ -1,11 +1,11 @@
 package import MediaGraph
 package import MediaNodes
 
-/// The nodes of a graph that meet a room. They stand here, and not among the built-in ones, because Media knows no room.
+/// The nodes of a graph that use a room. They are not built-in nodes because Media does not know rooms.
 package enum RoomNodes {
     package static let types: [any NodeType.Type] = [PublishNode.self, SubscribeNode.self]
 
-    /// The built-in nodes and these.
+    /// The built-in nodes and the room nodes.
     package static let registry = NodeRegistry.builtIn.adding(types)
 }
 
@@ -16,31 +16,32 @@ extension NodeKind {
             .example("kitchen"),
         SettingContract(
             "server", .text, default: "",
-            "Server; else CONNECTLIVE_SERVER, else the one that 'connectlive serve' left"
+            "Server (default: CONNECTLIVE_SERVER, else the server of 'connectlive serve')"
         ).written(
-            #"(?:(?:[Ww][Ss]|[Hh][Tt][Tt][Pp])://)?[^\s/@?#]+/?"#, "ws://HOST:PORT; TLS (wss://) is not built"),
+            #"(?:(?:[Ww][Ss]|[Hh][Tt][Tt][Pp])://)?[^\s/@?#]+/?"#, "ws://HOST:PORT; TLS (wss://) is not supported"),
         SettingContract(
-            "service-id", .text, default: "", "Service id; else CONNECTLIVE_SERVICE_ID, else the one that serve left"),
+            "service-id", .text, default: "",
+            "Service id (default: CONNECTLIVE_SERVICE_ID, else that of 'connectlive serve')"),
         SettingContract(
             "service-secret", .text, default: "", isSecret: true,
-            "Service secret; else CONNECTLIVE_SERVICE_SECRET, else the one that serve left"),
-        SettingContract("token", .text, default: "", isSecret: true, "Access token in place of the secret"),
+            "Service secret (default: CONNECTLIVE_SERVICE_SECRET, else that of 'connectlive serve')"),
+        SettingContract("token", .text, default: "", isSecret: true, "Access token instead of the secret"),
     ]
 
-    /// A participant that publishes what comes in.
+    /// A participant that publishes its input.
     package static let publish = NodeKind(
-        "publish", .transport, "Publishes into a room, as a participant of its own",
+        "publish", .transport, "Publishes to a room, as a participant of its own",
         inputs: [
             Port("video", [.encodedVideo], encodings: ["vp8", "h264"], isRequired: false),
             Port("audio", [.encodedAudio], encodings: ["opus"], isRequired: false),
         ],
         settings: access + [
-            SettingContract("label", .text, default: "", "Free text that everyone in the room sees beside the streams")
+            SettingContract("label", .text, default: "", "Free text that all participants see beside the streams")
         ])
 
-    /// A participant that watches somebody.
+    /// A participant that receives the streams of another one.
     package static let subscribe = NodeKind(
-        "subscribe", .transport, "Takes the video and the sound of somebody in a room",
+        "subscribe", .transport, "Receives the video and audio of one participant of a room",
         outputs: [
             Port("video", [.encodedVideo], encodings: ["vp8", "h264"], isRequired: false),
             Port("audio", [.encodedAudio], encodings: ["opus"], isRequired: false),
@@ -48,12 +49,13 @@ extension NodeKind {
         settings: access + [
             SettingContract(
                 "participant", .text, default: "",
-                "Whom to watch, by the id that the server gave; empty for the first who publishes"),
+                "Id of the participant to receive (default: the first publisher)"),
             SettingContract(
                 "own", .flag, default: true,
-                "Whether it may be what this same program publishes; false for whoever also talks"),
-            SettingContract("codec", .choice(["vp8", "h264"]), default: "vp8", "How the video is encoded"),
+                "Whether to receive participants of this same program too; false avoids hearing oneself"),
+            SettingContract("codec", .choice(["vp8", "h264"]), default: "vp8", "Codec of the video"),
             SettingContract(
-                "latency", .integer(0...5000), default: 200, unit: "ms", "Longest wait for a packet to be repaired"),
+                "latency", .integer(0...5000), default: 200, unit: "ms",
+                "Longest wait for the repair of a lost packet"),
         ])
 }

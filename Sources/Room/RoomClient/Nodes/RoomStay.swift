@@ -5,13 +5,13 @@ internal import RTP
 internal import RoomProtocol
 internal import Synchronization
 
-/// Which room a node meets, and by which right.
+/// A node's room, and its credentials.
 struct RoomAccess: Sendable {
     let room: RoomName
     private let locator: ServerLocator
     private let token: String?
 
-    /// `setting` gives the text of a setting of the node, empty where there is none.
+    /// `setting` returns the text of a node's setting. Empty means not set.
     init(_ setting: (String) -> String) throws(RoomError) {
         room = try RoomName(setting("room"))
         locator = ServerLocator(
@@ -28,18 +28,18 @@ struct RoomAccess: Sendable {
         return try await AccessToken.signIn(at: location).token
     }
 
-    /// Whether leaving should end the token too.
+    /// Whether leaving ends the token too.
     var ownsToken: Bool { token == nil }
 }
 
 extension MediaError {
-    /// What went wrong in a room, about the node that met it; the code stays.
+    /// A room error of a node. The code stays.
     init(_ error: RoomError, node: String) {
         self.init(code: error.code.name, message: "\"\(node)\": \(error.message)", node: node)
     }
 }
 
-/// The participants that nodes of this process are: whoever talks and listens in one process is not to hear itself.
+/// The participants of this process's nodes. A process that publishes and subscribes must not hear itself.
 enum OwnParticipants {
     private static let ids = Mutex<Set<String>>([])
 
@@ -50,22 +50,22 @@ enum OwnParticipants {
     static func remove(_ id: String) { ids.withLock { _ = $0.remove(id) } }
 }
 
-/// A node's stay in a room: it enters once and leaves once, whatever happens in between.
+/// A node's participation in a room. It enters once and leaves once.
 final class RoomStay: Sendable {
     private struct State {
         var engine: RoomEngine?
         var token: AccessToken?
         var isLeaving = false
         var hasEnded = false
-        /// Who the node is in the room.
+        /// The node's participant id.
         var participant: String?
         var failure: RoomError?
-        /// Whoever waits to be in the room.
+        /// The caller that waits to enter the room.
         var entering: CheckedContinuation<Void, Never>?
         var isInside = false
     }
 
-    /// Leaving takes a second at most, and something on top for a busy machine.
+    /// Leaving takes at most a second, plus a margin for a busy machine.
     private static let leaveLimit = DispatchTimeInterval.milliseconds(1500)
 
     private let access: RoomAccess
@@ -74,7 +74,7 @@ final class RoomStay: Sendable {
     private let state = Mutex(State())
     private let ended = DispatchSemaphore(value: 0)
 
-    /// - Parameter onEvent: called on the engine's loop, in order; the last is `.ended`, which is not told after
+    /// - Parameter onEvent: called on the engine's loop, in order. The last event is `.ended`, which does not follow
     ///   `leave`.
     init(_ access: RoomAccess, options: RoomOptions, onEvent: @escaping @Sendable (RoomEvent) -> Void) {
         self.access = access
@@ -84,7 +84,7 @@ final class RoomStay: Sendable {
 
     var isLeaving: Bool { state.withLock { $0.isLeaving } }
 
-    /// Signs in and joins the room; returns when media can flow.
+    /// Signs in and joins the room. Returns when media can flow.
     func enter() async throws(RoomError) -> RoomEngine {
         let token = try await access.signIn()
         let engine = RoomEngine(options: options) { [weak self] event in self?.handle(event) }
@@ -109,7 +109,7 @@ final class RoomStay: Sendable {
         return engine
     }
 
-    private static let left = RoomError(.roomReleased, "The room was left before anything came about.")
+    private static let left = RoomError(.roomReleased, "The room was left before it was entered.")
 
     private func handle(_ event: RoomEvent) {
         let (waiting, isWanted) = state.withLock { state in
@@ -132,7 +132,7 @@ final class RoomStay: Sendable {
         if case .ended = event { ended.signal() }
     }
 
-    /// Leaves the room, if it is in one, and returns when the server knows. Blocks; not for Swift's pool.
+    /// Leaves the room, if entered, and waits for the server's confirmation. Blocks; not for Swift's pool.
     func leave() {
         let (engine, token) = state.withLock { state in
             defer { state.isLeaving = true }

@@ -4,20 +4,20 @@ internal import RTP
 internal import RoomProtocol
 internal import Synchronization
 
-/// Takes the video and the sound of one participant of a room; when that one leaves, of the next who publishes, unless
-/// one is named.
+/// Receives the video and audio of one participant. When that one leaves, it receives the next publisher, unless the
+/// setting names one.
 ///
-/// The pipeline's `start()` waits until the room is entered, not until somebody publishes.
+/// The pipeline's `start()` waits until the room is entered, not for a publisher.
 final class SubscribeNode: NodeType, BranchingNode {
     static let kind = NodeKind.subscribe
 
-    /// Longest wait for a late packet of sound, in milliseconds.
+    /// Longest wait for a late audio packet, in milliseconds.
     private static let soundLatency = 60
-    /// Packets that may wait to be read: three keyframes of 4K.
+    /// How many packets may wait: three keyframes of 4K.
     private static let capacity = 2048
 
     private struct State {
-        /// Who is in the room, in the order they came.
+        /// The participants of the room, in order of arrival.
         var present: [ParticipantInfo] = []
         var chosen: String?
         var requestKeyframe: (@Sendable () -> Void)?
@@ -55,8 +55,8 @@ final class SubscribeNode: NodeType, BranchingNode {
                 latency: soundLatency, request)
         }
         plan.notes.append(
-            "Packets that are in order go on at once; a missing one is waited for up to "
-                + "\(request.integer("latency") ?? 200) ms (video) or \(soundLatency) ms (sound).")
+            "Packets in order are passed on immediately. A missing one is waited for up to "
+                + "\(request.integer("latency") ?? 200) ms (video) or \(soundLatency) ms (audio).")
         return plan
     }
 
@@ -107,7 +107,7 @@ final class SubscribeNode: NodeType, BranchingNode {
             do throws(RoomError) {
                 let engine = try await stay.enter()
                 self.engine.withLock { $0 = engine }
-                // Choosing is the loop's alone.
+                // Only the loop chooses.
                 engine.post { _ in self.choose() }
                 reporter.isReady(name)
             } catch {
@@ -122,16 +122,16 @@ final class SubscribeNode: NodeType, BranchingNode {
     }
 
     var stalled: MediaError? {
-        MediaError(RoomError(.serverUnreachable, "The room was not entered in time: try again."), node: name)
+        MediaError(RoomError(.serverUnreachable, "The room was not entered in time. Try again."), node: name)
     }
 
     func report(into statistics: inout MediaStatistics) {
         for part in all { part.report(into: &statistics) }
     }
 
-    // MARK: - Whom to watch
+    // MARK: - Choosing a participant
 
-    /// On the engine's loop.
+    /// Called on the engine's loop.
     private func handle(_ event: RoomEvent) {
         switch event {
         case .connected(_, let others): state.withLock { $0.present = others }
@@ -143,7 +143,7 @@ final class SubscribeNode: NodeType, BranchingNode {
             }
         case .participantLeft(let info): forget(info.id)
         case .ended(_, let error):
-            let why = error ?? RoomError(.roomReleased, "The room connection has ended.")
+            let why = error ?? RoomError(.roomReleased, "The room connection ended.")
             return reporter.fail(MediaError(why, node: name), name)
         case .connecting, .audioHeard, .audioUnheard, .problem: return
         }
@@ -159,7 +159,7 @@ final class SubscribeNode: NodeType, BranchingNode {
         }
     }
 
-    /// Settles on somebody if there is anybody, and subscribes the video. On the engine's loop.
+    /// Chooses a participant, if one publishes, and subscribes to its video. Called on the engine's loop.
     private func choose() {
         guard let engine = engine.withLock({ $0 }) else { return }
         let wantsVideo = parts.withLock { $0["video"] != nil }
@@ -186,7 +186,7 @@ final class SubscribeNode: NodeType, BranchingNode {
     private func subscribe(_ stream: StreamInfo, of participant: String, _ engine: RoomEngine) {
         engine.subscribe(stream.id, to: .packets(Tap(self, participant, "video"))) { [weak self] result in
             guard let self, case .failure(let error) = result else { return }
-            // Whoever left meanwhile is told of, too, and the next one chosen then.
+            // If the participant left meanwhile, its event follows and another one is chosen.
             let isThere = state.withLock { $0.chosen == participant }
             if isThere, error.code != .noSuchStream { reporter.fail(MediaError(error, node: name), name) }
         }
@@ -198,11 +198,11 @@ final class SubscribeNode: NodeType, BranchingNode {
             MediaError(
                 code: MediaError.Code.formatClash,
                 message:
-                    "\"\(name)\" takes \(codec.nodeName), but the video of participant \(participant) is \(theirs): "
-                    + "set codec to \(theirs).", node: name), name)
+                    "\"\(name)\" receives \(codec.nodeName), but the video of participant \(participant) is "
+                    + "\(theirs). Set codec to \(theirs).", node: name), name)
     }
 
-    /// Where one stream's packets go: into the graph while its participant is the chosen one.
+    /// Passes one stream's packets into the graph while its participant is the chosen one.
     private final class Tap: IncomingSink, Sendable {
         private struct Node: Sendable {
             weak var node: SubscribeNode?

@@ -1,7 +1,7 @@
 internal import Foundation
 package import RoomProtocol
 
-/// A token that opens rooms of one service on one server.
+/// A token for the rooms of one service on one server.
 package struct AccessToken: Sendable, Equatable {
     package var address: ServerAddress
     package var token: String
@@ -11,7 +11,7 @@ package struct AccessToken: Sendable, Equatable {
         self.token = token
     }
 
-    /// Exchanges the service's secret for a token and says how many seconds it lasts.
+    /// Exchanges the service's secret for a token. Returns its lifetime in seconds too.
     package static func signIn(
         at location: ServerLocation
     ) async throws(RoomError) -> (token: AccessToken, seconds: Int) {
@@ -27,23 +27,24 @@ package struct AccessToken: Sendable, Equatable {
         return (AccessToken(address: location.address, token: grant.accessToken), grant.expiresIn)
     }
 
-    /// Ends the token, and with it every participant that joined by it.
+    /// Revokes the token, which removes every participant that joined with it.
     package func signOut() async throws(RoomError) {
         let answer = try await HTTPExchange(.post, Signalling.signOutPath, bearer: token).run(at: address)
         guard (200..<300).contains(answer.status) else { throw Self.refusal(answer, at: address) }
     }
 
-    /// The server's own words where it sent some.
+    /// The server's error, if it sent one.
     private static func refusal(_ answer: HTTPExchange.Answer, at address: ServerAddress) -> RoomError {
         if let problem = try? JSONDecoder().decode(Problem.self, from: Data(answer.body.utf8)) { return problem.error }
         return RoomError(
             .signInFailed,
-            "The server \(address) answered the sign-in with HTTP status \(answer.status): is it a room server?")
+            "The server \(address) replied to the sign-in with HTTP status \(answer.status). Check that it is a room "
+                + "server.")
     }
 
     private static func unreadable(_ address: ServerAddress) -> RoomError {
         RoomError(
             .signInResponseUnreadable,
-            "The answer of \(address) to the sign-in cannot be read: is it a room server of this version?")
+            "The reply of \(address) to the sign-in is malformed. Check that it is a room server of this version.")
     }
 }

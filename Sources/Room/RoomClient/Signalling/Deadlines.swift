@@ -1,18 +1,18 @@
 package import RTP
 
-/// How long signalling waits.
+/// Timeouts of signalling.
 package enum SignallingDeadlines {
     /// Opening a TCP connection.
     package static let connect = TimeInterval.seconds(5)
-    /// One HTTP exchange, or the WebSocket's handshake, connecting included.
+    /// One HTTP exchange or WebSocket handshake, including the connection.
     package static let exchange = TimeInterval.seconds(8)
-    /// Between pings.
+    /// Interval between pings.
     package static let ping = TimeInterval.seconds(1)
-    /// Without a byte from the server for this long, media included, it is gone; a cut of 5 s fits in.
+    /// How long the server may be silent, media included. A network cut of 5 s does not exceed it.
     package static let silence = TimeInterval.seconds(9)
-    /// The same for signalling alone: after a cut media is back at once, while TCP doubles its pauses and may be as long
-    /// silent again as the cut was. A request waits as long for its answer.
-    package static let patience = TimeInterval.seconds(20)
-    /// For the answer to `leave`, after which the connection is closed all the same.
+    /// How long signalling alone may be silent. After a cut, media returns immediately, but TCP doubles its pauses and
+    /// may be silent as long again as the cut. Also the timeout of a request.
+    package static let signallingSilence = TimeInterval.seconds(20)
+    /// How long to wait for the reply to `leave`. Then the connection closes anyway.
     package static let leave = TimeInterval.seconds(1)
 }

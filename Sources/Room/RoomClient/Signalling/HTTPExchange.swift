@@ -5,7 +5,7 @@ internal import NIOPosix
 internal import RTP
 package import RoomProtocol
 
-/// One HTTP/1.1 request and its answer on a connection of its own; small JSON bodies only.
+/// One HTTP/1.1 request and its response on a separate connection. For small JSON bodies only.
 package struct HTTPExchange: Sendable {
     package enum Method: Sendable { case get, post }
 
@@ -26,11 +26,11 @@ package struct HTTPExchange: Sendable {
         self.body = body
     }
 
-    /// Longest answer taken, in bytes.
+    /// The longest accepted response, in bytes.
     static let maximumAnswerLength = 64 * 1024
 
-    /// Sends the request and waits for the answer, 8 s in all. A server that cannot be reached or does not answer is
-    /// error 1305.
+    /// Sends the request and waits for the response, 8 s in all. Throws 1305 if the server is unreachable or does not
+    /// respond.
     package func run(at address: ServerAddress) async throws(RoomError) -> Answer {
         do {
             let group = MultiThreadedEventLoopGroup.singleton
@@ -67,24 +67,24 @@ package struct HTTPExchange: Sendable {
     }
 }
 
-/// What a failed connection means to the user.
+/// The error for a failed connection.
 func unreachable(_ address: ServerAddress, _ error: any Error) -> RoomError {
     if let error = error as? RoomError { return error }
     return RoomError(
         .serverUnreachable,
-        "The server \(address) does not answer: \(explain(error)). Start one with 'connectlive serve', or use another "
+        "The server \(address) is unreachable: \(explain(error)). Start one with 'connectlive serve', or use another "
             + "address.")
 }
 
 private func explain(_ error: any Error) -> String {
     switch error {
     case let error as NIOConnectionError:
-        if error.dnsAError != nil || error.dnsAAAAError != nil { return "no machine of that name is known" }
+        if error.dnsAError != nil || error.dnsAAAAError != nil { return "the host name is unknown" }
         if let reason = error.connectionErrors.compactMap({ $0.error as? IOError }).last { return explain(reason) }
-        return error.connectionErrors.isEmpty ? "no machine of that name is known" : "no connection"
-    case ChannelError.connectTimeout: return "nothing came in time"
+        return error.connectionErrors.isEmpty ? "the host name is unknown" : "no connection"
+    case ChannelError.connectTimeout: return "the timeout expired"
     case let error as IOError: return String(cString: strerror(error.errnoCode)).lowercased()
-    case is HTTPParserError, is ConnectionClosedEarly: return "what listens there is no room server"
+    case is HTTPParserError, is ConnectionClosedEarly: return "the response is not that of a room server"
     default: return "\(error)"
     }
 }
@@ -95,12 +95,12 @@ extension RTP.TimeInterval {
     var amount: TimeAmount { .nanoseconds(nanoseconds) }
 }
 
-/// Puts the parts of an answer together. They end anywhere, also within a character.
+/// Assembles a response from its parts, which may end within a character.
 struct AnswerAssembly {
     private var status = 0
     private var body = ByteBuffer()
 
-    /// The answer, once it is complete. Throws when it is longer than any that a room server gives.
+    /// The complete response, or nil. Throws if it exceeds the limit.
     mutating func take(_ part: HTTPClientResponsePart) throws -> HTTPExchange.Answer? {
         switch part {
         case .head(let head): status = Int(head.status.code)

@@ -5,20 +5,20 @@ internal import NIOWebSocket
 internal import RTP
 internal import RoomProtocol
 
-/// The WebSocket to a room server as a pipe of texts. What the texts mean is `SignallingSession`'s business.
+/// The WebSocket to a room server as a pipe of texts. `SignallingSession` interprets them.
 struct SignallingPipe: Sendable {
     enum Event: Sendable {
         case text(String)
-        /// A ping or pong came: the server lives.
+        /// A ping or pong arrived.
         case heard
-        /// Nothing comes after this.
+        /// The last event.
         case closed(RoomError?)
     }
 
     private let channel: any Channel
 
-    /// Connects and upgrades, 8 s in all. `onEvent` is called on a NIO thread, in order, from before `open` returns;
-    /// when it answers false, nobody can take the message and the connection is closed.
+    /// Connects and upgrades, 8 s in all. Calls `onEvent` on a NIO thread, in order, possibly before `open` returns. If
+    /// it returns false, the receiver cannot accept the message and the connection closes.
     static func open(
         to address: ServerAddress, onEvent: @escaping @Sendable (Event) -> Bool
     ) async throws(RoomError) -> SignallingPipe {
@@ -73,7 +73,7 @@ struct SignallingPipe: Sendable {
             }
         }
         let handshake = HandshakeHandler(address: address, upgraded: upgraded)
-        // `handshake` stays on the channel's event loop: this runs there, and the completion handler does too.
+        // `handshake` belongs to the channel's event loop, on which this closure and the completion handler run.
         let bound = NIOLoopBound(handshake, eventLoop: channel.eventLoop)
         try channel.pipeline.syncOperations.addHTTPClientHandlers(
             withClientUpgrade: (
@@ -84,15 +84,15 @@ struct SignallingPipe: Sendable {
         try channel.pipeline.syncOperations.addHandler(handshake)
     }
 
-    /// What waits to be sent is bounded by `SignallingSession`: by the requests that may be open, and by the silence of
-    /// a server that takes nothing.
+    /// Queues a text. `SignallingSession` bounds the queue: by its limit on pending requests, and by its timeout for a
+    /// server that does not read.
     func send(_ text: String) {
         let buffer = channel.allocator.buffer(string: text)
         channel.writeAndFlush(
             WebSocketFrame(fin: true, opcode: .text, maskKey: .random(), data: buffer), promise: nil)
     }
 
-    /// Says goodbye to the WebSocket and closes.
+    /// Sends the WebSocket's close frame and closes.
     func close() {
         let channel = channel
         var code = channel.allocator.buffer(capacity: 2)
@@ -123,7 +123,7 @@ private final class HandshakeHandler: ChannelInboundHandler, RemovableChannelHan
         context.writeAndFlush(wrapOutboundOut(.end(nil)), promise: nil)
     }
 
-    /// Only an answer that is no upgrade comes here.
+    /// Receives a response that is not an upgrade.
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         guard case .head(let head) = unwrapInboundIn(data) else { return }
         upgraded.fail(
@@ -144,7 +144,7 @@ private final class HandshakeHandler: ChannelInboundHandler, RemovableChannelHan
     }
 }
 
-/// Texts out of WebSocket frames; answers pings.
+/// Reads texts from WebSocket frames, and replies to pings.
 private final class SignallingHandler: ChannelInboundHandler {
     typealias InboundIn = WebSocketFrame
     typealias OutboundOut = WebSocketFrame
@@ -171,7 +171,7 @@ private final class SignallingHandler: ChannelInboundHandler {
         }
     }
 
-    /// A message that cannot be handed on must not vanish: the connection ends instead.
+    /// A message must not be lost, so the connection ends if it cannot be passed on.
     private func hand(_ event: SignallingPipe.Event, _ context: ChannelHandlerContext) {
         if !onEvent(event) { context.close(promise: nil) }
     }
@@ -180,7 +180,7 @@ private final class SignallingHandler: ChannelInboundHandler {
         finish(
             RoomError(
                 .connectionLost,
-                "The connection to the server \(server) broke (\(error)); connect again when it is back."))
+                "The connection to the server \(server) failed: \(error). Connect again when the server is reachable."))
         context.close(promise: nil)
     }
 

@@ -2,30 +2,30 @@ internal import Foundation
 internal import RTP
 internal import RoomProtocol
 
-/// The client's side of one signalling connection as a state machine that is told the time: it numbers requests, ties
-/// answers to them, pings, and notices a server that vanished. It holds no socket, clock or task.
+/// The client's side of a signalling connection, as a state machine that is told the time. It numbers requests, matches
+/// replies, pings, and detects a server that vanished. It has no socket, clock or task.
 struct SignallingSession {
     enum Output: Equatable {
         case send(String)
-        /// The answer to request `id`, or why there will be none.
+        /// The reply to request `id`, or the error that replaces it.
         case answer(id: Int, Result<ServerMessage, RoomError>)
-        /// Something that the server says by itself.
+        /// A message that is not a reply.
         case message(ServerMessage)
-        /// A message that is not well formed, or the server's word about one of ours; the connection goes on.
+        /// A malformed message, or the server's complaint about one of ours. The connection continues.
         case notUnderstood(RoomError)
-        /// The connection is over. Every request has been answered before.
+        /// The connection ended. Every request has its reply or error before this.
         case ended(RoomError)
     }
 
-    /// Requests without an answer yet, at most; the next one is refused.
+    /// The most pending requests. Further ones are refused.
     static let maximumPendingRequests = 256
 
     private let server: String
     private var lastRequest = 0
     private var deadlines: [Int: (kind: String, time: MonotonicTime)] = [:]
-    /// When each ping without an answer was sent.
+    /// When each pending ping was sent.
     private var pings: [Int: MonotonicTime] = [:]
-    /// How long the last ping took to be answered.
+    /// The round trip of the last ping.
     private(set) var roundTrip: RTP.TimeInterval?
     private var lastHeard: MonotonicTime
     private var lastMedia = MonotonicTime.zero
@@ -38,36 +38,36 @@ struct SignallingSession {
         nextPing = now + SignallingDeadlines.ping
     }
 
-    /// When `handleTimeout` wants to be called.
+    /// When to call `handleTimeout`.
     var nextTimeout: MonotonicTime {
         guard !hasEnded else { return .never }
         let deadline = deadlines.values.map(\.time).min() ?? .never
         return min(nextPing, silenceEnds, deadline)
     }
 
-    /// When the server is taken as gone.
+    /// When the server counts as lost.
     private var silenceEnds: MonotonicTime {
-        min(max(lastHeard, lastMedia) + SignallingDeadlines.silence, lastHeard + SignallingDeadlines.patience)
+        min(max(lastHeard, lastMedia) + SignallingDeadlines.silence, lastHeard + SignallingDeadlines.signallingSilence)
     }
 
-    /// Numbers a request; the answer comes as `.answer` with the same number.
+    /// Numbers a request. The reply is an `.answer` with the same number.
     mutating func request(_ message: ClientMessage, now: MonotonicTime) throws(RoomError) -> (id: Int, text: String) {
-        guard !hasEnded else { throw RoomError(.roomReleased, "The connection to \(server) has ended.") }
+        guard !hasEnded else { throw RoomError(.roomReleased, "The connection to \(server) ended.") }
         guard deadlines.count < Self.maximumPendingRequests else {
             throw RoomError(
                 .outOfOrder,
-                "\(Self.maximumPendingRequests) requests to \(server) wait for their answers already: send fewer at "
+                "\(Self.maximumPendingRequests) requests to \(server) are pending, which is the limit. Send fewer at "
                     + "a time.")
         }
         lastRequest += 1
-        deadlines[lastRequest] = (message.kind, now + SignallingDeadlines.patience)
+        deadlines[lastRequest] = (message.kind, now + SignallingDeadlines.signallingSilence)
         return (lastRequest, Envelope(id: lastRequest, message).json())
     }
 
-    /// Bytes came that are no message, such as a WebSocket ping.
+    /// Data without a message arrived, such as a WebSocket ping.
     mutating func heard(now: MonotonicTime) { lastHeard = max(lastHeard, now) }
 
-    /// Media last came from the server at `time`, so it lives even if nothing is heard here.
+    /// Media arrived from the server at `time`, so it runs even if signalling is silent.
     mutating func heardMedia(at time: MonotonicTime) { lastMedia = max(lastMedia, time) }
 
     mutating func receive(_ text: String, now: MonotonicTime) -> [Output] {
@@ -86,7 +86,7 @@ struct SignallingSession {
             return [.answer(id: id, .success(envelope.message))]
         } catch {
             guard let id = error.id, deadlines.removeValue(forKey: id) != nil else {
-                // A later version may have news that this one has no use for.
+                // A later version may send messages that this one does not know.
                 return error.error.code == .messageUnknown ? [] : [.notUnderstood(error.error)]
             }
             return [.answer(id: id, .failure(error.error))]
@@ -96,7 +96,7 @@ struct SignallingSession {
     private func unsolicited(_ envelope: Envelope<ServerMessage>) -> [Output] {
         switch envelope.message {
         case .error(let problem): [.notUnderstood(problem.error)]
-        // Answers to nothing that we asked.
+        // Replies without a request.
         case .joined, .published, .subscribed, .unsubscribed, .pong, .left: []
         default: [.message(envelope.message)]
         }
@@ -109,17 +109,17 @@ struct SignallingSession {
             return end(
                 RoomError(
                     .connectionLost,
-                    "The server \(server) has not been heard for \(seconds) s: it was stopped, or the network "
-                        + "between was cut; connect again when it is back."))
+                    "The server \(server) has been silent for \(seconds) s: it was stopped, or the network was cut. "
+                        + "Connect again when it is reachable."))
         }
         if let late = deadlines.min(by: { $0.key < $1.key }), now >= late.value.time {
-            // The server may have done what it was asked to or not: only the end makes both sides agree again.
-            let seconds = SignallingDeadlines.patience.nanoseconds / 1_000_000_000
+            // The server may or may not have executed the request. Only a new connection makes both sides agree.
+            let seconds = SignallingDeadlines.signallingSilence.nanoseconds / 1_000_000_000
             return end(
                 RoomError(
                     .connectionLost,
-                    "The server \(server) has not answered '\(late.value.kind)' for \(seconds) s. Connect again, or "
-                        + "check the server."))
+                    "The server \(server) has not replied to '\(late.value.kind)' within \(seconds) s. Connect again, "
+                        + "or check the server."))
         }
         var outputs: [Output] = []
         if now >= nextPing {
@@ -131,18 +131,18 @@ struct SignallingSession {
         return outputs
     }
 
-    /// The socket has closed; `error` says why where that is known.
+    /// The socket closed, because of `error` if that is known.
     mutating func closed(_ error: RoomError? = nil) -> [Output] {
         guard !hasEnded else { return [] }
         return end(
             error
                 ?? RoomError(
                     .connectionLost,
-                    "The server \(server) closed the connection without a word: it was stopped or has crashed; connect "
-                        + "again when it is back."))
+                    "The server \(server) closed the connection without a reason: it was stopped or crashed. Connect "
+                        + "again when it runs."))
     }
 
-    /// Ends the session: whatever waits is answered with the error.
+    /// Ends the session. Pending requests fail with the error.
     mutating func end(_ error: RoomError) -> [Output] {
         guard !hasEnded else { return [] }
         hasEnded = true

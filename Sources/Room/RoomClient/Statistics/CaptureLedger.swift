@@ -1,16 +1,16 @@
 internal import MediaGraph
 internal import Synchronization
 
-/// When the frames that this process publishes were captured, by RTP timestamp: a receiver in the same process looks
-/// there to know how old the frame is that it renders.
+/// Capture times of the frames that this process publishes, by RTP timestamp. A receiver in the same process looks up
+/// the age of a rendered frame here.
 ///
-/// It works where the server leaves RTP timestamps alone, as ours does for the first stream that a receiver carries;
-/// a timestamp that is not found says so.
+/// This works if the server does not change RTP timestamps, as ours does for the first stream of a receiver. Other
+/// timestamps are not found.
 final class CaptureLedger: Sendable {
     static let shared = CaptureLedger()
 
     struct Key: Hashable {
-        /// Stream ids are unique within a server only.
+        /// Stream ids are unique only within a server.
         var server: ServerAddress
         var stream: Int
     }
@@ -41,7 +41,7 @@ final class CaptureLedger: Sendable {
     func captureTime(_ key: Key, rtpTimestamp: UInt32) -> MediaTime? {
         tracks.withLock { tracks in
             guard let track = tracks[key] else { return nil }
-            // The newest first: a frame is looked up some ten milliseconds after it was captured.
+            // Searches the newest first: a frame is usually some ten milliseconds old.
             for age in 1...max(track.entries.count, 1) {
                 let index = (track.next - age + Self.capacity) % Self.capacity
                 guard index < track.entries.count else { continue }
@@ -51,7 +51,7 @@ final class CaptureLedger: Sendable {
         }
     }
 
-    /// Of the frames in memory, the oldest first.
+    /// Timestamps in memory, oldest first.
     func timestamps(_ key: Key) -> [UInt32] {
         tracks.withLock { tracks in
             guard let track = tracks[key] else { return [] }

@@ -1,6 +1,6 @@
 internal import RTP
 
-/// The rate of a growing counter over about the last two seconds, from samples taken twice a second.
+/// The rate of a growing counter over about two seconds, from two samples a second.
 struct RateWindow {
     private static let length = TimeInterval.seconds(2)
     private static let capacity = 8
@@ -13,7 +13,7 @@ struct RateWindow {
         }
     }
 
-    /// Per second; 0 before two samples.
+    /// Per second. 0 before two samples.
     var rate: Double {
         guard let first = samples.first, let last = samples.last, last.time > first.time else { return 0 }
         return Double(last.count - first.count) / (last.time - first.time).seconds

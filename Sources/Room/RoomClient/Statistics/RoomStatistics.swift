@@ -1,42 +1,42 @@
-/// What a room connection has carried so far, for a status line or a report. Counters only grow while it lasts; rates
-/// are means over about the last two seconds.
+/// Statistics of a room connection, for a status line or a report. Counters only grow; rates are means over about the
+/// last two seconds.
 public struct RoomStatistics: Sendable {
-    /// How the time from capture to rendering was found.
+    /// How the time from capture to rendering was measured.
     public enum LatencyMethod: String, Sendable {
-        /// The publisher is in this process: its capture time was looked up by the frame's RTP timestamp, on one
+        /// The publisher is in this process: the capture time was looked up by the frame's RTP timestamp, on one
         /// monotonic clock.
         case rtpTimestamp = "rtp-timestamp"
-        /// The publisher's RTCP sender reports tie its RTP timestamps to its wall clock, which is compared with ours:
-        /// between machines as true as their clocks agree.
+        /// The publisher's RTCP sender reports tie its RTP timestamps to its wall clock, which is compared with ours.
+        /// Between machines, the result is as accurate as their clocks agree.
         case senderReport = "rtcp-sender-report"
     }
 
-    /// Time from a frame's capture to the moment it was handed to the renderers, over the last 4096 frames at most.
+    /// Time from a frame's capture until the renderers receive it, over at most the last 4096 frames.
     public struct Latency: Sendable {
         public var method: LatencyMethod
         public var samples: Int
         public var medianMilliseconds: Double
-        /// 95 of 100 frames were as fast as this or faster.
+        /// 95 of 100 frames were this fast or faster.
         public var p95Milliseconds: Double
         public var maximumMilliseconds: Double
     }
 
-    /// One stream that comes in.
+    /// One received stream.
     public struct Received: Sendable {
         public var streamId: Int
         public var participantId: String
         public var isVideo: Bool
-        /// Whether it is over: unsubscribed, or its publisher left.
+        /// Whether the stream ended: it was unsubscribed, or its publisher left.
         public var hasEnded = false
         /// `VP8`, `H264` or `opus`.
         public var codec = ""
-        /// Frames put together from packets, and those that could be decoded.
+        /// Frames assembled from packets, and the decodable ones of them.
         public var framesReceived = 0
         public var framesDecoded = 0
-        /// Frames handed to the renderers.
+        /// Frames passed to the renderers.
         public var framesRendered = 0
         public var framesPerSecond = 0.0
-        /// Longest time between two frames that were handed to the renderers, in milliseconds.
+        /// Longest time between two frames passed to the renderers, in milliseconds.
         public var longestGapMilliseconds = 0.0
         /// Size of the newest frame; 0 before the first.
         public var width = 0
@@ -44,24 +44,24 @@ public struct RoomStatistics: Sendable {
         /// Bits of RTP per second.
         public var bitsPerSecond = 0.0
         public var packetsReceived = 0
-        /// Lost on the way from the server, before repair.
+        /// Packets lost on the way from the server, before repair.
         public var packetsLost = 0
-        /// Of those, the ones that came after all.
+        /// Lost packets that arrived after all.
         public var packetsRecovered = 0
-        /// Came after the decoder had gone on without them.
+        /// Packets that arrived after the decoder had continued without them.
         public var packetsLate = 0
         public var keyframesRequested = 0
         public var latency: Latency?
         /// From `connect` to the stream's first rendered frame.
         public var firstFrameMilliseconds: Double?
-        /// Of sound: seconds decoded, and seconds of them above -60 dBFS.
+        /// For audio: seconds decoded, and seconds of them above -60 dBFS.
         public var audioSecondsRendered = 0.0
         public var audioSecondsAboveSilence = 0.0
-        /// Of sound: whether it goes to a device.
+        /// For audio: whether it is played on a device.
         public var isAudible = false
     }
 
-    /// One stream that goes out.
+    /// One published stream.
     public struct Published: Sendable {
         public var streamId: Int
         public var isVideo: Bool
@@ -71,32 +71,32 @@ public struct RoomStatistics: Sendable {
         public var framesDroppedBeforeEncoder = 0
         public var framesInFlight = 0
         public var framesEncoded = 0
-        /// Encoded frames (of sound: packets) given to the up session.
+        /// Encoded frames (for audio: packets) passed to the up session.
         public var framesSent = 0
-        /// Encoded frames thrown away because the up session was not secured.
+        /// Encoded frames dropped because the up session was not secured.
         public var framesNotSent = 0
         public var width = 0
         public var height = 0
         public var bitsPerSecond = 0.0
         public var packetsSent = 0
         public var packetsRetransmitted = 0
-        /// Lost on the way to the server, as it reports.
+        /// Packets lost on the way to the server, as it reports.
         public var packetsLost = 0
         public var keyframesRequested = 0
-        /// Whether no frame had to be dropped before the encoder in the last seconds.
+        /// Whether no frame was dropped upstream of the encoder in the last seconds.
         public var encoderKeepsUp = true
     }
 
     public var received: [Received] = []
     public var published: [Published] = []
-    /// Round trip to the server in milliseconds, once measured: of the up session where there is one, else of the
+    /// Round trip to the server in milliseconds, once measured: of the up session if there is one, otherwise of the
     /// signalling.
     public var roundTripMilliseconds: Double?
     /// `AEAD_AES_128_GCM` or `AES128_CM_SHA1_80`, once the down session is secured.
     public var srtpProfile: String?
-    /// From `connect` to being in the room with a secured down session.
+    /// From `connect` to a joined room with a secured down session.
     public var connectMilliseconds: Double?
-    /// From `connect` to the first frame rendered of any stream.
+    /// From `connect` to the first rendered frame of any stream.
     public var firstFrameMilliseconds: Double?
 
     public init() {}

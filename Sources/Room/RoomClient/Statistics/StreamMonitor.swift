@@ -2,9 +2,9 @@ internal import MediaGraph
 internal import RTP
 internal import Synchronization
 
-/// Watches one received stream as it is rendered: how many frames, how fast, how late.
+/// Measures one received stream as it is rendered: frames, frame rate, latency.
 ///
-/// `rendered` is called on a GStreamer thread, the rest on the loop.
+/// `rendered` is called on a GStreamer thread, everything else on the loop.
 final class StreamMonitor: Sendable {
     private static let latencyCapacity = 4096
 
@@ -28,7 +28,7 @@ final class StreamMonitor: Sendable {
 
     init(key: CaptureLedger.Key) { self.key = key }
 
-    /// A frame was handed over.
+    /// A frame was passed to the renderers.
     func rendered(_ frame: VideoFrame) {
         let captured = frame.rtpTimestamp.flatMap { CaptureLedger.shared.captureTime(key, rtpTimestamp: $0) }
         state.withLock { state in
@@ -47,7 +47,7 @@ final class StreamMonitor: Sendable {
         }
     }
 
-    /// The stream was at `rtp` when its publisher's wall clock showed `ntp`.
+    /// The publisher's RTP timestamp was `rtp` when its wall clock showed `ntp`.
     func senderReport(ntp: NTPTime, rtp: RTPTimestamp) {
         state.withLock { $0.clock = (ntp, rtp) }
     }
@@ -77,7 +77,7 @@ final class StreamMonitor: Sendable {
 
     private func add(_ milliseconds: Double, by method: RoomStatistics.LatencyMethod, to state: inout State) {
         if method != state.method {
-            // Figures of two methods are not mixed.
+            // Values of two methods are not mixed.
             state.latencies = []
             state.nextLatency = 0
             state.method = method

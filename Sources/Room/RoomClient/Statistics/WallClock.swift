@@ -1,21 +1,21 @@
 internal import Glibc
 internal import RTP
 
-/// Wall-clock time for RTCP, which a step of the system's clock does not move.
+/// Wall-clock time for RTCP that steps of the system's clock do not affect.
 ///
-/// Sender reports tie RTP timestamps to wall-clock time (RFC 3550 section 6.4.1). Receivers align audio and video by them,
-/// so the line must not break in mid-call. The system's clock is read once; from then on the monotonic clock counts, which
-/// NTP slews but nobody sets. After an hour the two differ by what the clock was stepped, and by nothing else.
+/// Sender reports tie RTP timestamps to wall-clock time (RFC 3550, section 6.4.1). Receivers align audio and video by
+/// them, so this time must not jump during a call. The system's clock is read once. Afterwards the monotonic clock
+/// counts, which NTP slews but nothing sets. The two clocks then differ only by later steps of the system's clock.
 struct WallClock: Sendable {
-    /// The clock of this process: all its streams share one line.
+    /// The clock of this process, shared by all its streams.
     static let shared = WallClock(wall: nanoseconds(CLOCK_REALTIME), monotonic: nanoseconds(CLOCK_MONOTONIC))
 
     private let offset: Int64
 
-    /// Both in nanoseconds, read at the same moment; `wall` counts from 1970.
+    /// Both times in nanoseconds, read at the same moment. `wall` counts from 1970.
     init(wall: Int64, monotonic: Int64) { offset = wall - monotonic }
 
-    /// What the wall clock shows (showed, will show) at a point of the monotonic clock.
+    /// The wall-clock time at a point of the monotonic clock.
     func time(at point: MonotonicTime) -> NTPTime {
         NTPTime(unixNanoseconds: UInt64(max(0, Int64(clamping: point.nanoseconds) + offset)))
     }

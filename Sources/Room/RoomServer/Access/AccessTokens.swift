@@ -2,13 +2,12 @@ internal import RTP
 internal import RoomProtocol
 internal import Synchronization
 
-/// The access tokens that are good now: 32 random bytes each, kept here and nowhere else.
+/// The valid access tokens: 32 random bytes each, stored only here.
 ///
-/// A token is opaque, so there is nothing in it to forge: no algorithm, key id, issuer or audience to confuse.
-/// Asked from NIO's threads and from the rooms' loops; each call is a dictionary look-up under a mutex, none is made
-/// for a packet.
+/// A token is opaque, so it has no algorithm, key id, issuer or audience to forge. Used on NIO's threads and on the
+/// rooms' loops. Each call is a dictionary lookup under a mutex, and none is made for a packet.
 final class AccessTokens: Sendable {
-    /// What a token opens.
+    /// The rooms that a token permits.
     enum Scope: Sendable, Equatable {
         case everyRoom
         case oneRoom(RoomName)
@@ -24,12 +23,12 @@ final class AccessTokens: Sendable {
     static let pageLifetime = TimeInterval.seconds(600)
 
     private let capacity: Int
-    /// Tokens of pages, which anybody may ask for on an open server: they must not use up what sign-ins need.
+    /// The limit for tokens of pages. Anybody can request those on an open server, so they must not use up the others.
     private let pageCapacity: Int
-    /// By the first 12 characters, so that a look-up need not compare secrets; the rest is compared in constant time.
+    /// By the first 12 characters, so that a lookup does not compare secrets. The rest is compared in constant time.
     private let records = Mutex<[String: Record]>([:])
 
-    /// - Parameter capacity: how many tokens may be alive; more are refused with `server.full`.
+    /// - Parameter capacity: how many tokens may exist. More are refused with `server.full`.
     init(capacity: Int = 10_000) {
         self.capacity = capacity
         pageCapacity = capacity / 2
@@ -52,12 +51,12 @@ final class AccessTokens: Sendable {
         }
         guard admitted else {
             throw RoomError(
-                .serverFull, "The server holds \(capacity) access tokens and takes no more: sign out or try later.")
+                .serverFull, "The server has \(capacity) access tokens, which is the limit. Sign out, or try later.")
         }
         return AccessGrant(accessToken: text, expiresIn: Int(lifetime.nanoseconds / 1_000_000_000))
     }
 
-    /// What the token opens; refuses with -11005 one that is unknown, ended or revoked.
+    /// The scope of a token. Throws -11005 if it is unknown, expired or revoked.
     func scope(of token: String, now: MonotonicTime) throws(RoomError) -> Scope {
         let scope: Scope? = records.withLock { records in
             guard let record = records[Self.key(token)], constantTimeEqual(record.text, Array(token.utf8)) else {
@@ -70,12 +69,12 @@ final class AccessTokens: Sendable {
             return record.scope
         }
         guard let scope else {
-            throw RoomError(.tokenInvalid, "The access token is unknown or has ended: sign in again.")
+            throw RoomError(.tokenInvalid, "The access token is unknown or has expired. Sign in again.")
         }
         return scope
     }
 
-    /// Ends a token. False when it was not one.
+    /// Revokes a token. Returns false if it is unknown.
     func revoke(_ token: String) -> Bool {
         records.withLock { records in
             guard let record = records[Self.key(token)], constantTimeEqual(record.text, Array(token.utf8)) else {

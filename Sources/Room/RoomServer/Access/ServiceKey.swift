@@ -1,20 +1,20 @@
-/// The identity of a service: who holds the pair may sign in.
+/// The identity of a service. A client with this pair may sign in.
 public struct ServiceKey: Sendable, Equatable {
     public var id: String
     public var secret: String
 
-    /// - Precondition of use: an empty secret is refused by `RoomServer`, for it would admit everyone.
+    /// - Precondition of use: `RoomServer` refuses an empty secret, because it would admit everyone.
     public init(id: String, secret: String) {
         self.id = id
         self.secret = secret
     }
 
-    /// A key for this run only, made of random bytes.
+    /// A random key for this run only.
     public static func development() -> ServiceKey {
         ServiceKey(id: "dev-" + RandomToken.text(bytes: 4), secret: RandomToken.text(bytes: 32))
     }
 
-    /// Whether the pair is this one. Takes the same time wherever the secrets differ.
+    /// Whether the pair matches. Takes the same time wherever the secrets differ.
     func admits(id: String, secret: String) -> Bool {
         let sameID = constantTimeEqual(Array(self.id.utf8), Array(id.utf8))
         let sameSecret = constantTimeEqual(Array(self.secret.utf8), Array(secret.utf8))
@@ -22,7 +22,7 @@ public struct ServiceKey: Sendable, Equatable {
     }
 }
 
-/// Compares without telling by its time where the two differ (their lengths are no secret).
+/// Compares in a time that does not depend on where the two differ. Their lengths are not secret.
 func constantTimeEqual(_ a: [UInt8], _ b: [UInt8]) -> Bool {
     guard a.count == b.count else { return false }
     var difference: UInt8 = 0
@@ -39,7 +39,7 @@ enum RandomToken {
         return (0..<count).map { _ in UInt8.random(in: .min ... .max, using: &generator) }
     }
 
-    /// `bytes` random bytes in base64url (RFC 4648 section 5) without padding.
+    /// `bytes` random bytes in base64url (RFC 4648, section 5) without padding.
     static func text(bytes count: Int) -> String {
         var text: [UInt8] = []
         var accumulator: UInt32 = 0

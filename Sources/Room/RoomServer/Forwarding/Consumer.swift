@@ -3,14 +3,14 @@ internal import PeerSession
 internal import RTP
 internal import RoomProtocol
 
-/// One receiver of somebody's down session: an m-line that carries the stream assigned to it. On the loop only.
+/// One receiver of a subscriber's down session, with its assigned stream. On the loop only.
 final class Consumer {
     let receiver: Receiver
     private let peer: Peer
     private let sender: SenderID
     private var splice: Splice
     private var payloadType: UInt8 = 0
-    /// The codecs that the client's answer takes for this m-line; nil until it has answered.
+    /// The codecs that the client's answer accepts for this m-line. Nil before the answer.
     private(set) var accepted: [NegotiatedCodec]?
     private(set) var stream: PublishedStream?
     /// Its index among the stream's consumers, which the stream sets.
@@ -34,26 +34,26 @@ final class Consumer {
     }
 
     var isFree: Bool { stream == nil }
-    /// Whether a keyframe of the stream would be sent on.
+    /// Whether a keyframe of the stream would be forwarded.
     var isAwaitingStart: Bool { splice.isAwaitingStart }
-    /// The first number of a stream that is assigned now.
+    /// The first sequence number of a stream that is assigned now.
     var nextSequenceNumber: SequenceNumber { splice.nextSequenceNumber }
 
-    /// Whether the client has reported on what this receiver carries, so that its media path is ready.
+    /// Whether the client has reported on this receiver's stream, so its media path works.
     var isKnownToClient: Bool { peer.statistics(of: sender)?.isKnownToPeer ?? false }
 
     func owns(_ sender: SenderID) -> Bool { self.sender == sender }
 
-    /// What the client's answer takes.
+    /// Sets the codecs of the client's answer.
     func accept(_ codecs: [NegotiatedCodec]) {
         accepted = codecs
         beginIfPossible()
     }
 
-    /// The session can send from here on.
+    /// The session can send from now on.
     func secured() { beginIfPossible() }
 
-    /// Whether the client can decode the codec; true as long as it has not said.
+    /// Whether the client can decode the codec. True before its answer.
     func canCarry(_ codec: Codec) -> Bool { accepted.map { $0.contains { $0.codec == codec } } ?? true }
 
     func assign(_ stream: PublishedStream) {
@@ -68,11 +68,11 @@ final class Consumer {
         stream.remove(self)
         self.stream = nil
         splice.end()
-        // Repairs of this stream would reach the next one.
+        // Retransmissions of this stream would reach the next one.
         peer.forget(sender)
     }
 
-    /// The path of a packet: everything here happens for each packet and each subscriber.
+    /// Forwards a packet. Runs for each packet and each subscriber.
     @inline(__always)
     func forward(
         _ packet: borrowing PacketBuffer, _ header: RTPHeader, _ arrived: Splice.Packet, now: MonotonicTime
@@ -86,7 +86,7 @@ final class Consumer {
         if wasAwaitingStart { passClockOn() }
     }
 
-    /// Leaves a packet out, so that the subscriber does not miss it.
+    /// Skips a packet without a gap in the subscriber's sequence numbers.
     func leaveOut(_ packet: borrowing PacketBuffer, _ header: RTPHeader, at position: StreamPosition) {
         guard let numbers = splice.leaveOut(position, timestamp: header.timestamp) else { return }
         var header = header
@@ -106,10 +106,11 @@ final class Consumer {
         passClockOn()
     }
 
-    /// The publisher's timestamps began anew.
+    /// The publisher's timestamps restarted.
     func forgetClock() { peer.clearClock(sender) }
 
-    /// Passes the publisher's clock on, so that the subscriber can tell capture times and keep lips in step.
+    /// Forwards the publisher's clock, so that the subscriber can compute capture times and synchronise audio and
+    /// video.
     private func passClockOn() {
         guard let clock = splice.clock else { return }
         peer.setClock(sender, ntp: clock.ntp, rtp: clock.rtp, at: clock.at)

@@ -1,11 +1,11 @@
 internal import RTP
 
-/// Spaces the keyframe requests to the publisher of one stream. The first goes at once, and later ones a second apart.
-/// Requests that come meanwhile are one request. It is told the time.
+/// Limits keyframe requests to one stream's publisher. The first is sent immediately, later ones a second apart.
+/// Requests in between are combined. It is told the time.
 struct KeyframeGovernor {
     enum Verdict: Equatable {
         case askNow
-        /// Ask at this time, unless a keyframe comes before.
+        /// Request at this time, unless a keyframe arrives before.
         case askAt(MonotonicTime)
         /// A request is due already.
         case wait
@@ -26,7 +26,7 @@ struct KeyframeGovernor {
         return .askAt(earliest)
     }
 
-    /// The time of a pending request has come. False when a keyframe has answered it.
+    /// The time of a pending request has come. Returns false if a keyframe arrived since.
     mutating func timeout(now: MonotonicTime) -> Bool {
         guard isPending else { return false }
         isPending = false
@@ -34,6 +34,6 @@ struct KeyframeGovernor {
         return true
     }
 
-    /// A keyframe begins: whoever waited for one has it.
+    /// A keyframe begins, which answers all pending requests.
     mutating func keyframeBegan() { isPending = false }
 }

@@ -3,7 +3,7 @@ internal import PeerSession
 internal import RTP
 internal import RoomProtocol
 
-/// One published stream: what comes in on a receiver of its publisher's up session, and who it goes to. On the loop
+/// One published stream: a receiver of its publisher's up session, and the consumers to forward it to. On the loop
 /// only.
 final class PublishedStream {
     let info: StreamInfo
@@ -32,7 +32,7 @@ final class PublishedStream {
         consumers.append(consumer)
     }
 
-    /// Takes the same time however many consumers there are: hundreds are released when a stream ends.
+    /// Takes constant time, because hundreds of consumers are removed when a stream ends.
     func remove(_ consumer: Consumer) {
         guard consumers.indices.contains(consumer.place), consumers[consumer.place] === consumer else { return }
         let last = consumers.removeLast()
@@ -41,7 +41,7 @@ final class PublishedStream {
         last.place = consumer.place
     }
 
-    /// Sends one packet on to every consumer. Nothing here allocates, locks or awaits.
+    /// Forwards one packet to every consumer. Does not allocate, lock or await.
     func forward(_ packet: borrowing PacketBuffer, header: RTPHeader, at position: StreamPosition) {
         let isNewest = advance(to: position)
         guard !consumers.isEmpty else { return }
@@ -63,7 +63,7 @@ final class PublishedStream {
         if isAwaited { requestKeyframe() }
     }
 
-    /// Whether nothing later of its epoch came before the packet at this position.
+    /// Whether the packet at this position is the newest of its epoch.
     private func advance(to position: StreamPosition) -> Bool {
         guard let newest else {
             newest = position

@@ -1,11 +1,11 @@
 internal import RTP
 internal import RoomProtocol
 
-/// A client's message as the rooms take it. NIO's thread has parsed what takes long to parse.
+/// A client's message for the rooms. NIO's thread has parsed its session description.
 struct ClientRequest: Sendable {
     var id: Int?
     var message: ClientMessage
-    /// The session description of a `publish` or an `answer`, or why it cannot be read.
+    /// The session description of a `publish` or an `answer`, or its error.
     var description: Result<SessionDescription, RoomError>?
 
     init(_ envelope: Envelope<ClientMessage>) {

@@ -3,14 +3,14 @@ internal import NIOHTTP1
 internal import NIOWebSocket
 internal import RTP
 
-/// Collects one request, asks the routes, writes the answer.
+/// Receives one request at a time, calls the routes, and writes the response.
 final class HTTPHandler: ChannelInboundHandler, RemovableChannelHandler {
     typealias InboundIn = HTTPServerRequestPart
     typealias OutboundOut = HTTPServerResponsePart
 
     static let name = "connectlive.http"
 
-    /// What the browser is told with every answer: our page loads nothing from elsewhere and is framed by nobody.
+    /// Headers of every response: the page loads nothing from other origins, and other pages cannot embed it.
     private static let securityHeaders: [(String, String)] = [
         (
             "content-security-policy",
@@ -23,8 +23,8 @@ final class HTTPHandler: ChannelInboundHandler, RemovableChannelHandler {
         ("cache-control", "no-store"),
     ]
 
-    /// How long a connection may stay plain HTTP, whatever it does: one that says nothing, or says it slowly, must not
-    /// keep others out. Browsers connect anew.
+    /// How long a connection may stay plain HTTP. A connection that sends nothing, or sends it slowly, must not keep
+    /// others out. Browsers reconnect.
     private static let lifetime = TimeAmount.seconds(30)
 
     private let routes: Routes
@@ -67,7 +67,7 @@ final class HTTPHandler: ChannelInboundHandler, RemovableChannelHandler {
     }
 
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
-        // A WebSocket that is refused goes on as a plain request, which the routes answer with the reason.
+        // A refused WebSocket continues as a plain request, and the routes respond with the reason.
         if error is NIOWebSocketUpgradeError { return }
         context.close(promise: nil)
     }

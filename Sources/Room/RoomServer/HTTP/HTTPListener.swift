@@ -5,9 +5,9 @@ internal import NIOWebSocket
 internal import RoomProtocol
 internal import Synchronization
 
-/// The TCP side of the server: HTTP, and the WebSockets that grow out of it.
+/// The TCP side of the server: HTTP and WebSockets.
 final class HTTPListener: Sendable {
-    /// What may wait for a client that does not read, in bytes.
+    /// How many bytes may wait for a client that does not read.
     static let maximumUnsent = 1024 * 1024
 
     let port: Int
@@ -41,14 +41,13 @@ final class HTTPListener: Sendable {
         if (failure as? IOError)?.errnoCode == EADDRINUSE {
             throw RoomError(
                 .portInUse,
-                "Port \(ports.lowerBound) on \(host) is taken by another program: "
-                    + "end it, or choose another with --listen \(host):PORT.")
+                "Another program uses port \(ports.lowerBound) on \(host). End it, or choose another port with "
+                    + "--listen \(host):PORT.")
         }
         throw RoomError(
             .listenFailed,
-            "Cannot listen on \(host):\(ports.lowerBound) "
-                + "(\(failure.map { "\($0)" } ?? "no port given")): "
-                + "give an address of this machine, such as 127.0.0.1 or 0.0.0.0.")
+            "Cannot listen on \(host):\(ports.lowerBound): \(failure.map { "\($0)" } ?? "no port given"). Use an "
+                + "address of this machine, such as 127.0.0.1 or 0.0.0.0.")
     }
 
     /// Closes the listener and every connection.
@@ -62,7 +61,7 @@ final class HTTPListener: Sendable {
         _ connections: Connections
     ) -> ServerBootstrap {
         ServerBootstrap(group: group)
-            // Without descriptors for another connection, the listener pauses for a second and goes on.
+            // Without free descriptors, the listener pauses for a second and continues.
             .serverChannelInitializer { channel in
                 channel.eventLoop.makeCompletedFuture {
                     try channel.pipeline.syncOperations.addHandler(AcceptBackoffHandler())
@@ -119,7 +118,7 @@ final class HTTPListener: Sendable {
     }
 }
 
-/// Admits connections and numbers the WebSockets.
+/// Limits the open connections, and numbers the WebSockets.
 private final class Connections: Sendable {
     let messagePace: Pace
     private let quota = ConnectionQuota()

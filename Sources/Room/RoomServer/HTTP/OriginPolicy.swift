@@ -1,25 +1,25 @@
 internal import NIOHTTP1
 
-/// Which web pages may talk to this server.
+/// Which web pages may use this server.
 ///
-/// A page elsewhere must not reach a server on loopback through its visitor's browser: its `Origin` differs, or, after
-/// DNS rebinding, the `Host` is not one of ours.
+/// A page of another origin must not reach a server on loopback through its visitor's browser. Its `Origin` differs,
+/// or, after DNS rebinding, the `Host` is not one of ours.
 struct OriginPolicy: Sendable {
-    /// True when the server listens on loopback only.
+    /// Whether the server listens on loopback only.
     var isLoopbackOnly: Bool
-    /// True when the operator lets its pages have tokens beyond loopback (`--open`).
+    /// Whether pages beyond loopback get tokens (`--open`).
     var isOpen: Bool
 
-    /// Whether a browser's request comes from a page of this server. A client that is no browser sends no `Origin`.
+    /// Whether the request comes from a page of this server. Clients other than browsers send no `Origin`.
     func admitsOrigin(_ headers: HTTPHeaders) -> Bool {
         guard hasAcceptableHost(headers) else { return false }
         guard let origin = headers.first(name: "origin") else { return true }
         guard let host = headers.first(name: "host") else { return false }
-        // Behind a proxy that ends TLS the page is https while we are spoken to in the clear.
+        // Behind a TLS proxy, the page is https and our connection is not.
         return ["http://", "https://"].contains { origin.lowercased() == $0 + host.lowercased() }
     }
 
-    /// Whether a page of this server may have a token without a secret.
+    /// Whether a page of this server may get a token without a secret.
     func admitsPageToken(_ headers: HTTPHeaders, peerIsLoopback: Bool) -> Bool {
         guard admitsOrigin(headers) else { return false }
         if let site = headers.first(name: "sec-fetch-site"), site != "same-origin", site != "none" { return false }
@@ -38,7 +38,7 @@ struct OriginPolicy: Sendable {
 
     private static func isLoopbackName(_ name: String) -> Bool {
         if ["localhost", "[::1]"].contains(name.lowercased()) { return true }
-        // An address of 127/8, not a name that begins like one.
+        // An address of 127.0.0.0/8, not a name that begins like one.
         let parts = name.split(separator: ".", omittingEmptySubsequences: false).map { UInt8($0) }
         return parts.count == 4 && parts[0] == 127 && !parts.contains(nil)
     }

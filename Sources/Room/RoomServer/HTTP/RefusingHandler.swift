@@ -2,12 +2,12 @@ internal import Foundation
 internal import NIOCore
 internal import RoomProtocol
 
-/// Answers whatever comes first on a connection that the server has no room for, and closes it.
+/// Refuses the first request on a connection beyond the limit, and closes it.
 final class RefusingHandler: ChannelInboundHandler {
     typealias InboundIn = ByteBuffer
     typealias OutboundOut = ByteBuffer
 
-    /// A client that sends nothing is not waited for.
+    /// How long a silent client may keep the connection.
     private static let deadline = TimeAmount.seconds(1)
 
     func channelActive(context: ChannelHandlerContext) {
@@ -17,7 +17,7 @@ final class RefusingHandler: ChannelInboundHandler {
     }
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-        let error = RoomError(.serverFull, "The server takes no more connections: try later.")
+        let error = RoomError(.serverFull, "The server has reached its limit of connections. Try later.")
         let body = (try? JSONEncoder().encode(Problem(error))).map { String(decoding: $0, as: UTF8.self) } ?? ""
         let answer =
             "HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/json\r\n"

@@ -4,7 +4,7 @@ internal import NIOHTTP1
 internal import RTP
 internal import RoomProtocol
 
-/// What the server answers to a plain HTTP request.
+/// The server's responses to plain HTTP requests.
 struct Routes: Sendable {
     struct Response: Sendable {
         var status: HTTPResponseStatus
@@ -12,14 +12,14 @@ struct Routes: Sendable {
         var body: [UInt8] = []
     }
 
-    /// Longest body taken, in bytes.
+    /// Longest accepted body in bytes.
     static let maximumBodyLength = 16 * 1024
 
     var service: ServiceKey
     var tokens: AccessTokens
     var origins: OriginPolicy
     let limits = AccessLimits()
-    /// Tells the rooms that a token was revoked.
+    /// Reports a revoked token to the rooms.
     var revoked: @Sendable (String) -> Void
 
     func answer(_ head: HTTPRequestHead, body: [UInt8], from client: ClientAddress, now: MonotonicTime) -> Response {
@@ -46,13 +46,13 @@ struct Routes: Sendable {
         guard origins.admitsOrigin(head.headers) else { throw foreignOrigin }
         try limits.admitSignIn(from: client, now: now)
         guard let request = try? JSONDecoder().decode(SignInRequest.self, from: Data(body)) else {
-            throw RoomError(.messageMalformed, "Sign-in takes a JSON object with 'serviceId' and 'serviceSecret'.")
+            throw RoomError(.messageMalformed, "Sign-in needs a JSON object with 'serviceId' and 'serviceSecret'.")
         }
         guard service.admits(id: request.serviceId, secret: request.serviceSecret) else {
             limits.countWrongSecret(from: client, now: now)
             throw RoomError(
                 .serviceInvalid,
-                "The service id '\(request.serviceId.prefix(64))' or its secret is not the one of this server.")
+                "The service id '\(request.serviceId.prefix(64))' or its secret is wrong. Use those of this server.")
         }
         return json(try tokens.issue(.everyRoom, lifetime: AccessTokens.signInLifetime, now: now))
     }
@@ -60,7 +60,7 @@ struct Routes: Sendable {
     private func signOut(_ head: HTTPRequestHead) throws(RoomError) -> Response {
         let authorization = head.headers.first(name: "authorization") ?? ""
         guard authorization.hasPrefix("Bearer "), tokens.revoke(String(authorization.dropFirst(7))) else {
-            throw RoomError(.tokenInvalid, "Sign-out takes a good access token as 'Authorization: Bearer …'.")
+            throw RoomError(.tokenInvalid, "Sign-out needs a valid access token as 'Authorization: Bearer …'.")
         }
         revoked(String(authorization.dropFirst(7)))
         return Response(status: .noContent)
@@ -72,8 +72,8 @@ struct Routes: Sendable {
         guard origins.admitsPageToken(head.headers, peerIsLoopback: client.isLoopback) else {
             throw RoomError(
                 .forbidden,
-                "This server gives its page a token on its own machine only; "
-                    + "start it with --open to let browsers elsewhere in.")
+                "This server issues tokens to its page only on its own machine. Start it with --open to let browsers "
+                    + "on other machines join.")
         }
         try limits.admitPageToken(for: client, now: now)
         let items = URLComponents(string: head.uri)?.queryItems ?? []
@@ -81,18 +81,18 @@ struct Routes: Sendable {
         return json(try tokens.issue(.oneRoom(room), lifetime: AccessTokens.pageLifetime, now: now))
     }
 
-    /// A request for the WebSocket that was not upgraded ends here.
+    /// Refuses a WebSocket request that was not upgraded.
     private func refuseWebSocket(_ head: HTTPRequestHead) throws(RoomError) -> Response {
         guard origins.admitsOrigin(head.headers) else { throw foreignOrigin }
-        throw RoomError(.messageMalformed, "This address is a WebSocket: connect with ws://.")
+        throw RoomError(.messageMalformed, "This path is a WebSocket. Connect with ws://.")
     }
 
     private var foreignOrigin: RoomError {
-        RoomError(.forbidden, "Only pages of this server itself may talk to it from a browser.")
+        RoomError(.forbidden, "In a browser, only pages of this server may connect to it.")
     }
 
     private func notFound(_ path: String) -> Response {
-        Response(status: .notFound, contentType: "text/plain; charset=utf-8", body: Array("Nothing here.\n".utf8))
+        Response(status: .notFound, contentType: "text/plain; charset=utf-8", body: Array("Not found.\n".utf8))
     }
 
     private func json(_ grant: AccessGrant) -> Response {

@@ -3,10 +3,10 @@ internal import NIOWebSocket
 internal import RoomProtocol
 internal import Synchronization
 
-/// One client's WebSocket as the rooms see it: something to send to and to close, from any thread.
+/// A client's WebSocket for the rooms. Callable on any thread.
 final class SignallingConnection: Sendable, Hashable {
-    /// Messages that are not handled yet, or whose responses are not written yet, at most. More end the connection. This
-    /// also bounds the work that waits for NIO's thread.
+    /// The most messages that are not handled yet, or whose responses are not written yet. More end the connection.
+    /// This also bounds the work that waits for NIO's thread.
     static let maximumUnhandled = 256
 
     let id: UInt64
@@ -23,8 +23,7 @@ final class SignallingConnection: Sendable, Hashable {
     static func == (a: SignallingConnection, b: SignallingConnection) -> Bool { a === b }
     func hash(into hasher: inout Hasher) { hasher.combine(id) }
 
-    /// Queues a message. A client that does not read has its connection closed by `WebSocketHandler` when more than
-    /// 1 MiB waits.
+    /// Queues a message. If a client does not read and more than 1 MiB waits, `WebSocketHandler` closes its connection.
     func send(_ message: ServerMessage, answering id: Int? = nil) {
         let channel = self.channel
         if channel.eventLoop.inEventLoop {
@@ -34,8 +33,8 @@ final class SignallingConnection: Sendable, Hashable {
         }
     }
 
-    /// Queues one message for many clients. NIO's thread encodes it once, and its bytes are shared. All connections are
-    /// of one server, whose one NIO thread keeps the order.
+    /// Queues one message for many clients. NIO's thread encodes it once and shares its bytes. All connections belong
+    /// to one server, whose single NIO thread keeps the order.
     static func send(_ message: ServerMessage, to connections: some Sequence<SignallingConnection>) {
         let channels = connections.map(\.channel)
         guard let first = channels.first else { return }
@@ -56,19 +55,19 @@ final class SignallingConnection: Sendable, Hashable {
         end(.normalClosure)
     }
 
-    /// Whether a room has taken the client in; until then it has `WebSocketHandler.joinDeadline`.
+    /// Whether the client has joined a room. It has to within `WebSocketHandler.joinDeadline`.
     var hasJoined: Bool { joined.load(ordering: .relaxed) }
     func didJoin() { joined.store(true, ordering: .relaxed) }
-    /// Whether the connection is being closed: what still comes in is not looked at.
+    /// Whether the connection is closing, so that further input is ignored.
     var isEnding: Bool { ending.load(ordering: .relaxed) }
     /// The connection has closed. Where a write meets the closed socket, NIO reports that from inside the read that led to
     /// the write, and goes on to hand over the rest of what was read.
     func didClose() { ending.store(true, ordering: .relaxed) }
 
-    /// How long a client has to read what was sent before the connection is closed all the same.
+    /// How long a client may take to read the last message before the connection closes.
     private static let lingering = TimeAmount.seconds(2)
 
-    /// Closes after what was sent.
+    /// Closes after the queued messages.
     func end(_ code: WebSocketErrorCode) {
         guard !ending.exchange(true, ordering: .relaxed) else { return }
         var data = channel.allocator.buffer(capacity: 2)
@@ -80,7 +79,7 @@ final class SignallingConnection: Sendable, Hashable {
         channel.eventLoop.scheduleTask(in: Self.lingering) { channel.close(promise: nil) }
     }
 
-    /// Counts a message passed to the rooms; false if too many wait.
+    /// Counts a message passed to the rooms. Returns false if too many wait.
     func beginHandling() -> Bool { unhandled.add(1, ordering: .relaxed).newValue <= Self.maximumUnhandled }
     /// Ends the count of a message. One with a response counts until NIO's thread has written the response.
     func endHandling(hasResponse: Bool) {

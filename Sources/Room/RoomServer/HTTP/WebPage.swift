@@ -1,6 +1,6 @@
 internal import EmbeddedFiles
 
-/// The web page as the routes serve it.
+/// The web page's files.
 enum WebPage {
     struct File {
         var contentType: String
@@ -12,7 +12,7 @@ enum WebPage {
         "svg": "image/svg+xml",
     ]
 
-    /// `/` is the page itself. Only the page's own kinds of file are served.
+    /// Returns a file. `/` is the page. Only the page's own file types are served.
     static func file(at path: String) -> File? {
         let name = path == "/" ? "index.html" : String(path.dropFirst())
         guard let dot = name.lastIndex(of: "."),

@@ -4,26 +4,26 @@ internal import NIOWebSocket
 internal import RTP
 internal import RoomProtocol
 
-/// What the rooms are told about connections; called on NIO's threads.
+/// Events of connections for the rooms, called on NIO's threads.
 protocol SignallingDelegate: AnyObject, Sendable {
     func received(_ request: ClientRequest, from connection: SignallingConnection)
     func disconnected(_ connection: SignallingConnection)
-    /// Tells on another thread when media last came from the client; not at all when the rooms are closed.
+    /// Passes the time of the client's last media to `then`, on another thread. Not called if the rooms are closed.
     func findLastMedia(from connection: SignallingConnection, then: @escaping @Sendable (MonotonicTime) -> Void)
 }
 
-/// Reads messages from one WebSocket, watches that its client lives, and closes it when it misbehaves.
+/// Reads the messages of one WebSocket, checks that its client is alive, and closes it on errors.
 final class WebSocketHandler: ChannelInboundHandler {
     typealias InboundIn = WebSocketFrame
     typealias OutboundOut = WebSocketFrame
 
     static let pingInterval = TimeAmount.seconds(1)
-    /// After how much silence, here and of media, the client is taken as gone: a closed laptop or a cut network shows
-    /// within 10 s, and a cut of 5 s is survived.
+    /// How long a client may be silent, media included. A closed laptop or a cut network is detected within 10 s, and a
+    /// network cut of 5 s does not exceed it.
     static let silenceLimit = TimeAmount.seconds(9)
-    /// The same here alone: after a cut media is back at once, while TCP doubles its pauses and may be as long silent
-    /// again as the cut was.
-    static let patience = TimeAmount.seconds(20)
+    /// How long signalling alone may be silent. After a cut, media returns immediately, but TCP doubles its pauses and
+    /// may be silent as long again as the cut.
+    static let signallingSilence = TimeAmount.seconds(20)
     static let joinDeadline = TimeAmount.seconds(10)
     /// A client may send a burst of messages, candidates above all, and then so many a second.
     static let messageBurst = 2000
@@ -34,11 +34,11 @@ final class WebSocketHandler: ChannelInboundHandler {
     /// Bounds the frames of this client.
     private var pace: Pace
     private var lastHeard = NIODeadline.now()
-    /// As far as it was asked for: only once there is silence here.
+    /// As last queried. It is queried only during silence here.
     private var lastMedia = NIODeadline.uptimeNanoseconds(0)
     private let opened = NIODeadline.now()
     private var watch: RepeatedTask?
-    /// The end of a silence that comes before the next ping.
+    /// The check at the end of a silence that ends before the next ping.
     private var lastWatch: Scheduled<Void>?
 
     init(connection: SignallingConnection, delegate: any SignallingDelegate, pace: Pace) {
@@ -84,9 +84,9 @@ final class WebSocketHandler: ChannelInboundHandler {
     private static let tooManyMessages = Closing(
         reason: .disconnected,
         error: RoomError(
-            .tooManyRequests, "The client sends too many messages: send at most \(messagesPerSecond) a second."))
+            .tooManyRequests, "The client sends too many messages. Send at most \(messagesPerSecond) per second."))
 
-    /// More than the high-water mark waits for a client that does not read: it is dropped, not waited for.
+    /// Closes the connection of a client that does not read, when more than the high-water mark waits.
     func channelWritabilityChanged(context: ChannelHandlerContext) {
         if !context.channel.isWritable { context.close(promise: nil) }
     }
@@ -117,7 +117,7 @@ final class WebSocketHandler: ChannelInboundHandler {
 
     private func closeIfSilent(_ context: ChannelHandlerContext) {
         let now = NIODeadline.now()
-        guard connection.hasJoined || now - opened <= Self.joinDeadline, now - lastHeard < Self.patience else {
+        guard connection.hasJoined || now - opened <= Self.joinDeadline, now - lastHeard < Self.signallingSilence else {
             return context.close(promise: nil)
         }
         guard now - max(lastHeard, lastMedia) >= Self.silenceLimit else { return }
@@ -136,7 +136,7 @@ final class WebSocketHandler: ChannelInboundHandler {
         }
     }
 
-    /// Looks again when the silence is over the limit, if that is before the next ping.
+    /// Schedules a check at the end of the silence, if that is before the next ping.
     private func scheduleLastWatch(_ context: ChannelHandlerContext) {
         let end = max(lastHeard, lastMedia) + Self.silenceLimit
         guard watch != nil, end < .now() + Self.pingInterval else { return }

@@ -3,13 +3,13 @@ internal import PeerSession
 internal import RTP
 internal import RoomProtocol
 
-/// The session by which one client receives: its receivers, and which stream each of them carries. On the loop only.
+/// One client's receiving session: its receivers and their assigned streams. On the loop only.
 final class DownSession {
     /// Packets kept for retransmission to this client, for each video receiver.
     private static let cacheCapacity = 512
-    /// This long after the session is secured, a second keyframe is asked for where the client has not reported on the
-    /// stream. The first may come before the client's own media path is ready, and not every stack asks again (aiortc
-    /// does not).
+    /// How long after the session is secured a second keyframe is requested if the client has not reported on the
+    /// stream. The first keyframe may arrive before the client's media path is ready, and not every stack requests
+    /// another (aiortc does not).
     private static let keyframeRepetition = TimeInterval.milliseconds(500)
 
     private let peer: Peer
@@ -40,7 +40,7 @@ final class DownSession {
         peer = try settings.makePeer(.controlling)
     }
 
-    /// Makes the first receivers and opens their sockets.
+    /// Creates the first receivers and opens their sockets.
     func start() throws(RoomError) {
         peer.onEvent = { [unowned self] event in handle(event) }
         for _ in 0..<DownDescription.audioSlots { addConsumer(.audio) }
@@ -48,7 +48,7 @@ final class DownSession {
         try settings.start(peer)
     }
 
-    /// Offers the receivers there are.
+    /// Offers the current receivers.
     func offer() {
         revision += 1
         let description = DownDescription.offer(
@@ -57,16 +57,16 @@ final class DownSession {
         send(.offer(Description(session: .down, sdp: description.serialized(), revision: revision)))
     }
 
-    /// `answer` is the description's text, parsed.
+    /// - Parameter answer: the description's text, parsed.
     func answer(_ description: Description, _ answer: SessionDescription) throws(RoomError) {
-        // An answer to an older offer says nothing about the receivers added since.
+        // An answer to an older offer does not cover the receivers added since.
         guard description.revision == revision else { return }
         guard let transport = answer.transport else {
-            throw RoomError(.answerRefused, "The answer takes none of the receivers.")
+            throw RoomError(.answerRefused, "The answer accepts none of the receivers. Accept at least one.")
         }
         guard transport.setup != .actpass else {
             throw RoomError(
-                .answerRefused, "The answer does not decide who begins DTLS: answer 'a=setup:active' or 'passive'.")
+                .answerRefused, "The answer has no DTLS role. Answer with 'a=setup:active' or 'a=setup:passive'.")
         }
         if let remote {
             try settings.requireSame(transport, as: remote, .answerRefused)
@@ -83,7 +83,7 @@ final class DownSession {
         }
     }
 
-    /// The stream was assigned before the client had answered, and the answer does not take its codec.
+    /// Releases a stream that was assigned before the client's answer, which does not accept its codec.
     private func withdraw(_ stream: PublishedStream, from consumer: Consumer) {
         consumer.release()
         send(assigned(consumer))
@@ -93,10 +93,10 @@ final class DownSession {
     private static func notTaken(_ stream: PublishedStream) -> RoomError {
         RoomError(
             .receiversExhausted,
-            "The client's answer takes no \(stream.codec.rawValue), which the stream \(stream.info.id) is in.")
+            "The client's answer does not accept \(stream.codec.rawValue), the codec of stream \(stream.info.id).")
     }
 
-    /// When media or a word about it last came.
+    /// When media or RTCP last arrived.
     var lastReceived: MonotonicTime { peer.lastReceived }
 
     func addCandidate(_ candidate: String) {
@@ -112,12 +112,12 @@ final class DownSession {
         if let consumer = consumers.first(where: { $0.stream === stream }) {
             throw RoomError(
                 .alreadySubscribed,
-                "The stream \(stream.info.id) is already subscribed, on the receiver '\(consumer.receiver.mid)'.")
+                "The stream \(stream.info.id) is already subscribed on the receiver '\(consumer.receiver.mid)'.")
         }
         if let consumer = freeConsumer(for: stream) {
             return assign(stream, to: consumer)
         }
-        // A client answers for more receivers as it did for the first ones.
+        // A client accepts the same codecs for further receivers as for the first ones.
         let answered = consumers.filter { $0.receiver.media == .video && $0.accepted != nil }
         guard answered.isEmpty || answered.contains(where: { $0.canCarry(stream.codec) }) else {
             throw Self.notTaken(stream)
@@ -126,7 +126,7 @@ final class DownSession {
         guard videos < pool.maximum else {
             throw RoomError(
                 .receiversExhausted,
-                "All \(videos) video receivers are in use: unsubscribe another video first.")
+                "All \(videos) video receivers are in use. Unsubscribe from another video first.")
         }
         for _ in 0..<min(pool.growth, pool.maximum - videos) { addConsumer(.video) }
         offer()
@@ -143,7 +143,7 @@ final class DownSession {
             firstSequenceNumber: consumer.nextSequenceNumber.rawValue)
     }
 
-    /// Frees the receiver of a stream. False when it was not subscribed.
+    /// Frees the receiver of a stream. Returns false if the stream was not subscribed.
     func unsubscribe(_ stream: PublishedStream) -> Bool {
         guard let consumer = consumers.first(where: { $0.stream === stream }) else { return false }
         consumer.release()
@@ -155,14 +155,14 @@ final class DownSession {
         consumers.prefix(DownDescription.audioSlots).contains { $0.isFree && $0.canCarry(.opus) }
     }
 
-    /// Gives an audio a slot if one is free, and tells the client.
+    /// Assigns an audio stream to a free slot, if there is one, and notifies the client.
     func hear(_ stream: PublishedStream) {
         guard let consumer = freeConsumer(for: stream) else { return }
         consumer.assign(stream)
         send(assigned(consumer))
     }
 
-    /// Frees the receiver of a stream that ended, and tells the client. True when it was an audio slot.
+    /// Frees the receiver of an ended stream and notifies the client. Returns true if it was an audio slot.
     func streamEnded(_ stream: PublishedStream) -> Bool {
         guard let consumer = consumers.first(where: { $0.stream === stream }) else { return false }
         consumer.release()
@@ -208,11 +208,11 @@ final class DownSession {
             consumers.first { $0.owns(sender) }?.stream?.requestKeyframe()
         case .unauthenticated(let packets): onUnauthenticated?(packets)
         case .closed:
-            onEnded?(RoomError(.mediaConnectionFailed, "The client closed the session that receives media."))
+            onEnded?(RoomError(.mediaConnectionFailed, "The client closed its down session."))
         case .failed(let error):
-            onEnded?(RoomError(.mediaConnectionFailed, "The session that receives media failed: \(error.message)"))
+            onEnded?(RoomError(.mediaConnectionFailed, "The client's down session failed: \(error.message)"))
         case .connected, .disconnected, .roundTrip: break
-        // The client sends no media here.
+        // The client sends no media in this session.
         case .lossBeyondRepair, .mediaRefused, .senderReport, .bye: break
         }
     }

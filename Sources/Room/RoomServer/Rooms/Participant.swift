@@ -1,19 +1,19 @@
 internal import RTP
 internal import RoomProtocol
 
-/// One client in a room: its connection, its two sessions and what it publishes. On the loop only.
+/// One client in a room: its connection, its two sessions and its published streams. On the loop only.
 final class Participant: AudioListener {
     let id: String
-    /// The access token that it joined by; revoking it ends the participant.
+    /// The access token used to join. Revoking it removes the participant.
     let token: String
     let connection: SignallingConnection
     private let settings: SessionSettings
     private let down: DownSession
     private var up: UpSession?
     private(set) var streams: [PublishedStream] = []
-    /// Called when one of the two sessions is over. Half a participant helps nobody, so the owner removes it.
+    /// Called when one of the two sessions ends. The owner then removes the participant.
     var onEnded: ((RoomError) -> Void)?
-    /// Called when media of the participant's is no longer taken, which it is told itself.
+    /// Called when media of this participant is no longer accepted. The participant is notified.
     var onRefused: ((RoomError) -> Void)?
     /// Called at most once a second for each session with the number of its packets that failed authentication.
     var onUnauthenticated: ((Int) -> Void)?
@@ -45,10 +45,12 @@ final class Participant: AudioListener {
         return (result.answer, result.streams)
     }
 
-    /// `parsed` is the description's text.
+    /// - Parameter parsed: the description's text, parsed.
     func answer(_ description: Description, _ parsed: SessionDescription) throws(RoomError) {
         guard description.session == .down else {
-            throw RoomError(.answerRefused, "Only the down session is answered by the client.")
+            throw RoomError(
+                .answerRefused,
+                "The client answers only the down session. Offer the up session with 'publish'.")
         }
         try down.answer(description, parsed)
     }
@@ -56,7 +58,7 @@ final class Participant: AudioListener {
     func addCandidate(_ candidate: Candidate) {
         switch candidate.session {
         case .down: down.addCandidate(candidate.candidate)
-        // A candidate may come before the offer that makes the session; the session is made for it then.
+        // A candidate may arrive before the offer that creates the session, which is then created early.
         case .up: (up ?? (try? makeUpSession()))?.addCandidate(candidate.candidate)
         }
     }
@@ -75,7 +77,7 @@ final class Participant: AudioListener {
 
     func streamEnded(_ stream: PublishedStream) -> Bool { down.streamEnded(stream) }
 
-    /// When media or a word about it last came.
+    /// When media or RTCP last arrived.
     var lastReceived: MonotonicTime { max(down.lastReceived, up?.lastReceived ?? .zero) }
 
     func close() {

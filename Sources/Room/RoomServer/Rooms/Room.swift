@@ -1,12 +1,12 @@
 internal import RoomProtocol
 
-/// A conference: who is in it, and what each hears and sees of the others. On the loop only.
+/// A conference: its participants and their streams. On the loop only.
 final class Room {
-    /// What a newcomer reads of all the others together, at most, in bytes of JSON. With the offer of its receivers it
-    /// fits into what the server keeps for a client that has not read yet (`HTTPListener.maximumUnsent`).
+    /// The limit on all announcements for a new participant, in bytes of JSON. With the offer of its receivers, they
+    /// fit into the server's buffer for a client that has not read yet (`HTTPListener.maximumUnsent`).
     static let announcementLimit = 768 * 1024
-    /// What of it goes into `joined`, which must be shorter than `Signalling.maximumMessageLength`. The rest follows as
-    /// `participantEntered`.
+    /// The part of them that goes into `joined`, which must be shorter than `Signalling.maximumMessageLength`. The rest
+    /// follows as `participantEntered`.
     static let joinedLimit = 128 * 1024
 
     let name: RoomName
@@ -19,7 +19,7 @@ final class Room {
 
     var isEmpty: Bool { participants.isEmpty }
 
-    /// Those who are there, for a newcomer: the ones that `joined` has room for, then the others.
+    /// The present participants, for a new one: those for `joined`, and the others.
     func introduction() -> (joined: [ParticipantInfo], later: [ParticipantInfo]) {
         var length = 0
         let infos = participants.map(\.info)
@@ -31,9 +31,9 @@ final class Room {
         return (Array(infos[..<split]), Array(infos[split...]))
     }
 
-    /// Tells the others, then lets the newcomer hear those who were heard before it.
+    /// Notifies the others, then assigns the audible streams to the new participant.
     func enter(_ participant: Participant) {
-        tell(.participantEntered(ParticipantEntered(participant: participant.info)), except: participant)
+        send(.participantEntered(ParticipantEntered(participant: participant.info)), except: participant)
         participants.append(participant)
         announced += participant.info.announcedLength
         audio.fill(participant)
@@ -50,18 +50,18 @@ final class Room {
             listeners += participants.filter { $0.streamEnded(stream) }
         }
         for listener in listeners { audio.fill(listener) }
-        tell(.participantLeft(ParticipantReference(participant: participant.id)), except: participant)
+        send(.participantLeft(ParticipantReference(participant: participant.id)), except: participant)
         participant.close()
     }
 
-    /// Refuses streams that would make the room too long to be told to a newcomer.
+    /// Throws if the announcements for a new participant would become too long.
     func admit(_ publish: Publish) throws(RoomError) {
         let length = publish.streams.reduce(0) { $0 + StreamInfo.announcedLength(extraValue: $1.extraValue ?? "") }
         guard announced + length <= Self.announcementLimit else {
             throw RoomError(
                 .publishRefused,
-                "The streams of the room '\(name)' carry \(announced / 1024) KiB of text, and newcomers can be told "
-                    + "\(Self.announcementLimit / 1024) KiB: publish fewer streams, or shorter extraValues.")
+                "The stream announcements of the room '\(name)' would have \(announced / 1024) KiB; the limit is "
+                    + "\(Self.announcementLimit / 1024) KiB. Publish fewer streams, or shorter extraValues.")
         }
     }
 
@@ -69,28 +69,28 @@ final class Room {
         for stream in new {
             announced += stream.info.announcedLength
             streams[stream.info.id] = stream
-            tell(
+            send(
                 .streamPublished(StreamPublished(participant: participant.id, stream: stream.info)),
                 except: participant)
         }
         for stream in new where stream.codec.media == .audio { audio.published(stream) }
     }
 
-    /// The video stream with this id that somebody else in the room publishes.
+    /// The video stream with this id of another participant.
     func video(_ id: Int, for participant: Participant) throws(RoomError) -> PublishedStream {
         guard let stream = streams[id], stream.participant != participant.id else {
-            throw RoomError(.noSuchStream, "No other participant of the room publishes a stream \(id).")
+            throw RoomError(.noSuchStream, "No other participant of the room publishes stream \(id).")
         }
         guard stream.codec.media == .video else {
             throw RoomError(
-                .noSuchStream, "The stream \(id) is audio: the server fills the audio slots, only video is subscribed.")
+                .noSuchStream, "Stream \(id) is audio, which the server assigns itself. Subscribe only to video.")
         }
         return stream
     }
 
     func hasStream(_ id: Int) -> Bool { streams[id] != nil }
 
-    private func tell(_ message: ServerMessage, except participant: Participant) {
+    private func send(_ message: ServerMessage, except participant: Participant) {
         SignallingConnection.send(
             message, to: participants.lazy.filter { $0 !== participant }.map(\.connection))
     }

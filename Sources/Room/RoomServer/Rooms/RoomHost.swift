@@ -4,15 +4,15 @@ internal import PeerIO
 internal import RTP
 internal import RoomProtocol
 
-/// The rooms of one event loop. An actor that is pinned to the loop: messages come from NIO's threads through the
-/// loop's queue, in order, and everything from there on, down to the sockets, happens on the loop without a hop.
+/// The rooms of one event loop. An actor pinned to the loop: messages arrive from NIO's threads through the loop's
+/// queue, in order. Everything after that, down to the sockets, happens on the loop without a hop.
 actor RoomHost: SignallingDelegate {
     private struct Membership {
         var participant: Participant
         var room: Room
     }
 
-    /// Participants by one token of a page, which anybody may have on an open server; a page is one participant.
+    /// The number of participants with one token of a page, which all visitors get on an open server. A page is one participant.
     static let participantsPerPageToken = 16
 
     nonisolated let loop: EventLoop
@@ -46,12 +46,13 @@ actor RoomHost: SignallingDelegate {
             self.assumeIsolated { $0.handle(request, from: connection) }
             connection.endHandling(hasResponse: request.hasResponse)
         }
-        // A message that cannot be queued is not dropped in silence: the connection ends.
+        // A message that cannot be queued must not be lost silently, so the connection ends.
         if !taken { connection.end(.unexpectedServerError) }
     }
 
     nonisolated func disconnected(_ connection: SignallingConnection) {
-        // Never lost, however much waits on the loop: an actor's job is always taken, and comes after what waits.
+        // Never lost, however long the loop's queue is: an actor's job is always accepted, and runs after the queued
+        // ones.
         if !loop.execute({ self.assumeIsolated { $0.remove(connection) } }) { Task { await self.remove(connection) } }
     }
 
@@ -67,7 +68,7 @@ actor RoomHost: SignallingDelegate {
 
     var busiestTurn: TurnCounts { loop.busiest }
 
-    /// Ends every participant with a word, for the server stops.
+    /// Ends every participant with a reason, because the server stops.
     func close() {
         isClosed = true
         let closing = Closing(
@@ -88,7 +89,7 @@ actor RoomHost: SignallingDelegate {
                 return
             }
             guard let member = members[connection] else {
-                throw RoomError(.outOfOrder, "The first message of a connection is 'join'.")
+                throw RoomError(.outOfOrder, "The connection has not joined a room. Send 'join' first.")
             }
             try handle(request, from: connection, member)
         } catch {
@@ -128,31 +129,32 @@ actor RoomHost: SignallingDelegate {
         }
     }
 
-    /// A stream that has gone meanwhile is not subscribed any more, which is what the client wants.
+    /// Accepts a stream that ended meanwhile, because it is unsubscribed already.
     private func unsubscribe(_ reference: StreamReference, _ member: Membership) throws(RoomError) {
         let hasGone = (1..<(streamsNumbered + 1)).contains(reference.stream) && !member.room.hasStream(reference.stream)
         guard !hasGone else { return }
         let stream = try member.room.video(reference.stream, for: member.participant)
         guard member.participant.unsubscribe(stream) else {
-            throw RoomError(.notSubscribed, "The stream \(reference.stream) is not subscribed.")
+            throw RoomError(.notSubscribed, "Stream \(reference.stream) is not subscribed.")
         }
     }
 
     private func join(_ join: Join, _ id: Int?, _ connection: SignallingConnection) throws(RoomError) {
         guard members[connection] == nil else {
-            throw RoomError(.outOfOrder, "This connection is in a room already.")
+            throw RoomError(.outOfOrder, "This connection has already joined a room. Open another connection.")
         }
         guard !isClosed, !connection.isEnding else {
             throw RoomError(.roomReleased, "The server is closing this connection.")
         }
         guard members.count < maximumParticipants else {
             throw RoomError(
-                .serverFull, "The server has \(members.count) participants and takes no more: try later.")
+                .serverFull, "The server has \(members.count) participants, which is the limit. Try later.")
         }
         guard join.version == Signalling.version else {
             throw RoomError(
                 .versionUnsupported,
-                "This server speaks version \(Signalling.version) of the protocol, not \(join.version).")
+                "This server uses version \(Signalling.version) of the protocol, not \(join.version). Use the same "
+                    + "release on both ends.")
         }
         let name = try RoomName(join.room)
         switch try tokens.scope(of: join.token, now: EventLoop.now) {
@@ -207,7 +209,7 @@ actor RoomHost: SignallingDelegate {
         log.write("left", metadata(member, [:]))
     }
 
-    /// The client is told why before its connection closes; without media it would stay as a name alone.
+    /// Sends the client the cause, then closes its connection. Without media, it would remain as a name only.
     private func sessionEnded(_ error: RoomError, of connection: SignallingConnection) {
         guard members[connection] != nil else { return }
         remove(connection)

@@ -3,8 +3,7 @@ internal import PeerSession
 internal import RTP
 internal import RoomProtocol
 
-/// What all sessions of a server have in common: where they listen, who they are, how they are numbered. On the loop
-/// only.
+/// Shared by all sessions of a server: listen addresses, certificate, and numbering. On the loop only.
 final class SessionSettings {
     let loop: EventLoop
     let cname = "server"
@@ -34,7 +33,7 @@ final class SessionSettings {
         guard Descriptors.areLeft(besides: Descriptors.sessionReserve) else {
             throw RoomError(
                 .serverFull,
-                "The server may open no more files and sockets: raise its limit (ulimit -n), or try later.")
+                "The server has no free file descriptors. Raise its limit (ulimit -n), or try later.")
         }
         var configuration = PeerConfiguration(iceRole: role, certificate: certificate, cname: cname, scope: scope)
         configuration.impairment = impairment?()
@@ -57,21 +56,21 @@ final class SessionSettings {
         do throws(TransportError) {
             try peer.setRemote(transport, dtlsRole: role)
         } catch {
-            throw RoomError(.mediaConnectionFailed, "The description's transport is not usable: \(error.message)")
+            throw RoomError(.mediaConnectionFailed, "The description's transport is unusable: \(error.message)")
         }
     }
 
-    /// Refuses a later description that begins another transport (RFC 8829 section 5.7): a session has one.
+    /// Throws if a later description begins another transport (RFC 8829, section 5.7): a session has one.
     func requireSame(
         _ new: TransportDescription, as old: TransportDescription, _ code: RoomError.Code
     ) throws(RoomError) {
         guard new.iceUfrag == old.iceUfrag, new.icePwd == old.icePwd else {
             throw RoomError(
-                code, "The description restarts ICE, which the server does not support: join the room again.")
+                code, "The description restarts ICE, which the server does not support. Join the room again.")
         }
         guard Set(new.fingerprints) == Set(old.fingerprints) else {
             throw RoomError(
-                code, "The description names another certificate than before: join the room again.")
+                code, "The description has another certificate than before. Join the room again.")
         }
     }
 }

@@ -3,9 +3,9 @@ internal import PeerSession
 internal import RTP
 internal import RoomProtocol
 
-/// The session by which one client publishes. On the loop only.
+/// One client's publishing session. On the loop only.
 final class UpSession {
-    /// What one participant may publish: everyone in the room is told of each stream.
+    /// The most streams of one participant. Each is announced to all participants.
     private static let maximumStreams = 16
     /// In bytes of UTF-8.
     private static let maximumExtraValueLength = 1024
@@ -30,7 +30,7 @@ final class UpSession {
     var onEnded: ((RoomError) -> Void)?
     /// Called at most once a second with the number of packets that failed authentication so far.
     var onUnauthenticated: ((Int) -> Void)?
-    /// Called when the packets of one stream are no longer taken; the session goes on.
+    /// Called when packets of one stream are no longer accepted. The session continues.
     var onRefused: ((RoomError) -> Void)?
 
     init(participant: String, settings: SessionSettings, send: @escaping (ServerMessage) -> Void) throws(RoomError) {
@@ -53,7 +53,7 @@ final class UpSession {
         streams.first { $0.receiver == receiver }?.stream
     }
 
-    /// Takes the new streams of an offer; `numbered` gives each its id. All of them, or none and an error.
+    /// Accepts all new streams of an offer, or throws and accepts none. `numbered` returns each stream's id.
     func publish(
         _ publish: Publish, offer: SessionDescription, numbered: () -> Int
     ) throws(RoomError) -> (answer: Published, streams: [PublishedStream]) {
@@ -64,7 +64,7 @@ final class UpSession {
         var new: [(offered: OfferedStream, extraValue: String)] = []
         for stream in publish.streams {
             guard !(streams.map(\.offered) + new.map(\.offered)).contains(where: { $0.mid == stream.mid }) else {
-                throw RoomError(.publishRefused, "The m-line '\(stream.mid.prefix(32))' is published already.")
+                throw RoomError(.publishRefused, "The m-line '\(stream.mid.prefix(32))' is already published.")
             }
             let extraValue = stream.extraValue ?? ""
             guard extraValue.utf8.count <= Self.maximumExtraValueLength else {
@@ -75,10 +75,10 @@ final class UpSession {
             }
             new.append((try UpDescription.stream(stream.mid, of: offer), extraValue))
         }
-        guard !new.isEmpty else { throw RoomError(.publishRefused, "The message lists no stream to publish.") }
+        guard !new.isEmpty else { throw RoomError(.publishRefused, "The message has no stream to publish.") }
         guard streams.count + new.count <= Self.maximumStreams else {
             throw RoomError(
-                .publishRefused, "A participant publishes \(Self.maximumStreams) streams at most: publish fewer.")
+                .publishRefused, "A participant can publish at most \(Self.maximumStreams) streams. Publish fewer.")
         }
         if remote == nil {
             try settings.start(peer)
@@ -98,7 +98,7 @@ final class UpSession {
         )
     }
 
-    /// When media or a word about it last came.
+    /// When media or RTCP last arrived.
     var lastReceived: MonotonicTime { peer.lastReceived }
 
     func addCandidate(_ candidate: String) {
@@ -147,22 +147,22 @@ final class UpSession {
             if let stream = stream(of: receiver), !stream.consumers.isEmpty { stream.requestKeyframe() }
         case .unauthenticated(let packets): onUnauthenticated?(packets)
         case .closed:
-            onEnded?(RoomError(.mediaConnectionFailed, "The client closed the session that publishes."))
+            onEnded?(RoomError(.mediaConnectionFailed, "The client closed its up session."))
         case .failed(let error):
-            onEnded?(RoomError(.mediaConnectionFailed, "The session that publishes failed: \(error.message)"))
+            onEnded?(RoomError(.mediaConnectionFailed, "The client's up session failed: \(error.message)"))
         case .connected, .disconnected, .roundTrip: break
-        // A stream that the client ended may begin again with another SSRC. The server sends no media here.
+        // A stream that the client ended may restart with another SSRC. The server sends no media in this session.
         case .bye, .keyframeRequested: break
         }
     }
 
-    /// SRTP cannot tell a stream that began anew under its old SSRC from a replay; only its publisher can mend that.
+    /// SRTP cannot distinguish a restarted stream with its old SSRC from a replay. Only the publisher can repair that.
     private func refuse(_ stream: PublishedStream, _ packets: Int) {
         stream.requestKeyframe()
         onRefused?(
             RoomError(
                 .streamRefused,
-                "The server refuses stream \(stream.info.id) after \(packets) packets: their sequence numbers began anew "
+                "The server refuses stream \(stream.info.id) after \(packets) packets: its sequence numbers restarted "
                     + "under the same SSRC. Send it under another SSRC, or connect again."))
     }
 }

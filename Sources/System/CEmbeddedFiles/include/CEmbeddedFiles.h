@@ -2,7 +2,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/// A file that was compiled into the program.
+/// A file compiled into the program.
 typedef struct {
     const char *_Nonnull name;
     const uint8_t *_Nonnull bytes;

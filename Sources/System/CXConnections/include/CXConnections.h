@@ -2,14 +2,14 @@
 
 #include <stdbool.h>
 
-/// Called when a connection to an X server breaks, once for each: with the display's name, and how many connections had
-/// been opened when it was. On the thread that noticed, inside Xlib: it may neither wait nor ask a display.
+/// Called once for each connection to an X server that breaks, with the display's name and the number of connections
+/// opened before it. Runs on the thread that detected it, inside Xlib: it must neither wait nor use a display.
 typedef void (*XConnectionLost)(const char *_Nonnull display, unsigned long number);
 
-/// Connections that are opened from now on do not end the process when they break. Once for a process, from one thread.
+/// Connections opened from now on do not end the process when they break. Call once per process, from one thread.
 void x_connections_survive(XConnectionLost _Nonnull lost);
 
-/// Whether that was called and Xlib has the function that is wrapped for it.
+/// Whether that function was called and Xlib has the function that it wraps.
 bool x_connections_are_wrapped(void);
 
 /// How many connections have been opened since.

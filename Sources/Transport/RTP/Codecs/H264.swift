@@ -1,12 +1,12 @@
-/// What forwarding must know of an H.264 payload (RFC 6184).
+/// The parts of an H.264 payload that forwarding reads (RFC 6184).
 public enum H264Payload {
     private static let idr: UInt8 = 5
     private static let sequenceParameters: UInt8 = 7
     private static let aggregate: UInt8 = 24
     private static let fragment: UInt8 = 28
 
-    /// Whether a keyframe starts with this packet: an IDR slice or a sequence parameter set alone, among the units of a
-    /// STAP-A, or at the start of an FU-A.
+    /// Whether a keyframe starts with this packet: with an IDR slice or a sequence parameter set, as a single unit,
+    /// inside a STAP-A, or at the start of an FU-A.
     public static func isKeyframeStart(_ packet: borrowing PacketBuffer, header: RTPHeader) -> Bool {
         let start = header.payloadOffset
         let end = header.payloadEnd

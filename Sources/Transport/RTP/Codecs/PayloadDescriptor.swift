@@ -1,9 +1,9 @@
-/// What forwarding reads from a payload without decoding it. The one place that knows codecs.
+/// The parts of a payload that forwarding reads without decoding. The only place that knows codecs.
 public enum PayloadDescriptor: Sendable, Equatable {
     public enum Codec: Sendable {
         case vp8
         case h264
-        /// Every packet can be decoded by itself, as Opus.
+        /// Every packet is decodable by itself, as with Opus.
         case independent
     }
 
@@ -11,7 +11,7 @@ public enum PayloadDescriptor: Sendable, Equatable {
     case h264(isKeyframeStart: Bool)
     case independent
 
-    /// Nil for a payload that is no such codec's.
+    /// Nil if the payload does not belong to the codec.
     public init?(parsing packet: borrowing PacketBuffer, header: RTPHeader, as codec: Codec) {
         switch codec {
         case .vp8:
@@ -31,20 +31,20 @@ public enum PayloadDescriptor: Sendable, Equatable {
         }
     }
 
-    /// The picture that the payload belongs to; zeros where the codec or the packet does not number pictures.
+    /// The payload's picture ids. Zeros if the codec or the packet has none.
     var picture: PictureNumber {
         guard case .vp8(let descriptor) = self else { return PictureNumber() }
         return PictureNumber(id: descriptor.pictureID ?? 0, tl0Index: descriptor.tl0PictureIndex ?? 0)
     }
 
-    /// What gives the payload another picture number; nil where it has none.
+    /// The patch that changes the payload's picture ids. Nil if it has none.
     func patch(_ picture: PictureNumber) -> PayloadPatch? {
         guard case .vp8(let descriptor) = self else { return nil }
         return .vp8(VP8Rewrite(descriptor, pictureID: picture.id & 0x7fff, tl0PictureIndex: picture.tl0Index))
     }
 }
 
-/// Numbers of pictures inside a payload: VP8's picture id and TL0PICIDX.
+/// Picture ids inside a payload: VP8's picture id and TL0PICIDX.
 struct PictureNumber: Sendable, Equatable {
     var id: UInt16 = 0
     var tl0Index: UInt8 = 0
@@ -52,16 +52,15 @@ struct PictureNumber: Sendable, Equatable {
     static func &+ (a: Self, b: Self) -> Self { Self(id: a.id &+ b.id, tl0Index: a.tl0Index &+ b.tl0Index) }
     static func &- (a: Self, b: Self) -> Self { Self(id: a.id &- b.id, tl0Index: a.tl0Index &- b.tl0Index) }
 
-    /// The number of the picture that follows.
+    /// The ids of the next frame.
     var next: Self { Self(id: id &+ 1, tl0Index: tl0Index &+ 1) }
 }
 
-/// A change inside a payload. The sender of the packet applies it without knowing the
-/// codec.
+/// A change of a payload. The packet's sender applies it without knowing the codec.
 public enum PayloadPatch: Sendable, Equatable {
     case vp8(VP8Rewrite)
 
-    /// Changes a packet whose payload is `payload`.
+    /// Changes a packet at its payload's range.
     public func apply(to packet: inout PacketBuffer, payload: Range<Int>) {
         switch self {
         case .vp8(let rewrite): rewrite.apply(to: &packet, payload: payload)

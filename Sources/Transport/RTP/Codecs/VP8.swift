@@ -1,4 +1,4 @@
-/// The payload descriptor at the head of each VP8 payload (RFC 7741 section 4.2), as numbers and offsets into the packet.
+/// The VP8 payload descriptor (RFC 7741, section 4.2), as numbers and offsets into the packet.
 public struct VP8PayloadDescriptor: Sendable, Equatable {
     public var isStartOfPartition: Bool
     public var partition: UInt8
@@ -9,16 +9,16 @@ public struct VP8PayloadDescriptor: Sendable, Equatable {
     public var tl0PictureIndex: UInt8?
     public var temporalLayer: UInt8?
     public var isLayerSync: Bool
-    /// Where picture id and TL0PICIDX lie, from the start of the payload.
+    /// Offsets of the picture id and TL0PICIDX from the start of the payload.
     public var pictureIDOffset: Int?
     public var tl0Offset: Int?
-    /// Bytes of the descriptor.
+    /// Length of the descriptor in bytes.
     public var length: Int
-    /// The first packet of a keyframe: partition 0 starts here and the frame header's P bit is clear (RFC 7741 section
-    /// 4.3).
+    /// Whether this is the first packet of a keyframe: partition 0 starts here, and the frame header's P bit is clear
+    /// (RFC 7741, section 4.3).
     public var isKeyframeStart: Bool
 
-    /// Nil when the payload is too short for what its descriptor announces.
+    /// Nil if the payload is shorter than its descriptor states.
     public init?(parsing packet: borrowing PacketBuffer, header: RTPHeader) {
         var offset = header.payloadOffset
         let end = header.payloadEnd
@@ -68,17 +68,18 @@ public struct VP8PayloadDescriptor: Sendable, Equatable {
     }
 }
 
-/// New values for the picture id and TL0PICIDX of a VP8 payload, and where they go, so that streams joined by a switch
-/// count on without a jump.
+/// New values for the picture id and TL0PICIDX of a VP8 payload, with their offsets. They let switched streams continue
+/// without a jump.
 public struct VP8Rewrite: Sendable, Equatable {
-    /// From the start of the payload.
+    /// Offset from the start of the payload.
     public var pictureIDOffset: Int?
     public var isLongPictureID: Bool
     public var pictureID: UInt16
     public var tl0Offset: Int?
     public var tl0PictureIndex: UInt8
 
-    /// Values that the descriptor has no room for are not written: an id of 15 bits keeps 15 bits, one of 7 keeps 7.
+    /// Keeps the sizes of the descriptor's fields: an id of 15 bits keeps 15 bits, one of 7 keeps 7. Omits missing
+    /// fields.
     public init(_ descriptor: VP8PayloadDescriptor, pictureID: UInt16, tl0PictureIndex: UInt8) {
         pictureIDOffset = descriptor.pictureIDOffset
         isLongPictureID = descriptor.isLongPictureID
@@ -87,7 +88,7 @@ public struct VP8Rewrite: Sendable, Equatable {
         self.tl0PictureIndex = tl0PictureIndex
     }
 
-    /// Writes the values into a packet whose payload is `payload`; offsets beyond it are left out.
+    /// Writes the values into a packet at its payload's range. Ignores offsets beyond it.
     public func apply(to packet: inout PacketBuffer, payload: Range<Int>) {
         if let pictureIDOffset {
             let at = payload.lowerBound + pictureIDOffset

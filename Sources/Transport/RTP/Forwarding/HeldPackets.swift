@@ -1,22 +1,21 @@
-/// Keeps packets of a receiver for the stream that it carries next: media can arrive before the message that assigns a
-/// stream.
+/// Packets of a receiver without an assigned stream. Media can arrive before the message that assigns the stream.
 public struct HeldPackets: Sendable {
-    /// Packets kept while the receiver carries nothing. A keyframe of 1080p has some 150 packets. Without the first of
-    /// what waits the rest is of no use, so that one more packet drops them all.
+    /// A keyframe of 1080p has about 150 packets. Without the first waiting packet the rest is useless, so one more
+    /// packet drops them all.
     public static let capacity = 512
     /// Packets kept while it carries a stream that the server may have replaced already: the newest. They are a second
     /// of sound, and 0.3 s of a video at 2 Mbit/s.
     public static let recentCapacity = 64
 
     public struct Packet: Sendable {
-        /// The place in the stream of the receiver.
+        /// The packet's position in the receiver's stream.
         public var position: StreamPosition
         public var payloadType: UInt8
         public var bytes: [UInt8]
     }
 
     private var waiting: [Packet] = []
-    /// The newest place of a packet that was dropped for want of room.
+    /// The newest position of a packet that was dropped because the buffer was full.
     private var dropped: StreamPosition?
 
     public init() {}
@@ -40,7 +39,7 @@ public struct HeldPackets: Sendable {
         return dropped.number < first
     }
 
-    /// Takes out what belongs to the stream that begins at this number; nil discards everything.
+    /// Removes all packets and returns those from this number on. Nil returns none.
     public mutating func take(from first: Int?) -> [Packet] {
         defer { self = HeldPackets() }
         guard let first, let epoch = waiting.last?.position.epoch else { return [] }

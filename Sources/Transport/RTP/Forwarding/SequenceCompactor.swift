@@ -1,19 +1,19 @@
-/// Renumbers a stream from which packets are left out on purpose, so that they leave no gap behind.
+/// Renumbers a stream with omitted packets, so that they leave no gap.
 ///
-/// A gap can be closed only while nothing after it was sent. A packet that is left out late keeps its number.
+/// A gap can be closed only before a later packet is sent. A packet that is omitted later keeps its number.
 struct SequenceCompactor: Sendable {
-    /// Packets this far behind the newest no longer have a place.
+    /// Packets this far behind the newest have no number.
     static let window = NumberWindow.standardLength
 
     private var leftOut: NumberWindow?
     private(set) var highest: Int
-    /// Numbers left out so far, all of them up to `highest`.
+    /// Numbers omitted so far, all of them up to `highest`.
     private var removed = 0
 
     /// `start` is the first number of the stream.
     init(start: Int) { highest = start - 1 }
 
-    /// The packet's new number; nil when it has none.
+    /// The packet's new number. Nil if it has none.
     mutating func place(_ number: Int) -> Int? {
         if number > highest {
             advance(to: number)
@@ -25,7 +25,7 @@ struct SequenceCompactor: Sendable {
         return number - removed + leftOut.count(above: number, upTo: highest)
     }
 
-    /// Leaves the packet out. Returns its new number when it is too late for that: receivers wait for it.
+    /// Omits the packet. If it is too late, returns its new number, for which receivers wait.
     mutating func leaveOut(_ number: Int) -> Int? {
         guard number > highest else { return place(number) }
         advance(to: number)

@@ -1,14 +1,14 @@
-/// Joins the streams that one receiver gets after another, and the epochs of each, into one RTP stream without a seam.
+/// Joins successive streams of one receiver, and the epochs of each, into one continuous RTP stream.
 ///
-/// Each epoch begins at a keyframe. Sequence numbers, timestamps and picture numbers continue where the epoch before
-/// ended, because decoders treat a jump as loss. Packets that are left out on purpose leave no gap. The first stream
-/// keeps its timestamps and picture numbers.
+/// Each epoch begins at a keyframe. Sequence numbers, timestamps and picture ids continue from the previous epoch,
+/// because decoders treat a jump as loss. Omitted packets leave no gap. The first stream keeps its timestamps and
+/// picture ids.
 public struct Splice: Sendable {
-    /// What forwarding reads from a packet once, whatever the number of receivers.
+    /// The parts of a packet that forwarding reads once for all receivers.
     public struct Packet: Sendable {
         public var position: StreamPosition
         public var timestamp: RTPTimestamp
-        /// Whether no later packet of its epoch came before it.
+        /// Whether no later packet of its epoch arrived before it.
         public var isNewest: Bool
         public var payload: PayloadDescriptor
 
@@ -20,7 +20,7 @@ public struct Splice: Sendable {
         }
     }
 
-    /// What a packet is sent with.
+    /// The numbers of a forwarded packet.
     public struct Numbers: Sendable, Equatable {
         public var sequenceNumber: SequenceNumber
         public var timestamp: RTPTimestamp
@@ -40,8 +40,8 @@ public struct Splice: Sendable {
         var time: MonotonicTime
     }
 
-    /// Capture times of two streams are compared only where they agree with arrival to this extent. Beyond it, the
-    /// publishers' wall clocks differ.
+    /// Capture times of two streams are compared only if they agree with the arrival times within this tolerance.
+    /// Otherwise the publishers' wall clocks differ.
     static let clockTolerance = TimeInterval.milliseconds(500)
 
     /// Numbers that may be skipped at once: more missing packets than these are not asked for.
@@ -51,42 +51,42 @@ public struct Splice: Sendable {
     private var clockRate: UInt32 = 90000
     /// Nil before the first packet since `begin`.
     private var epoch: Int?
-    /// The epoch's first packet that was sent.
+    /// The first forwarded packet of the epoch.
     private var start = 0
     private var compactor = SequenceCompactor(start: 0)
-    /// Added to a compacted number.
+    /// Added to compacted numbers.
     private var sequenceOffset = 0
     private var timestampTicks = 0
     private var pictureOffset = PictureNumber()
-    /// The number after the highest sent, without wrap.
+    /// The number after the highest sent one, without wrap.
     private var next: Int
     /// Numbers that may be skipped now. Each packet adds one.
     private var skips = Splice.maximumSkips
     private var last: Last?
-    /// The source's clock in the source's timestamps.
+    /// The source's clock, in the source's timestamps.
     private var sourceClock: SenderClock?
-    /// The newest clock known for what was sent, in the timestamps sent.
+    /// The newest known clock of the output, in its timestamps.
     private var sentClock: SenderClock?
 
-    /// The first packet is sent with this number. `randomStart` gives a good one.
+    /// Sends the first packet with this number. `randomStart` returns a suitable one.
     public init(firstSequenceNumber: SequenceNumber) { next = Int(firstSequenceNumber.rawValue) }
 
-    /// A number far below the wrap: a receiver that misses the first packets must not mistake the rollover counter
-    /// (RFC 3711 section 3.3.1).
+    /// A number far below the wrap: a receiver that misses the first packets must not mistake the rollover counter (RFC
+    /// 3711, section 3.3.1).
     public static func randomStart(using random: inout some RandomNumberGenerator) -> SequenceNumber {
         SequenceNumber(UInt16.random(in: 0..<0x4000, using: &random))
     }
 
-    /// Whether a keyframe would help.
+    /// Whether the splice waits for a keyframe.
     public var isAwaitingStart: Bool { state == .joining }
 
-    /// The number of the next packet if the source is changed now.
+    /// The number of the next packet if the source changes now.
     public var nextSequenceNumber: SequenceNumber { SequenceNumber(UInt16(truncatingIfNeeded: next)) }
 
-    /// Ties the timestamps sent to the publisher's wall clock; nil until both are known.
+    /// Ties the sent timestamps to the publisher's wall clock. Nil until both are known.
     public var clock: SenderClock? { state == .flowing && sourceClock != nil ? sentClock : nil }
 
-    /// Takes another source, which joins at its next keyframe. `clock` is the source's if it is known.
+    /// Switches to another source, which joins at its next keyframe. `clock` is the source's, if known.
     public mutating func begin(clockRate: UInt32, clock: SenderClock?) {
         self.clockRate = max(clockRate, 1)
         state = .joining
@@ -96,19 +96,19 @@ public struct Splice: Sendable {
 
     public mutating func end() { state = .idle }
 
-    /// Takes the clock of the current source's epoch.
+    /// Sets the clock of the current source's epoch.
     public mutating func setClock(_ clock: SenderClock) {
         sourceClock = clock
         if state == .flowing { sentClock = moved(clock) }
     }
 
-    /// The packet's new numbers; nil when it is not to be sent.
+    /// The packet's new numbers. Nil if it must not be sent.
     public mutating func take(_ packet: Packet, now: MonotonicTime) -> Numbers? {
         if state == .idle { return nil }
         enter(packet.position.epoch)
         if state == .joining {
-            // The start of a keyframe that was repaired comes after its other packets, which are gone: another keyframe
-            // is better than one with a hole.
+            // If the start of a keyframe was repaired, its other packets arrived earlier and were not sent. Another
+            // keyframe is better than one with a gap.
             guard packet.isNewest, packet.payload.isStart else { return nil }
             join(packet, now)
         }
@@ -126,8 +126,8 @@ public struct Splice: Sendable {
             patch: pictureOffset == PictureNumber() ? nil : packet.payload.patch(picture))
     }
 
-    /// Leaves a packet out. Where it is too late to close the gap, returns the numbers to send it with, empty, because
-    /// receivers would ask for it in vain.
+    /// Omits a packet. If it is too late to close the gap, returns the numbers for an empty packet, because receivers
+    /// would request it without success.
     public mutating func leaveOut(_ position: StreamPosition, timestamp: RTPTimestamp) -> Numbers? {
         if state == .idle { return nil }
         enter(position.epoch)
@@ -140,11 +140,11 @@ public struct Splice: Sendable {
             timestamp: timestamp.advanced(by: timestampTicks), patch: nil)
     }
 
-    /// Closes a gap that is too long, except for one number, so that receivers notice it. Packets from before it are not
-    /// sent any more.
+    /// Closes a gap that is too long, except for one number, so that receivers notice it. Packets from before it are no
+    /// longer sent.
     ///
-    /// A receiver that loses 32768 numbers in a row mistakes the rollover counter, and decrypts nothing of this SSRC ever
-    /// again (RFC 3711 section 3.3.1). Where a publisher skips 3000 with each packet, that would be a dozen packets.
+    /// A receiver that loses 32768 numbers in a row mistakes the rollover counter, and can never decrypt this SSRC again
+    /// (RFC 3711, section 3.3.1). If a publisher skips 3000 with each packet, that takes a dozen packets.
     private mutating func limitGap(before number: Int) {
         let gap = number - compactor.highest - 1
         guard gap >= 0 else { return }
@@ -157,7 +157,7 @@ public struct Splice: Sendable {
         }
     }
 
-    /// A new epoch has to join anew, and its timestamps have another clock.
+    /// Begins a new epoch, which has to join again and has another clock.
     private mutating func enter(_ newEpoch: Int) {
         guard epoch != newEpoch else { return }
         if epoch != nil {
@@ -180,8 +180,8 @@ public struct Splice: Sendable {
         if let sourceClock { sentClock = moved(sourceClock) }
     }
 
-    /// The time from the last packet's capture to that of the packet with this timestamp, by the publishers' clocks if
-    /// they are known and agree, else by arrival.
+    /// The time from the last packet's capture to that of the packet with this timestamp. Measured by the publishers'
+    /// clocks if they are known and agree, else by arrival.
     private func elapsed(since last: Last, to timestamp: RTPTimestamp, _ now: MonotonicTime) -> TimeInterval {
         let arrival = now - last.time
         guard let sentClock, let sourceClock else { return arrival }
@@ -191,7 +191,7 @@ public struct Splice: Sendable {
     }
 
     private func ticks(in interval: TimeInterval) -> Int {
-        // Microseconds first, so that nothing overflows.
+        // Microseconds first, to avoid an overflow.
         Int(interval.nanoseconds / 1000) * Int(clockRate / 1000) / 1000
     }
 
@@ -202,7 +202,7 @@ public struct Splice: Sendable {
 }
 
 extension SenderClock {
-    /// When the timestamp was, as time since 1970 on the sender's wall clock.
+    /// The time of the timestamp since 1970, on the sender's wall clock.
     fileprivate func time(of timestamp: RTPTimestamp) -> TimeInterval {
         let ticks = Int64(timestamp.distance(from: rtp))
         return TimeInterval(

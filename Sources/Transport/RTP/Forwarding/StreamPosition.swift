@@ -1,11 +1,11 @@
-/// Where a packet belongs in the stream that a receiver gets.
+/// A packet's position in a receiver's stream.
 ///
-/// A source that begins anew starts another epoch: its sequence numbers, timestamps and picture ids say nothing about
-/// those of the epoch before.
+/// A source that restarts begins another epoch. Its sequence numbers, timestamps and picture ids are unrelated to those
+/// of the previous epoch.
 public struct StreamPosition: Sendable, Equatable {
-    /// Grows with each new beginning of the stream: another SSRC, or numbers far from the ones before.
+    /// Grows with each restart of the stream: another SSRC, or a jump of the numbers.
     public var epoch: Int
-    /// The sequence number without its wrap, counted within the epoch.
+    /// The sequence number within the epoch, without wrap.
     public var number: Int
 
     public init(epoch: Int, number: Int) {

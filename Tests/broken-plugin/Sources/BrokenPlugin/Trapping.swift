@@ -4,9 +4,9 @@ public import MediaGraph
 public struct Trapping: Capturer {
     public static let name = "trapping"
     public static let summary = "Divides by what it is given"
-    @Setting("Every how many pictures the shade changes", in: 0...100) var every = 10
+    @Setting("Frames between two changes of the shade", in: 0...100) var every = 10
     @Setting("How bright, while it runs", in: 16...235, isChangeable: true) var shade = 100
-    @Setting("What it is called") var title = "grey"
+    @Setting("The title") var title = "grey"
 
     public init() {}
 

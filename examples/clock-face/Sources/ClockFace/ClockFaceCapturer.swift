@@ -1,13 +1,13 @@
 import Glibc
 import MediaGraph
 
-/// The time of day as a round clock: three hands, twelve marks, and the number of the picture as a bar code.
+/// The time of day as a round clock: three hands, twelve marks, and the frame number as a bar code.
 public struct ClockFaceCapturer: Capturer {
     public static let name = "clock-face"
-    public static let summary = "The time of day as the face of a clock"
-    @Setting("Height of the square picture", in: 120...1080, unit: "pixels") var height = 360
-    @Setting("Pictures per second", in: 1...60, unit: "frames/s") var fps = 30
-    @Setting("Whether the second hand is drawn", isChangeable: true) var seconds = true
+    public static let summary = "Draws a clock with the time of day"
+    @Setting("Width and height of the frame", in: 120...1080, unit: "pixels") var height = 360
+    @Setting("Frames per second", in: 1...60, unit: "frames/s") var fps = 30
+    @Setting("Whether to draw the second hand", isChangeable: true) var seconds = true
 
     public init() {}
 

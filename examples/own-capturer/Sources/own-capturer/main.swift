@@ -6,9 +6,9 @@ import MediaGraph
 import MediaNodes
 
 struct Breathing: Capturer {
-    static let summary = "A grey that comes and goes, numbered"
-    @Setting("Pictures per second", in: 1...60, unit: "frames/s") var fps = 30
-    @Setting("How fast it comes and goes", in: 1...20, isChangeable: true) var speed = 2
+    static let summary = "Draws a grey that brightens and darkens, with the frame number"
+    @Setting("Frames per second", in: 1...60, unit: "frames/s") var fps = 30
+    @Setting("Speed of the change", in: 1...20, isChangeable: true) var speed = 2
 
     func format() -> PictureFormat {
         PictureFormat(width: 640, height: 360, framesPerSecond: Double(fps))

@@ -2,14 +2,14 @@ internal import CQREncode
 import Glibc
 import MediaGraph
 
-/// A text, and the time at which each picture was captured, as a QR code: hold a telephone to it to measure how long the
-/// way through a room takes. Drawn by libqrencode.
+/// A text and each frame's capture time as a QR code: hold a telephone to it to measure the latency of a room. Drawn by
+/// libqrencode.
 public struct QRCodeCapturer: Capturer {
     public static let name = "qr-code"
-    public static let summary = "A text and the time of capture as a QR code"
-    @Setting("What stands before the time", isChangeable: true) var text = "connectlive"
-    @Setting("Width and height of the picture", in: 128...1080, unit: "pixels") var size = 480
-    @Setting("Pictures per second", in: 1...60, unit: "frames/s") var fps = 10
+    public static let summary = "Draws a text and the capture time as a QR code"
+    @Setting("The text before the time", isChangeable: true) var text = "connectlive"
+    @Setting("Width and height of the frame", in: 128...1080, unit: "pixels") var size = 480
+    @Setting("Frames per second", in: 1...60, unit: "frames/s") var fps = 10
 
     public init() {}
 
@@ -23,18 +23,18 @@ public struct QRCodeCapturer: Capturer {
                 let message = "\(text) \(picture.captureTime.nanoseconds / 1_000_000)"
                 let code = QRcode_encodeString(message, 0, QR_ECLEVEL_M, QR_MODE_8, 1)
                 defer { QRcode_free(code) }
-                // Four modules of white are around it, as ISO/IEC 18004 asks for.
+                // ISO/IEC 18004 requires a white border of four modules.
                 guard let code = code?.pointee, Int(code.width) + 8 <= size else {
                     throw MediaError(
                         code: "qr-code.too-long",
-                        message: "A code of \(size) pixels holds no \(message.utf8.count) bytes; give a shorter text.")
+                        message: "\(size) pixels cannot hold a code of \(message.utf8.count) bytes. Shorten the text.")
                 }
                 Self.draw(code, in: &picture)
             }
         }
     }
 
-    /// Row by row: a loop over pixels takes longer than a picture lasts where nothing is optimized.
+    /// Row by row: without optimization, a loop over pixels takes longer than a frame lasts.
     private static func draw(_ code: QRcode, in picture: inout MutableVideoFrame) {
         let (modules, size) = (Int(code.width), picture.height)
         let scale = size / (modules + 8)
