@@ -16,7 +16,7 @@ extension SDKTests {
             .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
         private static let package = root.appendingPathComponent("examples/hello")
 
-        /// A program under way and what it has said.
+        /// A running program and its output.
         private final class Running: Sendable {
             private let process = Mutex<Process?>(nil)
             private let said = Mutex(Data())
@@ -49,7 +49,7 @@ extension SDKTests {
             var exitCode: Int32? { status.withLock { $0 } }
         }
 
-        @Test func `the example publishes a file and shows what it subscribes to`() async throws {
+        @Test func `the example publishes a file and shows its subscriptions`() async throws {
             let clip = Self.root.appendingPathComponent("media/bigbuckbunny.mp4").path
             try await onStage { stage in
                 let host = Client()
@@ -66,13 +66,13 @@ extension SDKTests {
                 let watcher = Watcher()
                 watcher.watch(video)
                 if case .failure(let error) = await host.room.subscribe(videoId: video.id) { throw error }
-                try await eventually("pictures of the file") { watcher.sights.count >= 20 }
+                try await eventually("frames of the file") { watcher.sights.count >= 20 }
                 try await eventually("the end of the example", within: 20) { hello.exitCode != nil }
                 #expect(hello.exitCode == 0)
                 let shown = hello.output.matches(of: /frames shown: (\d+)/).compactMap { Int($0.output.1) }
                 #expect(try #require(shown.last) > 20, "\(hello.output)")
-                // The end of a process may be known before its last words are read.
-                try await eventually("its last words") { hello.output.contains("disconnected") }
+                // The exit of a process may be noticed before its last line is read.
+                try await eventually("its last line") { hello.output.contains("disconnected") }
                 try await host.listener.wait(for: "left") { if case .left = $0 { true } else { nil } }
                 try await host.leave()
                 await media.stop()
@@ -82,7 +82,7 @@ extension SDKTests {
         @Test func `the example fits on a page`() throws {
             let source = try String(
                 contentsOf: Self.package.appendingPathComponent("Sources/hello/main.swift"), encoding: .utf8)
-            #expect(source.split(separator: "\n", omittingEmptySubsequences: false).count <= 61)
+            #expect(source.split(separator: "\n", omittingEmptySubsequences: false).count <= 68)
         }
     }
 }

@@ -27,8 +27,14 @@ final class Hello: RoomDelegate {
 
     func onParticipantEntered(remoteParticipant: RemoteParticipant) { print("\(remoteParticipant.id) entered") }
     func onParticipantLeft(remoteParticipant: RemoteParticipant) { print("\(remoteParticipant.id) left") }
-    func onDisconnected(reason: DisconnectReason) { print("disconnected") }
-    func onError(code: Int, message: String, isCritical: Bool) { print("error \(code): \(message)") }
+    func onError(code: Int, message: String, isCritical: Bool) {
+        print("error \(code): \(message)")
+        if isCritical { exit(1) }
+    }
+    func onDisconnected(reason: DisconnectReason) {
+        print("disconnected")
+        exit(reason == .disconnected ? 0 : 1)
+    }
 }
 
 let arguments = CommandLine.arguments + ["", ""]
@@ -50,10 +56,12 @@ let hello = Hello()
 let room = ConnectLive.createRoom(config: config, delegate: hello)
 hello.room = room
 room.connect(roomId: arguments[2].isEmpty ? "hello" : arguments[2])
-try room.publish(media)
+// An error that leaves the top level would crash the program.
+do { try room.publish(media) } catch { print(error) }
 for _ in 0..<max(0, Int(arguments[3]) ?? .max) where room.status != .disconnected {
     try await Task.sleep(for: .seconds(1))
     print("frames shown: \(framesShown.withLock { $0 })")
 }
 room.disconnect()
-while room.status != .disconnected { try await Task.sleep(for: .milliseconds(10)) }
+// The delegate ends the program.
+try await Task.sleep(for: .seconds(10))
