@@ -203,7 +203,7 @@ extension MediaNodesTests {
             // on how fast that goes.
             let patience = wrong.code == "feed.silent" ? 1 : 60
             let program = exec(
-                "python3 '\(folder.path)/wrong.py'", ["format": .text(wrong.format), "patience": .integer(patience)])
+                "python3 '\(folder.path)/wrong.py'", ["format": .text(wrong.format), "timeout": .integer(patience)])
             try await expectHarmless(program, toldAs: wrong.code, within: 60)
         }
     }

@@ -12,7 +12,7 @@ extension MediaNodesTests {
             Node(
                 "feed",
                 settings: [
-                    "socket": .text(folder.path + "/feed.sock"), "width": 64, "height": 48, "fps": 100, "patience": 1,
+                    "socket": .text(folder.path + "/feed.sock"), "width": 64, "height": 48, "fps": 100, "timeout": 1,
                 ].merging(more) { $1 })
         }
 

@@ -189,7 +189,7 @@ extension MediaNodesTests {
         func wrong(_ wrong: Wrong) async throws {
             let folder = TemporaryFolder()
             let command = Feeder.write(wrong.program, hello: wrong.ownHello ? "True" : "None", into: folder)
-            let node = clock(["command": .text(command), "patience": 1])
+            let node = clock(["command": .text(command), "timeout": 1])
             try await expectHarmless(node, toldAs: wrong.code, within: 30)
         }
 
@@ -200,7 +200,7 @@ extension MediaNodesTests {
                     clock([
                         "command":
                             "/usr/bin/python3 -c 'import sys, time; print(\"no camera\", file=sys.stderr); time.sleep(100)'",
-                        "patience": 60,
+                        "timeout": 60,
                     ])))
             #expect(error?.code == "process.silent")
             #expect(error?.message.contains("its last output was \"no camera\"") == true)

@@ -21,7 +21,7 @@ extension NodeKind {
     private static let scaleSetting = SettingContract(
         "scale", .flag, default: false, "Whether to accept raw frames of other sizes, and scale them")
     private static func patience(_ summary: String) -> SettingContract {
-        SettingContract("patience", .number(0.5...3600), default: 5, unit: "s", summary)
+        SettingContract("timeout", .number(0.5...3600), default: 5, unit: "s", summary)
     }
     private static let commandSetting = SettingContract(
         "command", .text, isRequired: true,

@@ -55,7 +55,7 @@ final class ExecNode: NodeType, RunningNode {
         reporter = instance.reporter
         let picture = FeedPicture { instance.setting($0) }
         output = FeedOutput(instance, picture)
-        patience = instance.setting("patience")?.number ?? 5
+        patience = instance.setting("timeout")?.number ?? 5
         let queue = DispatchQueue(label: "media.exec")
         self.queue = queue
         let rate = RateGuard(

@@ -39,7 +39,7 @@ final class FeedHub: Sendable {
         name = instance.name
         reporter = instance.reporter
         takesAnySize = instance.setting("scale")?.flag ?? false
-        patience = instance.setting("patience")?.number ?? 5
+        patience = instance.setting("timeout")?.number ?? 5
         self.onEnd = onEnd
         self.onSilence = onSilence
         output.onKeyframeWanted { [weak self] in self?.connection?.wantKeyframe() }
