@@ -246,6 +246,23 @@ import Testing
         #expect(found.allSatisfy { $0.hasSuffix(".") }, "\(found)")
     }
 
+    @Test(
+        arguments: [
+            "chains:\n  - - {node: camera, width: 320", "chains:\n  - - {node: window, title: \"Front door",
+            "chains:\n  - [camera, window", "chains:\n  - - {node: window, title: 'é",
+        ], ["", "\n", "\n\n  \n", "\r\n"])
+    func `a file that ends too early is reported at its last character`(text: String, end: String) throws {
+        let reading = read(text + end)
+        #expect(reading.problems.count == 1)
+        let line = try #require(text.split(separator: "\n").last)
+        let place = GraphPlace(line: 2, column: line.count + 1)
+        #expect(reading.problems.first?.place == place)
+        let mark = String(repeating: " ", count: line.count)
+        let report = reading.report(path: "graph.yaml")
+        #expect(report.hasPrefix("graph.yaml:\(place): YAML: "), "\(report)")
+        #expect(report.hasSuffix("\n  2 | \(line)\n    | \(mark)^\n"), "\(report)")
+    }
+
     @Test func `encodings other than UTF-8 are reported`() {
         let utf16: [UInt8] = [0xFF, 0xFE, 0x63, 0x00]
         #expect(

@@ -148,6 +148,12 @@ struct FileLines {
         self.lines = lines
     }
 
+    /// The place after the last line that has more than spaces and tabs.
+    var end: GraphPlace {
+        let last = lines.lastIndex { $0.contains { $0 != " " && $0 != "\t" } } ?? 0
+        return GraphPlace(line: last + 1, column: lines[last].count + 1)
+    }
+
     /// The line of this number, from 1.
     subscript(number: Int) -> String? {
         lines.indices.contains(number - 1) ? String(lines[number - 1]) : nil

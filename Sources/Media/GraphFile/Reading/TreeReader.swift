@@ -128,8 +128,11 @@ struct TreeReader {
         }
     }
 
-    private mutating func report(_ problem: String, _ context: YamlError.Context?, _ place: GraphPlace) {
-        let line = FileLines(text)[place.line] ?? ""
+    private mutating func report(_ problem: String, _ context: YamlError.Context?, _ mark: GraphPlace) {
+        let lines = FileLines(text)
+        // The parser finds out that text is missing only after the line breaks that end it.
+        let place = mark.line > lines.end.line ? lines.end : mark
+        let line = lines[place.line] ?? ""
         let before = line.unicodeScalars.prefix(max(0, place.column))
         if before.contains("\t"), before.allSatisfy({ $0 == " " || $0 == "\t" || $0 == "-" }) {
             problems.add(place, "The indentation has a tab. Use spaces only.")
