@@ -43,6 +43,21 @@ import Testing
         #expect(result.error.hasPrefix("connectlive: "))
     }
 
+    @Test(arguments: [
+        (["--file", clip, "--size", "640x480"], "Leave out --size: --file does not use it."),
+        (
+            ["--file", clip, "--size", "640x480", "--fps", "5", "--mic", "nosuch"],
+            "Leave out --size, --fps and --mic: --file does not use them."
+        ),
+        (["--test-pattern", "--mic", "nosuch"], "Leave out --mic: --test-pattern does not use it."),
+        (["--test-pattern", "--mic", "auto"], "Leave out --mic: --test-pattern does not use it."),
+    ])
+    func `options that the source does not use are refused`(arguments: [String], sentence: String) throws {
+        let result = try CommandLineTool.run(["publish", "--room", "r"] + arguments, folder: TemporaryFolder())
+        #expect(result.status == 2, "\(result.error)")
+        #expect(result.error.hasPrefix("connectlive: \(sentence)\n"), "\(result.error)")
+    }
+
     @Test func `a room name with a space is refused with a suggestion`() throws {
         let result = try CommandLineTool.run(["view", "--room", "my room"], folder: TemporaryFolder())
         #expect(result.status == 2)

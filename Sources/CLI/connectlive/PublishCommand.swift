@@ -12,6 +12,19 @@ struct PublishCommand: AsyncParsableCommand {
 
     @OptionGroup var length: SecondsFlag
 
+    func validate() throws {
+        var unused: [String] = []
+        if source.file != nil {
+            if encoding.size != nil { unused.append("--size") }
+            if encoding.fps != nil { unused.append("--fps") }
+        }
+        if source.camera == nil, source.mic != nil { unused.append("--mic") }
+        guard let last = unused.popLast() else { return }
+        let names = unused.isEmpty ? last : unused.joined(separator: ", ") + " and " + last
+        throw ValidationError(
+            "Leave out \(names): \(source.name) does not use \(unused.isEmpty ? "it" : "them").")
+    }
+
     func run() async throws {
         var config = Config()
         source.apply(to: &config.mediaOptions)

@@ -75,7 +75,10 @@ struct SourceFlags: ParsableArguments {
 
     @Flag(help: "Publish moving bars with a frame number, and a tone.") var testPattern = false
 
-    @Option(help: "Microphone for a camera: auto, none, or one that 'devices' lists.") var mic = "auto"
+    @Option(help: "Microphone for a camera: auto, none, or one that 'devices' lists (default: auto).") var mic: String?
+
+    /// The option that chose the source.
+    var name: String { file != nil ? "--file" : camera != nil ? "--camera" : "--test-pattern" }
 
     func validate() throws {
         let given = [file != nil, camera != nil, testPattern].count { $0 }
@@ -97,9 +100,9 @@ struct SourceFlags: ParsableArguments {
         }
         options.microphone =
             switch mic {
-            case "auto": .automatic
+            case nil, "auto": .automatic
             case "none": .none
-            default: .device(mic)
+            case let device?: .device(device)
             }
     }
 }
