@@ -58,6 +58,33 @@ import Testing
         #expect(result.error.hasPrefix("connectlive: \(sentence)\n"), "\(result.error)")
     }
 
+    @Test(arguments: [
+        (
+            ["publish", "--size", "321x243"],
+            "Write WIDTHxHEIGHT, each an even number from 16 to 16383, such as 640x480."
+        ),
+        (["publish", "--size", "big"], "Write WIDTHxHEIGHT, each an even number from 16 to 16383, such as 640x480."),
+        (["publish", "--bitrate", "fast"], "Write 30000 to 50000000 bits per second, such as 800k or 2M."),
+        (["publish", "--bitrate", "51M"], "Write 30000 to 50000000 bits per second, such as 800k or 2M."),
+        (["publish", "--bitrate", "2m"], "Write 30000 to 50000000 bits per second, such as 800k or 2M."),
+        (["serve", "--listen", "127.0.0.1:99999"], "Write HOST:PORT, HOST or PORT, with a port from 0 to 65535."),
+        (["demo", "--listen", ":80"], "Write HOST:PORT, HOST or PORT, with a port from 0 to 65535."),
+    ])
+    func `a refused value is told its form`(arguments: [String], sentence: String) throws {
+        let result = try CommandLineTool.run(arguments, folder: TemporaryFolder())
+        #expect(result.status == 2, "\(result.error)")
+        #expect(result.error.contains(sentence), "\(result.error)")
+    }
+
+    @Test(arguments: ["800k", "2M", "2.5M", "1000000"])
+    func `a bitrate can be written like in a graph file`(bitrate: String) throws {
+        // The command line is read before the file is looked for.
+        let result = try CommandLineTool.run(
+            ["publish", "--room", "r", "--file", "nothing.mp4", "--bitrate", bitrate], folder: TemporaryFolder())
+        #expect(result.status == 1)
+        #expect(result.error.contains("[file.not-found]"), "\(result.error)")
+    }
+
     @Test func `a room name with a space is refused with a suggestion`() throws {
         let result = try CommandLineTool.run(["view", "--room", "my room"], folder: TemporaryFolder())
         #expect(result.status == 2)

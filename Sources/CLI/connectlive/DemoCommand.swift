@@ -15,7 +15,9 @@ struct DemoCommand: AsyncParsableCommand {
             "Publishes the first camera and microphone, or the bundled clip if there is no camera. Nothing needs to "
             + "be configured: the service key is created for this run.")
 
-    @Option(help: "Address and port of the server. 0.0.0.0 lets browsers on other machines join.")
+    @Option(
+        help: "Address and port of the server. 0.0.0.0 lets browsers on other machines join (default: 127.0.0.1:7880).",
+        transform: { try ListenAddress($0) })
     var listen = ListenAddress(host: "127.0.0.1", port: ListenAddress.defaultPort)
 
     @OptionGroup var length: SecondsFlag

@@ -10,7 +10,9 @@ struct ServeCommand: AsyncParsableCommand {
         discussion: "Without a service key, it creates one for this run. It writes its address and key to a file that "
             + "only you can read, where the other commands find them.")
 
-    @Option(help: "Address and port. 0.0.0.0 listens on all addresses of this machine.")
+    @Option(
+        help: "Address and port. 0.0.0.0 listens on all addresses of this machine (default: 127.0.0.1:7880).",
+        transform: { try ListenAddress($0) })
     var listen = ListenAddress(host: "127.0.0.1", port: ListenAddress.defaultPort)
 
     @Flag(help: "Let browsers on other machines join through the web page without a key.")

@@ -3,8 +3,8 @@ internal import Foundation
 internal import Logging
 internal import RoomServer
 
-/// `HOST:PORT`, `HOST` or `PORT`.
-struct ListenAddress: ExpressibleByArgument, CustomStringConvertible {
+/// Where a server listens.
+struct ListenAddress: CustomStringConvertible {
     static let defaultPort = 7880
 
     var host: String
@@ -15,16 +15,16 @@ struct ListenAddress: ExpressibleByArgument, CustomStringConvertible {
         self.port = port
     }
 
-    init?(argument: String) {
-        if let port = Int(argument) {
-            self.init(host: "127.0.0.1", port: port)
-        } else {
-            let parts = argument.split(separator: ":", omittingEmptySubsequences: false)
-            guard (1...2).contains(parts.count), !parts[0].isEmpty else { return nil }
-            guard let port = parts.count == 2 ? Int(parts[1]) : Self.defaultPort else { return nil }
-            self.init(host: parts[0] == "localhost" ? "127.0.0.1" : String(parts[0]), port: port)
+    /// Reads `HOST:PORT`, `HOST` or `PORT`.
+    init(_ text: String) throws {
+        let parts = text.split(separator: ":", omittingEmptySubsequences: false).map(String.init)
+        let isPort = parts.count == 1 && Int(text) != nil
+        let host = isPort ? "127.0.0.1" : parts[0]
+        let port = isPort || parts.count == 2 ? Int(parts[parts.count - 1]) : Self.defaultPort
+        guard parts.count <= 2, !host.isEmpty, let port, (0...65535).contains(port) else {
+            throw ValidationError("Write HOST:PORT, HOST or PORT, with a port from 0 to 65535.")
         }
-        guard (0...65535).contains(port) else { return nil }
+        self.init(host: host == "localhost" ? "127.0.0.1" : host, port: port)
     }
 
     var description: String { "\(host):\(port)" }

@@ -1,27 +1,23 @@
 internal import ArgumentParser
 internal import ConnectLiveSDK
+internal import GraphFile
 internal import MediaGraph
 internal import MediaNodes
 
-/// `WIDTHxHEIGHT` in pixels.
-struct PictureSize: ExpressibleByArgument, CustomStringConvertible {
+/// A width and a height in pixels.
+struct PictureSize {
     var width: Int
     var height: Int
 
-    init(width: Int, height: Int) {
-        self.width = width
-        self.height = height
-    }
-
-    init?(argument: String) {
-        let parts = argument.lowercased().split(separator: "x", omittingEmptySubsequences: false).map { Int($0) }
-        guard parts.count == 2, let width = parts[0], let height = parts[1] else { return nil }
+    /// Reads `WIDTHxHEIGHT`.
+    init(_ text: String) throws {
+        let parts = text.lowercased().split(separator: "x", omittingEmptySubsequences: false).map { Int($0) ?? 0 }
         // Encoders of 4:2:0 video need even sizes. 16383 is VP8's limit (RFC 6386, section 9.1).
-        guard [width, height].allSatisfy({ (16...16383).contains($0) && $0 % 2 == 0 }) else { return nil }
-        self.init(width: width, height: height)
+        guard parts.count == 2, parts.allSatisfy({ (16...16383).contains($0) && $0 % 2 == 0 }) else {
+            throw ValidationError("Write WIDTHxHEIGHT, each an even number from 16 to 16383, such as 640x480.")
+        }
+        (width, height) = (parts[0], parts[1])
     }
-
-    var description: String { "\(width)x\(height)" }
 }
 
 enum CodecFlag: String, ExpressibleByArgument, CaseIterable {
@@ -40,20 +36,31 @@ enum CodecFlag: String, ExpressibleByArgument, CaseIterable {
 struct EncodingFlags: ParsableArguments {
     @Option(help: "Video codec: vp8 or h264.") var codec = CodecFlag.vp8
 
-    @Option(help: "Frame size of the camera or test pattern, such as 1280x720 (default: 640x480).")
+    @Option(
+        help: "Frame size of the camera or test pattern, such as 1280x720 (default: 640x480).",
+        transform: { try PictureSize($0) })
     var size: PictureSize?
 
     @Option(help: "Frames per second of the camera or test pattern, 1 to 60 (default: 20).") var fps: Int?
 
-    @Option(help: "Video bits per second (default: by size and frame rate, see docs/bitrates.md).") var bitrate: Int?
+    @Option(
+        help: "Video bits per second, such as 2M (default: by size and frame rate, see docs/bitrates.md).",
+        transform: { try EncodingFlags.bitrate($0) })
+    var bitrate: Int?
 
     func validate() throws {
         if let fps, !(1...60).contains(fps) {
             throw ValidationError("--fps must be 1 to 60 frames per second, not \(fps).")
         }
-        if let bitrate, !(30_000...50_000_000).contains(bitrate) {
-            throw ValidationError("--bitrate must be 30000 to 50000000 bits per second, not \(bitrate).")
+    }
+
+    private static func bitrate(_ text: String) throws -> Int {
+        let range = 30_000...50_000_000
+        let contract = SettingContract("bitrate", .integer(range), unit: "bit/s", "Video bitrate")
+        guard case .integer(let bitrate) = contract.value(written: text), range.contains(bitrate) else {
+            throw ValidationError("Write 30000 to 50000000 bits per second, such as 800k or 2M.")
         }
+        return bitrate
     }
 
     func apply(to options: inout LocalMediaOptions) {
