@@ -440,6 +440,19 @@ extension TemporaryFolder {
         #expect(try run.end().status == 0)
     }
 
+    @Test(arguments: ["source.width=640", "encoder.bitrate=-5", "nobody.bitrate=300000"])
+    func `set applies no change if one of them is refused`(refused: String) throws {
+        let run = try Run()
+        let set = try run.command("set", "encoder.bitrate=310k", refused)
+        #expect(set.status == 1, "\(set.output)\(set.error)")
+        let before = try run.command("graph", "--live", "--format", "yaml")
+        #expect(before.status == 0 && !before.output.contains("310000"), "\(before.output)\(before.error)")
+        #expect(try run.command("set", "encoder.bitrate=310k", "encoder.bitrate=320k").status == 0)
+        let after = try run.command("graph", "--live", "--format", "yaml")
+        #expect(after.output.contains("320000"), "\(after.output)")
+        _ = try run.end()
+    }
+
     @Test func `top shows each node; apply and set change the running pipeline`() throws {
         let run = try Run()
         let top = try run.command("top", "--every", "0.5", "--seconds", "3")

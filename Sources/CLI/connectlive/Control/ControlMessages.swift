@@ -36,6 +36,8 @@ enum ControlRequest: Sendable, Equatable {
     /// Replaces the running graph by this one, as one transaction. Replies with `AppliedEdit`.
     case apply(MediaGraph, deadline: Double?)
     case set(node: String, setting: String, SettingValue)
+    /// Refuses what `set` would refuse, and changes nothing.
+    case check(node: String, setting: String, SettingValue)
 }
 
 /// A request and the number that the reply repeats.
@@ -94,15 +96,17 @@ extension ControlEnvelope: Codable {
                     forKey: .deadline, in: container, debugDescription: "must be more than 0 and at most 60 seconds")
             }
             request = .apply(try container.decode(MediaGraph.self, forKey: .graph), deadline: deadline)
-        case "set":
-            request = .set(
-                node: try container.decode(String.self, forKey: .node),
-                setting: try container.decode(String.self, forKey: .setting),
-                try container.decode(SettingValue.self, forKey: .value))
+        case "set", "check":
+            let node = try container.decode(String.self, forKey: .node)
+            let setting = try container.decode(String.self, forKey: .setting)
+            let value = try container.decode(SettingValue.self, forKey: .value)
+            request =
+                name == "set"
+                ? .set(node: node, setting: setting, value) : .check(node: node, setting: setting, value)
         default:
             throw ControlProblem(
                 code: "control.unknown-request",
-                "Unknown request '\(name.prefix(40))'. Send status, graph, plan, watch, unwatch, apply or set.")
+                "Unknown request '\(name.prefix(40))'. Send status, graph, plan, watch, unwatch, apply, set or check.")
         }
     }
 
@@ -121,8 +125,9 @@ extension ControlEnvelope: Codable {
             try container.encode("apply", forKey: .request)
             try container.encode(graph, forKey: .graph)
             try container.encodeIfPresent(deadline, forKey: .deadline)
-        case .set(let node, let setting, let value):
-            try container.encode("set", forKey: .request)
+        case .set(let node, let setting, let value), .check(let node, let setting, let value):
+            let isCheck = if case .check = request { true } else { false }
+            try container.encode(isCheck ? "check" : "set", forKey: .request)
             try container.encode(node, forKey: .node)
             try container.encode(setting, forKey: .setting)
             try container.encode(value, forKey: .value)

@@ -15,6 +15,8 @@ protocol ControlledPipeline: Sendable {
     func setWatched(_ isWatched: Bool)
     func apply(_ graph: MediaGraph, deadline: Double?) async throws(MediaError) -> AppliedEdit
     func set(_ setting: String, of node: String, to value: SettingValue) async throws(MediaError) -> AppliedSetting
+    /// Throws what `set` would throw for these arguments, and changes nothing.
+    func check(_ setting: String, of node: String, to value: SettingValue) throws(MediaError)
 }
 
 /// Accepts control clients of a running pipeline on a socket that only this user can open.
@@ -209,6 +211,9 @@ final class ControlServer: Sendable {
                 return line(try await pipeline.apply(graph, deadline: deadline))
             case .set(let node, let setting, let value):
                 return line(try await pipeline.set(setting, of: node, to: value))
+            case .check(let node, let setting, let value):
+                try pipeline.check(setting, of: node, to: value)
+                return line(Done())
             }
         }
 

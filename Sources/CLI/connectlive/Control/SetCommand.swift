@@ -51,6 +51,11 @@ struct SetCommand: AsyncParsableCommand {
 
     func run() async throws {
         try await ControlClient.attached(to: to) { client in
+            // Check all changes before applying any.
+            for change in changes where changes.count > 1 {
+                let request = ControlRequest.check(node: change.node, setting: change.setting, change.value)
+                _ = try await client.ask(request, for: Done.self)
+            }
             for change in changes {
                 let request = ControlRequest.set(node: change.node, setting: change.setting, change.value)
                 let applied = try await client.ask(request, for: AppliedSetting.self)

@@ -75,15 +75,25 @@ final class LiveRun: ControlledPipeline {
     func set(
         _ setting: String, of node: String, to value: SettingValue
     ) async throws(MediaError) -> AppliedSetting {
-        let kind = plan.node(node).flatMap { KnownNodes.registry.kind(named: $0.node.kind) }
-        let contract = kind?.setting(setting)
-        // Text is read as a graph file reads it.
-        let written = value.text.flatMap { text in contract?.value(written: text) }
-        try await pipeline.set(node, setting, to: written ?? value)
+        let contract = self.contract(of: setting, node)
+        try await pipeline.set(node, setting, to: read(value, contract))
         guard contract?.isChangeUnsaid == true else { return AppliedSetting() }
         return AppliedSetting(
             note: "Set \(node).\(setting). The element does not document live changes to this property; check that it "
                 + "took effect.")
+    }
+
+    func check(_ setting: String, of node: String, to value: SettingValue) throws(MediaError) {
+        try pipeline.check(node, setting, to: read(value, contract(of: setting, node)))
+    }
+
+    private func contract(of setting: String, _ node: String) -> SettingContract? {
+        plan.node(node).flatMap { KnownNodes.registry.kind(named: $0.node.kind) }?.setting(setting)
+    }
+
+    /// Reads text as a graph file reads it.
+    private func read(_ value: SettingValue, _ contract: SettingContract?) -> SettingValue {
+        value.text.flatMap { text in contract?.value(written: text) } ?? value
     }
 }
 

@@ -364,6 +364,12 @@ public final class MediaPipeline: Sendable {
     /// Throws `graph.invalid` for a node, a setting or a value that is none, `graph.setting-fixed` for one that needs
     /// the node to be made anew: `apply` does that.
     public func set(_ node: String, _ setting: String, to value: SettingValue) async throws(MediaError) {
+        try check(node, setting, to: value)
+        try await editor.edit(seconds: 2) { running throws(MediaError) in running.setting(node, setting, to: value) }
+    }
+
+    /// Throws what `set` throws for a change that is none, and changes nothing.
+    package func check(_ node: String, _ setting: String, to value: SettingValue) throws(MediaError) {
         let plan = self.plan
         guard let there = plan.node(node), let kind = registry.kind(named: there.node.kind) else {
             throw unknown(node)
@@ -381,7 +387,6 @@ public final class MediaPipeline: Sendable {
                         : "the live settings are \(changeable.joined(separator: ", ")). ")
                     + "Apply a graph with the new value to replace the node.", node: node)
         }
-        try await editor.edit(seconds: 2) { running throws(MediaError) in running.setting(node, setting, to: value) }
     }
 
     private func unknown(_ node: String) -> MediaError {
