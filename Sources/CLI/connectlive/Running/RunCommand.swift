@@ -69,7 +69,7 @@ struct RunCommand: AsyncParsableCommand {
             if let words = Self.words(of: event) { Console.line(words) }
         }
         await server.stop(failure.map { ControlProblem($0) })
-        if let first, !quiet { try await conclude(live, first, last) }
+        if !quiet { try await conclude(live, first, last) }
         let shortfalls = live.pipeline.shortfalls
         if let error = failure ?? shortfalls.first, !verbose {
             for line in log.lines(about: error.node) { Console.line(Self.words(of: line)) }
@@ -107,8 +107,14 @@ struct RunCommand: AsyncParsableCommand {
         throw last
     }
 
-    /// Prints the planned beside the measured values.
-    private func conclude(_ live: LiveRun, _ first: PipelineStatistics, _ last: PipelineStatistics) async throws {
+    /// Prints the planned beside the measured values. `first` is nil if the start did not complete; the report then
+    /// counts from its beginning, and nothing is printed.
+    private func conclude(_ live: LiveRun, _ first: PipelineStatistics?, _ last: PipelineStatistics) async throws {
+        guard let first else {
+            let beginning = PipelineStatistics(seconds: 0, nodes: [])
+            if let report { try Self.write(Comparison(live.plan, from: beginning, to: last), to: report) }
+            return
+        }
         // Measuring the codecs earlier would have delayed the start.
         let plan = (try? await PlanCommand.plan(live.graph, measuringCosts: true)) ?? live.plan
         let comparison = Comparison(plan, from: first, to: last)

@@ -67,7 +67,7 @@ package final class Reporter: Sendable {
         state.withLock { $0.intercept = body }
     }
 
-    var hasFailed: Bool { state.withLock { $0.failure != nil } }
+    package var hasFailed: Bool { state.withLock { $0.failure != nil } }
     var hasEnded: Bool { state.withLock { $0.hasEnded } }
 
     /// Called when an optional part was removed.
@@ -77,7 +77,7 @@ package final class Reporter: Sendable {
     }
 
     /// Called when a node has not done, or will not do, all of its work, and the rest continues.
-    func fallShort(_ error: MediaError, _ node: String) {
+    package func fallShort(_ error: MediaError, _ node: String) {
         let error = error.about(node)
         let isOpen = state.withLock { state in
             if !state.isClosed { state.shortfalls.append(error) }
@@ -88,7 +88,7 @@ package final class Reporter: Sendable {
 
     var shortfalls: [MediaError] { state.withLock { $0.shortfalls } }
 
-    func warn(_ node: String?, _ message: String) {
+    package func warn(_ node: String?, _ message: String) {
         if isOpen { events?(.warning(node: node, message: message)) }
     }
 

@@ -57,10 +57,10 @@ package final class RTPOutputNode: NodeType, RunningNode {
     }
 
     /// Delivers the packets of one input. `handOver` is called on a streaming thread. `timestampOffset` is the RTP
-    /// timestamp at running time 0, random if nil.
+    /// timestamp at running time 0, random if nil. `onEnd` is called there too, when the input has ended.
     package init(
         _ instance: NodeInstance, input: String, name: String, timestampOffset: UInt32? = nil,
-        handOver: @escaping @Sendable (RTPBatch) -> Void
+        handOver: @escaping @Sendable (RTPBatch) -> Void, onEnd: @escaping @Sendable () -> Void = {}
     ) throws(MediaError) {
         self.name = name
         payloader = instance.element("\(input)-payloader")
@@ -78,8 +78,13 @@ package final class RTPOutputNode: NodeType, RunningNode {
                 return .pass
             }
         }
-        instance.element("\(input)-sink").sink.onBuffer { buffer in
+        let end = instance.element("\(input)-sink").sink
+        end.onBuffer { buffer in
             cutter.take(buffer)
+            return .pass
+        }
+        end.onEvent { event in
+            if case .endOfStream = event { onEnd() }
             return .pass
         }
     }

@@ -6,8 +6,9 @@ internal import Synchronization
 
 /// Publishes encoded media into a room, as a participant of its own.
 ///
-/// `start()` of the pipeline returns when the streams are published. The server requests a keyframe when a participant
-/// subscribes. The request goes upstream to the encoder, camera or peer.
+/// `start()` of the pipeline returns when the streams are published. An input that ends without a frame, such as the
+/// audio of a file without audio, is not published. The server requests a keyframe when a participant subscribes. The
+/// request goes upstream to the encoder, camera or peer.
 ///
 /// Inputs can be added and removed while the participant stays. The room cannot remove a single stream, so a stream
 /// without input carries nothing until an input of the same codec is added.
@@ -28,6 +29,8 @@ final class PublishNode: NodeType, PublishingNode {
         var published: [GraphTrack] = []
         /// Nil until the room is entered.
         var engine: RoomEngine?
+        var hasAppeared = false
+        var hasFailed = false
     }
 
     let name: String
@@ -35,6 +38,9 @@ final class PublishNode: NodeType, PublishingNode {
     private let label: String
     private let stay: RoomStay
     private let reporter: Reporter
+    private let isOptional: Bool
+    /// Whether the start waits for this node.
+    private let isAwaited: Bool
 
     static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
         do throws(RoomError) {
@@ -82,6 +88,8 @@ final class PublishNode: NodeType, PublishingNode {
     private init(_ instance: NodeInstance, _ access: RoomAccess) throws(MediaError) {
         name = instance.name
         reporter = instance.reporter
+        isOptional = instance.plan.node.isOptional
+        isAwaited = !instance.mayStayEmpty
         label = instance.setting("label")?.text ?? ""
         let (reporter, name) = (reporter, name)
         // A publisher has no receivers, and ignores the server's own assignments.
@@ -104,10 +112,8 @@ final class PublishNode: NodeType, PublishingNode {
         }
         // The timestamps of a stream continue those of an earlier input.
         let output = try RTPOutputNode(
-            instance, input: input, name: "\(instance.name).\(input)", timestampOffset: track.timestampOffset
-        ) { [track] batch in
-            track.take(batch)
-        }
+            instance, input: input, name: "\(instance.name).\(input)", timestampOffset: track.timestampOffset,
+            handOver: { [track] batch in track.take(batch) }, onEnd: { [track] in track.inputEnded() })
         track.begin(output)
         state.withLock { $0.inputs[input] = Input(track: track, output: output) }
     }
@@ -115,12 +121,15 @@ final class PublishNode: NodeType, PublishingNode {
     func remove(_ input: String) { state.withLock { $0.inputs.removeValue(forKey: input) }?.track.pause() }
 
     func appear(_ done: @escaping @Sendable (MediaError?) -> Void) {
+        state.withLock { $0.hasAppeared = true }
         Task.detached { [self] in
             do throws(RoomError) {
                 try await publish()
                 done(nil)
             } catch {
-                if !stay.isLeaving { done(MediaError(error, node: name)) }
+                guard !stay.isLeaving else { return }
+                state.withLock { $0.hasFailed = true }
+                done(MediaError(error, node: name))
             }
         }
     }
@@ -134,11 +143,16 @@ final class PublishNode: NodeType, PublishingNode {
         }
         for track in old { track.show() }
         for track in new { track.show() }
-        guard !new.isEmpty else { return }
-        _ = try await engine.publish(new.map { Publication($0, extraValue: label) }) {
-            for track in new { await track.firstFrame() }
+        // An offer cannot be changed, so it waits until each input has a frame or has ended.
+        for track in new { await track.firstFrame() }
+        let filled = new.filter { !$0.isEmpty }
+        guard !filled.isEmpty else { return }
+        for track in new where track.isEmpty {
+            reporter.warn(
+                name, "Publishing without \(track.codec.media.rawValue), because that input ended without a frame.")
         }
-        state.withLock { $0.published += new }
+        _ = try await engine.publish(filled.map { Publication($0, extraValue: label) }) {}
+        state.withLock { $0.published += filled }
     }
 
     private func enteredRoom() async throws(RoomError) -> RoomEngine {
@@ -155,8 +169,19 @@ final class PublishNode: NodeType, PublishingNode {
         for input in inputs { input.track.end() }
     }
 
+    func reportShortfall() {
+        let isShort = state.withLock { $0.hasAppeared && !$0.hasFailed && $0.published.isEmpty }
+        guard isShort, isAwaited, !reporter.hasFailed else { return }
+        let why =
+            inputs.contains { $0.track.hasBegun }
+            ? "the run ended before the room accepted the streams. Check the server, or publish for longer."
+            : "no frame arrived. Check the nodes upstream of it."
+        let error = MediaError(RoomError(.publishRefused, "Nothing was published, because \(why)"), node: name)
+        if isOptional { reporter.warn(name, "\(error)") } else { reporter.fallShort(error, name) }
+    }
+
     var stalled: MediaError? {
-        let late = inputs.map(\.track).filter { !$0.hasBegun }.map { $0.codec.media.rawValue }
+        let late = inputs.map(\.track).filter { !$0.hasBegun && !$0.isEmpty }.map { $0.codec.media.rawValue }
         guard !late.isEmpty else {
             return MediaError(
                 RoomError(.publishRefused, "The server did not accept the streams in time. Try again."), node: name)
@@ -196,6 +221,8 @@ private final class GraphTrack: OutgoingTrack {
     private struct State {
         var receiver: (@Sendable (RTPBatch) -> Void)?
         var hasBegun = false
+        /// Whether the input ended without a frame.
+        var isEmpty = false
         /// Whether to pass frames to the room.
         var isShown = false
         /// Callers that wait for the first frame.
@@ -219,7 +246,10 @@ private final class GraphTrack: OutgoingTrack {
     /// Connects an input to the track.
     func begin(_ node: RTPOutputNode) {
         output.withLock { $0.node = node }
-        state.withLock { $0.hasBegun = false }
+        state.withLock { state in
+            state.hasBegun = false
+            state.isEmpty = false
+        }
     }
 
     /// Disconnects the input from the track.
@@ -236,6 +266,7 @@ private final class GraphTrack: OutgoingTrack {
 
     var encoderStatistics: MediaStatistics.VideoEncoder? { nil }
     var hasBegun: Bool { state.withLock { $0.hasBegun } }
+    var isEmpty: Bool { state.withLock { $0.isEmpty } }
 
     /// Called on a streaming thread.
     func take(_ batch: RTPBatch) {
@@ -248,11 +279,21 @@ private final class GraphTrack: OutgoingTrack {
         receiver?(batch)
     }
 
-    /// Returns when a frame has arrived or the track has ended.
+    /// Called on a streaming thread.
+    func inputEnded() {
+        let waiting = state.withLock { state in
+            state.isEmpty = !state.hasBegun
+            defer { state.waiting = [] }
+            return state.waiting
+        }
+        for continuation in waiting { continuation.resume() }
+    }
+
+    /// Returns when a frame has arrived, or when the input or the track has ended.
     func firstFrame() async {
         await withCheckedContinuation { continuation in
             let isOver = state.withLock { state in
-                guard !state.hasBegun, !state.hasEnded else { return true }
+                guard !state.hasBegun, !state.isEmpty, !state.hasEnded else { return true }
                 state.waiting.append(continuation)
                 return false
             }
