@@ -187,7 +187,7 @@ public struct QueuePlan: Sendable, Hashable, Codable {
         self.bytesPerFrame = bytesPerFrame
     }
 
-    /// Of a link whose media may not be dropped. Who brings more than that waits.
+    /// For a link whose media may not be dropped: upstream blocks while the queue is full.
     static let encodedBranch = QueuePlan(element: "branch", limits: Limits(bytes: 16_000_000, seconds: 12, rule: .wait))
 
     /// The most that it may hold, in bytes; nil where that cannot be known before.
