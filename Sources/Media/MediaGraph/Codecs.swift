@@ -14,10 +14,10 @@ public enum AudioCodec: String, Sendable, Hashable, Codable, CaseIterable {
     case opus
 }
 
-/// The constant bitrate that a video encoder is given when nobody chose one.
+/// The constant bitrate of a video encoder whose node sets none.
 ///
-/// The figures are for 30 frames/s; other rates scale by the square root of the rate, because frames that lie closer
-/// together differ less. H.264 (x264, superfast) gets the same figures as VP8 (realtime).
+/// The table is for 30 frames/s. Other rates scale by the square root of the rate, because frames in quick succession
+/// differ less. H.264 (x264, superfast) has the same bitrates as VP8 (realtime).
 ///
 /// | up to     | 30 frames/s | 25        | 20        |
 /// |-----------|-------------|-----------|-----------|
@@ -30,7 +30,7 @@ public enum AudioCodec: String, Sendable, Hashable, Codable, CaseIterable {
 /// | 2560x1440 | 7000        | 6390      | 5715      |
 /// | larger    | 12000       | 10954     | 9798      |
 public enum VideoBitrate {
-    /// Kilobits per second at 30 frames/s by the largest number of pixels that the row is meant for.
+    /// Kilobits per second at 30 frames/s, by the largest number of pixels in a row of the table.
     private static let table: [(pixels: Int, kilobits: Double)] = [
         (320 * 240, 300), (480 * 360, 600), (640 * 480, 1000), (960 * 540, 1500), (1280 * 720, 2200),
         (1920 * 1080, 4000), (2560 * 1440, 7000),

@@ -1,14 +1,14 @@
-/// What went wrong on the media floor: bad input, a device, a missing element. Bugs trap instead.
+/// An error of capture, processing, encoding or rendering: bad input, a device, a missing element. Bugs trap instead.
 ///
 /// `code` is stable and listed in docs/errors.md; `message` is one sentence for people.
 public struct MediaError: Error, Sendable, CustomStringConvertible {
     /// A short dotted name such as `file.no-video`.
     public let code: String
-    /// One sentence that names the thing, what was tried and what would help.
+    /// One sentence with the cause and the fix.
     public let message: String
-    /// What was reported underneath, if anything was.
+    /// The message of the underlying error, such as GStreamer's.
     public let cause: String?
-    /// The node of the graph that it is about, if it is about one.
+    /// The node with the error; nil for an error of the whole graph.
     public let node: String?
 
     public init(code: String, message: String, cause: String? = nil, node: String? = nil) {
@@ -21,7 +21,7 @@ public struct MediaError: Error, Sendable, CustomStringConvertible {
     public var description: String { "\(message) [\(code)]" }
 }
 
-/// The codes of `MediaError`, as they stand in docs/errors.md.
+/// The codes of `MediaError`; docs/errors.md explains them.
 extension MediaError {
     public enum Code {
         public static let graphInvalid = "graph.invalid"

@@ -1,4 +1,4 @@
-/// What a pipeline has counted since it was started. Counters only grow; take two and subtract for a rate.
+/// Statistics of a pipeline since its start. Counters only grow: subtract two readings to get a rate.
 public struct MediaStatistics: Sendable, Equatable {
     /// By the name of the camera node.
     public var cameras: [String: Camera] = [:]
@@ -8,15 +8,15 @@ public struct MediaStatistics: Sendable, Equatable {
     public var rtpOutputs: [String: RTPOutput] = [:]
     /// By the name of the RTP input.
     public var rtpInputs: [String: RTPInput] = [:]
-    /// By the name of the renderer of pictures.
+    /// By the name of the video renderer.
     public var videoRenderers: [String: VideoRenderer] = [:]
-    /// By the name of the renderer of sound.
+    /// By the name of the audio renderer.
     public var audioRenderers: [String: AudioRenderer] = [:]
-    /// By the name of the level meter: left before right.
+    /// By the name of the level meter; left before right.
     public var levels: [String: [ChannelLevel]] = [:]
     /// By the name of the frame function.
     public var frameFunctions: [String: FrameFunction] = [:]
-    /// By the name of the echo canceller that something is played through.
+    /// By the name of the echo canceller. Includes only those through which audio is played.
     public var echoCancellers: [String: EchoCanceller] = [:]
     /// By the name of the recorder.
     public var recorders: [String: Recorder] = [:]
@@ -24,17 +24,17 @@ public struct MediaStatistics: Sendable, Equatable {
     public init() {}
 
     public struct Camera: Sendable, Equatable {
-        /// Pictures that the camera counted and did not give: the bus or the machine was too slow for it.
+        /// Frames that the camera numbered but did not deliver, because the bus or the machine was too slow.
         public var lost = 0
 
         public init() {}
     }
 
-    /// captured = encoded + droppedBeforeEncoder + inFlight, at any time; inFlight is 0 once the pipeline has stopped.
+    /// captured = encoded + droppedBeforeEncoder + inFlight, at any time. inFlight is 0 after the pipeline has stopped.
     public struct VideoEncoder: Sendable, Equatable {
         /// Frames that reached the capture queue.
         public var captured = 0
-        /// Frames that the capture queue threw away, the oldest first, because the encoder was busy.
+        /// Frames that the capture queue dropped, the oldest first, because the encoder was busy.
         public var droppedBeforeEncoder = 0
         /// Frames in the capture queue or inside the encoder.
         public var inFlight = 0
@@ -42,10 +42,10 @@ public struct MediaStatistics: Sendable, Equatable {
         public var keyframes = 0
         /// Bytes of encoded video, without RTP.
         public var bytes = 0
-        /// Size that is being encoded; 0 before the first frame.
+        /// Width of the encoded frames in pixels; 0 before the first frame.
         public var width = 0
         public var height = 0
-        /// The bitrate that the encoder aims at now, in bits per second.
+        /// The encoder's current target bitrate in bits per second.
         public var targetBitsPerSecond = 0
         /// Whether the capture queue has dropped nothing in the last 2 seconds.
         public var encoderKeepsUp = true
@@ -54,7 +54,7 @@ public struct MediaStatistics: Sendable, Equatable {
     }
 
     public struct RTPOutput: Sendable, Equatable {
-        /// Batches handed over: encoded frames.
+        /// Batches passed on. A batch holds the packets of one encoded frame.
         public var frames = 0
         public var packets = 0
         /// Bytes of RTP packets.
@@ -66,18 +66,18 @@ public struct MediaStatistics: Sendable, Equatable {
     public struct RTPInput: Sendable, Equatable {
         /// Packets pushed by the program.
         public var packetsReceived = 0
-        /// Packets that came while the input was full or not running.
+        /// Packets dropped because the input was full or not running.
         public var packetsDropped = 0
-        /// Packets that the jitter buffer gave up waiting for.
+        /// Packets that did not arrive before the jitter buffer's timeout.
         public var packetsLost = 0
-        /// Packets that came after the jitter buffer had given them up.
+        /// Packets that arrived after the jitter buffer's timeout.
         public var packetsLate = 0
-        /// Packets that came more than once.
+        /// Packets that arrived more than once.
         public var packetsDuplicate = 0
-        /// Frames that left the jitter buffer whole and went to the decoder.
+        /// Complete frames that the jitter buffer passed to the decoder.
         public var framesReceived = 0
         public var framesDecoded = 0
-        /// How often a keyframe was asked for.
+        /// Number of keyframe requests.
         public var keyframesNeeded = 0
 
         public init() {}
@@ -85,7 +85,7 @@ public struct MediaStatistics: Sendable, Equatable {
 
     public struct VideoRenderer: Sendable, Equatable {
         public var framesRendered = 0
-        /// Size of the last frame; 0 where frames come encoded.
+        /// Width of the last frame in pixels; 0 for encoded frames.
         public var width = 0
         public var height = 0
 
@@ -94,17 +94,17 @@ public struct MediaStatistics: Sendable, Equatable {
 
     public struct AudioRenderer: Sendable, Equatable {
         public var secondsRendered = 0.0
-        /// Sound above -60 dBFS (root mean square of each chunk of about 20 ms).
+        /// Seconds of audio above -60 dBFS (root mean square of each chunk of about 20 ms).
         public var secondsAboveSilence = 0.0
-        /// Level of the last chunk in dBFS; -120 is silence, and what comes encoded.
+        /// Level of the last chunk in dBFS; -120 for silence and for encoded audio.
         public var level = -120.0
-        /// Whether the sound goes to a device; false where there is none.
+        /// Whether the audio is played on a device; false if there is none.
         public var isAudible = false
 
         public init() {}
     }
 
-    /// How loud a channel was during the last interval, in dBFS; 0 is full scale, -120 is silence.
+    /// Levels of a channel during the last interval, in dBFS. 0 is full scale, -120 is silence.
     public struct ChannelLevel: Sendable, Hashable, Codable {
         public var rootMeanSquare: Double
         public var peak: Double
@@ -118,16 +118,16 @@ public struct MediaStatistics: Sendable, Equatable {
     }
 
     public struct FrameFunction: Sendable, Equatable {
-        /// Pictures that the function was handed.
+        /// Frames passed to the function.
         public var frames = 0
-        /// Those of them that were copied first, because somebody else held them too.
+        /// Frames that were copied first, because another consumer held them too.
         public var copies = 0
 
         public init() {}
     }
 
     public struct EchoCanceller: Sendable, Equatable {
-        /// Seconds from the timestamp of what is played to its echo; nil until it was found.
+        /// Seconds between the timestamp of played audio and its echo; nil until it is detected.
         public var delay: Double?
 
         public init(delay: Double? = nil) {
@@ -136,11 +136,11 @@ public struct MediaStatistics: Sendable, Equatable {
     }
 
     public struct Recorder: Sendable, Equatable {
-        /// Pictures that were taken for the recording.
+        /// Frames that the recorder accepted.
         public var frames = 0
-        /// Pictures that were left out, up to a keyframe each time, because the disk did not keep up.
+        /// Frames dropped because the disk was too slow. Each drop continues up to the next keyframe.
         public var droppedFrames = 0
-        /// Bytes of encoded pictures and sound.
+        /// Bytes of encoded video and audio.
         public var bytes = 0
 
         public init() {}

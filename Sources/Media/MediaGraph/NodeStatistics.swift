@@ -1,35 +1,37 @@
-/// What a watched node has done since it is watched.
+/// Statistics of one node since its watch began.
 public struct NodeStatistics: Sendable, Hashable, Codable {
     public var node: String
     public var kind: String
-    /// Frames (buffers) that came, at all inputs together. 0 for a capturer.
+    /// Frames (buffers) that arrived, at all inputs together. 0 for a capturer.
     public var framesIn = 0
-    /// What came, by input.
+    /// Arrivals by input.
     public var inputs: [String: Arrivals] = [:]
-    /// Frames that left, at all outputs together; at an end of the graph, those that were rendered, written or sent. The
-    /// packets of one frame count as one.
+    /// Frames that left, at all outputs together. At an end of the graph: frames rendered, written or sent. The packets
+    /// of one frame count as one.
     public var framesOut = 0
     /// Bytes that left.
     public var bytesOut = 0
-    /// Frames that were thrown away, by the queue and its rule.
+    /// Dropped frames, by queue.
     public var dropped: [Drop] = []
-    /// Frames that wait in the node's queues now.
+    /// Frames that are in the node's queues now.
     public var queued = 0
-    /// Seconds from entering to leaving, the median of the last frames; nil for capturers and before the first.
+    /// Seconds between entering and leaving, the median of the latest frames; nil for capturers and before the first
+    /// frame.
     public var secondsInNode: Double?
-    /// Seconds from capture to leaving the node, the median of the last frames; at an end that is the whole way.
+    /// Seconds between capture and leaving the node, the median of the latest frames. At an end of the graph, this is
+    /// the total latency.
     public var latency: Double?
-    /// Seconds for which the node has been counted: since the watch began, or since the node came.
+    /// Seconds since counting began: at the start of the watch, or when the node was added.
     public var secondsCounted = 0.0
-    /// Of a level meter, how loud the last interval was: left before right. Empty for other nodes.
+    /// The levels of a level meter's last interval, left before right. Empty for other nodes.
     public var levels: [MediaStatistics.ChannelLevel] = []
-    /// What leaves by the first output, or arrives at an end; nil before the first frame.
+    /// The format at the first output, or at the input of an end; nil before the first frame.
     public var format: MediaFormat?
 
     public struct Arrivals: Sendable, Hashable, Codable {
         public var frames: Int
         public var bytes: Int
-        /// Seconds from capture to coming here, the median of the last frames; nil before the first.
+        /// Seconds between capture and arrival, the median of the latest frames; nil before the first frame.
         public var latency: Double?
 
         public init(frames: Int, bytes: Int, latency: Double? = nil) {

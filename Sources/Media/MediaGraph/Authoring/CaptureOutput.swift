@@ -1,6 +1,6 @@
 import Synchronization
 
-/// What receives a capturer's media: a pipeline, or a test. Capturers use ``CaptureOutput`` instead.
+/// The consumer of a capturer's media: a pipeline or a test. Capturers use ``CaptureOutput`` instead.
 public protocol CaptureSink: AnyObject, Sendable {
     /// The current time, on the clock of capture times.
     var now: MediaTime { get }

@@ -7,7 +7,7 @@
 ///         func format() -> PictureFormat { PictureFormat(width: 640, height: 360, framesPerSecond: Double(fps)) }
 ///
 ///         func capture(into output: CaptureOutput<PictureFormat>) async throws {
-///             while true { try await output.draw { picture in … } }
+///             while true { try await output.draw { frame in … } }
 ///         }
 ///     }
 ///
@@ -39,7 +39,7 @@ public protocol Processor: WrittenNode {
 
 /// A node that consumes raw frames or audio, written in Swift.
 public protocol Renderer: WrittenNode {
-    /// What it consumes: ``VideoFrame`` or ``AudioChunk``.
+    /// The media that it consumes: ``VideoFrame`` or ``AudioChunk``.
     associatedtype Media: RenderedMedia
 
     /// Reads media until the stream ends or the task is cancelled: `for await frame in media { … }`.
@@ -49,7 +49,7 @@ public protocol Renderer: WrittenNode {
     func render(_ media: RenderStream<Media>) async throws
 }
 
-/// What a renderer consumes: ``VideoFrame`` or ``AudioChunk``.
+/// The media that renderers consume: ``VideoFrame`` or ``AudioChunk``.
 public protocol RenderedMedia: Sendable {
     /// The input port of every renderer of this media.
     static var port: Port { get }

@@ -9,7 +9,7 @@
 ///         exposing: ["left": "screen.startx", "top": "screen.starty", "text": "caption.text"],
 ///         gives: .rawVideo())
 ///
-/// Each exposed setting has its property's range, default and description, and says whether it can change while it runs.
+/// Each exposed setting has its property's range, default and description, and states whether it can change while it runs.
 public struct ElementsNode: Sendable {
     /// One element. Without a name or properties, write it as a string: `"videoconvert"`.
     public struct Element: Sendable, Hashable, ExpressibleByStringLiteral {

@@ -1,9 +1,9 @@
-/// What the bytes of an encoded picture state about themselves, read without decoding.
+/// Reads the headers of encoded frames without decoding them.
 public enum EncodedHeader {
-    /// What is wrong with the bytes of a picture of this format, as a clause about "it"; nil where nothing can be seen.
+    /// Returns the fault of an encoded frame as a clause about "it"; nil if the header shows none.
     ///
-    /// Knows `mjpeg`, `vp8` (RFC 6386, section 9.1) and `h264` as Annex B; every other encoding passes. `isKeyframe` is
-    /// what the sender stated, nil where it stated nothing.
+    /// Reads `mjpeg`, `vp8` (RFC 6386, section 9.1) and `h264` as Annex B. All other encodings pass. `isKeyframe` is
+    /// the sender's statement; nil if it made none.
     public static func fault(of bytes: RawSpan, as format: MediaFormat, isKeyframe: Bool?) -> String? {
         if bytes.byteCount == 0 { return "it has no bytes" }
         let header: Header
@@ -40,7 +40,7 @@ public enum EncodedHeader {
     private struct Header {
         var size: (width: Int, height: Int)?
         var isKeyframe: Bool
-        /// What is wrong where the sender states the opposite of `isKeyframe`.
+        /// The fault of a frame whose sender states the opposite of `isKeyframe`.
         var contradiction: String
     }
 
@@ -145,7 +145,7 @@ extension RawSpan {
     }
 }
 
-/// The picture's size as H.264's sequence parameter set has it: ITU-T H.264, 7.3.2.1.1.
+/// The frame size in H.264's sequence parameter set: ITU-T H.264, 7.3.2.1.1.
 private struct SequenceParameters {
     let size: (width: Int, height: Int)
 

@@ -14,16 +14,16 @@ public enum VideoPlane: Int, Sendable, CaseIterable {
     public static var chroma: VideoPlane { .chromaBlue }
 }
 
-/// Where a frame's samples live. Pictures stay in the memory that the decoder or camera wrote.
+/// The memory of a frame's samples: the buffer that the decoder or camera wrote.
 public protocol VideoFrameStorage: AnyObject, Sendable {
     /// Calls `body` with the bytes of one plane and the distance between its rows in bytes.
     func withPlane<Result>(_ plane: VideoPlane, _ body: (RawSpan, Int) throws -> Result) rethrows -> Result
 }
 
-/// A raw picture, always I420 (8 bits, 4:2:0, three planes).
+/// A raw frame, always I420 (8 bits, 4:2:0, three planes).
 ///
-/// A frame keeps the buffer it came in alive and copies nothing. Capturers and decoders reuse a handful of buffers:
-/// keep a frame for as long as you look at it, and copy the samples that you want to keep longer.
+/// A frame keeps its buffer alive and copies nothing. Capturers and decoders reuse a handful of buffers: keep a frame
+/// only while you read it, and copy the samples that you need longer.
 public struct VideoFrame: Sendable {
     /// Width in pixels.
     public let width: Int

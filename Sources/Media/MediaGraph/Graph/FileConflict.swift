@@ -1,14 +1,14 @@
-/// Two nodes of which one writes the file that the other reads or writes.
+/// Two nodes that use one file, of which at least one writes it.
 struct FileConflict {
     let first: String
     let second: String
     /// The setting of the second node that names the file.
     let setting: String
-    /// One sentence about the conflict, one about the remedy.
+    /// Two sentences: the conflict and the fix.
     let message: String
 
-    /// A path without the parts that change nothing: `./`, `/./` and doubled slashes. A path through `..` stays as it is,
-    /// because a symbolic link may stand before it.
+    /// A path without redundant parts: `./`, `/./` and doubled slashes. A path through `..` is unchanged, because the
+    /// component before `..` may be a symbolic link.
     static func normalized(_ path: String) -> String {
         let parts = path.split(separator: "/").filter { $0 != "." }
         return (path.hasPrefix("/") ? "/" : "") + parts.joined(separator: "/")
@@ -16,7 +16,7 @@ struct FileConflict {
 }
 
 extension MediaGraph {
-    /// Every conflict over a file. `identity` answers the same text for two paths that lead to one file, and nil for a
+    /// All conflicts over files. `identity` returns the same text for two paths that lead to one file, and nil for a
     /// path that several nodes may share.
     func fileConflicts(_ kinds: any NodeCatalogue, identity: (String) -> String?) -> [FileConflict] {
         var users: [String: [(node: String, use: FileUse)]] = [:]

@@ -1,6 +1,6 @@
-/// Part of a graph under construction: nodes, and links whose ports may still be open.
+/// Part of a graph under construction. Its links may leave ports open.
 public struct GraphFragment: Sendable {
-    /// A link whose ports may be left open.
+    /// A link that may leave its ports open.
     public struct OpenLink: Sendable {
         public var from: String
         public var fromPort: String?
@@ -29,18 +29,18 @@ public struct GraphFragment: Sendable {
     }
 }
 
-/// What may stand inside `MediaGraph { }`.
+/// An item of `MediaGraph { }`: a node or a chain.
 public protocol GraphPart {
     var fragment: GraphFragment { get }
 }
 
-/// What may stand inside `Chain { }` and `Tee { }`.
+/// An item of `Chain { }` or `Tee { }`.
 public enum ChainItem: Sendable {
     /// The next step.
     case node(Node)
-    /// A side branch that gets the same media as the next step.
+    /// A side branch that receives the same media as the next step.
     case tee([ChainItem], branch: String?, isOptional: Bool)
-    /// The end of a chain: a port of a node that stands elsewhere in the graph.
+    /// The end of a chain: a port of a node elsewhere in the graph.
     case join(node: String, port: String?)
 }
 
@@ -48,10 +48,10 @@ extension Node: GraphPart {
     public var fragment: GraphFragment { GraphFragment(nodes: [self]) }
 }
 
-/// Nodes one after the other: each feeds the next.
+/// A sequence of nodes, each linked to the next.
 ///
-/// Media leaves a node by its first output that fits and enters by its first input; `from:port:` starts at another
-/// output of a node that stands elsewhere in the graph.
+/// A link without a named port uses the first output that fits and the first free input that fits. `from:port:` starts
+/// the chain at a node elsewhere in the graph, at the given output.
 public struct Chain: GraphPart {
     let start: (node: String, port: String?)?
     let items: [ChainItem]
@@ -122,7 +122,7 @@ public struct Tee: Sendable {
     }
 }
 
-/// The end of a chain that feeds a node which stands elsewhere in the graph.
+/// The end of a chain that is linked to a node elsewhere in the graph.
 public struct Join: Sendable {
     let node: String
     let port: String?
@@ -163,7 +163,7 @@ public enum GraphBuilder {
 }
 
 extension MediaGraph {
-    /// Ports that were left open are settled where the kinds of both ends are built in, else when the graph is used.
+    /// Settles open ports between nodes of built-in kinds. The others stay open until the graph is validated or run.
     public init(_ fragment: GraphFragment) {
         let links = fragment.links.map { open in
             Link(

@@ -1,4 +1,4 @@
-/// One thing that is wrong with a graph.
+/// One problem of a graph.
 public struct GraphProblem: Sendable, Hashable, CustomStringConvertible {
     public enum Kind: String, Sendable, Hashable {
         case empty
@@ -19,17 +19,17 @@ public struct GraphProblem: Sendable, Hashable, CustomStringConvertible {
     }
 
     public let kind: Kind
-    /// The node that it is about, if it is about one.
+    /// The node with the problem; nil for a problem of the whole graph.
     public let node: String?
-    /// Every node that it is about.
+    /// All nodes with this problem: both nodes of a file conflict, all nodes of a cycle.
     public let nodes: [String]
-    /// The setting of the node that it is about, if it is about one.
+    /// The setting with the problem; nil if the problem is elsewhere.
     public let setting: String?
-    /// The link that it is about, if it is about one.
+    /// The link with the problem; nil if the problem is elsewhere.
     public let link: Link?
     /// One sentence.
     public let message: String
-    /// The words that would be taken in place of the wrong one, where they are few enough to be listed.
+    /// The words that are accepted instead of the wrong one; empty if they cannot be listed.
     public let accepted: [String]
 
     public init(
@@ -77,9 +77,12 @@ public struct BoundNames: Sendable, Hashable {
 }
 
 extension MediaGraph {
-    /// Everything that is wrong with the graph, all at once; empty when it can be run.
+    /// Returns all problems of the graph; empty if it can run.
     ///
-    /// With `bound`, functions that nodes need and that are not bound are reported too, and the other way round.
+    /// - Parameters:
+    ///   - kinds: the kinds that nodes may have.
+    ///   - bound: the names of the program's functions. With them, the result includes nodes without a bound function,
+    ///     and functions without a node. Nil checks neither.
     public func validate(
         with kinds: any NodeCatalogue = NodeKind.builtIn, bound: BoundNames? = nil
     ) -> [GraphProblem] {
@@ -111,7 +114,7 @@ extension MediaGraph {
 
     private func problemsOfSettings(_ node: Node, _ kinds: any NodeCatalogue) -> [GraphProblem] {
         guard let kind = kinds.kind(named: node.kind) else {
-            // What is optional and cannot be had here is left out, and the rest runs.
+            // Optional nodes that this machine lacks are omitted, and the rest runs.
             if node.isOptional, kinds.isLacking(node.kind) { return [] }
             if let reason = kinds.reasonForLack(of: node.kind) {
                 return [GraphProblem(.unknownKind, node: node.name, "\"\(node.name)\": \(reason)")]
@@ -184,14 +187,14 @@ extension MediaGraph {
         return problems
     }
 
-    /// What to link in place of what does not fit.
+    /// The fix for a link between ports that do not match.
     private func remedy(for link: Link, _ input: Port, _ kinds: any NodeCatalogue) -> String {
         let source = node(link.from.node).flatMap { kinds.kind(named: $0.kind) }
         let other = source?.outputs.first { $0.kinds.canBecome(input.kinds) }
         return other.map { "link \(link.from.node).\($0.name) instead." } ?? "link a node that delivers that."
     }
 
-    /// Finds a port, or says why it cannot be found. Nodes of unknown kinds are reported elsewhere.
+    /// Returns a port, or nil after adding a problem. Nodes of unknown kinds are reported elsewhere.
     private func port(
         of link: Link, isOutput: Bool, _ kinds: any NodeCatalogue, _ problems: inout [GraphProblem]
     ) -> Port? {
@@ -205,7 +208,7 @@ extension MediaGraph {
                     accepted: names))
             return nil
         }
-        // A port that could not be settled follows from what is unknown at the other end.
+        // An open port means that the kind at the other end is unknown, which is reported there.
         guard let kind = kinds.kind(named: node.kind), !reference.port.isEmpty else { return nil }
         let ports = isOutput ? kind.outputs : kind.inputs
         if let port = ports.first(where: { $0.matches(reference.port) }) { return port }
@@ -229,7 +232,7 @@ extension MediaGraph {
             let outputs = kind.outputs.filter { port in
                 port.isRequired && !links.contains { $0.from.node == node.name && $0.from.mayBe(port) }
             }
-            // An end that nothing feeds does nothing, whatever it could do without. A link may misspell its name.
+            // An end without input does nothing, even if none of its inputs is required. A link may misspell its name.
             let isEnd = !isMeantElsewhere && !kind.inputs.isEmpty && kind.outputs.isEmpty && kind.group != .element
             if isEnd, !kind.inputs.contains(where: \.isRequired), links(into: node.name).isEmpty {
                 let ports = kind.inputs.map { "\(node.name).\($0.name)" }.joined(separator: " or ")
@@ -246,7 +249,7 @@ extension MediaGraph {
         }
     }
 
-    /// Takes away nodes that nothing feeds until none is left; what stays lies on a cycle or behind one.
+    /// Removes nodes without input until none is left. The remaining nodes are on a cycle or downstream of one.
     private func problemsOfCycles() -> [GraphProblem] {
         let names = Set(nodes.map(\.name))
         var left = names
@@ -258,7 +261,7 @@ extension MediaGraph {
             left.subtract(free)
             open.removeAll { free.contains($0.from.node) }
         }
-        // What only hangs behind the cycle is not part of it.
+        // Nodes downstream of the cycle are not part of it.
         while true {
             let feeding = Set(open.map(\.from.node))
             let ends = left.subtracting(feeding)
@@ -297,12 +300,12 @@ extension MediaGraph {
 }
 
 extension Node {
-    /// The name, and the kind where the name does not say it.
+    /// The name, followed by the kind if they differ.
     fileprivate var shown: String { name == kind ? "\"\(name)\"" : "\"\(name)\" (\(kind))" }
 }
 
 extension PortReference {
-    /// Whether this names the port, or is still open.
+    /// Whether this names the port or is still open.
     fileprivate func mayBe(_ port: Port) -> Bool { self.port.isEmpty || port.matches(self.port) }
 }
 
@@ -314,7 +317,7 @@ extension Set<String> {
     fileprivate var listed: String { sorted().joined(separator: ", ") }
 }
 
-/// The end of a sentence about a word that is none of `candidates`.
+/// The end of a sentence about a word that is not among `candidates`.
 private func hint(for word: String, among candidates: [String], else end: String = ".") -> String {
     word.nearest(among: candidates).map { "; did you mean \"\($0)\"?" } ?? end
 }

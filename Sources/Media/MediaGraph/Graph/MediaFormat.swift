@@ -1,4 +1,4 @@
-/// What travels along a link, as far as it is known before anything runs: what is nil settles when media comes.
+/// The format of a link's media, as far as the plan can know it. Nil values are settled when media arrives.
 public struct MediaFormat: Sendable, Hashable, Codable {
     public var kind: MediaKind
     /// The pixel format (`I420`), sample format (`S16LE`) or codec (`vp8`, `h264`, `opus`).
@@ -28,14 +28,14 @@ public struct MediaFormat: Sendable, Hashable, Codable {
         self.bitsPerSecond = bitsPerSecond
     }
 
-    /// Pictures; I420 is what raw pictures are between nodes unless a port says otherwise.
+    /// Raw video; I420 unless another pixel format is given.
     public static func rawVideo(
         _ pixelFormat: String = "I420", width: Int? = nil, height: Int? = nil, framesPerSecond: Double? = nil
     ) -> MediaFormat {
         MediaFormat(.rawVideo, pixelFormat, width: width, height: height, framesPerSecond: framesPerSecond)
     }
 
-    /// Interleaved signed 16-bit stereo sound at 48 kHz: what raw sound is between nodes.
+    /// The raw audio between nodes: interleaved signed 16-bit stereo at 48 kHz.
     public static let rawAudio = MediaFormat(.rawAudio, "S16LE", sampleRate: 48_000, channels: 2)
 
     var withoutBitrate: MediaFormat {
@@ -44,7 +44,7 @@ public struct MediaFormat: Sendable, Hashable, Codable {
         return format
     }
 
-    /// Bytes of one raw picture; nil where the size is not known or the picture is not raw.
+    /// Bytes of one raw frame; nil for an unknown size and for other media.
     public var bytesPerFrame: Int? {
         guard kind == .rawVideo, let width, let height else { return nil }
         let halves = (width + 1) / 2 * ((height + 1) / 2)

@@ -1,6 +1,6 @@
 /// A media pipeline as a value: nodes and the links between them.
 ///
-/// Written in Swift with a builder:
+/// Built in Swift:
 ///
 /// ```swift
 /// let graph = MediaGraph {
@@ -17,7 +17,7 @@
 /// }
 /// ```
 ///
-/// A graph is inert: `validate()` lists what is wrong with it, a `MediaPipeline` runs it.
+/// A graph does nothing by itself: `validate()` lists its problems, and a `MediaPipeline` runs it.
 public struct MediaGraph: Sendable, Hashable, Codable {
     public var nodes: [Node]
     public var links: [Link]
@@ -31,7 +31,7 @@ public struct MediaGraph: Sendable, Hashable, Codable {
         self.init(build())
     }
 
-    /// Graphs are equal when their nodes and links are, in whatever order they stand.
+    /// Two graphs are equal if their nodes and links are, in any order.
     public static func == (left: MediaGraph, right: MediaGraph) -> Bool {
         left.nodes.count == right.nodes.count && left.links.count == right.links.count
             && Set(left.nodes) == Set(right.nodes) && Set(left.links) == Set(right.links)
@@ -42,7 +42,7 @@ public struct MediaGraph: Sendable, Hashable, Codable {
         hasher.combine(Set(links))
     }
 
-    /// The first node of this name, if there is one.
+    /// The first node with this name.
     public func node(_ name: String) -> Node? {
         nodes.first { $0.name == name }
     }
@@ -69,13 +69,13 @@ public struct MediaGraph: Sendable, Hashable, Codable {
             links: links.filter { !names.contains($0.from.node) && !names.contains($0.to.node) })
     }
 
-    /// The graph without the nodes of a branch, and without what only they feed.
+    /// The graph without the nodes of a branch, and without nodes that only they feed.
     public func removing(branch: String) -> MediaGraph {
         let names = Set(nodes(ofBranch: branch).map(\.name))
         return removing(names.union(fedOnly(by: names)))
     }
 
-    /// The graph with more nodes and links; chains may start and end at nodes that are there.
+    /// The graph with more nodes and links. Chains may start and end at existing nodes.
     public func adding(@GraphBuilder _ build: () -> GraphFragment) -> MediaGraph {
         let more = build()
         var links = links
@@ -94,7 +94,8 @@ public struct MediaGraph: Sendable, Hashable, Codable {
         return graph
     }
 
-    /// The optional nodes that hang together with this one: what ends when it fails.
+    /// The optional nodes that are linked to this one, directly or through optional nodes, and all nodes that only they
+    /// feed. They end together when this node fails. Empty if the node is not optional.
     public func optionalPart(around name: String) -> Set<String> {
         guard node(name)?.isOptional == true else { return [] }
         var part: Set<String> = [name]
@@ -111,7 +112,7 @@ public struct MediaGraph: Sendable, Hashable, Codable {
         return part.union(fedOnly(by: part))
     }
 
-    /// The nodes all of whose media comes from these.
+    /// The nodes that receive media from these nodes only.
     func fedOnly(by names: Set<String>) -> Set<String> {
         var fed: Set<String> = []
         while true {
@@ -125,9 +126,9 @@ public struct MediaGraph: Sendable, Hashable, Codable {
         }
     }
 
-    /// The graph with every port that was left open filled in: an output is the first that fits what it feeds, one that
-    /// has to be linked before others; an input is the first that fits and is free. A port
-    /// that cannot be settled gets the name for which `validate()` has the clearest problem.
+    /// The graph with all open ports settled. An open output becomes the first one that fits the input; outputs that
+    /// must be linked come first. An open input becomes the first one that fits and is free. A port that cannot be
+    /// settled gets the name for which `validate()` reports the clearest problem.
     public func settled(with catalogue: any NodeCatalogue) -> MediaGraph {
         guard links.contains(where: { $0.from.port.isEmpty || $0.to.port.isEmpty }) else { return self }
         var graph = self
@@ -158,7 +159,7 @@ public struct MediaGraph: Sendable, Hashable, Codable {
 }
 
 extension NodeKind {
-    /// The name of the first input that fits and that nothing feeds; the first input's when none does.
+    /// The name of the first free input that fits; the first input if none does.
     fileprivate func freeInput(for kinds: Set<MediaKind>, of node: String, _ taken: Set<PortReference>) -> String {
         for port in inputs where kinds.canBecome(port.kinds) {
             if port.isRepeated {
@@ -172,14 +173,14 @@ extension NodeKind {
 }
 
 extension Set<MediaKind> {
-    /// Whether media of one of these kinds can be had as one of `wanted`: as it is, encoded or decoded.
+    /// Whether media of one of these kinds can become one of `wanted`: unchanged, encoded or decoded.
     func canBecome(_ wanted: Set<MediaKind>) -> Bool {
         contains { kind in wanted.contains { kind.canBecome($0) } }
     }
 }
 
 extension MediaKind {
-    /// Whether an encoder or a decoder, or nothing, makes the other of this one.
+    /// Whether this kind is the other one, or becomes it by encoding or decoding.
     public func canBecome(_ other: MediaKind) -> Bool {
         if self == other { return true }
         let pairs: [Set<MediaKind>] = [[.rawVideo, .encodedVideo], [.rawAudio, .encodedAudio]]

@@ -1,9 +1,9 @@
 extension String {
-    /// Longer words are no typing mistakes, and comparing them would take long.
+    /// The longest word that is compared. Longer ones are not typing errors, and comparing them is slow.
     private static let longestComparedWord = 64
 
-    /// The candidate that was probably meant: the one that the fewest typing mistakes lead to, else the only one that
-    /// the word is a part of, such as `vp8-encoder` for `vp8`; nil when none is near.
+    /// The candidate that was probably meant, or nil: the one with the fewest typing errors, else the only one that
+    /// contains this word, such as `vp8-encoder` for `vp8`.
     public func nearest(among candidates: some Sequence<String>) -> String? {
         guard !isEmpty, utf8.count <= Self.longestComparedWord else { return nil }
         let word = Array(lowercased())
@@ -19,7 +19,7 @@ extension String {
     }
 }
 
-/// How many characters are wrong, missing, too many or exchanged with their neighbour (optimal string alignment).
+/// The number of wrong, missing, surplus and swapped characters (optimal string alignment).
 private func typingMistakes(from word: [Character], to target: [Character]) -> Int {
     var earlier: [Int] = []
     var above = Array(0...target.count)

@@ -1,19 +1,19 @@
-/// What travels along a link.
+/// The media that a link carries.
 @frozen
 public enum MediaKind: String, Sendable, Hashable, Codable {
-    /// Pictures; I420 unless a port says otherwise.
+    /// Uncompressed frames; I420 unless a port names another pixel format.
     case rawVideo
-    /// Interleaved signed 16-bit stereo sound at 48 kHz.
+    /// Interleaved signed 16-bit stereo at 48 kHz.
     case rawAudio
     case encodedVideo
     case encodedAudio
     case rtp
-    /// Bytes of a file, a container, subtitles: what only GStreamer's elements say to one another.
+    /// Other data between GStreamer elements: bytes of a file, a container, subtitles.
     case data
-    /// What the application pushes in or is handed, outside the graph.
+    /// Frames that the application pushes or receives outside of the graph.
     case applicationFrames
 
-    /// The kind as messages and documents name it, such as `raw video`.
+    /// The kind's name in messages and documents, such as `raw video`.
     public var words: String {
         switch self {
         case .rawVideo: "raw video"
@@ -37,7 +37,7 @@ public enum SettingValue: Sendable, Hashable {
 }
 
 extension SettingValue {
-    /// Numbers are equal when their values are: a rate of 30 is the same, however it was written.
+    /// Numbers are equal if their values are: `30` equals `30.0`.
     public static func == (left: SettingValue, right: SettingValue) -> Bool {
         switch (left.whole, right.whole) {
         case (.flag(let left), .flag(let right)): left == right
@@ -57,7 +57,7 @@ extension SettingValue {
         }
     }
 
-    /// A number without a fraction as an integer.
+    /// An integer instead of a number without a fraction.
     private var whole: SettingValue {
         if case .number(let number) = self, let integer = Int(exactly: number) { return .integer(integer) }
         return self
@@ -107,16 +107,16 @@ extension SettingValue: Codable {
     }
 }
 
-/// One step of a graph: a kind, a name that is unique in the graph, and settings.
+/// One step of a graph: a name that is unique in the graph, a kind, and settings.
 public struct Node: Sendable, Hashable, Codable {
     public var name: String
     /// The name of the node's kind, such as `vp8-encoder`; see `NodeKind.builtIn`.
     public var kind: String
     /// Settings that differ from the kind's defaults.
     public var settings: [String: SettingValue]
-    /// The branch that the node belongs to, by which an edit may name it.
+    /// The branch of the node. An edit can remove or replace a branch by this name.
     public var branch: String?
-    /// Whether a failure of this node ends only it and what it alone feeds, not the whole graph.
+    /// Whether a failure ends only this node and the nodes that only it feeds, instead of the whole graph.
     public var isOptional: Bool
 
     public init(
@@ -130,8 +130,8 @@ public struct Node: Sendable, Hashable, Codable {
         self.isOptional = isOptional
     }
 
-    /// A built-in node with what of `given` differs from the defaults of its kind: equal to what a file that leaves them
-    /// out gives.
+    /// A built-in node with the settings of `given` that differ from the kind's defaults. It equals the node of a file
+    /// that omits defaults.
     init(_ kind: String, name: String?, given: [String: SettingValue]) {
         let contract = NodeKind.builtIn.first { $0.name == kind }
         self.init(
@@ -139,14 +139,16 @@ public struct Node: Sendable, Hashable, Codable {
             settings: given.filter { setting, value in contract?.setting(setting)?.defaultValue != value })
     }
 
-    /// Any installed GStreamer element, by the name of its factory; settings are its properties.
+    /// Any installed GStreamer element. Its settings are the element's properties.
+    ///
+    /// - Parameter factory: the element's type as `gst-inspect-1.0` lists it.
     public static func element(
         _ factory: String, name: String? = nil, _ properties: [String: SettingValue] = [:]
     ) -> Node {
         Node(NodeKind.elementPrefix + factory, name: name ?? factory, settings: properties)
     }
 
-    /// The node as one whose failure ends only it and what it alone feeds.
+    /// The node, with a failure ending only it and the nodes that only it feeds.
     public var optional: Node {
         var node = self
         node.isOptional = true
@@ -170,7 +172,7 @@ public struct Node: Sendable, Hashable, Codable {
 /// One port of one node of a graph.
 public struct PortReference: Sendable, Hashable, Codable, CustomStringConvertible {
     public var node: String
-    /// Empty for the port that fits, as long as the node's kind was not known; see `MediaGraph.settled(with:)`.
+    /// Empty for a port that is still open; see `MediaGraph.settled(with:)`.
     public var port: String
 
     public init(node: String, port: String) {
@@ -181,7 +183,7 @@ public struct PortReference: Sendable, Hashable, Codable, CustomStringConvertibl
     public var description: String { port.isEmpty ? node : "\(node).\(port)" }
 }
 
-/// A connection from an output to an input. An output may feed several inputs (a tee); an input has one source.
+/// A connection from an output to an input. An output may feed several inputs (a tee). An input has one source.
 public struct Link: Sendable, Hashable, Codable {
     public var from: PortReference
     public var to: PortReference

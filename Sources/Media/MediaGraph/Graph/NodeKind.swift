@@ -1,14 +1,14 @@
-/// An input or an output that every node of a kind has.
+/// An input or output of all nodes of a kind.
 public struct Port: Sendable, Hashable {
     public let name: String
-    /// What may travel there; what does is settled by the link.
+    /// The media that the port can carry. The link settles which of them it is.
     public let kinds: Set<MediaKind>
-    /// The encodings that an input takes or an output gives, best first; empty for any of its kinds. What comes in
-    /// another is converted, encoded or decoded on the way.
+    /// The encodings that the port accepts or delivers, best first; empty for all encodings. Input in another encoding
+    /// is converted, encoded or decoded.
     public let encodings: [String]
-    /// Whether a graph that leaves the port unconnected is refused.
+    /// Whether a graph that leaves the port unlinked is rejected.
     public let isRequired: Bool
-    /// Whether the port stands for any number of ports, named by it and a number from 1: `in1`, `in2`.
+    /// Whether this stands for any number of ports with this name and a number from 1, such as `in1` and `in2`.
     public let isRepeated: Bool
 
     public init(
@@ -22,7 +22,7 @@ public struct Port: Sendable, Hashable {
         self.isRepeated = isRepeated
     }
 
-    /// Whether `reference` names this port, or one of those that it stands for.
+    /// Whether `reference` names this port, or one of its numbered ports.
     public func matches(_ reference: String) -> Bool {
         guard isRepeated else { return reference == name }
         guard reference.hasPrefix(name), let number = Int(reference.dropFirst(name.count)) else { return false }
@@ -30,7 +30,7 @@ public struct Port: Sendable, Hashable {
     }
 }
 
-/// What a setting of a node may be.
+/// The contract of a setting: the values that it accepts, its default and its meaning.
 public struct SettingContract: Sendable, Hashable {
     @frozen
     public enum Domain: Sendable, Hashable {
@@ -43,28 +43,28 @@ public struct SettingContract: Sendable, Hashable {
 
     public let name: String
     public let domain: Domain
-    /// What holds when the setting is not given; nil when the node decides.
+    /// The value of a setting that is not given; nil if the node decides.
     public let defaultValue: SettingValue?
     public let isRequired: Bool
     /// The unit of a number, such as `bit/s`.
     public let unit: String?
     public let summary: String
-    /// Whether it may be set while the graph runs.
+    /// Whether it can change while the graph runs.
     public let isChangeable: Bool
-    /// Whether nobody says if it may be set while the graph runs: a property of an element that does not tell. It counts
-    /// as changeable, because most of them take it.
+    /// Whether the element does not document changes while it runs. Such a setting counts as changeable, because most
+    /// elements accept the change.
     public var isChangeUnsaid = false
-    /// How text has to be written; nil for any text.
+    /// The form of a text; nil for any text.
     public internal(set) var form: Form?
-    /// The only values of a whole number, where they are few; nil for all of the domain.
+    /// The accepted integers, if they are few; nil for the whole range.
     public internal(set) var values: [Int]?
-    /// A value that is fit to be copied; nil where the default is, or any value of the domain.
+    /// A value to copy; nil if the default, or any value of the domain, will do.
     public internal(set) var example: SettingValue?
-    /// Settings that may not be given together with this one.
+    /// Settings that cannot be given together with this one.
     public internal(set) var excludedSettings: [String] = []
-    /// What the node does with the file that the setting names; nil where the setting names none.
+    /// The use of the file that the setting names; nil if it names no file.
     public var file: FileUse?
-    /// Whether nobody else is to read it: it is shown as `SettingContract.hidden`.
+    /// Whether the value is hidden from output: it is shown as `SettingContract.hidden`.
     public let isSecret: Bool
 
     public init(
@@ -82,7 +82,7 @@ public struct SettingContract: Sendable, Hashable {
     }
 }
 
-/// What a node does with a file.
+/// A node's use of a file.
 @frozen
 public enum FileUse: String, Sendable, Hashable {
     case reads
@@ -90,7 +90,7 @@ public enum FileUse: String, Sendable, Hashable {
 }
 
 extension SettingContract {
-    /// The same setting, which names a file that the node uses like this.
+    /// The contract of the same setting, naming a file with this use.
     public func naming(_ use: FileUse) -> SettingContract {
         var contract = self
         contract.file = use
@@ -98,7 +98,7 @@ extension SettingContract {
     }
 }
 
-/// The function of the program that a node calls under its own name.
+/// The type of function that a program binds to a node's name.
 @frozen
 public enum CodeBinding: String, Sendable, Hashable, CaseIterable {
     case rtpOutput
@@ -107,7 +107,7 @@ public enum CodeBinding: String, Sendable, Hashable, CaseIterable {
     case frameFunction
 }
 
-/// Where a node stands in the flow.
+/// The role of a kind in a graph.
 @frozen
 public enum NodeGroup: String, Sendable, Hashable, Codable, CaseIterable {
     case capturer
@@ -119,9 +119,9 @@ public enum NodeGroup: String, Sendable, Hashable, Codable, CaseIterable {
     case element
 }
 
-/// What all nodes of a kind have in common: ports and settings.
+/// The contract of all nodes of a kind: ports and settings.
 public struct NodeKind: Sendable, Hashable {
-    /// What the names of GStreamer's elements begin with when they are used as kinds.
+    /// The start of a kind's name that stands for a GStreamer element.
     public static let elementPrefix = "element:"
 
     public let name: String
@@ -130,7 +130,7 @@ public struct NodeKind: Sendable, Hashable {
     public let inputs: [Port]
     public let outputs: [Port]
     public let settings: [SettingContract]
-    /// The function of the program that such a node calls, if it calls one.
+    /// The type of function that the node calls, if it calls one.
     public let binding: CodeBinding?
 
     public init(
@@ -146,27 +146,27 @@ public struct NodeKind: Sendable, Hashable {
         self.binding = binding
     }
 
-    /// The input of this name, if the kind has it.
+    /// The input with this name.
     public func input(_ name: String) -> Port? { inputs.first { $0.matches(name) } }
 
-    /// The output of this name, if the kind has it.
+    /// The output with this name.
     public func output(_ name: String) -> Port? { outputs.first { $0.matches(name) } }
 
-    /// The contract of a setting, if the kind has it.
+    /// The contract of a setting.
     public func setting(_ name: String) -> SettingContract? {
         settings.first { $0.name == name }
     }
 }
 
-/// The kinds of nodes that a graph may be made of.
+/// The kinds of nodes that a graph may use.
 public protocol NodeCatalogue: Sendable {
-    /// Every kind that can be listed; a catalogue may know more by name (GStreamer's elements).
+    /// All kinds that can be listed. A catalogue may know more by name, such as GStreamer's elements.
     var kinds: [NodeKind] { get }
-    /// The kind of this name, if it is known.
+    /// The kind with this name, or nil.
     func kind(named name: String) -> NodeKind?
-    /// Why a kind cannot be had, in words, where more than "unknown" can be said.
+    /// One sentence about why a kind is not available; nil if it is just unknown.
     func reasonForLack(of name: String) -> String?
-    /// Whether there is such a kind, which this machine lacks: an element that is not installed.
+    /// Whether the kind exists but not on this machine, such as an element that is not installed.
     func isLacking(_ name: String) -> Bool
 }
 

@@ -1,13 +1,14 @@
-/// Settings that nobody else is to read: a service secret, an access token, the password in a camera's address. Graphs and
-/// plans hold them, because they run; whatever is printed, drawn or sent to others goes through here first.
+/// Hides secrets: a service secret, an access token, the password in a camera's address. Graphs and plans contain them,
+/// because nodes need them. Everything that is printed, drawn or sent to others passes through here first.
 extension SettingContract {
-    /// What is shown in place of a secret.
+    /// The text that is shown instead of a secret.
     public static let hidden = "•••"
 
-    /// The value as others may read it.
+    /// The value without its secret.
     public func shown(_ value: SettingValue) -> SettingValue { value.shown(isSecret: isSecret) }
 
-    /// Whether a setting that is called so holds a secret: GStreamer's properties do not say.
+    /// Whether a setting of this name holds a secret, by the words in the name. GStreamer's properties do not declare
+    /// secrets.
     public static func soundsSecret(_ name: String) -> Bool {
         let words = name.lowercased().split { $0 == "-" || $0 == "." || $0 == "_" }
         return words.contains { ["password", "passphrase", "secret", "token", "pw", "passwd"].contains($0) }
@@ -15,7 +16,7 @@ extension SettingContract {
 }
 
 extension SettingValue {
-    /// Without what is secret: all of it, or the password of an address (RFC 3986 section 3.2.1).
+    /// The value with its secret hidden: all of it, or the password of a URL (RFC 3986, section 3.2.1).
     func shown(isSecret: Bool) -> SettingValue {
         guard case .text(let text) = self else { return isSecret ? .text(SettingContract.hidden) : self }
         if isSecret { return text.isEmpty ? self : .text(SettingContract.hidden) }
@@ -25,7 +26,7 @@ extension SettingValue {
 }
 
 extension String {
-    /// Where the password of an address stands. It may hold an @ that nobody has encoded.
+    /// The range of a URL's password. It may contain an unencoded @.
     fileprivate var password: Range<String.Index>? {
         guard let scheme = firstRange(of: "://") else { return nil }
         let authority = self[scheme.upperBound...].prefix { $0 != "/" && $0 != "?" }
@@ -41,15 +42,15 @@ extension String {
 }
 
 extension MediaGraph {
-    /// The graph as others may read it.
+    /// The graph with its secrets hidden.
     public func withoutSecrets(_ catalogue: any NodeCatalogue) -> MediaGraph {
         var graph = self
         for index in nodes.indices { graph.nodes[index] = nodes[index].withoutSecrets(catalogue) }
         return graph
     }
 
-    /// The graph with the secrets of `other`, where nodes of the same name and kind still have what is shown in their
-    /// place: what was read from a pipeline that runs can be changed and applied to it again.
+    /// The graph with the secrets of `other`, for settings that still have the hidden form and belong to a node of the
+    /// same name and kind. A graph that was read from a running pipeline can thus be changed and applied again.
     public func withSecrets(of other: MediaGraph, _ catalogue: any NodeCatalogue) -> MediaGraph {
         var graph = self
         for index in nodes.indices {
@@ -74,7 +75,8 @@ extension Node {
 }
 
 extension [String: SettingValue] {
-    /// Of settings, or of an element's properties: those that are passed on have the setting's name.
+    /// Hides secrets in the settings of a node or the properties of an element. A property that passes on a setting has
+    /// its name.
     fileprivate func withoutSecrets(_ kind: NodeKind?) -> [String: SettingValue] {
         var shown = self
         for (name, value) in self {
@@ -85,7 +87,7 @@ extension [String: SettingValue] {
 }
 
 extension GraphPlan {
-    /// The plan as others may read it.
+    /// The plan with its secrets hidden.
     public func withoutSecrets(_ catalogue: any NodeCatalogue) -> GraphPlan {
         var plan = self
         plan.source = source.withoutSecrets(catalogue)

@@ -1,21 +1,21 @@
 extension SettingContract {
-    /// The form that a text setting has to have.
+    /// The form of a text setting.
     public struct Form: Sendable, Hashable {
-        /// A regular expression that the whole text has to match, valid in Swift and in JSON Schema (ECMA 262).
+        /// A regular expression for the whole text, valid in Swift and in JSON Schema (ECMA 262).
         public let pattern: String
-        /// The form in words, to complete "write …": `red, green and blue as #rrggbb, such as #ffcc00`.
+        /// A description that completes "write …", such as `red, green and blue as #rrggbb, such as #ffcc00`.
         public let words: String
 
         /// - Parameters:
-        ///   - pattern: the regular expression. Traps if Swift cannot parse it.
-        ///   - words: the form in words, to complete "write …".
+        ///   - pattern: a regular expression for the whole text. Traps if Swift cannot parse it.
+        ///   - words: a description that completes "write …".
         public init(_ pattern: String, _ words: String) {
             self.pattern = pattern
             self.words = words
             precondition((try? Regex(pattern)) != nil, "\(pattern) is not a regular expression")
         }
 
-        /// Longer text is not compared: it costs too much, and says more wrongly than its form.
+        /// The longest text that is matched, in bytes. Longer text is accepted unmatched, because matching it is slow.
         private static let longestText = 4096
 
         func matches(_ text: String) -> Bool {
@@ -24,21 +24,21 @@ extension SettingContract {
         }
     }
 
-    /// The contract of a setting whose text has to match a regular expression; `words` complete "write ...".
+    /// The contract of a text setting that matches a regular expression. `words` completes "write …".
     public func written(_ pattern: String, _ words: String) -> SettingContract {
         var contract = self
         contract.form = Form(pattern, words)
         return contract
     }
 
-    /// The contract of a whole number that is one of few.
+    /// The contract of an integer with few accepted values.
     public func limited(to values: [Int]) -> SettingContract {
         var contract = self
         contract.values = values
         return contract
     }
 
-    /// The contract of a setting that may not be given together with others.
+    /// The contract of a setting that cannot be given together with others.
     public func excluding(_ settings: [String]) -> SettingContract {
         var contract = self
         contract.excludedSettings = settings
@@ -52,12 +52,12 @@ extension SettingContract {
         return contract
     }
 
-    /// The path of a file.
+    /// The contract of a setting that holds the path of a file.
     func writtenAsPath(example: String) -> SettingContract {
         written(#"[\s\S]+"#, "the path of a file").example(.text(example))
     }
 
-    /// A program and its arguments, as a shell reads them.
+    /// The contract of a setting that holds a program and its arguments, in a shell's syntax.
     func writtenAsCommand() -> SettingContract {
         written(
             #"(?:[^'"\\]|\\[\s\S]|'[^']*'|"(?:[^"\\]|\\[\s\S])*")+"#,
@@ -65,8 +65,8 @@ extension SettingContract {
         ).example("python3 clock.py")
     }
 
-    /// What is wrong with a value, as the end of a sentence without its full stop; nil when it fits. A whole number may be
-    /// an integer.
+    /// The end of a sentence about a wrong value, without the full stop; nil for an accepted value. An integer is
+    /// accepted where a number is expected.
     public func problem(of value: SettingValue) -> String? {
         if isSecret, value == .text(Self.hidden) {
             return "is \(Self.hidden), which stands for a hidden value; write the value itself"
@@ -90,7 +90,7 @@ extension SettingContract {
 
     private func complaint(aboutText text: String) -> String? {
         guard let form, !form.matches(text) else { return nil }
-        // An address may hold a password.
+        // A URL may contain a password.
         let isShown = !isSecret && !text.contains("@")
         return (isShown ? "is \"\(text)\"" : "has another form") + "; write \(form.words)"
     }

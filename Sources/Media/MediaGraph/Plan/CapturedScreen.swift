@@ -1,4 +1,4 @@
-/// What a screen node would capture: a display of X11, one of its windows, or a node of PipeWire.
+/// The source of a screen node: a display of X11, one of its windows, or a node of PipeWire.
 public struct CapturedScreen: Sendable, Codable, Hashable {
     /// The X display, such as `:0`; empty for a node of PipeWire.
     public let display: String
@@ -6,13 +6,13 @@ public struct CapturedScreen: Sendable, Codable, Hashable {
     public let width: Int
     /// In pixels.
     public let height: Int
-    /// Of a node of PipeWire that tells; X tells none.
+    /// The frame rate of a PipeWire node that reports it; nil for X11.
     public let framesPerSecond: Double?
-    /// The number of the window; nil for the whole display.
+    /// The ID of the window; nil for the whole display.
     public let window: UInt?
     /// The title of the window.
     public let title: String?
-    /// What else fitted the description, or is worth knowing, one sentence each.
+    /// Other matches of the description and further remarks, one sentence each.
     public let notes: [String]
 
     public init(
@@ -29,10 +29,10 @@ public struct CapturedScreen: Sendable, Codable, Hashable {
     }
 }
 
-/// A camera that was chosen, and those that were passed over for it.
+/// A chosen camera and the rejected alternatives.
 public struct CameraChoice: Sendable, Hashable {
     public let camera: CameraDevice
-    /// One sentence each, with the reason.
+    /// The rejected cameras, one sentence each with the reason.
     public let passedOver: [String]
 
     public init(_ camera: CameraDevice, passedOver: [String] = []) {
@@ -41,7 +41,7 @@ public struct CameraChoice: Sendable, Hashable {
     }
 }
 
-/// The sound system that a microphone is read through.
+/// The sound system of a microphone.
 @frozen
 public enum SoundSystem: String, Sendable, Hashable, Codable, CaseIterable {
     case pulse

@@ -1,10 +1,10 @@
-/// A picture format that a camera offers, in one size.
+/// A format that a camera offers, in one frame size.
 public struct CameraFormat: Sendable, Codable, Hashable {
-    /// GStreamer's name of the pixel format, such as `YUY2`; `MJPG` for JPEG pictures, `H264` for encoded ones.
+    /// GStreamer's name of the pixel format, such as `YUY2`; `MJPG` for JPEG, `H264` for H.264.
     public let pixelFormat: String
     public let width: Int
     public let height: Int
-    /// The rates on offer, in frames per second.
+    /// The frame rates of this format, in frames per second.
     public let framesPerSecond: [Double]
 
     public init(pixelFormat: String, width: Int, height: Int, framesPerSecond: [Double]) {
@@ -15,12 +15,12 @@ public struct CameraFormat: Sendable, Codable, Hashable {
     }
 }
 
-/// A device that captures video and lists a format.
+/// A video capture device with at least one format.
 public struct CameraDevice: Sendable, Codable, Hashable {
     /// Path of the device, such as `/dev/video0`.
     public let path: String
     public let name: String
-    /// A path that stays the same when other cameras come and go, if there is one (in `/dev/v4l`).
+    /// A path in `/dev/v4l` that does not change when other cameras are plugged in or removed; nil if there is none.
     public let stablePath: String?
     public let formats: [CameraFormat]
 
@@ -32,13 +32,13 @@ public struct CameraDevice: Sendable, Codable, Hashable {
     }
 }
 
-/// Something of a camera that can be set, such as its brightness.
+/// A camera setting of the driver, such as brightness.
 public struct CameraControl: Sendable, Codable, Hashable {
-    /// In small letters and underscores, such as `auto_exposure`; what the driver calls it, brought into that form.
+    /// The driver's name in lower case with underscores, such as `auto_exposure`.
     public let name: String
     public let minimum: Int
     public let maximum: Int
-    /// The values of a menu, which may have gaps; nil for a number.
+    /// The values of a menu, possibly with gaps; nil for a number.
     public let choices: [Int]?
     public let isReadOnly: Bool
 
@@ -55,9 +55,9 @@ public struct CameraControl: Sendable, Codable, Hashable {
     }
 }
 
-/// A microphone or a speaker.
+/// A microphone or loudspeaker.
 public struct AudioDevice: Sendable, Codable, Hashable {
-    /// What a microphone node takes as its device.
+    /// The value of a microphone node's `device` setting.
     public let identifier: String
     public let name: String
     public let isDefault: Bool
@@ -69,7 +69,7 @@ public struct AudioDevice: Sendable, Codable, Hashable {
     }
 }
 
-/// Everything that is plugged in.
+/// The devices of this machine.
 public struct DeviceList: Sendable, Codable, Hashable {
     public let cameras: [CameraDevice]
     public let microphones: [AudioDevice]
@@ -82,16 +82,16 @@ public struct DeviceList: Sendable, Codable, Hashable {
     }
 }
 
-/// What a media file holds.
+/// The streams of a media file.
 public struct MediaFileInfo: Sendable, Codable, Hashable {
     public let path: String
-    /// Size of the first stream of pictures, in pixels; 0 when there are none.
+    /// Width of the first video stream in pixels; 0 without video.
     public let width: Int
     public let height: Int
-    /// 0 when the file does not tell.
+    /// 0 if the file does not state it.
     public let framesPerSecond: Double
     public let hasAudio: Bool
-    /// In seconds; 0 when the file does not tell.
+    /// In seconds; 0 if the file does not state it.
     public let duration: Double
 
     public init(path: String, width: Int, height: Int, framesPerSecond: Double, hasAudio: Bool, duration: Double) {

@@ -1,28 +1,28 @@
-/// What has to be done to a running graph so that it becomes another: nodes that go, nodes that come, links that move.
+/// The steps that turn a running graph into another: nodes to remove and add, links to move, settings to change.
 ///
-/// A node stays if its settings differ only where they may be changed while it runs, and its inputs only where the node
-/// lets them come and go. Any other difference replaces it.
+/// A node stays if it differs only in settings that can change while it runs, or in inputs that it can add and remove.
+/// Every other difference replaces the node.
 public struct GraphChange: Sendable, Hashable {
-    /// A setting that is changed on a node that stays.
+    /// A changed setting of a node that stays.
     public struct SettingChange: Sendable, Hashable {
         public var node: String
         public var setting: String
-        /// Nil where the kind's default holds again.
+        /// Nil restores the kind's default.
         public var value: SettingValue?
     }
 
-    /// Names of nodes that go, those that are replaced among them.
+    /// Names of removed nodes, including replaced ones.
     public var removed: [String]
-    /// Nodes that come, those that replace others among them, each after those that feed it.
+    /// New nodes, including replacements, each after the nodes that feed it.
     public var added: [NodePlan]
-    /// Inputs that come to nodes that stay: of each such node the part of its plan that is new.
+    /// Inputs that are added to nodes that stay: for each such node, the new part of its plan.
     public var addedInputs: [NodePlan] = []
-    /// Inputs that go from nodes that stay.
+    /// Inputs that are removed from nodes that stay.
     public var removedInputs: [PortReference] = []
     public var removedLinks: [Link]
     public var addedLinks: [LinkPlan] = []
     public var settings: [SettingChange]
-    /// What runs afterwards.
+    /// The plan after the change.
     public var result: GraphPlan
 
     public init(from old: GraphPlan, to new: GraphPlan) {
@@ -52,7 +52,7 @@ public struct GraphChange: Sendable, Hashable {
             }
         }
         result = new
-        // Links that stay keep the queue that they have.
+        // Links that stay keep their queue.
         for index in result.links.indices where stays(result.links[index].link) {
             result.links[index].queue = old.links.first { $0.link == result.links[index].link }?.queue
         }
@@ -61,7 +61,7 @@ public struct GraphChange: Sendable, Hashable {
         addLinks(where: { !stays($0) }, takingOver: { staying.contains($0.to.node) && !coming.contains($0.to) })
     }
 
-    /// Makes nodes of a running plan anew, just as they were.
+    /// Rebuilds nodes of a running plan with unchanged settings.
     public init(renewing names: Set<String>, in plan: GraphPlan) {
         func touches(_ link: Link) -> Bool { names.contains(link.from.node) || names.contains(link.to.node) }
         removed = plan.nodes.map(\.name).filter(names.contains)
@@ -72,15 +72,15 @@ public struct GraphChange: Sendable, Hashable {
         addLinks(where: touches, takingOver: { !names.contains($0.to.node) })
     }
 
-    /// Collects the links that come. A link that takes over an input which stays has a queue: an edit holds the new media
-    /// there until the old link is cut, and the source's other branches go on meanwhile.
+    /// Collects the new links. A new link to an input that stays gets a queue: an edit holds the new media there until
+    /// it cuts the old link, and the source's other branches continue.
     private mutating func addLinks(where isNew: (Link) -> Bool, takingOver: (Link) -> Bool) {
         for index in result.links.indices where isNew(result.links[index].link) {
             let link = result.links[index]
             if link.queue == nil, takingOver(link.link) {
                 let isAlone = result.links.count { $0.link.from == link.link.from } == 1
                 let raw = link.format.branchQueue
-                // Raw media that feeds nothing else may wait: a queue would drop it.
+                // Raw media that feeds nothing else may wait; a queue would drop it.
                 result.links[index].queue = raw == nil ? .encodedBranch : isAlone ? nil : raw
             }
             addedLinks.append(result.links[index])

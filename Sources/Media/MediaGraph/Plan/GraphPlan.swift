@@ -1,11 +1,11 @@
-/// What will happen when a graph runs: every node with its elements, every link with its format, and what is expected.
+/// The result of planning a graph: each node with its elements, each link with its format, and the expected latency.
 public struct GraphPlan: Sendable, Hashable, Codable {
-    /// The graph that was planned, its ports settled.
+    /// The planned graph, with all ports settled.
     public var source: MediaGraph
-    /// In an order where each comes after those that feed it, with the nodes that the planner put in.
+    /// All nodes, each after the nodes that feed it, including those that the planner inserted.
     public var nodes: [NodePlan]
     public var links: [LinkPlan]
-    /// What is optional and cannot run here, with the reason.
+    /// Optional nodes that cannot run on this machine, with the reason.
     public var omitted: [OmittedNode]
 
     public init(source: MediaGraph, nodes: [NodePlan], links: [LinkPlan], omitted: [OmittedNode] = []) {
@@ -19,7 +19,7 @@ public struct GraphPlan: Sendable, Hashable, Codable {
         nodes.first { $0.name == name }
     }
 
-    /// The links into a node, in their order.
+    /// The links into a node, in the graph's order.
     public func links(into node: String) -> [LinkPlan] {
         links.filter { $0.link.to.node == node }
     }
@@ -28,7 +28,7 @@ public struct GraphPlan: Sendable, Hashable, Codable {
         links.filter { $0.link.from == output }
     }
 
-    /// The plan without these nodes, and without what the planner had put in for them only.
+    /// The plan without these nodes, and without inserted nodes that only they needed.
     public func removing(_ names: Set<String>) -> GraphPlan {
         var plan = self
         var names = names
@@ -45,7 +45,7 @@ public struct GraphPlan: Sendable, Hashable, Codable {
         return plan
     }
 
-    /// Takes away inputs that nothing feeds, from nodes whose inputs come and go. A node keeps its last ones.
+    /// Removes inputs without a source from nodes that can add and remove inputs. A node keeps its last inputs.
     private mutating func dropUnfedInputs() {
         for index in nodes.indices where nodes[index].inputsComeAndGo {
             let fed = Set(links(into: nodes[index].name).map(\.link.to.port))
@@ -54,7 +54,7 @@ public struct GraphPlan: Sendable, Hashable, Codable {
         }
     }
 
-    /// The plan with another value for a setting that may be changed while the node runs.
+    /// The plan with another value of a setting that can change while the node runs.
     public func setting(_ node: String, _ setting: String, to value: SettingValue) -> GraphPlan {
         var plan = self
         for index in nodes.indices where nodes[index].name == node {
@@ -70,18 +70,18 @@ public struct GraphPlan: Sendable, Hashable, Codable {
         return plan
     }
 
-    /// The graph with the nodes that the planner put in.
+    /// The graph including the nodes that the planner inserted.
     public var expanded: MediaGraph {
         MediaGraph(nodes: nodes.map(\.node), links: links.map(\.link))
     }
 
-    /// Names of the nodes at which media ends: renderers, recorders, outputs.
+    /// Names of the nodes without a linked output: renderers, recorders, transport.
     public var ends: [String] {
         nodes.filter { node in !links.contains { $0.link.from.node == node.name } }.map(\.name)
     }
 
-    /// Seconds from capture until the slowest way into a node has been rendered, recorded or handed on there: where it plays
-    /// by the clock the longest that is allowed for, else what is usual.
+    /// The expected seconds from capture until a frame is rendered, recorded or sent at the end of the slowest path
+    /// into a node. For renderers that play by the clock, this is the longest allowed time.
     public func latency(of name: String) -> Double {
         guard let plan = node(name) else { return 0 }
         if plan.playsByClock {
@@ -91,8 +91,8 @@ public struct GraphPlan: Sendable, Hashable, Codable {
         return before + plan.latency
     }
 
-    /// The longest that a frame may take from capture until it comes to a node; `output` asks only for what can leave by
-    /// that output.
+    /// The longest allowed time from capture until a frame enters a node, in seconds. With `output`, only paths that
+    /// reach this output count.
     private func allowance(before name: String, _ output: String?) -> Double {
         let reaching = output.flatMap { output in node(name)?.inputs(reaching: output) }
         return links(into: name).filter { reaching?.contains($0.link.to.port) ?? true }.map { link in
@@ -109,17 +109,17 @@ public struct GraphPlan: Sendable, Hashable, Codable {
         }.map(\.name)
     }
 
-    /// The most that all queues together may hold, in bytes, as far as it is known.
+    /// The capacity of all queues together, in bytes, as far as it is known.
     public var queuedBytes: Int {
         nodes.flatMap(\.queues).compactMap(\.mostBytes).reduce(0, +)
             + links.compactMap { $0.queue?.mostBytes }.reduce(0, +)
     }
 
-    /// How many elements the nodes have; tees and their queues come on top.
+    /// The number of elements of all nodes, without tees and their queues.
     public var elementCount: Int { nodes.map(\.elements.count).reduce(0, +) }
 }
 
-/// A node that was left out together with what it belongs to, because it is optional and cannot run here.
+/// An optional node that was left out with its branch, because it cannot run on this machine.
 public struct OmittedNode: Sendable, Hashable, Codable {
     public var node: String
     public var code: String
@@ -132,7 +132,7 @@ public struct OmittedNode: Sendable, Hashable, Codable {
     }
 }
 
-/// A link, what travels along it, and the queue that keeps its branch apart from the others, if it needs one.
+/// A link, its format, and the queue that separates its branch from the others, if it needs one.
 public struct LinkPlan: Sendable, Hashable, Codable {
     public var link: Link
     public var format: MediaFormat

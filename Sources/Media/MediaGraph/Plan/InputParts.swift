@@ -1,6 +1,6 @@
-/// The parts of a node whose inputs come and go while it runs.
+/// The parts of a node that can add and remove inputs while it runs.
 extension NodePlan {
-    /// The elements of these inputs alone.
+    /// The plan of these inputs alone.
     public func part(of inputs: Set<String>) -> NodePlan {
         keeping(inputs) { element in inputs.contains { Self.element(element, belongsTo: $0) } }
     }
@@ -12,7 +12,7 @@ extension NodePlan {
         }
     }
 
-    /// The plan with the inputs of a part.
+    /// The plan with the inputs of another part.
     public func adding(_ part: NodePlan) -> NodePlan {
         var plan = self
         plan.elements += part.elements
@@ -22,8 +22,7 @@ extension NodePlan {
         return plan
     }
 
-    /// The inputs that come and those that go when this plan takes the place of `running`; nil where the node has to be
-    /// made anew.
+    /// The inputs to add and remove when this plan replaces `running`; nil if the node has to be rebuilt.
     func inputChange(from running: NodePlan) -> (added: Set<String>, removed: Set<String>)? {
         guard inputsComeAndGo, running.inputsComeAndGo else { return nil }
         let added = Set(inputs.keys).subtracting(running.inputs.keys)

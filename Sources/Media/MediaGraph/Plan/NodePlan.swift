@@ -1,40 +1,41 @@
-/// What a node becomes: GStreamer elements as a value, what comes out of them, and what they may hold.
+/// The plan of a node: its GStreamer elements, the formats of its outputs, and the capacity of its queues.
 ///
-/// A plan is made before anything runs and is what is run: the runner makes exactly these elements.
+/// The runner creates exactly these elements.
 public struct NodePlan: Sendable, Hashable, Codable {
     public var node: Node
-    /// In the order in which they are made.
+    /// In the order of creation.
     public var elements: [ElementPlan] = []
     public var links: [ElementLink] = []
-    /// Where media enters, by the name of the input.
+    /// The pads at which media enters, by input.
     public var inputs: [String: ElementPad] = [:]
-    /// Where media leaves, by the name of the output.
+    /// The pads at which media leaves, by output.
     public var outputs: [String: ElementPad] = [:]
-    /// What leaves, by the name of the output.
+    /// The formats of the outputs.
     public var formats: [String: MediaFormat] = [:]
     public var queues: [QueuePlan] = []
-    /// Seconds that a frame is expected to spend between entering (or being captured) and leaving or being rendered.
+    /// The expected seconds of a frame in this node, from entering (or capture) to leaving or being rendered.
     public var latency = 0.0
-    /// By the name of the output, the longest that a frame may take to it, in seconds: what renderers that play by the
-    /// clock wait for. An output that is not named here gives frames on as they come.
+    /// The longest allowed time of a frame to each output, in seconds. Renderers that play by the clock wait that long.
+    /// An output that is not listed passes frames on immediately.
     public var allowances: [String: Double] = [:]
-    /// Whether media ends here by the clock: every frame is rendered as long after its capture as the slowest of what such
-    /// renderers play together may take, so that it comes evenly and in step.
+    /// Whether the node renders by the clock. All such renderers delay each frame by the longest allowed time of any
+    /// path to one of them, so that they play evenly and in sync.
     public var playsByClock = false
-    /// What was chosen and why, one sentence each.
+    /// The choices made and their reasons, one sentence each.
     public var notes: [String] = []
-    /// What could have been taken and was not, one sentence each.
+    /// The rejected alternatives, one sentence each.
     public var passedOver: [String] = []
-    /// How often the samples of a frame are copied in our own code; 0 for nearly everything.
+    /// How often our own code copies the samples of a frame; 0 for most nodes.
     public var copiesPerFrame = 0
-    /// The node's settings that cannot be changed while it runs: another value means another node.
+    /// The settings that cannot change while the node runs. Another value replaces the node.
     public var fixedSettings: [String: SettingValue] = [:]
-    /// What only one node can have at a time, such as a camera: who replaces this node gets it before it is built.
+    /// A resource that only one node can hold, such as a camera. A replacement gets it from the old node before it is
+    /// built.
     public var resource: String?
-    /// Whether inputs may come and go while the node runs. The elements of an input are then named `INPUT-…`, and are linked
-    /// with one another only.
+    /// Whether inputs can be added and removed while the node runs. The elements of an input are then named `INPUT-…`
+    /// and are linked only with one another.
     public var inputsComeAndGo = false
-    /// The output that the planner put this node behind, because somebody wants its media in another format.
+    /// The output whose format an inserted node converts; nil for nodes of the graph.
     public var adapts: PortReference?
 
     public init(_ node: Node) {
@@ -43,7 +44,7 @@ public struct NodePlan: Sendable, Hashable, Codable {
 
     public var name: String { node.name }
 
-    /// Adds an element; `name` is unique within the node.
+    /// Adds an element. Traps if the node has another one named `name`.
     public mutating func add(_ factory: String, as name: String, _ properties: [String: SettingValue] = [:]) {
         precondition(!elements.contains { $0.name == name }, "\(node.name) has two elements named \(name)")
         elements.append(ElementPlan(name: name, factory: factory, properties: properties))
@@ -54,14 +55,14 @@ public struct NodePlan: Sendable, Hashable, Codable {
         add("capsfilter", as: name, ["caps": .text(caps)])
     }
 
-    /// Adds a queue with a capacity and a rule.
+    /// Adds a queue with the given capacity and overflow rule.
     public mutating func addQueue(as name: String, _ queue: QueuePlan.Limits, holding format: MediaFormat?) {
         let plan = QueuePlan(element: name, limits: queue, bytesPerFrame: format?.bytesPerFrame)
         add("queue", as: name, plan.properties)
         queues.append(plan)
     }
 
-    /// Links elements one after the other, by their names.
+    /// Links elements one after the other.
     public mutating func link(_ names: String...) {
         for (from, to) in zip(names, names.dropFirst()) {
             links.append(ElementLink(from: ElementPad(from), to: ElementPad(to)))
@@ -72,8 +73,8 @@ public struct NodePlan: Sendable, Hashable, Codable {
         links.append(ElementLink(from: from, to: to))
     }
 
-    /// The plan of the same elements with the node's settings of now, of which only changeable ones may differ: what the
-    /// elements are set to and the bitrate that comes out follow them.
+    /// The plan for `node`, which may differ from this plan's node only in changeable settings. Element properties and
+    /// the output's bitrate follow the settings.
     func following(_ node: Node) -> NodePlan {
         var plan = self
         plan.node = node
@@ -94,7 +95,7 @@ public struct NodePlan: Sendable, Hashable, Codable {
         elements.first { $0.name == name }
     }
 
-    /// The inputs from which media can come to an output, inside the node.
+    /// The inputs whose media can reach an output within the node.
     func inputs(reaching output: String) -> Set<String> {
         guard let pad = outputs[output] else { return [] }
         var found: Set<String> = []
@@ -107,11 +108,11 @@ public struct NodePlan: Sendable, Hashable, Codable {
     }
 }
 
-/// One element that will be made.
+/// One element of a node's plan.
 public struct ElementPlan: Sendable, Hashable, Codable {
     /// Unique within its node.
     public var name: String
-    /// GStreamer's name of what makes it, such as `vp8enc`.
+    /// GStreamer's name of the element's type, such as `vp8enc`.
     public var factory: String
     public var properties: [String: SettingValue]
 
@@ -122,7 +123,7 @@ public struct ElementPlan: Sendable, Hashable, Codable {
     }
 }
 
-/// A pad of an element: `src` or `sink` when none is named; a name with `%u` is asked for.
+/// A pad of an element. Nil means `src` or `sink`; a name with `%u` is requested.
 public struct ElementPad: Sendable, Hashable, Codable {
     public var element: String
     public var pad: String?
@@ -143,19 +144,19 @@ public struct ElementLink: Sendable, Hashable, Codable {
     }
 }
 
-/// A queue between two threads: what it may hold, and what goes when more comes.
+/// A queue between two threads: its capacity and its overflow rule.
 public struct QueuePlan: Sendable, Hashable, Codable {
     @frozen
     public enum Rule: String, Sendable, Hashable, Codable {
-        /// The oldest goes.
+        /// Drops the oldest entry.
         case dropOldest = "drops the oldest"
-        /// Everything goes until the next keyframe, which is asked for.
+        /// Drops everything up to the next keyframe, and requests one.
         case dropToKeyframe = "drops to the next keyframe"
-        /// Whoever brings more waits: only where that is a file, or where an edit may hold encoded media.
+        /// Blocks upstream. Only for files, and for encoded media that an edit may hold.
         case wait = "waits"
     }
 
-    /// A limit that is nil does not hold.
+    /// Nil limits do not apply.
     public struct Limits: Sendable, Hashable, Codable {
         public var frames: Int?
         public var bytes: Int?
@@ -169,16 +170,16 @@ public struct QueuePlan: Sendable, Hashable, Codable {
             self.rule = rule
         }
 
-        /// Two raw pictures: one that is worked on next and one that comes meanwhile.
+        /// Two raw frames: the next one to process, and one that arrives meanwhile.
         public static let rawPictures = Limits(frames: 2, rule: .dropOldest)
-        /// Raw sound of 200 ms.
+        /// 200 ms of raw audio.
         public static let rawSound = Limits(seconds: 0.2, rule: .dropOldest)
     }
 
     /// The name of the queue within its node.
     public var element: String
     public var limits: Limits
-    /// Of raw pictures, where their size is known.
+    /// Bytes of a raw frame, if its size is known.
     public var bytesPerFrame: Int?
 
     public init(element: String, limits: Limits, bytesPerFrame: Int? = nil) {
@@ -187,19 +188,19 @@ public struct QueuePlan: Sendable, Hashable, Codable {
         self.bytesPerFrame = bytesPerFrame
     }
 
-    /// For a link whose media may not be dropped: upstream blocks while the queue is full.
+    /// The queue of a link whose media may not be dropped: upstream blocks while the queue is full.
     static let encodedBranch = QueuePlan(element: "branch", limits: Limits(bytes: 16_000_000, seconds: 12, rule: .wait))
 
-    /// The most that it may hold, in bytes; nil where that cannot be known before.
+    /// The capacity in bytes; nil if it is not known.
     public var mostBytes: Int? {
         if let bytes = limits.bytes { return bytes }
         if let frames = limits.frames, let bytesPerFrame { return frames * bytesPerFrame }
-        // Raw sound is 4 bytes a moment at 48 kHz.
+        // Raw audio has 4 bytes per sample frame at 48 kHz.
         if let seconds = limits.seconds, limits.frames == nil, bytesPerFrame == nil { return Int(seconds * 192_000) }
         return nil
     }
 
-    /// The properties of GStreamer's queue.
+    /// The properties of GStreamer's `queue` element.
     public var properties: [String: SettingValue] {
         [
             "leaky": limits.rule == .dropOldest ? "downstream" : "no",
@@ -210,7 +211,7 @@ public struct QueuePlan: Sendable, Hashable, Codable {
 }
 
 extension MediaFormat {
-    /// The queue of a branch that may drop its media; nil for media of which every part is needed.
+    /// The queue of a branch whose media may be dropped; nil for media that must stay complete.
     var branchQueue: QueuePlan? {
         switch kind {
         case .rawVideo: QueuePlan(element: "branch", limits: .rawPictures, bytesPerFrame: bytesPerFrame)

@@ -1,12 +1,12 @@
-/// What a node is asked to plan: itself, what comes in, who takes what comes out, and what the machine has.
+/// The input of a node's `plan` function: the node, the formats of its inputs, its linked outputs, and the machine.
 public struct NodeRequest: Sendable {
     public let node: Node
     public let kind: NodeKind
-    /// What comes in, by the name of the input, in the order of the links.
+    /// The formats of the linked inputs, in the order of the links.
     public let inputs: [(port: String, format: MediaFormat)]
-    /// The outputs that something takes.
+    /// The outputs that are linked.
     public let usedOutputs: Set<String>
-    /// The inputs whose media goes to others too, so that changing it in place needs a copy.
+    /// The inputs whose media has other consumers too. Changing it in place needs a copy.
     public let sharedInputs: Set<String>
     public let environment: any PlanEnvironment
 
@@ -24,7 +24,7 @@ public struct NodeRequest: Sendable {
 
     public var name: String { node.name }
 
-    /// Throws `graph.invalid` when nothing takes anything of a node none of whose outputs must be taken.
+    /// Throws `graph.invalid` if no output is linked. For kinds that require none of their outputs in particular.
     public func requireSomeOutput() throws(MediaError) {
         guard usedOutputs.isEmpty else { return }
         let outputs = kind.outputs.map { "\(name).\($0.name)" }.joined(separator: " or ")
@@ -33,7 +33,7 @@ public struct NodeRequest: Sendable {
             message: "Nothing reads \(outputs). Link one of them, or leave \(name) out.")
     }
 
-    /// What comes into an input; nil when nothing does.
+    /// The format of an input; nil if it is not linked.
     public func input(_ port: String) -> MediaFormat? {
         inputs.first { $0.port == port }?.format
     }
@@ -50,7 +50,7 @@ public struct NodeRequest: Sendable {
 }
 
 extension Node {
-    /// The value of a setting, its kind's default where none is given. Traps when the kind has no such setting.
+    /// The value of a setting, or its default. Traps if the kind has no such setting.
     public func setting(_ name: String, of kind: NodeKind) -> SettingValue? {
         guard let contract = kind.setting(name) else { preconditionFailure("\(kind.name) has no setting \(name)") }
         return settings[name] ?? contract.defaultValue
@@ -62,7 +62,7 @@ extension SettingValue {
         if case .integer(let value) = self { value } else { nil }
     }
 
-    /// A whole number counts as a number.
+    /// The value of a number or an integer.
     public var number: Double? {
         switch self {
         case .number(let value): value

@@ -1,48 +1,50 @@
-/// The machine as the planner sees it: what is installed, plugged in and readable. Tests make up their own.
+/// The planner's view of the machine: installed elements, devices, files. Tests provide their own.
 ///
-/// All of it may block for some tens of milliseconds.
+/// Methods may block: most for tens of milliseconds, those that open a file, a network camera or PipeWire for up to 5
+/// s.
 public protocol PlanEnvironment: Sendable {
     /// Whether a GStreamer element is installed.
     func hasElement(_ factory: String) -> Bool
-    /// Whether an element can really be used: the driver of an installed hardware encoder may be missing.
+    /// Whether an element can be opened. An installed hardware encoder may lack its driver.
     func canOpen(_ factory: String) -> Bool
-    /// The Debian package that brings an element.
+    /// The Debian package with an element.
     func package(ofElement factory: String) -> String
-    /// The camera that a camera node's `device` names. Throws `camera.absent` or `camera.busy`.
+    /// The camera that `device` of a camera node names. Throws `camera.absent` or `camera.busy`.
     func camera(_ device: String) throws(MediaError) -> CameraDevice
-    /// What a file holds. Throws `file.not-found`, `file.unreadable` and their kin.
+    /// The streams of a media file. Throws `file.not-found`, `file.unreadable` and other `file.` errors.
     func file(_ path: String) throws(MediaError) -> MediaFileInfo
-    /// Why nothing can be written to a path, without trying; nil when it looks as if it could.
+    /// The reason why a path cannot be written, found without writing; nil if there seems to be none.
     func obstacle(toWriting path: String) -> String?
-    /// The same text for two paths that lead to one file, whether it exists or not; nil for a path that several nodes may
+    /// A text that is equal for all paths to the same file, which need not exist. Nil for a path that several nodes may
     /// write to, such as a device.
     func fileIdentity(_ path: String) -> String?
-    /// The element that shows pictures on the display that there is; nil where there is none.
+    /// The element that shows video on the available display; nil without a display.
     func windowSink() -> String?
-    /// The element that plays on the first sound system that answers; nil where none does.
+    /// The element that plays on the first sound system that responds; nil if none does.
     func soundSink() -> String?
-    /// The element that records from the first sound system that answers; nil where none does.
+    /// The element that records from the first sound system that responds; nil if none does.
     func soundSource() -> String?
-    /// Whether a microphone can be read through a sound system; nil names its default. Throws `microphone.absent`.
+    /// Checks that a microphone can be opened through a sound system. A nil device means the default. Throws
+    /// `microphone.absent`.
     func checkMicrophone(_ device: String?, of system: SoundSystem) throws(MediaError)
-    /// The camera that a camera node's `device` names, and which were passed over. Throws as `camera` does.
+    /// The camera that `device` of a camera node names, and the rejected ones. Throws like `camera`.
     func cameraChoice(_ device: String) throws(MediaError) -> CameraChoice
-    /// The controls of a camera, by its path; nil where they cannot be asked for, and then any may be.
+    /// The controls of the camera at this path; nil if they cannot be queried. Then every control is accepted.
     func cameraControls(_ path: String) -> [CameraControl]?
-    /// The streams that the network camera at an address offers. Throws `rtsp.unreachable` and its kin.
+    /// The streams of the network camera at a URL. Throws `rtsp.unreachable` and other `rtsp.` errors.
     func networkCamera(_ url: String, verifyingCertificate: Bool) throws(MediaError) -> NetworkCamera
-    /// A display of X11, or the window on it that is named; an empty name means the environment's display, or all of it.
-    /// Throws `screen.unavailable` or `screen.no-window`.
+    /// An X11 display, or a window on it. An empty display means that of the environment; an empty window means the
+    /// whole display. Throws `screen.unavailable` or `screen.no-window`.
     func screen(display: String, window: String) throws(MediaError) -> CapturedScreen
-    /// A node of PipeWire that gives pictures, by its number or name. Throws `screen.unavailable`.
+    /// A video node of PipeWire, by its number or name. Throws `screen.unavailable`.
     func pipeWireScreen(_ node: String) throws(MediaError) -> CapturedScreen
-    /// The path of a program that can be run, by a name as a shell takes it; nil where there is none.
+    /// The path of an executable, found as a shell finds it; nil if there is none.
     func program(_ name: String) -> String?
-    /// Seconds that an element is expected to take for one frame of this format.
+    /// The expected seconds that an element needs for one frame of this format.
     func secondsPerFrame(_ element: ElementPlan, _ format: MediaFormat) -> Double
 }
 
-/// What a made-up machine has of what most tests do not ask for.
+/// Defaults for test environments.
 extension PlanEnvironment {
     public func checkMicrophone(_ device: String?, of system: SoundSystem) throws(MediaError) {}
 
@@ -72,9 +74,10 @@ extension PlanEnvironment {
 extension PlanEnvironment {
     public func obstacle(toWriting path: String) -> String? { nil }
 
-    /// The first of several elements that is there and can be used, with what was passed over before it.
+    /// Returns the first of several elements that can be used, and the reasons for rejecting the ones before it.
     ///
-    /// Throws `element.missing` naming the package of the last one, which should be the one that everybody can have.
+    /// - Throws: `element.missing` with the package of the last element, which should be one that every machine can
+    ///   install.
     public func firstUsable(
         of factories: [String]
     ) throws(MediaError) -> (factory: String, passedOver: [String]) {
@@ -91,14 +94,14 @@ extension PlanEnvironment {
         throw .missingElement(factories.last ?? "", package: package(ofElement: factories.last ?? ""))
     }
 
-    /// Throws `element.missing` when an element is not installed.
+    /// Throws `element.missing` if an element is not installed.
     public func require(_ factory: String) throws(MediaError) {
         if !hasElement(factory) { throw .missingElement(factory, package: package(ofElement: factory)) }
     }
 }
 
 extension MediaError {
-    /// `element.missing`, naming the Debian package that has it.
+    /// `element.missing`, with the Debian package to install.
     public static func missingElement(_ factory: String, package: String) -> MediaError {
         MediaError(
             code: Code.elementMissing,

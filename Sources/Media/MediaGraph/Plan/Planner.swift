@@ -1,8 +1,9 @@
-/// A catalogue whose nodes can be planned.
+/// A catalogue with a plan for each of its kinds.
 public protocol PlanningCatalogue: NodeCatalogue {
-    /// What a node becomes. Throws what keeps it from running: a missing device, element or file, formats that clash.
+    /// Returns the plan of a node. Throws the reason why it cannot run: a missing device, element or file, or formats
+    /// that do not match.
     func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan
-    /// What an input of a node takes, where that depends on the node's settings: a recorder's on the kind of its file.
+    /// An input of a node, with the encodings that its settings allow: a recorder's depend on the type of its file.
     func input(_ port: String, of node: Node) -> Port?
 }
 
@@ -12,8 +13,8 @@ extension PlanningCatalogue {
     }
 }
 
-/// Turns a graph into a plan: settles formats along the links, puts in what converts, encodes and decodes, and asks
-/// each node which elements it takes. Pure: the machine is asked through the environment only.
+/// Turns a graph into a plan: settles formats along the links, inserts converters, encoders and decoders, and asks each
+/// node for its elements. A pure function of the graph and the environment.
 public struct Planner: Sendable {
     private let catalogue: any PlanningCatalogue
     private let environment: any PlanEnvironment
@@ -23,10 +24,13 @@ public struct Planner: Sendable {
         self.environment = environment
     }
 
-    /// Throws `graph.invalid` with every problem of the graph, or the first reason for which it cannot run here.
+    /// Returns the plan of a graph.
     ///
-    /// With `running`, nodes that are there and stay as they are keep their plan: the machine is not asked again about
-    /// a camera that is in use, by this very graph.
+    /// - Parameters:
+    ///   - bound: the names of the program's functions; nil does not check them.
+    ///   - running: the plan that is running. Nodes that stay unchanged keep their plan: a camera that this graph uses
+    ///     is not queried again.
+    /// - Throws: `graph.invalid` with all problems of the graph, or the first reason why it cannot run on this machine.
     public func plan(
         _ graph: MediaGraph, bound: BoundNames? = nil, running: GraphPlan? = nil
     ) throws(MediaError) -> GraphPlan {
@@ -52,7 +56,7 @@ public struct Planner: Sendable {
                 plan.omitted = omitted
                 return plan
             } catch {
-                // What is optional and cannot run here is left out, and the rest is planned without it.
+                // Optional nodes that cannot run here are left out, and the rest is planned without them.
                 guard let name = error.node, runnable.node(name)?.isOptional == true else { throw error }
                 let left = runnable.removing(runnable.optionalPart(around: name))
                 guard !left.nodes.isEmpty else { throw error }
@@ -64,7 +68,7 @@ public struct Planner: Sendable {
 }
 
 extension MediaGraph {
-    /// Nodes in an order where each comes after those that feed it. The graph must have no cycle.
+    /// The nodes, each after the nodes that feed it. Traps if the graph has a cycle.
     public var inOrder: [Node] {
         var left = nodes
         var ordered: [Node] = []
@@ -90,7 +94,7 @@ private struct Planning {
     let running: GraphPlan?
     private var nodes: [NodePlan] = []
     private var links: [LinkPlan] = []
-    /// What the planner put behind an output, by the output and what it makes of it.
+    /// The inserted nodes, by the output that they convert and the result.
     private var adapters: [Adapter: PortReference] = [:]
 
     private struct Adapter: Hashable {
@@ -155,7 +159,7 @@ private struct Planning {
         links += feeding
     }
 
-    /// The plan that the node runs by already, if it would be planned alike.
+    /// The running plan of the node, if planning it again would give the same.
     private func runningPlan(_ request: NodeRequest) -> NodePlan? {
         guard let running, let plan = running.node(request.name), plan.node.kind == request.node.kind else {
             return nil
@@ -175,14 +179,14 @@ private struct Planning {
         return format
     }
 
-    /// Whether an output of the graph feeds more than one input.
+    /// Whether an output feeds more than one input.
     private func isShared(_ output: PortReference) -> Bool {
         graph.links.count { $0.from == output } > 1
     }
 
     // MARK: Adapters
 
-    /// The output that gives what `port` takes: the one that is linked, or what the planner puts behind it.
+    /// Returns an output in a format that `port` accepts: the linked one, or that of an inserted node.
     private mutating func adapt(
         _ output: PortReference, to port: Port, of node: Node
     ) throws(MediaError) -> PortReference {
@@ -197,9 +201,9 @@ private struct Planning {
         }
         var current = output
         if given.kind == encoded {
-            // Pictures that come encoded in another way are decoded first.
+            // Another encoding is decoded first.
             let decoder = isVideo ? "video-decoder" : "audio-decoder"
-            // What the decoder does not take cannot be decoded for it.
+            // The input of a decoder cannot be decoded for it.
             guard node.kind != decoder else { throw clash(output, given, port, node) }
             current = try insert(decoder, "raw", behind: current, origin: output)
         }
@@ -214,7 +218,7 @@ private struct Planning {
         return try insert("\(codec)-encoder", codec, behind: current, origin: output)
     }
 
-    /// The codec that serves most of those who want this output encoded, among those that `port` takes.
+    /// The codec that serves most consumers of this output, among those that `port` accepts.
     private func codec(for port: Port, from output: PortReference, _ encoded: MediaKind) -> String? {
         let others = graph.links.filter { $0.from == output }.compactMap { link in
             graph.node(link.to.node).flatMap { catalogue.input(link.to.port, of: $0) }
@@ -234,7 +238,7 @@ private struct Planning {
         let node = Node(
             kind, name: unused("\(origin.node)-\(encoding.lowercased())"), settings: settings,
             branch: graph.node(origin.node)?.branch, isOptional: graph.node(origin.node)?.isOptional ?? false)
-        // An encoder takes some pixel formats only.
+        // An encoder accepts only some pixel formats.
         var feed = output
         if let input = catalogue.kind(named: kind)?.input("in") { feed = try adapt(output, to: input, of: node) }
         let link = Link(from: feed, to: PortReference(node: node.name, port: "in"))
@@ -263,8 +267,9 @@ private struct Planning {
 
     // MARK: Branches
 
-    /// Gives each branch of raw media a thread of its own: a slow one loses its oldest media and holds up nobody. An
-    /// encoder brings a queue of its own; encoded media may not be dropped, and goes to each branch in turn.
+    /// Gives each branch of raw media its own thread and queue. A slow branch drops its oldest media and does not block
+    /// the others. An encoder already has a queue. Encoded media may not be dropped, and the branches receive it in
+    /// turn.
     func finish() -> GraphPlan {
         var links = links
         for index in links.indices {
@@ -280,21 +285,21 @@ private struct Planning {
 }
 
 extension NodeKind {
-    /// The settings of a node that are fixed while it runs.
+    /// The settings of a node that cannot change while it runs.
     func fixedSettings(of node: Node) -> [String: SettingValue] {
         node.settings.filter { setting($0.key)?.isChangeable != true }
     }
 }
 
 extension Port {
-    /// Whether media of this format can enter as it is.
+    /// Whether media of this format can enter without conversion.
     func takes(_ format: MediaFormat) -> Bool {
         guard kinds.contains(format.kind) else { return false }
         let named = encodings(of: format.kind)
         return named.isEmpty || named.contains(format.encoding)
     }
 
-    /// Those of the port's encodings that belong to one kind of media.
+    /// The port's encodings for one kind of media.
     func encodings(of kind: MediaKind) -> [String] {
         encodings.filter { MediaKind(ofEncoding: $0) == kind }
     }
@@ -303,7 +308,7 @@ extension Port {
 }
 
 extension MediaError {
-    /// The same error, naming the node that it is about.
+    /// The same error with its node, unless it has one.
     public func about(_ node: String) -> MediaError {
         self.node == nil ? MediaError(code: code, message: message, cause: cause, node: node) : self
     }

@@ -1,18 +1,17 @@
 public import CMediaStamp
 import Synchronization
 
-/// The entry of a shared library that brings nodes:
+/// The entry point of a shared library with nodes:
 ///
 ///     @c(connectlive_plugin_ClockFace)
 ///     public func plugin() -> Int32 { Plugin.provides(.capturer(ClockFace.self)) }
 ///
-/// The function's name is `connectlive_plugin_` and the name of the module.
+/// The function's name is `connectlive_plugin_` followed by the name of the module.
 public enum Plugin {
-    /// Hands the nodes over to whoever is loading the library.
+    /// Registers the nodes with the program that loads the library. Returns 0, or 1 if the program rejects the plugin.
     ///
-    /// The body becomes part of the plugin, so that the stamp in it is the plugin's: which MediaGraph it was built
-    /// against, and with which compiler. Nothing of the plugin's types is looked at before both are found to be the
-    /// program's own.
+    /// The body is compiled into the plugin. Its stamp therefore names the MediaGraph and the compiler that built the
+    /// plugin. The program uses none of the plugin's types before it has compared both with its own.
     @export(implementation)
     public static func provides(_ nodes: CustomNode...) -> Int32 {
         guard isAdmitted(generation: generation(), compiler: String(cString: connectlive_media_compiler())) else {
@@ -22,9 +21,9 @@ public enum Plugin {
         return 0
     }
 
-    /// Rises when a change would let a plugin that was built before misread what it is given: another case or field of
-    /// what is `@frozen`, another requirement of a protocol without a default. Everything else either stays compatible,
-    /// or is found missing by the loader.
+    /// The generation of the binary interface. It rises with each change that would make an older plugin misread data:
+    /// a new case or field of a `@frozen` type, a new protocol requirement without a default. All other changes are
+    /// compatible, or the loader detects the missing symbol.
     @export(implementation)
     public static func generation() -> Int { 2 }
 
@@ -36,7 +35,7 @@ public enum Plugin {
         var nodes: [CustomNode] = []
     }
 
-    /// Whether a plugin of this stamp may hand nodes over. Of use to `provides` only.
+    /// Whether a plugin with this stamp may register nodes. Only `provides` calls this.
     public static func isAdmitted(generation: Int, compiler: String) -> Bool {
         let ours = String(cString: connectlive_media_compiler())
         return admission.withLock { admission in
@@ -54,12 +53,12 @@ public enum Plugin {
         }
     }
 
-    /// Of use to `provides` only, once it is admitted.
+    /// Registers nodes of an admitted plugin. Only `provides` calls this.
     public static func hand(_ nodes: [CustomNode]) {
         admission.withLock { $0.nodes += nodes }
     }
 
-    /// Calls a plugin's entry and gives what it provides, or the reason for which it was refused. One at a time.
+    /// Calls a plugin's entry point. Returns its nodes, or the reason for its refusal. Only one call may run at a time.
     public static func admit(_ entry: () -> Int32) -> (nodes: [CustomNode], refusal: String?) {
         admission.withLock { $0 = Admission(isOpen: true) }
         let code = entry()
@@ -71,6 +70,6 @@ public enum Plugin {
     }
 }
 
-/// Where this library lies in memory: a plugin that brings a MediaGraph of its own finds another place under this name.
+/// A symbol whose address identifies this library. A plugin with its own copy of MediaGraph finds another address.
 @c(connectlive_media_place)
 public func mediaPlace() {}
