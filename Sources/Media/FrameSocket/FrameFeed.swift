@@ -1,24 +1,25 @@
 internal import Glibc
 import Synchronization
 
-/// Gives pictures to a graph that runs in another process, without copying them: they are drawn into memory that both
+/// Sends frames to a graph in another process without copying them. The feeder draws them into memory that both
 /// processes share.
 ///
 ///     let feed = try FrameFeed.fromEnvironment(name: "clock")
 ///     while try !feed.isStopped {
-///         try feed.send { picture in draw(into: &picture) }
+///         try feed.send { frame in draw(into: &frame) }
 ///     }
 ///
-/// docs/frame-socket.md describes the protocol. All calls may come from any thread; only those that are given a time wait.
+/// docs/frame-socket.md describes the protocol. All calls may come from any thread. Only those with a `waiting`
+/// parameter wait for the graph.
 public final class FrameFeed: Sendable {
-    /// What the other end has said.
+    /// A message from the graph.
     public enum Event: Sendable, Hashable {
-        /// Pictures are awaited from now on.
+        /// The graph accepts frames from now on.
         case started
-        /// No pictures are wanted until `resume`; `send` then draws nothing.
+        /// The graph accepts no frames until `resume`. Meanwhile `send` draws nothing.
         case pause
         case resume
-        /// The next picture should be one that decoding can begin with. Only encoders need to care.
+        /// The next frame should be a keyframe. Feeders of raw frames can ignore this.
         case keyframeWanted
         /// The feeder should end.
         case stop(StopReason)
@@ -28,20 +29,20 @@ public final class FrameFeed: Sendable {
     /// The environment variable that names the socket: the number of an inherited descriptor, or a path.
     public static let environmentVariable = "CONNECTLIVE_FRAME_SOCKET"
 
-    /// Seconds that the other end has to let the feeder in, and then for its greeting.
+    /// Timeout in seconds for the connection, and then for the graph's greeting.
     private static let patience = 5.0
-    /// Seconds after which a waiting thread looks whether another one has taken in what it waits for.
+    /// The poll interval of a waiting thread in seconds: another thread may have read the awaited message.
     private static let glance = 0.02
 
     private struct State {
         var format: FrameFormat
         var pool: SharedPool
         var poolNumber: UInt32 = 1
-        /// Slots that may be drawn into, the one first that was free for longest.
+        /// Slots that the feeder may draw into, the one that was released first in front.
         var free: [UInt32]
-        /// Slots that the other end has been told of and has not given back. One that is being drawn into is in neither.
+        /// Slots that the graph holds. A slot that is being drawn into is neither here nor in `free`.
         var away: Set<UInt32> = []
-        /// Events that nobody has asked for yet.
+        /// Events that `events(waiting:)` has not returned yet.
         var events: [Event] = []
         var hasStarted = false
         var isHeldBack = false
@@ -50,14 +51,20 @@ public final class FrameFeed: Sendable {
         var skipped = 0
     }
 
-    /// What the other end asked for: size, encoding, and how many pictures a second at most.
+    /// The format that the graph requested, with the highest frame rate.
     public let wanted: FrameFormat
     private let socket: MessageSocket
     private let name: String
     private let state: Mutex<State>
 
-    /// Connects to the socket of a feed node. `format` is what will be given, nil for what is wanted; `slots` pictures may be
-    /// under way at a time.
+    /// Connects to the socket of a feed node and waits up to 5 s for the connection and up to 5 s for the greeting.
+    ///
+    /// - Parameters:
+    ///   - path: the path of the socket.
+    ///   - name: a name for the graph's messages about this feeder.
+    ///   - format: the format of the frames; nil for the requested one.
+    ///   - slots: how many frames the graph may hold at a time, 1 to 64.
+    /// - Throws: `feed.unavailable`, `feed.closed`, or the reason why the graph rejects the feeder.
     public convenience init(
         socket path: String, name: String = "", format: FrameFormat? = nil, slots: Int = 6
     ) throws(FrameSocketError) {
@@ -65,14 +72,17 @@ public final class FrameFeed: Sendable {
             try MessageSocket.connect(to: path, patience: Self.patience), name: name, format: format, slots: slots)
     }
 
-    /// Speaks over a socket that was inherited; the feed owns the descriptor from then on.
+    /// Uses an inherited socket. The feed owns the descriptor from then on.
     public convenience init(
         descriptor: Int32, name: String = "", format: FrameFormat? = nil, slots: Int = 6
     ) throws(FrameSocketError) {
         try self.init(MessageSocket(Descriptor(taking: descriptor)), name: name, format: format, slots: slots)
     }
 
-    /// The feed of a program that a graph has started, or that was given a path in the same variable.
+    /// Returns the feed of a program that a graph started. The environment variable may also hold the path of a feed
+    /// node's socket.
+    ///
+    /// - Throws: `feed.closed` if `CONNECTLIVE_FRAME_SOCKET` is not set; else as the initializers do.
     public static func fromEnvironment(
         name: String = "", format: FrameFormat? = nil, slots: Int = 6
     ) throws(FrameSocketError) -> FrameFeed {
@@ -124,7 +134,7 @@ public final class FrameFeed: Sendable {
                     code: "feed.format", "The other end requests \(format). Each side must have 16 to 8192 pixels.")
             }
             return format
-        // Another feeder is there already.
+        // Another feeder is connected.
         case .failure(let error): throw error
         default: throw .malformed("the first message must be the greeting")
         }
@@ -139,28 +149,40 @@ public final class FrameFeed: Sendable {
     private static let gone = FrameSocketError.closed("the other end closed it")
     private static let deaf = FrameSocketError.closed("the other end does not read")
 
-    // MARK: Pictures
+    // MARK: Frames
 
-    /// What is given.
+    /// The format of the frames that are sent.
     public var format: FrameFormat { state.withLock { $0.format } }
 
-    /// Draws a picture and sends it, if there is room for one: false when the graph is slower than the feeder, or does not
-    /// want pictures now. `draw` is given the memory of one picture, planes one after the other, with whatever was drawn
-    /// there before; it is not called when there is no room. `time` is the picture's on CLOCK_MONOTONIC in nanoseconds, nil
-    /// for now. Waits up to `seconds` for room. Where another thread changes the format meanwhile, the picture is of no use, and
-    /// the answer false, too.
+    /// Draws a raw frame and sends it, if a slot is free.
+    ///
+    /// - Parameters:
+    ///   - time: the capture time in nanoseconds on CLOCK_MONOTONIC; nil for now.
+    ///   - seconds: how long to wait for a free slot.
+    ///   - draw: draws into the memory of a frame, one plane after the other. The memory still holds an older frame.
+    ///     Not called without a free slot.
+    /// - Returns: false if the frame was dropped: no slot is free, because the graph is slower than the feeder; the
+    ///   graph accepts no frames now; or another thread changed the format meanwhile.
+    /// - Throws: `feed.closed` if the graph closed the connection or does not read, or the graph's reason for closing
+    ///   it.
     @discardableResult
     public func send(
         at time: UInt64? = nil, waiting seconds: Double = 0, _ draw: (inout MutableRawSpan) -> Void
     ) throws(FrameSocketError) -> Bool {
-        try send(at: time, isKeyframe: true, waiting: seconds) { picture in
-            draw(&picture)
-            return picture.byteCount
+        try send(at: time, isKeyframe: true, waiting: seconds) { frame in
+            draw(&frame)
+            return frame.byteCount
         }
     }
 
-    /// Sends an encoded picture: `write` puts it into the memory it is given and answers how many bytes it has, 0 for
-    /// none. False as above; pictures up to the next keyframe are of no use then.
+    /// Writes an encoded frame and sends it, if a slot is free.
+    ///
+    /// - Parameters:
+    ///   - time: the capture time in nanoseconds on CLOCK_MONOTONIC; nil for now.
+    ///   - isKeyframe: whether decoding can begin with this frame.
+    ///   - seconds: how long to wait for a free slot.
+    ///   - write: writes into the memory of a frame and returns the number of bytes; 0 sends nothing.
+    /// - Returns: false if the frame was dropped. Frames up to the next keyframe are then useless.
     @discardableResult
     public func send(
         at time: UInt64? = nil, isKeyframe: Bool, waiting seconds: Double = 0, _ write: (inout MutableRawSpan) -> Int
@@ -171,12 +193,12 @@ public final class FrameFeed: Sendable {
         }
         let length = pool.withSlot(Int(slot)) { write(&$0) }
         let isSent = state.withLock { state -> Bool? in
-            // A picture does not name its memory: it is in that of the last hello.
+            // A frame does not name its memory: it uses the memory of the last hello.
             guard state.pool === pool else { return nil }
             if length > 0 {
                 let notice = FrameNotice(
                     slot: slot, captureTime: time ?? Self.now, isKeyframe: isKeyframe, length: UInt32(clamping: length))
-                // What the other end does not read waits in the socket, which holds more than there are slots.
+                // Unread messages wait in the socket, which holds more of them than there are slots.
                 if socket.send(.frame(notice)) {
                     state.away.insert(slot)
                     return true
@@ -193,7 +215,7 @@ public final class FrameFeed: Sendable {
         return true
     }
 
-    /// Pictures that were not drawn because there was no room for them, or nobody wanted them.
+    /// Frames that were not drawn, because no slot was free or the graph accepted none.
     public var skipped: Int { state.withLock { $0.skipped } }
 
     private func takeSlot(_ seconds: Double) throws(FrameSocketError) -> (UInt32, SharedPool)? {
@@ -203,11 +225,11 @@ public final class FrameFeed: Sendable {
         }
     }
 
-    /// Takes in what comes until there is what is looked for, the other end has asked for the end, or the time is over.
+    /// Reads messages until `find` returns a value, the graph ends the feed, or the timeout expires.
     private func wait<Found>(
         _ seconds: Double, for find: (inout State) -> Found?
     ) throws(FrameSocketError) -> Found? {
-        // A year is as good as for ever, and can be counted in nanoseconds.
+        // A year is as good as forever, and fits into nanoseconds.
         let nanoseconds = seconds > 0 ? UInt64(min(seconds, 31_536_000) * 1e9) : 0
         let deadline = Self.now + nanoseconds
         try listen(0)
@@ -222,16 +244,16 @@ public final class FrameFeed: Sendable {
         }
     }
 
-    /// Nanoseconds on CLOCK_MONOTONIC, on which capture times are.
+    /// The current time in nanoseconds on CLOCK_MONOTONIC, the clock of capture times.
     public static var now: UInt64 {
         var time = timespec()
         clock_gettime(CLOCK_MONOTONIC, &time)
         return UInt64(time.tv_sec) * 1_000_000_000 + UInt64(time.tv_nsec)
     }
 
-    // MARK: What the other end says
+    // MARK: Events from the graph
 
-    /// What the other end has said since this was asked last. Waits up to `seconds` for something.
+    /// Returns the events since the last call. Waits up to `seconds` if there are none.
     public func events(waiting seconds: Double = 0) throws(FrameSocketError) -> [Event] {
         let isThere = state.withLock { !$0.events.isEmpty }
         if !isThere { _ = try wait(seconds) { $0.events.isEmpty ? nil : true } }
@@ -241,7 +263,7 @@ public final class FrameFeed: Sendable {
         }
     }
 
-    /// Whether the other end has asked the feeder to end.
+    /// Whether the graph asked the feeder to end.
     public var isStopped: Bool {
         get throws(FrameSocketError) {
             try listen(0)
@@ -249,10 +271,10 @@ public final class FrameFeed: Sendable {
         }
     }
 
-    /// Takes in what came. Throws when the other end refuses or has gone, unless it had asked for the end.
+    /// Reads messages. Throws if the graph rejects the feeder or closes the connection without asking it to end.
     private func listen(_ seconds: Double) throws(FrameSocketError) {
         if seconds > 0, state.withLock({ $0.failure == nil }) { _ = socket.waitUntilReadable(seconds: seconds) }
-        // In one go: what two threads read must be noted in the order in which it came.
+        // Reads and notes under one lock, so that messages read by two threads are noted in the order of their arrival.
         try state.withLock { (state) throws(FrameSocketError) in
             while true {
                 if let failure = state.failure { throw failure }
@@ -293,13 +315,13 @@ public final class FrameFeed: Sendable {
         case .failure(let error): state.failure = error
         default: break
         }
-        // Who never asks is not to be kept events for without end.
+        // A feeder that never reads its events must not accumulate them.
         if state.events.count > 64 { state.events.removeFirst() }
     }
 
-    // MARK: What this end says
+    // MARK: Messages to the graph
 
-    /// Gives pictures of another size from now on, where the node takes any.
+    /// Sends frames in another format from now on. The graph accepts another size only for nodes without a fixed one.
     public func change(to format: FrameFormat, slots: Int = 6) throws(FrameSocketError) {
         let (pool, free) = try Self.memory(for: format, slots)
         try state.withLock { (state) throws(FrameSocketError) in
@@ -309,15 +331,17 @@ public final class FrameFeed: Sendable {
         }
     }
 
-    /// Tells that no pictures come until `resume`, so that nobody takes it for a fault.
+    /// Announces that no frames follow until `resume`, so that the graph does not report a stall.
     public func pause() throws(FrameSocketError) { try say(.paused) }
 
     public func resume() throws(FrameSocketError) { try say(.resumed) }
 
-    /// Asks what has become of the pictures; the answer is the event `status`.
+    /// Requests statistics. They arrive as the event `status`.
     public func askStatus() throws(FrameSocketError) { try say(.statusQuestion) }
 
-    /// Tells that the feeder ends, and why.
+    /// Announces that the feeder ends.
+    ///
+    /// - Parameter reason: one sentence for people.
     public func finish(_ reason: String = "") {
         socket.send(.bye(reason))
     }

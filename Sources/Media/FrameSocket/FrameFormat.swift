@@ -1,17 +1,17 @@
-/// What the pictures of a feed are like: how they are written, their size, and how many a second there may be.
+/// The format of a feed's frames: encoding, size and highest frame rate.
 public struct FrameFormat: Sendable, Hashable, CustomStringConvertible {
-    /// How a picture is written. The raw value is what stands for it in messages.
+    /// The encoding of a frame. The raw value is its code in messages.
     public enum Encoding: String, Sendable, Hashable, CaseIterable {
-        /// Three planes: luma, and at half the width and height blue and red difference.
+        /// Three planes: Y, and U and V at half the width and height.
         case i420 = "I420"
-        /// Two planes: luma, and at half the width and height blue and red difference in turn.
+        /// Two planes: Y, and interleaved U and V at half the width and height.
         case nv12 = "NV12"
         case bgrx = "BGRx"
         case bgra = "BGRA"
         case rgba = "RGBA"
-        /// Luma, blue difference, luma, red difference for each two pixels.
+        /// One plane with Y, U, Y, V for each two pixels.
         case yuy2 = "YUY2"
-        /// Annex B, one picture in each frame, with parameter sets before each keyframe.
+        /// Annex B, one access unit per frame, with parameter sets before each keyframe.
         case h264 = "H264"
         case vp8 = "VP80"
         case mjpeg = "MJPG"
@@ -29,7 +29,7 @@ public struct FrameFormat: Sendable, Hashable, CustomStringConvertible {
     public var width: Int
     /// In pixels.
     public var height: Int
-    /// Frames per second as a fraction: 30000 over 1001 for television's 29.97.
+    /// Frames per second as a fraction, such as 30000/1001 for 29.97.
     public var rateNumerator: Int
     public var rateDenominator: Int
 
@@ -43,8 +43,7 @@ public struct FrameFormat: Sendable, Hashable, CustomStringConvertible {
 
     public var framesPerSecond: Double { Double(rateNumerator) / Double(max(rateDenominator, 1)) }
 
-    /// How the planes of a raw picture lie when nothing else is said: one after the other, rows without gaps. Empty for
-    /// encoded pictures.
+    /// The default planes of a raw frame: one after the other, rows without gaps. Empty for encoded frames.
     public var planes: [FramePlane] {
         let half = ((width + 1) / 2, (height + 1) / 2)
         var planes: [FramePlane] = []
@@ -67,34 +66,35 @@ public struct FrameFormat: Sendable, Hashable, CustomStringConvertible {
         return planes
     }
 
-    /// Bytes of a raw picture without gaps; for an encoded one as much as the largest may have.
+    /// Bytes of a raw frame without gaps; for an encoded one, the largest size.
     public var bytesPerFrame: Int {
         guard let last = planes.last else { return max(width * height * 2, 65_536) }
         return last.offset + last.stride * last.rows
     }
 
-    /// Such as `I420 640x480`: what two sides must agree on.
+    /// Encoding and size, such as `I420 640x480`. Both ends must agree on them.
     public var description: String { "\(encoding.rawValue) \(width)x\(height)" }
 
-    /// Whether both sides are such as pictures may have, 16 to 8192 pixels. What is not may not even be reckoned with.
+    /// Whether width and height are in the accepted range of 16 to 8192 pixels. Other sizes could overflow
+    /// calculations.
     var hasUsableSize: Bool { [width, height].allSatisfy((16...8192).contains) }
 
-    /// Whether pictures of this format can stand in for those of the other. How many come in a second may differ.
+    /// Whether frames of this format are accepted where `other` is requested. The frame rates may differ.
     func agrees(with other: FrameFormat) -> Bool {
         encoding == other.encoding && width == other.width && height == other.height
     }
 }
 
-/// Where one plane of a raw picture lies within its frame.
+/// The place of a plane of a raw frame.
 public struct FramePlane: Sendable, Hashable {
-    /// Of the first byte, from the picture's beginning.
+    /// Of the first byte, from the start of the frame.
     public var offset: Int
-    /// From one row to the next, in bytes.
+    /// Bytes from one row to the next.
     public var stride: Int
-    /// Bytes of a row that hold pixels.
+    /// Bytes of a row's pixels.
     public let rowBytes: Int
     public let rows: Int
 
-    /// The end of the last whole row. Not all who read pictures stop where its pixels end.
+    /// The end of the last row including its padding. Some readers read whole rows.
     var end: Int { offset + stride * rows }
 }

@@ -1,16 +1,16 @@
-/// The receiving end of a frame socket, without the socket: is given what came and the time, and says what it means.
+/// The receiving end of a frame socket without the socket: takes messages and the time, and returns their meaning.
 ///
-/// Nothing that a feeder sends can make it fail in another way than by throwing one sentence, after which the connection
-/// is to be closed.
+/// It never traps on a feeder's messages. A violation of the protocol throws one sentence; the caller then closes the
+/// connection.
 package struct FrameIntake: Sendable {
-    /// The most slots that a pool may have.
+    /// The largest number of slots in a pool.
     package static let mostSlots: UInt32 = 64
-    /// The most bytes that a pool may have: four raw pictures of 8192x8192.
+    /// The largest size of a pool in bytes: four raw frames of 8192x8192.
     package static let mostBytes = 1 << 30
 
-    /// What a message means.
+    /// The meaning of a message.
     package enum Event: Sendable, Hashable {
-        /// The feeder is accepted, or has another memory. The descriptor that came is that of `pool`.
+        /// The feeder is accepted, or has new memory. The message's descriptor belongs to `pool`.
         case memory(pool: UInt32, bytes: Int, name: String, isFirst: Bool)
         case frame(Picture)
         case paused
@@ -19,24 +19,24 @@ package struct FrameIntake: Sendable {
         case bye(String)
     }
 
-    /// A picture whose place is checked.
+    /// A frame whose place has been checked.
     package struct Picture: Sendable, Hashable {
         package var pool: UInt32
         package var slot: UInt32
-        /// In the pool's memory.
+        /// Of the first byte, from the start of the pool's memory.
         package var offset: Int
         package var length: Int
         package var format: FrameFormat
-        /// From the picture's beginning; empty for an encoded one.
+        /// From the start of the frame; empty for an encoded one.
         package var planes: [FramePlane]
         package var captureTime: UInt64
         package var isKeyframe: Bool
-        /// Why the time is not the feeder's, when that is said for the first time.
+        /// Why the feeder's capture time was replaced, the first time this happens.
         package var remark: FrameSocketError?
     }
 
     private let wanted: FrameFormat
-    /// Whether raw pictures may have another size than is wanted.
+    /// Whether raw frames may have another size than requested.
     private let takesAnySize: Bool
     private var hello: FeedHello?
     private var pool: UInt32 = 0
@@ -51,14 +51,19 @@ package struct FrameIntake: Sendable {
         times = CaptureTimes(connectedAt: now)
     }
 
-    /// What the feeder gives; nil before it has said so.
+    /// The format of the feeder's frames; nil before its hello.
     package var format: FrameFormat? { hello?.format }
 
-    /// How many slots the feeder has; 0 before it has said so.
+    /// The number of the feeder's slots; 0 before its hello.
     package var slots: Int { hello.map { Int($0.slots) } ?? 0 }
 
-    /// `memory` tells for each descriptor that came with the message how many bytes it holds, nil for one that can shrink
-    /// or is something else. `isCut` says that the message was longer, or had more descriptors, than is taken.
+    /// Returns the meaning of a message.
+    ///
+    /// - Parameters:
+    ///   - memory: for each descriptor of the message, its size in bytes; nil for one that is not memory or can shrink.
+    ///   - isCut: whether the message was longer, or had more descriptors, than the limits.
+    ///   - now: nanoseconds on CLOCK_MONOTONIC.
+    /// - Throws: the violation of the protocol. The connection must then be closed.
     package mutating func receive(
         _ bytes: some Collection<UInt8>, memory: [Int?] = [], isCut: Bool = false, now: UInt64
     ) throws(FrameSocketError) -> Event {
@@ -86,14 +91,15 @@ package struct FrameIntake: Sendable {
         }
     }
 
-    /// The graph has let go of a slot. False when the feeder need not hear of it: the pool is no longer its own.
+    /// Notes that the graph released a slot. Returns false if the slot belongs to an earlier pool; the feeder is then
+    /// not notified.
     package mutating func release(pool: UInt32, slot: UInt32) -> Bool {
         guard pool == self.pool, held.remove(slot) != nil else { return false }
         counts.held = UInt32(held.count)
         return true
     }
 
-    /// A picture went into the graph.
+    /// Notes that a frame entered the graph.
     package mutating func taken() { counts.taken += 1 }
 
     private mutating func greet(_ hello: FeedHello, _ memory: [Int?]) throws(FrameSocketError) -> Event {
@@ -182,7 +188,7 @@ package struct FrameIntake: Sendable {
         for index in planes.indices {
             planes[index].offset = Int(notice.planes[index].offset)
             planes[index].stride = Int(notice.planes[index].stride)
-            // Longer rows than four times a picture's would be a mistake, and strides are 32-bit numbers to others.
+            // Longer rows than four times the pixels would be a mistake, and elements store strides in 32 bits.
             guard (planes[index].rowBytes...planes[index].rowBytes * 4 + 4096).contains(planes[index].stride) else {
                 throw Self.badFrame(
                     "the stride of plane \(index) is \(planes[index].stride) bytes for rows of "
@@ -198,11 +204,12 @@ package struct FrameIntake: Sendable {
     }
 }
 
-/// Holds the feeder's capture times against this machine's clock.
+/// Checks a feeder's capture times against this machine's clock.
 struct CaptureTimes: Sendable {
-    /// Nanoseconds that a time may lie ahead: both ends read the same clock, so this is rounding.
+    /// How many nanoseconds a time may be in the future. Both ends read the same clock, so this only allows for
+    /// rounding.
     private static let mostAhead: UInt64 = 50_000_000
-    /// Nanoseconds before the connection that a picture may have been taken in.
+    /// How many nanoseconds before the connection a frame may have been captured.
     private static let mostBefore: UInt64 = 1_000_000_000
 
     private let earliest: UInt64
@@ -213,7 +220,8 @@ struct CaptureTimes: Sendable {
         earliest = now > Self.mostBefore ? now - Self.mostBefore : 0
     }
 
-    /// The time to take for a picture; what is no time of its own becomes that of its arrival, which is said once.
+    /// Returns the capture time of a frame: the feeder's, or the arrival time if that is 0 or impossible. The first
+    /// impossible time also returns an error.
     mutating func check(_ time: UInt64, now: UInt64) -> (UInt64, FrameSocketError?) {
         let problem: String? =
             if time == 0 {

@@ -1,11 +1,11 @@
-/// What travels over a frame socket; docs/frame-socket.md is the same in words.
+/// The messages of a frame socket. docs/frame-socket.md specifies them.
 ///
-/// Each message is one packet of a socket that keeps packets apart: 32-bit numbers, lowest byte first, the first of which
-/// says what it is. What stands behind the fields that are known is ignored, so that a later version can say more.
+/// Each message is one packet of a SOCK_SEQPACKET socket. It consists of little-endian 32-bit numbers; the first is the
+/// message's kind. Bytes after the known fields are ignored, so that later versions can add fields.
 package enum FrameMessage: Sendable, Hashable {
-    // From whoever takes pictures.
+    // From the graph.
     case greeting(version: UInt32, FrameFormat)
-    /// The feeder is accepted: pictures may come.
+    /// The feeder is accepted and may send frames.
     case start
     case release(pool: UInt32, slot: UInt32)
     case keyframeWanted
@@ -14,7 +14,7 @@ package enum FrameMessage: Sendable, Hashable {
     case stop(StopReason)
     case statusAnswer(FeedCounts)
     case failure(FrameSocketError)
-    // From whoever gives pictures. A descriptor of the memory comes with `hello`.
+    // From the feeder. `hello` has the descriptor of the memory attached.
     case hello(FeedHello)
     case frame(FrameNotice)
     case paused
@@ -23,30 +23,30 @@ package enum FrameMessage: Sendable, Hashable {
     case bye(String)
 
     package static let version: UInt32 = 1
-    /// What marks the first message of either side.
+    /// The bytes after the kind of either side's first message.
     package static let magic: [UInt8] = Array("CLFS".utf8)
     /// The longest message, in bytes.
     package static let limit = 512
 }
 
-/// Why a feeder is asked to end.
+/// Why the graph asks a feeder to end.
 public enum StopReason: UInt32, Sendable, Hashable {
-    /// The graph, or the node, ends.
+    /// The graph or the node ends.
     case ended = 1
-    /// Whoever runs the graph wants no more of these pictures.
+    /// The program that runs the graph needs no more frames.
     case finished = 2
-    /// The meeting that the pictures were for is over.
+    /// The meeting that the frames were for is over.
     case meetingFinished = 3
 }
 
-/// How a feeder introduces itself.
+/// The feeder's first message.
 package struct FeedHello: Sendable, Hashable {
     package var version: UInt32
-    /// The rate is the greeting's.
+    /// Its frame rate is that of the greeting.
     package var format: FrameFormat
     package var slots: UInt32
     package var slotBytes: UInt32
-    /// For people: what the feeder calls itself.
+    /// The feeder's name, for people.
     package var name: String
 
     package init(
@@ -60,16 +60,16 @@ package struct FeedHello: Sendable, Hashable {
     }
 }
 
-/// One picture that lies in the shared memory.
+/// A frame in the shared memory.
 package struct FrameNotice: Sendable, Hashable {
     package var slot: UInt32
-    /// Nanoseconds on CLOCK_MONOTONIC; 0 for the moment of arrival.
+    /// Nanoseconds on CLOCK_MONOTONIC; 0 for the arrival time.
     package var captureTime: UInt64
     package var isKeyframe: Bool
-    /// From the slot's beginning.
+    /// Of the first byte, from the start of the slot.
     package var offset: UInt32
     package var length: UInt32
-    /// Offset and stride of each plane, from the picture's beginning; empty for planes without gaps.
+    /// The place of each plane, from the start of the frame; empty for planes without gaps.
     package var planes: [PlanePlace]
 
     package init(
@@ -85,7 +85,7 @@ package struct FrameNotice: Sendable, Hashable {
     }
 }
 
-/// Where a feeder says that a plane lies.
+/// The place of a plane according to the feeder.
 package struct PlanePlace: Sendable, Hashable {
     package var offset: UInt32
     package var stride: UInt32
@@ -96,13 +96,13 @@ package struct PlanePlace: Sendable, Hashable {
     }
 }
 
-/// What has become of a feeder's pictures so far.
+/// Statistics of a feeder's frames.
 public struct FeedCounts: Sendable, Hashable {
-    /// Pictures that were announced.
+    /// Frames that were announced.
     public var received: UInt64 = 0
-    /// Those of them that went into the graph.
+    /// Frames that entered the graph.
     public var taken: UInt64 = 0
-    /// Slots that the graph still holds.
+    /// Slots that the graph holds.
     public var held: UInt32 = 0
     public var isPaused = false
 
@@ -110,7 +110,7 @@ public struct FeedCounts: Sendable, Hashable {
 }
 
 extension FrameMessage {
-    /// The numbers by which messages are told apart.
+    /// The kinds of messages.
     enum Kind: UInt32 {
         case hello = 0x01
         case frame = 0x02
@@ -267,7 +267,7 @@ private struct MessageWriter {
         put(UInt32(clamping: format.width), UInt32(clamping: format.height))
     }
 
-    /// As much of a text as a message can hold.
+    /// Writes as much of the text as the message can hold.
     mutating func put(_ text: String) {
         for character in text {
             let more = Array(String(character).utf8)
@@ -329,7 +329,7 @@ private struct MessageReader {
         return FrameFormat(encoding, width: Int(width), height: Int(try number("the height")))
     }
 
-    /// What is left, as text for people; signs that could steer a terminal are left out.
+    /// The rest of the message as text for people, without characters that could control a terminal.
     mutating func text() -> String {
         defer { index = bytes.count }
         return String(decoding: bytes[index...], as: UTF8.self).filter(\.isPrintable)
@@ -337,7 +337,7 @@ private struct MessageReader {
 }
 
 extension Character {
-    /// Whether it may be shown on a terminal as it is.
+    /// Whether a terminal shows it without reacting to it.
     fileprivate var isPrintable: Bool {
         unicodeScalars.allSatisfy { scalar in
             switch scalar.properties.generalCategory {

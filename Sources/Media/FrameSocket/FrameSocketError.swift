@@ -1,4 +1,4 @@
-/// What went wrong between the two ends of a frame socket.
+/// An error between the two ends of a frame socket.
 ///
 /// `code` is stable and listed in docs/errors.md; `message` is one sentence for people.
 public struct FrameSocketError: Error, Sendable, Hashable, CustomStringConvertible {

@@ -2,15 +2,16 @@ internal import CLinux
 internal import Glibc
 import Synchronization
 
-/// One end of a Unix socket that keeps messages apart (SOCK_SEQPACKET). Nothing of it blocks but `waitUntilReadable`.
+/// One end of a Unix socket that preserves message boundaries (SOCK_SEQPACKET). Only `connect` and `waitUntilReadable`
+/// block.
 package final class MessageSocket: Sendable {
-    /// What came out of a socket.
+    /// The result of a read.
     package enum Received: Sendable {
-        /// `isCut` tells that the message was longer, or had more descriptors, than is taken.
+        /// `isCut`: the message was longer, or had more descriptors, than the limits.
         case message([UInt8], descriptors: [Descriptor], isCut: Bool)
-        /// Nothing is there now.
+        /// No message is available.
         case nothing
-        /// The other end has gone.
+        /// The other end closed the connection.
         case end
     }
 
@@ -20,10 +21,11 @@ package final class MessageSocket: Sendable {
         self.descriptor = descriptor
     }
 
-    /// The number for those who wait for it. Valid as long as the value lives.
+    /// The descriptor's number, for polling. Valid as long as this object lives.
     package var number: Int32 { descriptor.number }
 
-    /// Connects to a path. Somebody who listens may be too busy to let others in; they have so many seconds.
+    /// Connects to a path. Blocks while the listener's queue is full, up to the timeout in seconds. Throws
+    /// `feed.unavailable`.
     package static func connect(to path: String, patience: Double = 0) throws(FrameSocketError) -> MessageSocket {
         let deadline = ContinuousClock.now + .seconds(patience)
         while true {
@@ -39,7 +41,7 @@ package final class MessageSocket: Sendable {
         }
     }
 
-    /// Two ends that are connected: one to keep, and one for a program to inherit.
+    /// Two connected ends: one to keep, and one for a program to inherit.
     package static func pair() throws(FrameSocketError) -> (MessageSocket, Descriptor) {
         var ends: [Int32] = [-1, -1]
         let answer = clinux_pair(&ends)
@@ -47,7 +49,7 @@ package final class MessageSocket: Sendable {
         return (MessageSocket(Descriptor(taking: ends[0])), Descriptor(taking: ends[1]))
     }
 
-    /// Sends a message. False when the other end does not read, or has gone.
+    /// Sends a message without blocking. Returns false if the other end does not read or has closed the connection.
     @discardableResult
     package func send(_ message: FrameMessage, _ attached: Descriptor? = nil) -> Bool {
         send(message.bytes, attached)
@@ -68,18 +70,18 @@ package final class MessageSocket: Sendable {
         }
         let attached = descriptors.prefix(Int(count)).map { Descriptor(taking: $0) }
         if failure == -Int(EAGAIN) { return .nothing }
-        // An empty message cannot be told from the end.
+        // An empty message looks like the end of the connection.
         if failure < 0 || bytes.isEmpty { return .end }
         return .message(bytes, descriptors: attached, isCut: isCut != 0)
     }
 
-    /// Waits for a message or the end. False when neither has come.
+    /// Blocks until a message or the end of the connection arrives. Returns false after the timeout.
     package func waitUntilReadable(seconds: Double) -> Bool {
-        // Rounded up: who waits for the rest of a millisecond is not to ask over and over.
+        // Rounded up, so that a caller with less than a millisecond left does not poll in a loop.
         clinux_wait_readable(number, Int32((max(0, min(seconds, 1_000_000)) * 1000).rounded(.up))) > 0
     }
 
-    /// Ends the connection for both sides, whoever still holds the value. What was sent can still be read.
+    /// Ends the connection for both ends, even while other owners hold this object. Sent messages can still be read.
     package func shutDown() { shutdown(number, Int32(SHUT_RDWR)) }
 
     /// The user and the process at the other end.
@@ -89,16 +91,16 @@ package final class MessageSocket: Sendable {
     }
 }
 
-/// Listens at a path for one user: the file has mode 0600 and goes with the value.
+/// Listens at a path for one user. The socket file has mode 0600 and is removed with this object.
 package final class MessageListener: Sendable {
     package let path: String
     private let descriptor: Descriptor
-    /// What lies at the path; nil when it was withdrawn.
+    /// The socket file; nil after `withdraw`.
     private let file: Mutex<FileIdentity?>
 
-    /// What is left at the path by a process that is gone is removed first.
+    /// Listens at `path`. Removes the socket file of a process that has ended. Throws `feed.unavailable`.
     package init(path: String) throws(FrameSocketError) {
-        // One at a time: who looks between another's two steps would take a new socket for one that was left.
+        // One process at a time: between the two steps, another would mistake the new socket for an abandoned one.
         let turn = try FolderTurn(of: path)
         defer { withExtendedLifetime(turn) {} }
         GoneSocket.remove(path)
@@ -116,26 +118,26 @@ package final class MessageListener: Sendable {
         withdraw()
     }
 
-    /// Takes the socket away from the path: nobody finds it any more. Whoever waits for it still holds the value then.
+    /// Removes the socket file, so that no new connection can be made.
     package func withdraw() {
         let file = self.file.withLock { file in
             defer { file = nil }
             return file
         }
-        // Another may have taken the path meanwhile.
+        // Another process may have replaced the file meanwhile.
         if let file, file == FileIdentity(path) { unlink(path) }
     }
 
     package var number: Int32 { descriptor.number }
 
-    /// The next that wants to connect; nil when nobody does.
+    /// Accepts the next connection; nil if none is waiting.
     package func accept() -> MessageSocket? {
         let made = clinux_accept(number)
         return made < 0 ? nil : MessageSocket(Descriptor(taking: made))
     }
 }
 
-/// A descriptor that is closed with the value.
+/// A descriptor that is closed with this object.
 package final class Descriptor: Sendable {
     package let number: Int32
 
@@ -147,14 +149,14 @@ package final class Descriptor: Sendable {
         close(number)
     }
 
-    /// How many bytes of memory that can never shrink it holds; nil for one that can, or is something else.
+    /// The size in bytes of memory that is sealed against shrinking; nil for any other descriptor.
     package var sealedBytes: Int? {
         let bytes = clinux_sealed_size(number)
         return bytes >= 0 ? Int(bytes) : nil
     }
 }
 
-/// A file, whatever its name.
+/// The identity of a file, independent of its name.
 private struct FileIdentity: Equatable {
     private let device: dev_t
     private let number: ino_t
@@ -166,9 +168,9 @@ private struct FileIdentity: Equatable {
     }
 }
 
-/// Keeps others, also in other processes, from making sockets in the same folder for as long as the value lives.
+/// A lock on a folder: other processes create no sockets in it while this value lives.
 private struct FolderTurn {
-    /// Seconds that whoever has the turn may take.
+    /// Timeout in seconds for the lock.
     private static let patience = 2.0
 
     private let folder: Descriptor
@@ -179,7 +181,7 @@ private struct FolderTurn {
         guard made >= 0 else { throw .unavailable(path, words(errno)) }
         folder = Descriptor(taking: made)
         let deadline = ContinuousClock.now + .seconds(Self.patience)
-        // A program that was halted in its turn must not hold this one up for ever.
+        // A halted program that holds the lock must not block this one without end.
         while flock(made, LOCK_EX | LOCK_NB) != 0 {
             guard errno == EWOULDBLOCK || errno == EINTR else { throw .unavailable(path, words(errno)) }
             guard ContinuousClock.now < deadline else {
@@ -191,7 +193,7 @@ private struct FolderTurn {
 }
 
 private enum GoneSocket {
-    /// Removes a socket at which nobody listens. One whose queue is full is somebody's.
+    /// Removes a socket file without a listener. A listener with a full queue keeps its file.
     static func remove(_ path: String) {
         var status = stat()
         guard lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFSOCK else { return }

@@ -2,7 +2,7 @@ internal import CLinux
 internal import Glibc
 
 /// Memory that a feeder shares, mapped for writing.
-// @unchecked: the pointer never changes; who writes where is settled by the slots.
+// @unchecked: the pointer never changes, and each slot has one writer at a time.
 final class SharedPool: @unchecked Sendable {
     let descriptor: Descriptor
     private let start: UnsafeMutableRawPointer
