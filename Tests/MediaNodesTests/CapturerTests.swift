@@ -185,21 +185,21 @@ extension MediaNodesTests {
 
         @Test("A silent device is detected within 2 s, and no sooner")
         func silence() {
-            var silence = Silence(limit: 1.5, patience: 1.5)
-            /// How many looks 0.25 s apart find nothing until that is too long.
-            func looks(_ enough: Silence.Judgement, of most: Int) -> Int? {
-                (1...most).first { _ in silence.look() == enough }
+            var silence = Silence(limit: 1.5, timeout: 1.5)
+            /// How many polls 0.25 s apart find nothing until that is too long.
+            func polls(_ enough: Silence.Judgement, of most: Int) -> Int? {
+                (1...most).first { _ in silence.poll() == enough }
             }
             for _ in 0..<20 {
                 silence.begin()
-                #expect(looks(.over, of: 6) == nil)
+                #expect(polls(.over, of: 6) == nil)
             }
             silence.begin()
-            #expect(looks(.over, of: 8) == 7)
-            // One that answers otherwise is asked after the limit, and given up after its patience.
-            silence = Silence(limit: 0.5, patience: 1.5)
-            #expect(looks(.long, of: 8) == 3)
-            #expect(looks(.over, of: 8) == 4)
+            #expect(polls(.over, of: 8) == 7)
+            // A device that still responds is checked after the limit, and given up after the timeout.
+            silence = Silence(limit: 0.5, timeout: 1.5)
+            #expect(polls(.long, of: 8) == 3)
+            #expect(polls(.over, of: 8) == 4)
         }
 
         @Test("A watchdog reports a silent device once")
@@ -217,11 +217,11 @@ extension MediaNodesTests {
         }
 
         @Test("A device that still responds may pause until the timeout")
-        func patience() async throws {
+        func pause() async throws {
             let noticed = Collected<ContinuousClock.Instant>()
             let control = DispatchQueue(label: "test")
             let watchdog = Watchdog(
-                limit: 0.5, patience: 1.5, control: control, isThere: { true }, onSilence: { noticed.append(.now) })
+                limit: 0.5, timeout: 1.5, control: control, isThere: { true }, onSilence: { noticed.append(.now) })
             watchdog.feed()
             let last = ContinuousClock.now
             await eventually("the timeout") { noticed.count == 1 }

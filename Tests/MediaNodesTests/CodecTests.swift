@@ -154,8 +154,8 @@ private func plan(_ node: Node, on machine: MadeUpMachine) throws -> NodePlan {
                 case .controls: #expect(name == "extra-controls" && "\(value)".contains("video_bitrate=(int)750000"))
                 }
                 if !element.isHardware {
-                    let wish = VideoEncoderElement.Wish(keyframeInterval: 60, bitrate: 750_000)
-                    #expect(element.properties(wish).values.contains(60), "\(element.factory)")
+                    let target = VideoEncoderElement.Target(keyframeInterval: 60, bitrate: 750_000)
+                    #expect(element.properties(target).values.contains(60), "\(element.factory)")
                 }
             }
         }
@@ -317,7 +317,7 @@ private struct Film {
     /// Bytes of each frame.
     let sizes = Collected<Int>()
     /// Whether the frames wait at the second where the film stops, for `goesOn`.
-    let isWaiting = Flag()
+    let isWaiting = AtomicBool()
     let goesOn = DispatchSemaphore(value: 0)
     private let folder = TemporaryFolder()
     private let rate: Int

@@ -110,7 +110,7 @@ extension MediaNodesTests {
         @Test("A source that also takes over an input which does not let go keeps feeding its other branches")
         func heldSource() async throws {
             let (first, second, events) = (Viewer(), Viewer(), Collected<MediaEvent>())
-            let (gate, isStuck) = (Gate(), Flag())
+            let (gate, isStuck) = (Gate(), AtomicBool())
             var bindings = Self.bindings(["first": first], events)
             bindings.frames["second"] = { frame in
                 if second.numbers.count == 5 {
@@ -131,7 +131,7 @@ extension MediaNodesTests {
             let pipeline = try await MediaPipeline(graph(feedingSecond: "other"), bindings: bindings)
             try await pipeline.start()
             await eventually("the second is stuck") { isStuck.value }
-            let isDone = Flag()
+            let isDone = AtomicBool()
             async let change = {
                 let change = try await pipeline.apply(graph(feedingSecond: "pattern"))
                 isDone.raise()
@@ -149,7 +149,7 @@ extension MediaNodesTests {
         @Test("An input that its old source was stuck in takes frames of its new source")
         func refusingInput() async throws {
             let (first, second, events) = (Viewer(), Viewer(), Collected<MediaEvent>())
-            let (gate, isStuck) = (Gate(), Flag())
+            let (gate, isStuck) = (Gate(), AtomicBool())
             var bindings = Self.bindings(["first": first], events)
             bindings.frames["second"] = { frame in
                 if second.numbers.count == 5 {

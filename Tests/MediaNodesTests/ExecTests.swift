@@ -201,9 +201,9 @@ extension MediaNodesTests {
             writeFile(Array("import sys, time\n\(wrong.program)\n".utf8), to: folder.path + "/wrong.py")
             // A program is silent too while the megabytes that make no picture are read: what is said first must not depend
             // on how fast that goes.
-            let patience = wrong.code == "feed.silent" ? 1 : 60
+            let timeout = wrong.code == "feed.silent" ? 1 : 60
             let program = exec(
-                "python3 '\(folder.path)/wrong.py'", ["format": .text(wrong.format), "timeout": .integer(patience)])
+                "python3 '\(folder.path)/wrong.py'", ["format": .text(wrong.format), "timeout": .integer(timeout)])
             try await expectHarmless(program, toldAs: wrong.code, within: 60)
         }
     }

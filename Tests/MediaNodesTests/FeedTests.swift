@@ -79,7 +79,7 @@ extension MediaNodesTests {
             #expect(try send(101, feed))
             try feed.pause()
             await eventually("the feeder's pause") { control.state.isFeederPausing }
-            // Longer than the node has patience with one that does not say so.
+            // Longer than the timeout of a feeder that has not reported a pause.
             try await Task.sleep(for: .milliseconds(1500))
             #expect(seen.warnings("feed.silent").isEmpty)
             try feed.resume()

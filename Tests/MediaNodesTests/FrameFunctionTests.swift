@@ -87,7 +87,7 @@ extension MediaNodesTests {
         @Test("Frames of a file are changed without a copy once the decoder has moved on")
         func decodedPictures() async throws {
             let aheadOf = Mutex<@Sendable () -> Int>({ 0 })
-            let isOver = Flag()
+            let isOver = AtomicBool()
             Turnstile.opening.withLock { $0 = { isOver.value || aheadOf.withLock { $0 }() >= 5 } }
             let graph = chain(
                 .file("clip", path: clip), Node("turnstile"), .frameFunction("blend"), .frames("view"))

@@ -161,7 +161,7 @@ extension MediaNodesTests {
                 }
                 let pipeline = try await MediaPipeline(plain)
                 try await pipeline.start()
-                let isEncoding = Flag()
+                let isEncoding = AtomicBool()
                 try await Repeated.judge(soak: 1000, kilobytes: 16_000) {
                     try await pipeline.apply(isEncoding.exchange(!isEncoding.value) ? plain : encoding, within: 10)
                 }

@@ -8,7 +8,7 @@ import Testing
 
 /// Passes frames until it is broken, then fails like a device.
 private enum BreakingNode: NodeType {
-    static let isBroken = Mutex<Flag?>(nil)
+    static let isBroken = Mutex<AtomicBool?>(nil)
 
     static let kind = NodeKind(
         "test-breaking", .processor, "Passes frames until it is broken", inputs: [Port("in", [.rawVideo])],
@@ -176,7 +176,7 @@ extension MediaNodesTests {
 
         @Test("A stalled input costs the others no frame, and continues in its place")
         func stallingInput() async throws {
-            let isHeld = Flag()
+            let isHeld = AtomicBool()
             let release = DispatchSemaphore(value: 0)
             let watched = try await Watched(two(grid, behindSecond: .frameFunction("hold"))) { bindings in
                 bindings.frameFunctions["hold"] = { _ in
@@ -231,7 +231,7 @@ extension MediaNodesTests {
 
         @Test("An optional input that fails leaves its place to the other, which loses nothing and does not wait")
         func failingInput() async throws {
-            let isBroken = Flag()
+            let isBroken = AtomicBool()
             let graph = MediaGraph {
                 Chain {
                     Node.testPattern("first")

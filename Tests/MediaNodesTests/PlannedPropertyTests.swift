@@ -158,10 +158,10 @@ extension MediaNodesTests {
 
         @Test("Installed encoders have every property of their tables")
         func encoderTables() throws {
-            let wish = VideoEncoderElement.Wish(keyframeInterval: 3000, bitrate: 1_000_000)
+            let target = VideoEncoderElement.Target(keyframeInterval: 3000, bitrate: 1_000_000)
             for choice in EncodedVideo.allCases.flatMap(VideoEncoderElement.all) where GStreamer.has(choice.factory) {
-                let rate = choice.rateProperty(1_000_000, keyframeInterval: wish.keyframeInterval)
-                let properties = choice.properties(wish).merging([rate.name: rate.value]) { $1 }
+                let rate = choice.rateProperty(1_000_000, keyframeInterval: target.keyframeInterval)
+                let properties = choice.properties(target).merging([rate.name: rate.value]) { $1 }
                 #expect(throws: Never.self) {
                     _ = try Element(choice.factory, properties.mapValues(PropertyValue.init))
                 }

@@ -232,8 +232,8 @@ extension MediaNodesTests {
             Repeated.show(result)
         }
 
-        @Test("A pipeline that is let go while it runs stops by itself")
-        func letGo() async throws {
+        @Test("A pipeline that is released while it runs stops by itself")
+        func released() async throws {
             let batches = Collected<MediaTime>()
             var bindings = NodeBindings()
             bindings.rtpOutputs["video"] = { batches.append($0.captureTime) }

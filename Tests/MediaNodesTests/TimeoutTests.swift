@@ -23,7 +23,7 @@ extension MediaNodesTests {
 
         @Test("A cancelled or released timeout does nothing, and releases its closure")
         func cancelled() async {
-            let hasFired = Flag()
+            let hasFired = AtomicBool()
             weak var held: Held?
             queue.suspend()
             let cancelled = {

@@ -140,7 +140,7 @@ extension MediaNodesTests {
             let gate = Gate()
             var bindings = NodeBindings()
             bindings.frames["slow"] = { _ in gate.wait() }
-            let hasEnded = Flag()
+            let hasEnded = AtomicBool()
             bindings.events = { if case .ended = $0 { hasEnded.raise() } }
             let pipeline = try await MediaPipeline(
                 MediaGraph {

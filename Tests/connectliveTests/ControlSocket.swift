@@ -19,9 +19,9 @@ final class ControlSocket {
             $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { connect(descriptor, $0, length) == 0 }
         }
         try #require(isConnected, "\(path): \(String(cString: strerror(errno)))")
-        var patience = timeval(tv_sec: 10, tv_usec: 0)
+        var timeout = timeval(tv_sec: 10, tv_usec: 0)
         for option in [SO_RCVTIMEO, SO_SNDTIMEO] {
-            setsockopt(descriptor, SOL_SOCKET, option, &patience, socklen_t(MemoryLayout<timeval>.size))
+            setsockopt(descriptor, SOL_SOCKET, option, &timeout, socklen_t(MemoryLayout<timeval>.size))
         }
     }
 

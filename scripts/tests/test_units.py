@@ -10,7 +10,7 @@ from lib import units  # noqa: E402
 TESTS = [
     "RTPTests.RTCPTests/reports()", "RTPTests.NumbersTests/wrap()",
     "MediaNodesTests.MediaNodesTests/EchoTests/delay()", "MediaNodesTests.MediaNodesTests/EditTests/adds()",
-    "MediaNodesTests.PacingTests/jitter()", "MediaNodesTests.MediaNodesTests/StartSoak/thousand()",
+    "MediaNodesTests.RateLimitTests/jitter()", "MediaNodesTests.MediaNodesTests/StartSoak/thousand()",
     "RoomClientTests.`a token needs no secret`()", "GuestTests.GuestTests/Camera/opens()",
 ]
 TARGETS = {"RTPTests", "MediaNodesTests", "RoomClientTests"}
@@ -24,7 +24,7 @@ class Division(unittest.TestCase):
         beside, alone = self.divide()
         self.assertEqual(
             sorted(unit.name for unit in beside),
-            ["MediaNodesTests/EchoTests", "MediaNodesTests/EditTests", "MediaNodesTests/PacingTests", "RTPTests",
+            ["MediaNodesTests/EchoTests", "MediaNodesTests/EditTests", "MediaNodesTests/RateLimitTests", "RTPTests",
              "RoomClientTests/functions"])
         self.assertEqual(alone, [])
 

@@ -30,9 +30,9 @@ public final class FrameFeed: Sendable {
     public static let environmentVariable = "CONNECTLIVE_FRAME_SOCKET"
 
     /// Timeout in seconds for the connection, and then for the graph's greeting.
-    private static let patience = 5.0
+    private static let timeout = 5.0
     /// The poll interval of a waiting thread in seconds: another thread may have read the awaited message.
-    private static let glance = 0.02
+    private static let pollInterval = 0.02
 
     private struct State {
         var format: FrameFormat
@@ -69,7 +69,7 @@ public final class FrameFeed: Sendable {
         socket path: String, name: String = "", format: FrameFormat? = nil, slots: Int = 6
     ) throws(FrameSocketError) {
         try self.init(
-            try MessageSocket.connect(to: path, patience: Self.patience), name: name, format: format, slots: slots)
+            try MessageSocket.connect(to: path, timeout: Self.timeout), name: name, format: format, slots: slots)
     }
 
     /// Uses an inherited socket. The feed owns the descriptor from then on.
@@ -122,7 +122,7 @@ public final class FrameFeed: Sendable {
     }
 
     private static func greeting(from socket: MessageSocket) throws(FrameSocketError) -> FrameFormat {
-        guard socket.waitUntilReadable(seconds: patience) else {
+        guard socket.waitUntilReadable(seconds: timeout) else {
             throw .closed(
                 "the other end sent no greeting in time")
         }
@@ -240,7 +240,7 @@ public final class FrameFeed: Sendable {
             if let found { return found }
             let now = Self.now
             guard now < deadline, !isOver else { return nil }
-            try listen(min(Double(deadline - now) / 1e9, Self.glance))
+            try listen(min(Double(deadline - now) / 1e9, Self.pollInterval))
         }
     }
 

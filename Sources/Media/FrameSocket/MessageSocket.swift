@@ -26,8 +26,8 @@ package final class MessageSocket: Sendable {
 
     /// Connects to a path. Blocks while the listener's queue is full, up to the timeout in seconds. Throws
     /// `feed.unavailable`.
-    package static func connect(to path: String, patience: Double = 0) throws(FrameSocketError) -> MessageSocket {
-        let deadline = ContinuousClock.now + .seconds(patience)
+    package static func connect(to path: String, timeout: Double = 0) throws(FrameSocketError) -> MessageSocket {
+        let deadline = ContinuousClock.now + .seconds(timeout)
         while true {
             let made = clinux_connect(path)
             if made >= 0 { return MessageSocket(Descriptor(taking: made)) }
@@ -171,7 +171,7 @@ private struct FileIdentity: Equatable {
 /// A lock on a folder: other processes create no sockets in it while this value lives.
 private struct FolderTurn {
     /// Timeout in seconds for the lock.
-    private static let patience = 2.0
+    private static let timeout = 2.0
 
     private let folder: Descriptor
 
@@ -180,7 +180,7 @@ private struct FolderTurn {
         let made = open(end.map { String(path[...$0]) } ?? ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         guard made >= 0 else { throw .unavailable(path, words(errno)) }
         folder = Descriptor(taking: made)
-        let deadline = ContinuousClock.now + .seconds(Self.patience)
+        let deadline = ContinuousClock.now + .seconds(Self.timeout)
         // A halted program that holds the lock must not block this one without end.
         while flock(made, LOCK_EX | LOCK_NB) != 0 {
             guard errno == EWOULDBLOCK || errno == EINTR else { throw .unavailable(path, words(errno)) }

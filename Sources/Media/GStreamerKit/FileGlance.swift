@@ -67,7 +67,7 @@ final class FileGlance: Sendable {
             state.pads.append(pad)
             state.missing += 1
         }
-        let hasBegun = Flag()
+        let hasBegun = AtomicBool()
         pad.onBuffer { [weak self, weak pad] _ in
             guard let self, let pad else { return .pass }
             if hasBegun.exchange(true) { return passBy() }

@@ -22,8 +22,8 @@ private final class Containment: Sendable {
     let functions: Functions
     let answer = Mutex<@Sendable () -> ErrorContainment>({ .none })
     /// Whether the pad also accepts buffers after its end, and drops them.
-    let containsEnd = Flag()
-    private let hasReported = Flag()
+    let containsEnd = AtomicBool()
+    private let hasReported = AtomicBool()
 
     init(_ functions: Functions) {
         self.functions = functions

@@ -196,7 +196,7 @@ extension Pad {
     /// everything before the end, but not the end itself.
     @discardableResult
     package func onEndOfStream(_ body: @escaping @Sendable () -> Void) -> Probe {
-        let isCalled = Flag()
+        let isCalled = AtomicBool()
         let probe = onEvent { event in
             guard case .endOfStream = event else { return .pass }
             if !isCalled.exchange(true) { body() }
@@ -227,7 +227,7 @@ extension Pad {
     /// Calls `onBlocked` once, on the streaming thread, when media is blocked. Nothing is then in transit downstream of
     /// the pad. The pad may be relinked and the probe removed in it, or later on another thread.
     package func block(_ onBlocked: @escaping @Sendable () -> Void = {}) -> Probe {
-        let isCalled = Flag()
+        let isCalled = AtomicBool()
         let body: PlainBody = { if !isCalled.exchange(true) { onBlocked() } }
         return attach(GST_PAD_PROBE_TYPE_BLOCK_DOWNSTREAM, to: body) { _, _, data in
             Box<Attached<PlainBody>>.value(at: data)?.body()
@@ -241,7 +241,7 @@ extension Pad {
         from isFirst: @escaping @Sendable (borrowing PassingBuffer) -> Bool,
         _ onBlocked: @escaping @Sendable () -> Void = {}
     ) -> Probe {
-        let isCalled = Flag()
+        let isCalled = AtomicBool()
         // Whether to block the buffer.
         let body: @Sendable (borrowing PassingBuffer) -> Bool = { buffer in
             guard isCalled.value || isFirst(buffer) else { return false }

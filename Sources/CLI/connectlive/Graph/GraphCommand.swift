@@ -56,7 +56,7 @@ struct GraphCommand: AsyncParsableCommand {
     private func drawLive() async throws {
         let (status, plan, samples) = try await ControlClient.attached(to: file) { client in
             let status = try await client.ask(.status, for: PipelineStatus.self)
-            try await client.tell(.watch(every: Self.lookInterval))
+            try await client.tell(.watch(every: Self.pollInterval))
             var samples: [PipelineStatistics] = []
             while samples.count < 2, let sample = try await client.nextEvent().statistics { samples.append(sample) }
             return (status, try await client.ask(.plan, for: GraphPlan.self), samples)
@@ -72,7 +72,7 @@ struct GraphCommand: AsyncParsableCommand {
     }
 
     /// Seconds between the two samples.
-    private static let lookInterval = 1.0
+    private static let pollInterval = 1.0
 
     private func say(_ document: GraphDocument, _ drawing: GraphDrawing, _ kinds: any NodeCatalogue) throws {
         let text =

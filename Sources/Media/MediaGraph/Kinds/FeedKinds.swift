@@ -20,7 +20,7 @@ extension NodeKind {
 
     private static let scaleSetting = SettingContract(
         "scale", .flag, default: false, "Whether to accept raw frames of other sizes, and scale them")
-    private static func patience(_ summary: String) -> SettingContract {
+    private static func timeout(_ summary: String) -> SettingContract {
         SettingContract("timeout", .number(0.5...3600), default: 5, unit: "s", summary)
     }
     private static let commandSetting = SettingContract(
@@ -39,7 +39,7 @@ extension NodeKind {
             SettingContract(
                 "socket", .text, default: "",
                 "Path to listen on (default: feed-NAME.sock in $XDG_RUNTIME_DIR/connectlive or /tmp/connectlive-UID)"),
-            patience("Timeout for frames, after which a warning is reported"),
+            timeout("Timeout for frames, after which a warning is reported"),
         ])
 
     public static let process = NodeKind(
@@ -47,7 +47,7 @@ extension NodeKind {
         outputs: output(feedFormats),
         settings: [commandSetting] + pictures(feedFormats, "Format that the program has to send; h264 is Annex B") + [
             scaleSetting, restartSetting,
-            patience("Timeout for frames, after which the program is restarted"),
+            timeout("Timeout for frames, after which the program is restarted"),
         ])
 
     private static let writtenFormats = feedFormats.filter { $0 != "vp8" }
@@ -61,7 +61,7 @@ extension NodeKind {
                 "The program's output: raw frames without gaps, Annex B for h264, or successive JPEGs")
             + [
                 restartSetting,
-                patience("Timeout for frames, after which the program is restarted"),
+                timeout("Timeout for frames, after which the program is restarted"),
             ])
 }
 

@@ -28,23 +28,3 @@ public struct CapturedScreen: Sendable, Codable, Hashable {
         self.notes = notes
     }
 }
-
-/// A chosen camera and the rejected alternatives.
-public struct CameraChoice: Sendable, Hashable {
-    public let camera: CameraDevice
-    /// The rejected cameras, one sentence each with the reason.
-    public let passedOver: [String]
-
-    public init(_ camera: CameraDevice, passedOver: [String] = []) {
-        self.camera = camera
-        self.passedOver = passedOver
-    }
-}
-
-/// The sound system of a microphone.
-@frozen
-public enum SoundSystem: String, Sendable, Hashable, Codable, CaseIterable {
-    case pulse
-    case pipewire
-    case alsa
-}

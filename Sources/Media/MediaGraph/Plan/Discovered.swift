@@ -32,6 +32,18 @@ public struct CameraDevice: Sendable, Codable, Hashable {
     }
 }
 
+/// A chosen camera and the rejected alternatives.
+public struct CameraChoice: Sendable, Hashable {
+    public let camera: CameraDevice
+    /// The rejected cameras, one sentence each with the reason.
+    public let passedOver: [String]
+
+    public init(_ camera: CameraDevice, passedOver: [String] = []) {
+        self.camera = camera
+        self.passedOver = passedOver
+    }
+}
+
 /// A camera setting of the driver, such as brightness.
 public struct CameraControl: Sendable, Codable, Hashable {
     /// The driver's name in lower case with underscores, such as `auto_exposure`.
@@ -67,6 +79,14 @@ public struct AudioDevice: Sendable, Codable, Hashable {
         self.name = name
         self.isDefault = isDefault
     }
+}
+
+/// The sound system of a microphone.
+@frozen
+public enum SoundSystem: String, Sendable, Hashable, Codable, CaseIterable {
+    case pulse
+    case pipewire
+    case alsa
 }
 
 /// The devices of this machine.

@@ -134,7 +134,7 @@ final class CameraNode: NodeType, RunningNode {
         let reporter = instance.reporter
         let name = instance.name
         let watchdog = Watchdog(
-            limit: silenceLimit, patience: pauseLimit, control: instance.control, pipeline: instance.pipeline,
+            limit: silenceLimit, timeout: pauseLimit, control: instance.control, pipeline: instance.pipeline,
             isThere: { DeviceProbe.openingProblem(of: device) == nil },
             onSilence: { reporter.fail(lost(device), name) })
         let gaps = NumberGaps()

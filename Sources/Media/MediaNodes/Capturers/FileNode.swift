@@ -157,7 +157,7 @@ final class FileTimeline: Sendable {
             $0.streams += 1
             $0.pads.append(pad)
         }
-        let hasSegment = Flag()
+        let hasSegment = AtomicBool()
         pad.onEvent { [weak self, weak pad] event in
             guard let self, let pad else { return .pass }
             switch event {

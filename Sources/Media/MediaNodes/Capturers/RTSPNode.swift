@@ -18,9 +18,9 @@ final class RTSPNode: NodeType, RunningNode {
     private let address: String
     private let watchdog: Watchdog
     /// Whether the end was requested.
-    private let isFinishing: Flag
+    private let isFinishing: AtomicBool
 
-    private init(_ name: String, address: String, watchdog: Watchdog, isFinishing: Flag) {
+    private init(_ name: String, address: String, watchdog: Watchdog, isFinishing: AtomicBool) {
         self.name = name
         self.address = address
         self.isFinishing = isFinishing
@@ -107,7 +107,7 @@ final class RTSPNode: NodeType, RunningNode {
         let watchdog = Watchdog(limit: silenceLimit, control: instance.control, pipeline: instance.pipeline) {
             reporter.fail(RTSPFailure.lost(address.url, "it stopped sending"), name)
         }
-        let isFinishing = Flag()
+        let isFinishing = AtomicBool()
         let ports = ["video", "audio"].filter { instance.has($0) }
         source.onStreamOffered { ports.contains($0) }
         let inputs = Dictionary(uniqueKeysWithValues: ports.map { ($0, instance.element($0).sink) })
@@ -121,7 +121,7 @@ final class RTSPNode: NodeType, RunningNode {
         }
         for port in ports {
             let output = instance.element("\(port)-format").source
-            let hasBegun = Flag(port == "audio")
+            let hasBegun = AtomicBool(port == "audio")
             output.onBuffer { buffer in
                 watchdog.feed()
                 reporter.isReady(name)

@@ -130,7 +130,7 @@ final class ScreenNode: NodeType, RunningNode {
         var errors: UInt?
         if let display, let window = source.properties["xid"]?.integer.flatMap({ UInt(exactly: $0) }) {
             let title = XDisplay.window(window, of: display)?.title ?? "\(window)"
-            let isChecking = Flag()
+            let isChecking = AtomicBool()
             // ximagesrc repeats its last frame when the window is gone; the X server's errors reveal it.
             errors = XErrors.watch {
                 guard !isChecking.exchange(true) else { return }
@@ -147,7 +147,7 @@ final class ScreenNode: NodeType, RunningNode {
         } else {
             XErrors.survive()
         }
-        let isLost = Flag()
+        let isLost = AtomicBool()
         let connection = display.map { display in
             XConnections.watch(display) {
                 isLost.raise()

@@ -18,22 +18,22 @@ struct Silence {
     static let interval = 0.25
 
     private let limit: Int
-    private let patience: Int
+    private let timeout: Int
     /// Polls since the last media.
-    private var looks = 0
+    private var polls = 0
 
-    /// `limit` and `patience` are in seconds.
-    init(limit: Double, patience: Double) {
+    /// `limit` and `timeout` are in seconds.
+    init(limit: Double, timeout: Double) {
         self.limit = Int(limit / Self.interval)
-        self.patience = Int(patience / Self.interval)
+        self.timeout = Int(timeout / Self.interval)
     }
 
     /// Media arrived, or none is expected now.
-    mutating func begin() { looks = 0 }
+    mutating func begin() { polls = 0 }
 
-    mutating func look() -> Judgement {
-        defer { looks += 1 }
-        return looks >= patience ? .over : looks >= limit ? .long : .usual
+    mutating func poll() -> Judgement {
+        defer { polls += 1 }
+        return polls >= timeout ? .over : polls >= limit ? .long : .usual
     }
 }
 
@@ -52,13 +52,13 @@ final class Watchdog: Sendable {
     private let onSilence: @Sendable () -> Void
 
     /// Calls `onSilence` once, on `control`, when nothing has arrived for `limit` seconds after some media; while
-    /// `isThere` reports that the device still responds, only after `patience` seconds. Calls `isThere` on `control`.
+    /// `isThere` reports that the device still responds, only after `timeout` seconds. Calls `isThere` on `control`.
     /// Nothing is expected while `pipeline` is paused.
     init(
-        limit: Double, patience: Double? = nil, control: DispatchQueue, pipeline: Pipeline? = nil,
+        limit: Double, timeout: Double? = nil, control: DispatchQueue, pipeline: Pipeline? = nil,
         isThere: @escaping @Sendable () -> Bool = { false }, onSilence: @escaping @Sendable () -> Void
     ) {
-        state = Mutex(State(silence: Silence(limit: limit, patience: patience ?? limit)))
+        state = Mutex(State(silence: Silence(limit: limit, timeout: timeout ?? limit)))
         self.control = control
         self.pipeline = pipeline.map(WeakPipeline.init)
         self.isThere = isThere
@@ -83,7 +83,7 @@ final class Watchdog: Sendable {
     }
 
     private func check() {
-        let (isStopped, judgement) = state.withLock { ($0.isStopped, $0.silence.look()) }
+        let (isStopped, judgement) = state.withLock { ($0.isStopped, $0.silence.poll()) }
         if isStopped { return }
         if pipeline?.pipeline?.isPaused == true {
             state.withLock { $0.silence.begin() }

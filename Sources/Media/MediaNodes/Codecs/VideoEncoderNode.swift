@@ -58,11 +58,11 @@ final class VideoEncoderNode: RunningNode {
             plan.notes.append("\(choice.factory) needs \(choice.pixelFormat), so frames are converted from I420")
             chain += ["convert", "pixels"]
         }
-        let wish = VideoEncoderElement.Wish(
+        let target = VideoEncoderElement.Target(
             keyframeInterval: request.integer("keyframe-interval") ?? usualInterval, bitrate: bitrate)
         // Hardware differs from driver to driver, so the properties are set on the created element, as far as it
         // accepts them.
-        var properties = choice.isHardware ? [:] : choice.properties(wish)
+        var properties = choice.isHardware ? [:] : choice.properties(target)
         if properties["threads"] != nil, let width = input.width, let height = input.height {
             properties["threads"] = .integer(threads(forPixels: width * height))
         }
@@ -120,10 +120,10 @@ final class VideoEncoderNode: RunningNode {
         _ instance: NodeInstance, codec: EncodedVideo
     ) throws(MediaError) -> VideoEncoderNode {
         let running = VideoEncoderNode(instance, codec: codec)
-        let wish = VideoEncoderElement.Wish(
+        let target = VideoEncoderElement.Target(
             keyframeInterval: running.keyframeInterval, bitrate: instance.plan.formats["out"]?.bitsPerSecond)
         if running.choice.isHardware {
-            for (name, value) in running.choice.properties(wish) {
+            for (name, value) in running.choice.properties(target) {
                 _ = running.element.trySet(name, PropertyValue(value))
             }
         }

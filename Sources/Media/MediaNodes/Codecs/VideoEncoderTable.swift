@@ -23,7 +23,7 @@ struct VideoEncoderElement: Sendable {
     }
 
     /// The requested encoding, as far as known before frames arrive.
-    struct Wish: Sendable {
+    struct Target: Sendable {
         var keyframeInterval: Int
         /// In bits per second. Nil if the table decides when frames arrive.
         var bitrate: Int?
@@ -38,11 +38,11 @@ struct VideoEncoderElement: Sendable {
     /// Whether its rate control needs timestamps finer than the frame rate. av1enc 1.22 rounds them to whole frames and
     /// takes uneven ones for half the rate, which was seen to double the bitrate.
     var needsFineTime: Bool { factory == "av1enc" }
-    let properties: @Sendable (Wish) -> [String: SettingValue]
+    let properties: @Sendable (Target) -> [String: SettingValue]
 
     private init(
         hardware factory: String, _ pixelFormat: String, _ rate: Rate,
-        _ properties: @escaping @Sendable (Wish) -> [String: SettingValue]
+        _ properties: @escaping @Sendable (Target) -> [String: SettingValue]
     ) {
         self.factory = factory
         isHardware = true
@@ -54,7 +54,7 @@ struct VideoEncoderElement: Sendable {
 
     private init(
         software factory: String, _ rate: Rate, keyframes: Keyframes = .onEvent,
-        _ properties: @escaping @Sendable (Wish) -> [String: SettingValue]
+        _ properties: @escaping @Sendable (Target) -> [String: SettingValue]
     ) {
         self.factory = factory
         isHardware = false
@@ -93,18 +93,18 @@ struct VideoEncoderElement: Sendable {
     private static let h264: [VideoEncoderElement] = [
         nvidia("nvh264enc"), mpp("mpph264enc"), quickSync("qsvh264enc"), va("vah264enc"), va("vah264lpenc"),
         vaapi("vaapih264enc"), msdk("msdkh264enc"), omx("omxh264enc"), v4l2("v4l2h264enc"),
-        VideoEncoderElement(software: "x264enc", .kilobitsPerSecond("bitrate")) { wish in
+        VideoEncoderElement(software: "x264enc", .kilobitsPerSecond("bitrate")) { target in
             [
                 "tune": "zerolatency", "speed-preset": "superfast", "byte-stream": true, "bframes": 0,
-                "key-int-max": .integer(wish.keyframeInterval), "threads": 1, "aud": false,
+                "key-int-max": .integer(target.keyframeInterval), "threads": 1, "aud": false,
                 "vbv-buf-capacity": 600, "option-string": "scenecut=0",
             ]
         },
-        VideoEncoderElement(software: "openh264enc", .bitsPerSecond("bitrate")) { wish in
+        VideoEncoderElement(software: "openh264enc", .bitsPerSecond("bitrate")) { target in
             [
                 "rate-control": "bitrate", "complexity": "low", "usage-type": "camera", "multi-thread": 1,
                 "enable-frame-skip": false, "scene-change-detection": false,
-                "gop-size": .integer(wish.keyframeInterval),
+                "gop-size": .integer(target.keyframeInterval),
             ]
         },
     ]
@@ -112,8 +112,8 @@ struct VideoEncoderElement: Sendable {
     private static let vp8: [VideoEncoderElement] = [
         mpp("mppvp8enc"), vaapi("vaapivp8enc"), omx("omxvp8enc"), v4l2("v4l2vp8enc"),
         // Realtime: one pass, no frame delayed or dropped, quantizers and buffers as in browsers.
-        VideoEncoderElement(software: "vp8enc", .bitsPerSecond("target-bitrate")) { wish in
-            realtime(wish).merging([
+        VideoEncoderElement(software: "vp8enc", .bitsPerSecond("target-bitrate")) { target in
+            realtime(target).merging([
                 "cpu-used": -8, "max-intra-bitrate": 600, "token-partitions": "2",
             ]) { $1 }
         },
@@ -122,8 +122,8 @@ struct VideoEncoderElement: Sendable {
     private static let vp9: [VideoEncoderElement] = [
         quickSync("qsvvp9enc"), vaapi("vaapivp9enc"), msdk("msdkvp9enc"), v4l2("v4l2vp9enc"),
         // At speed 8 a frame of 640x480 needs 3 ms of one core; with GStreamer's defaults, 200 ms.
-        VideoEncoderElement(software: "vp9enc", .bitsPerSecond("target-bitrate")) { wish in
-            realtime(wish).merging([
+        VideoEncoderElement(software: "vp9enc", .bitsPerSecond("target-bitrate")) { target in
+            realtime(target).merging([
                 "cpu-used": 8, "aq-mode": "cyclic-refresh", "row-mt": false, "auto-alt-ref": false,
                 "frame-parallel-decoding": false,
             ]) { $1 }
@@ -134,10 +134,10 @@ struct VideoEncoderElement: Sendable {
         nvidia("nvav1enc"), quickSync("qsvav1enc"), va("vaav1enc"), msdk("msdkav1enc"),
         // At speed 9 a frame of 640x480 needs 7 ms of one core; with GStreamer's defaults, 3 s. The largest quantizer
         // has to be set: without it the library fails an assertion.
-        VideoEncoderElement(software: "av1enc", .kilobitsPerSecond("target-bitrate"), keyframes: .byRestart) { wish in
+        VideoEncoderElement(software: "av1enc", .kilobitsPerSecond("target-bitrate"), keyframes: .byRestart) { target in
             [
                 "usage-profile": "realtime", "cpu-used": 9, "threads": 1, "row-mt": false, "lag-in-frames": 0,
-                "end-usage": "cbr", "keyframe-max-dist": .integer(wish.keyframeInterval), "min-quantizer": 2,
+                "end-usage": "cbr", "keyframe-max-dist": .integer(target.keyframeInterval), "min-quantizer": 2,
                 "max-quantizer": 56, "undershoot-pct": 100, "overshoot-pct": 15, "buf-initial-sz": 500,
                 "buf-optimal-sz": 600, "buf-sz": 1000,
             ]
@@ -145,10 +145,10 @@ struct VideoEncoderElement: Sendable {
     ]
 
     /// Properties of libvpx for both of its codecs.
-    private static func realtime(_ wish: Wish) -> [String: SettingValue] {
+    private static func realtime(_ target: Target) -> [String: SettingValue] {
         [
             "deadline": 1, "threads": 1, "end-usage": "cbr", "lag-in-frames": 0, "dropframe-threshold": 0,
-            "error-resilient": 0, "keyframe-max-dist": .integer(wish.keyframeInterval), "min-quantizer": 2,
+            "error-resilient": 0, "keyframe-max-dist": .integer(target.keyframeInterval), "min-quantizer": 2,
             "max-quantizer": 56, "undershoot": 100, "overshoot": 15, "buffer-initial-size": 500,
             "buffer-optimal-size": 600, "buffer-size": 1000, "static-threshold": 1,
         ]
@@ -157,69 +157,69 @@ struct VideoEncoderElement: Sendable {
     // MARK: Families of hardware
 
     private static func nvidia(_ factory: String) -> VideoEncoderElement {
-        VideoEncoderElement(hardware: factory, "I420", .kilobitsPerSecond("bitrate")) { wish in
+        VideoEncoderElement(hardware: factory, "I420", .kilobitsPerSecond("bitrate")) { target in
             [
                 "preset": "low-latency-hp", "rc-mode": "cbr", "zerolatency": true,
-                "gop-size": .integer(wish.keyframeInterval),
+                "gop-size": .integer(target.keyframeInterval),
             ]
         }
     }
 
     private static func quickSync(_ factory: String) -> VideoEncoderElement {
-        VideoEncoderElement(hardware: factory, "NV12", .kilobitsPerSecond("bitrate")) { wish in
+        VideoEncoderElement(hardware: factory, "NV12", .kilobitsPerSecond("bitrate")) { target in
             let properties: [String: SettingValue] = [
-                "rate-control": "cbr", "low-latency": true, "gop-size": .integer(wish.keyframeInterval),
+                "rate-control": "cbr", "low-latency": true, "gop-size": .integer(target.keyframeInterval),
             ]
             return factory == "qsvh264enc" ? properties.merging(["b-frames": 0]) { $1 } : properties
         }
     }
 
     private static func va(_ factory: String) -> VideoEncoderElement {
-        VideoEncoderElement(hardware: factory, "NV12", .kilobitsPerSecond("bitrate")) { wish in
+        VideoEncoderElement(hardware: factory, "NV12", .kilobitsPerSecond("bitrate")) { target in
             let properties: [String: SettingValue] = [
-                "rate-control": "cbr", "key-int-max": .integer(min(wish.keyframeInterval, 1024)), "target-usage": 6,
+                "rate-control": "cbr", "key-int-max": .integer(min(target.keyframeInterval, 1024)), "target-usage": 6,
             ]
             return factory == "vaav1enc" ? properties : properties.merging(["b-frames": 0]) { $1 }
         }
     }
 
     private static func vaapi(_ factory: String) -> VideoEncoderElement {
-        VideoEncoderElement(hardware: factory, "NV12", .kilobitsPerSecond("bitrate")) { wish in
+        VideoEncoderElement(hardware: factory, "NV12", .kilobitsPerSecond("bitrate")) { target in
             let properties: [String: SettingValue] = [
-                "rate-control": "cbr", "quality-level": 6, "keyframe-period": .integer(wish.keyframeInterval),
+                "rate-control": "cbr", "quality-level": 6, "keyframe-period": .integer(target.keyframeInterval),
             ]
             return factory == "vaapih264enc" ? properties.merging(["max-bframes": 0]) { $1 } : properties
         }
     }
 
     private static func msdk(_ factory: String) -> VideoEncoderElement {
-        VideoEncoderElement(hardware: factory, "NV12", .kilobitsPerSecond("bitrate")) { wish in
+        VideoEncoderElement(hardware: factory, "NV12", .kilobitsPerSecond("bitrate")) { target in
             [
                 "rate-control": "cbr", "target-usage": 7, "b-frames": 0, "async-depth": 1,
-                "gop-size": .integer(wish.keyframeInterval),
+                "gop-size": .integer(target.keyframeInterval),
             ]
         }
     }
 
     private static func mpp(_ factory: String) -> VideoEncoderElement {
-        VideoEncoderElement(hardware: factory, "NV12", .bitsPerSecond("bps")) { wish in
-            ["rc-mode": "cbr", "header-mode": "each-idr", "gop": .integer(wish.keyframeInterval)]
+        VideoEncoderElement(hardware: factory, "NV12", .bitsPerSecond("bps")) { target in
+            ["rc-mode": "cbr", "header-mode": "each-idr", "gop": .integer(target.keyframeInterval)]
         }
     }
 
     private static func omx(_ factory: String) -> VideoEncoderElement {
-        VideoEncoderElement(hardware: factory, "I420", .bitsPerSecond("target-bitrate")) { wish in
+        VideoEncoderElement(hardware: factory, "I420", .bitsPerSecond("target-bitrate")) { target in
             let properties: [String: SettingValue] = ["control-rate": "constant"]
             guard factory == "omxh264enc" else { return properties }
             return properties.merging([
-                "b-frames": 0, "interval-intraframes": .integer(wish.keyframeInterval), "inline-header": true,
+                "b-frames": 0, "interval-intraframes": .integer(target.keyframeInterval), "inline-header": true,
             ]) { $1 }
         }
     }
 
     private static func v4l2(_ factory: String) -> VideoEncoderElement {
-        VideoEncoderElement(hardware: factory, "I420", .controls) { wish in
-            ["extra-controls": .text(controls(wish.bitrate, wish.keyframeInterval))]
+        VideoEncoderElement(hardware: factory, "I420", .controls) { target in
+            ["extra-controls": .text(controls(target.bitrate, target.keyframeInterval))]
         }
     }
 }

@@ -41,7 +41,7 @@ package struct PipelineStand: CaptureStand {
     package var name: String { kind.outputs.count > 1 ? "\(kind.name) (\(port.name))" : kind.name }
     package var settings: [SettingContract] { kind.settings.filter { !untried.contains($0.name) } }
     /// A pipeline gives its capturers eight seconds to start.
-    package var patience: Double { 10 }
+    package var frameTimeout: Double { 10 }
     /// The allocator reserves 16 MB when a thread first uses a pool of its own.
     package var memoryLimit: Int { 60_000_000 }
 

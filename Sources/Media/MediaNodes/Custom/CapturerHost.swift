@@ -123,14 +123,14 @@ private final class PipelineSink: CaptureSink {
     /// The planned format.
     private let planned: MediaFormat
     private let state: Mutex<State>
-    private let keyframe: Flag
+    private let keyframe: AtomicBool
 
     init(_ instance: NodeInstance, _ format: MediaFormat) {
         name = instance.name
         reporter = instance.reporter
         planned = format
         state = Mutex(State(stated: format))
-        let keyframe = Flag()
+        let keyframe = AtomicBool()
         self.keyframe = keyframe
         queue = PushQueue(instance, isEncoded: format.kind == .encodedVideo) { keyframe.raise() }
     }

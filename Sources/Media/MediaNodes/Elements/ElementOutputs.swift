@@ -101,13 +101,13 @@ private final class ElementTimeline: Sendable {
     private let offset = Mutex<Int64?>(nil)
 
     private final class WeakPipeline: Sendable {
-        private let value: Mutex<Reference>
+        private let value: Mutex<Weak>
 
-        private struct Reference: Sendable {
+        private struct Weak: Sendable {
             weak var pipeline: Pipeline?
         }
 
-        init(_ pipeline: Pipeline) { value = Mutex(Reference(pipeline: pipeline)) }
+        init(_ pipeline: Pipeline) { value = Mutex(Weak(pipeline: pipeline)) }
 
         var pipeline: Pipeline? { value.withLock { $0.pipeline } }
     }

@@ -9,24 +9,24 @@ import Synchronization
 final class ExecNode: NodeType, RunningNode {
     private struct State {
         var splitter: StreamSplitter
-        var rate: RateGuard
+        var rate: RateLimit
         var pipe: OutputPipe?
-        var readiness: Readiness?
+        var readSource: ReadSource?
         var isTooFastSaid = false
         var isRefused = false
         /// The last fault of the program's output.
         var refusal: FrameSocketError?
         /// Polls since the last frame.
-        var looks = 0
+        var polls = 0
         var isStopped = false
 
-        mutating func close() -> Readiness? {
-            defer { (pipe, readiness) = (nil, nil) }
-            return readiness
+        mutating func close() -> ReadSource? {
+            defer { (pipe, readSource) = (nil, nil) }
+            return readSource
         }
     }
 
-    private static let lookInterval = 0.25
+    private static let pollInterval = 0.25
     /// Capacity of the pipe: most of a raw frame, so that the program does not wait for every 64 KiB.
     private static let pipeCapacity = 1 << 20
     /// Reads before other work on the queue gets its turn.
@@ -46,7 +46,7 @@ final class ExecNode: NodeType, RunningNode {
     private let output: FeedOutput
     private let queue: DispatchQueue
     private let reporter: Reporter
-    private let patience: Double
+    private let timeout: Double
     private let state: Mutex<State>
     private let program: Program
 
@@ -55,13 +55,13 @@ final class ExecNode: NodeType, RunningNode {
         reporter = instance.reporter
         let picture = FeedPicture { instance.setting($0) }
         output = FeedOutput(instance, picture)
-        patience = instance.setting("timeout")?.number ?? 5
+        timeout = instance.setting("timeout")?.number ?? 5
         let queue = DispatchQueue(label: "media.exec")
         self.queue = queue
-        let rate = RateGuard(
+        let rate = RateLimit(
             perSecond: picture.framesPerSecond * 2, burst: max(picture.framesPerSecond, 10), now: FrameFeed.now)
         state = Mutex(State(splitter: StreamSplitter(picture.wanted), rate: rate))
-        let node = Reference<ExecNode>()
+        let node = WeakBox<ExecNode>()
         program = Program(
             instance, queue: queue,
             wire: { () throws(MediaError) in
@@ -99,7 +99,7 @@ final class ExecNode: NodeType, RunningNode {
 
     func prepare() throws(MediaError) {
         try program.begin()
-        lookLater()
+        pollLater()
     }
 
     private func wire() throws(MediaError) -> Program.Wiring {
@@ -119,25 +119,25 @@ final class ExecNode: NodeType, RunningNode {
 
     private func begin(_ pipe: OutputPipe) {
         output.beginAnew()
-        let readiness = Readiness(pipe.number, of: pipe, on: queue) { [weak self] in self?.read() }
+        let readSource = ReadSource(pipe.number, of: pipe, on: queue) { [weak self] in self?.read() }
         state.withLock { state in
             state.splitter = StreamSplitter(output.picture.wanted)
-            (state.pipe, state.readiness) = (pipe, readiness)
-            (state.isRefused, state.looks) = (false, 0)
+            (state.pipe, state.readSource) = (pipe, readSource)
+            (state.isRefused, state.polls) = (false, 0)
         }
     }
 
     private func read() {
-        let readiness = state.withLock { $0.readiness }
+        let readSource = state.withLock { $0.readSource }
         for _ in 0..<Self.batch {
             switch readOnce() {
             case .bytes: continue
             case .nothing: return
             case .end:
-                readiness?.cancel()
+                readSource?.cancel()
                 return
             case .tooEarly(let seconds):
-                readiness?.hold(seconds: seconds)
+                readSource?.hold(seconds: seconds)
                 return sayTooFast()
             }
         }
@@ -169,11 +169,11 @@ final class ExecNode: NodeType, RunningNode {
 
     /// The program has ended. Its remaining output in the pipe is read as usual.
     private func takeRest(_ whenTaken: @escaping @Sendable () -> Void) {
-        let readiness = state.withLock { state in
-            defer { state.readiness = nil }
-            return state.readiness
+        let readSource = state.withLock { state in
+            defer { state.readSource = nil }
+            return state.readSource
         }
-        readiness?.cancel()
+        readSource?.cancel()
         takeRest(Self.pipeCapacity, whenTaken)
     }
 
@@ -219,62 +219,62 @@ final class ExecNode: NodeType, RunningNode {
     private func push(_ picture: [UInt8]) {
         state.withLock { state in
             state.rate.take()
-            state.looks = 0
+            state.polls = 0
         }
         _ = output.push(picture, at: FrameFeed.now)
     }
 
     private func programEnded(isLast: Bool, isGood: Bool) {
         var rest: [[UInt8]] = []
-        let readiness = state.withLock { state in
+        let readSource = state.withLock { state in
             // A program that failed may have been in the middle of a frame.
             if !state.isRefused, isGood { state.splitter.finish { rest.append($0) } }
             return state.close()
         }
         if let lack = state.withLock({ $0.isRefused ? nil : $0.splitter.lack }) { refuse(lack) }
-        readiness?.cancel()
+        readSource?.cancel()
         for picture in rest { push(picture) }
         if isLast, isGood { output.endOfStream() }
     }
 
     // MARK: Silence
 
-    private func lookLater() {
-        queue.asyncAfter(deadline: .now() + Self.lookInterval) { [weak self] in self?.look() }
+    private func pollLater() {
+        queue.asyncAfter(deadline: .now() + Self.pollInterval) { [weak self] in self?.poll() }
     }
 
     /// Counts polls, like a `Watchdog`.
-    private func look() {
-        let (isStopped, looks) = state.withLock { state in
-            state.looks = output.isPaused || state.readiness == nil ? 0 : state.looks + 1
-            return (state.isStopped, state.looks)
+    private func poll() {
+        let (isStopped, polls) = state.withLock { state in
+            state.polls = output.isPaused || state.readSource == nil ? 0 : state.polls + 1
+            return (state.isStopped, state.polls)
         }
         if isStopped { return }
-        if looks == Int(patience / Self.lookInterval) {
+        if polls == Int(timeout / Self.pollInterval) {
             let error = FrameSocketError(
                 code: "feed.silent",
-                "The program \(program.command.first ?? "") has written no frame for \(Int(patience)) s and is "
+                "The program \(program.command.first ?? "") has written no frame for \(Int(timeout)) s and is "
                     + "restarted.")
             reporter.warn(name, error.description)
             program.replace()
         }
-        lookLater()
+        pollLater()
     }
 
-    func windUp() {
+    func prepareToFinish() {
         queue.sync {
             state.withLock { $0.isStopped = true }
-            program.windUp()
+            program.requestEnd()
         }
     }
 
     func finish() {
         queue.sync {
-            let (pipe, readiness) = state.withLock { state in
+            let (pipe, readSource) = state.withLock { state in
                 state.isStopped = true
                 return (state.pipe, state.close())
             }
-            readiness?.cancel()
+            readSource?.cancel()
             program.stop(discarding: pipe)
         }
     }

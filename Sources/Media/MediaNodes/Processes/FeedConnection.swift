@@ -28,7 +28,7 @@ final class FeedConnection: Sendable {
     private struct State {
         var intake: FrameIntake
         var memory: MappedMemory?
-        var rate: RateGuard
+        var rate: RateLimit
         /// Releases that the feeder has not received yet, in order, at most one per slot.
         var untold: [FrameMessage] = []
         var isHeldBack: Bool
@@ -37,11 +37,11 @@ final class FeedConnection: Sendable {
         var isEnded = false
         var isTooFastSaid = false
         /// Polls since the feeder's hello, last frame or pause.
-        var looks = 0
-        var readiness: Readiness?
+        var polls = 0
+        var readSource: ReadSource?
     }
 
-    private static let lookInterval = 0.25
+    private static let pollInterval = 0.25
     /// Messages to read before other work on the queue gets its turn.
     private static let batch = 16
     /// How many messages besides releases a feeder may leave unread.
@@ -50,19 +50,19 @@ final class FeedConnection: Sendable {
     private let socket: MessageSocket
     private let output: FeedOutput
     private let takesAnySize: Bool
-    private let patience: Double
+    private let timeout: Double
     private let queue: DispatchQueue
     private let onEvent: @Sendable (FeedConnection, Event) -> Void
     private let state: Mutex<State>
 
     init(
-        _ socket: MessageSocket, _ output: FeedOutput, takesAnySize: Bool, patience: Double, isHeldBack: Bool,
+        _ socket: MessageSocket, _ output: FeedOutput, takesAnySize: Bool, timeout: Double, isHeldBack: Bool,
         queue: DispatchQueue, onEvent: @escaping @Sendable (FeedConnection, Event) -> Void
     ) {
         self.socket = socket
         self.output = output
         self.takesAnySize = takesAnySize
-        self.patience = patience
+        self.timeout = timeout
         self.queue = queue
         self.onEvent = onEvent
         let now = FrameFeed.now
@@ -70,16 +70,16 @@ final class FeedConnection: Sendable {
         state = Mutex(
             State(
                 intake: FrameIntake(wanted: output.picture.wanted, takesAnySize: takesAnySize, now: now),
-                rate: RateGuard(perSecond: rate * 2, burst: max(rate, 10), now: now), isHeldBack: isHeldBack))
+                rate: RateLimit(perSecond: rate * 2, burst: max(rate, 10), now: now), isHeldBack: isHeldBack))
     }
 
     /// Sends the greeting and begins to read. Called on the queue.
     func open() {
         output.beginAnew()
         socket.send(.greeting(version: FrameMessage.version, output.picture.wanted))
-        let readiness = Readiness(socket.number, of: socket, on: queue) { [weak self] in self?.read() }
-        state.withLock { $0.readiness = readiness }
-        lookLater()
+        let readSource = ReadSource(socket.number, of: socket, on: queue) { [weak self] in self?.read() }
+        state.withLock { $0.readSource = readSource }
+        pollLater()
     }
 
     var counts: FeedCounts { state.withLock { $0.intake.counts } }
@@ -107,16 +107,16 @@ final class FeedConnection: Sendable {
     func close() { end(nil) }
 
     private func end(_ end: End?) {
-        let readiness = state.withLock { state -> Readiness? in
+        let readSource = state.withLock { state -> ReadSource? in
             guard !state.isEnded else { return nil }
             state.isEnded = true
-            defer { state.readiness = nil }
+            defer { state.readSource = nil }
             // Frames that are still held retain their memory.
             state.memory = nil
-            return state.readiness
+            return state.readSource
         }
-        guard let readiness else { return }
-        readiness.cancel()
+        guard let readSource else { return }
+        readSource.cancel()
         if case .refused(let error)? = end { socket.send(.failure(error)) }
         // The feeder learns the end immediately, even if other code still retains the value.
         socket.shutDown()
@@ -146,12 +146,12 @@ final class FeedConnection: Sendable {
 
     /// The feeder sends too much: it has to wait, and soon has no free slots.
     private func slowDown(_ wait: Double) {
-        let (readiness, isNews) = state.withLock { state in
+        let (readSource, isNews) = state.withLock { state in
             defer { state.isTooFastSaid = true }
-            return (state.readiness, !state.isTooFastSaid)
+            return (state.readSource, !state.isTooFastSaid)
         }
         // Reads several at a time, not one by one.
-        readiness?.hold(seconds: max(wait, 0.02))
+        readSource?.hold(seconds: max(wait, 0.02))
         if isNews { onEvent(self, .remark(Self.tooFast(output.picture))) }
     }
 
@@ -172,8 +172,8 @@ final class FeedConnection: Sendable {
             // Releases of replaced slots are not needed.
             case .memory:
                 state.untold.removeAll { if case .release = $0 { true } else { false } }
-                state.looks = 0
-            case .frame, .paused, .resumed: state.looks = 0
+                state.polls = 0
+            case .frame, .paused, .resumed: state.polls = 0
             // A status request is not a frame.
             case .statusAsked, .bye: break
             }
@@ -272,24 +272,24 @@ final class FeedConnection: Sendable {
     private static let mute = FrameSocketError(
         code: "feed.silent", "A feeder connected but sent no hello in time. Send hello within the timeout.")
 
-    private func lookLater() {
-        queue.asyncAfter(deadline: .now() + Self.lookInterval) { [weak self] in self?.look() }
+    private func pollLater() {
+        queue.asyncAfter(deadline: .now() + Self.pollInterval) { [weak self] in self?.poll() }
     }
 
     /// Counts silence in polls, like a `Watchdog`: a stalled process polls no more often.
-    private func look() {
+    private func poll() {
         tellRest()
-        let (isEnded, looks, isGreeted) = state.withLock { state in
+        let (isEnded, polls, isGreeted) = state.withLock { state in
             let isQuiet = state.intake.counts.isPaused || state.isHeldBack || output.isPaused
-            state.looks = isQuiet && state.isGreeted ? 0 : state.looks + 1
-            return (state.isEnded, state.looks, state.isGreeted)
+            state.polls = isQuiet && state.isGreeted ? 0 : state.polls + 1
+            return (state.isEnded, state.polls, state.isGreeted)
         }
         if isEnded { return }
-        if looks == Int(patience / Self.lookInterval) {
+        if polls == Int(timeout / Self.pollInterval) {
             // A connection without hello keeps other feeders out.
             if !isGreeted { return end(.refused(Self.mute)) }
             onEvent(self, .silent)
         }
-        lookLater()
+        pollLater()
     }
 }

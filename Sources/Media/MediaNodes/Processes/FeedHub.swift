@@ -15,7 +15,7 @@ final class FeedHub: Sendable {
         var counts = FeedCounts()
         var listeners: [@Sendable (FrameFeedControl.Status) -> Void] = []
         /// Limits the log of a feeder that reconnects repeatedly.
-        var reports = WordGuard(perSecond: 1, burst: 20, now: FrameFeed.now)
+        var reports = LogLimit(perSecond: 1, burst: 20, now: FrameFeed.now)
     }
 
     let queue: DispatchQueue
@@ -23,7 +23,7 @@ final class FeedHub: Sendable {
     private let name: String
     private let reporter: Reporter
     private let takesAnySize: Bool
-    private let patience: Double
+    private let timeout: Double
     private let onEnd: @Sendable (_ end: FeedConnection.End, _ hasGivenPictures: Bool) -> Void
     private let onSilence: @Sendable () -> Void
     private let state = Mutex(State())
@@ -39,7 +39,7 @@ final class FeedHub: Sendable {
         name = instance.name
         reporter = instance.reporter
         takesAnySize = instance.setting("scale")?.flag ?? false
-        patience = instance.setting("timeout")?.number ?? 5
+        timeout = instance.setting("timeout")?.number ?? 5
         self.onEnd = onEnd
         self.onSilence = onSilence
         output.onKeyframeWanted { [weak self] in self?.connection?.wantKeyframe() }
@@ -72,7 +72,7 @@ final class FeedHub: Sendable {
     func attach(_ socket: MessageSocket) {
         let isHeldBack = state.withLock { $0.isHeldBack }
         let made = FeedConnection(
-            socket, output, takesAnySize: takesAnySize, patience: patience, isHeldBack: isHeldBack, queue: queue
+            socket, output, takesAnySize: takesAnySize, timeout: timeout, isHeldBack: isHeldBack, queue: queue
         ) { [weak self] connection, event in
             guard let self, self.connection === connection else { return }
             hear(event, connection)
@@ -113,7 +113,7 @@ final class FeedHub: Sendable {
             report(
                 FrameSocketError(
                     code: "feed.silent",
-                    "The feeder \(feeder)has sent no frame for \(patience.formatted) s and has not reported a pause."
+                    "The feeder \(feeder)has sent no frame for \(timeout.formatted) s and has not reported a pause."
                 ))
             onSilence()
         case .ended(let end):

@@ -16,7 +16,7 @@ final class FeedNode: NodeType, FedNode {
 
     private struct Door {
         var listener: MessageListener?
-        var readiness: Readiness?
+        var readSource: ReadSource?
         var isBusySaid = false
     }
 
@@ -31,7 +31,7 @@ final class FeedNode: NodeType, FedNode {
         self.path = path
         let queue = DispatchQueue(label: "media.feed")
         self.queue = queue
-        let node = Reference<FeedNode>()
+        let node = WeakBox<FeedNode>()
         hub = FeedHub(instance, queue: queue, onEnd: { node.value?.hear($0, $1) }, onSilence: {})
         door = Mutex(Door())
         node.set(self)
@@ -66,8 +66,8 @@ final class FeedNode: NodeType, FedNode {
         } catch {
             throw MediaError(code: error.code, message: error.message, node: name)
         }
-        let readiness = Readiness(listener.number, of: listener, on: queue) { [weak self] in self?.accept() }
-        door.withLock { ($0.listener, $0.readiness) = (listener, readiness) }
+        let readSource = ReadSource(listener.number, of: listener, on: queue) { [weak self] in self?.accept() }
+        door.withLock { ($0.listener, $0.readSource) = (listener, readSource) }
     }
 
     private func accept() {
@@ -92,16 +92,16 @@ final class FeedNode: NodeType, FedNode {
 
     private func turnAway(_ socket: MessageSocket, _ error: FrameSocketError) {
         socket.send(.failure(error))
-        let (readiness, isNews) = door.withLock { door in
+        let (readSource, isNews) = door.withLock { door in
             defer { door.isBusySaid = true }
-            return (door.readiness, !door.isBusySaid)
+            return (door.readSource, !door.isBusySaid)
         }
-        readiness?.hold(seconds: Self.pause)
+        readSource?.hold(seconds: Self.pause)
         if isNews { hub.report(error) }
     }
 
     private func hear(_ end: FeedConnection.End, _ hasGivenPictures: Bool) {
-        if !hasGivenPictures { door.withLock { $0.readiness }?.hold(seconds: Self.penalty) }
+        if !hasGivenPictures { door.withLock { $0.readSource }?.hold(seconds: Self.penalty) }
         switch end {
         // Refusals are reported already.
         case .bye, .unheard, .refused: break
@@ -119,11 +119,11 @@ final class FeedNode: NodeType, FedNode {
 
     func finish() {
         queue.sync {
-            let (listener, readiness) = door.withLock { door in
-                defer { (door.listener, door.readiness) = (nil, nil) }
-                return (door.listener, door.readiness)
+            let (listener, readSource) = door.withLock { door in
+                defer { (door.listener, door.readSource) = (nil, nil) }
+                return (door.listener, door.readSource)
             }
-            readiness?.cancel()
+            readSource?.cancel()
             // The cancelled source retains it for another moment.
             listener?.withdraw()
             hub.detach(.ended)
@@ -141,7 +141,7 @@ enum FeedNotes {
 }
 
 /// A weak reference that is set after its creation.
-final class Reference<Value: AnyObject & Sendable>: Sendable {
+final class WeakBox<Value: AnyObject & Sendable>: Sendable {
     private struct Weak: Sendable { weak var value: Value? }
     private let state = Mutex(Weak())
 

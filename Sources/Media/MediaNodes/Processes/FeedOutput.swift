@@ -20,7 +20,7 @@ final class FeedOutput: Sendable {
         self.picture = picture
         pipeline = WeakPipeline(instance.pipeline)
         codec = VideoCodec(rawValue: picture.name)
-        let output = Reference<FeedOutput>()
+        let output = WeakBox<FeedOutput>()
         queue = PushQueue(instance, isEncoded: codec != nil) { output.value?.wantKeyframe() }
         state = Mutex(State())
         output.set(self)

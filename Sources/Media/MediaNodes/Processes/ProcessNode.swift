@@ -11,7 +11,7 @@ final class ProcessNode: NodeType, FedNode {
     private static let descriptor = 3
 
     /// Interval in seconds between polls whether all frames of an ended program are read.
-    private static let lookInterval = 0.02
+    private static let pollInterval = 0.02
 
     let name: String
     let hub: FeedHub
@@ -24,7 +24,7 @@ final class ProcessNode: NodeType, FedNode {
         name = instance.name
         let queue = DispatchQueue(label: "media.process")
         self.queue = queue
-        let node = Reference<ProcessNode>()
+        let node = WeakBox<ProcessNode>()
         let hub = FeedHub(
             instance, queue: queue,
             onEnd: { end, _ in
@@ -90,15 +90,15 @@ final class ProcessNode: NodeType, FedNode {
         guard hub.isTaken, FrameFeed.now < deadline,
             let socket = socket.withLock({ $0 }), socket.waitUntilReadable(seconds: 0)
         else { return whenTaken() }
-        queue.asyncAfter(deadline: .now() + Self.lookInterval) { [weak self] in
+        queue.asyncAfter(deadline: .now() + Self.pollInterval) { [weak self] in
             self?.takeRest(until: deadline, whenTaken)
         }
     }
 
-    func windUp() {
+    func prepareToFinish() {
         queue.sync {
             hub.detach(.ended)
-            program.windUp()
+            program.requestEnd()
         }
     }
 

@@ -21,9 +21,9 @@ final class Program: Sendable {
 
     private struct State {
         var child: ChildProcess?
-        var end: Readiness?
+        var end: ReadSource?
         var words: OutputPipe?
-        var listening: Readiness?
+        var listening: ReadSource?
         /// 0 before the first start.
         var startedAt: UInt64 = 0
         /// When it was asked to end.
@@ -131,8 +131,8 @@ final class Program: Sendable {
                 code: "process.not-started",
                 message: "The program \(title) cannot be started: \(error.reason). Check that it runs by hand.")
         }
-        let listening = Readiness(words.number, of: words, on: queue) { [weak self] in _ = self?.listen(words) }
-        let ending = Readiness(child.endDescriptor, of: child, on: queue) { [weak self] in self?.ended() }
+        let listening = ReadSource(words.number, of: words, on: queue) { [weak self] in _ = self?.listen(words) }
+        let ending = ReadSource(child.endDescriptor, of: child, on: queue) { [weak self] in self?.ended() }
         state.withLock { state in
             (state.child, state.words, state.listening, state.end) = (child, words, listening, ending)
             state.startedAt = FrameFeed.now
@@ -259,7 +259,7 @@ final class Program: Sendable {
     }
 
     /// Asks the program to end. Called on the queue.
-    func windUp() {
+    func requestEnd() {
         let child = state.withLock { state in
             state.isStopping = true
             if state.askedAt == 0 { state.askedAt = FrameFeed.now }
@@ -270,7 +270,7 @@ final class Program: Sendable {
 
     /// Ends the program and waits for that. Its output meanwhile, also to `output`, is discarded. Called on the queue.
     func stop(discarding output: OutputPipe? = nil) {
-        windUp()
+        requestEnd()
         let (child, end, listening, words, askedAt) = state.withLock { state in
             defer { (state.child, state.end, state.words, state.listening) = (nil, nil, nil, nil) }
             return (state.child, state.end, state.listening, state.words, state.askedAt)
@@ -287,11 +287,11 @@ struct LineLog: Sendable {
     private static let longest = 500
 
     private var line: [UInt8] = []
-    private var words: WordGuard
+    private var words: LogLimit
     private(set) var last: String?
 
     init(now: UInt64) {
-        words = WordGuard(perSecond: 5, burst: 20, now: now)
+        words = LogLimit(perSecond: 5, burst: 20, now: now)
     }
 
     mutating func append(_ bytes: [UInt8], now: UInt64) -> [String] {

@@ -19,8 +19,8 @@ struct EchoDelay {
     private static let margin: Float = 3.5
     /// How long the same delay must be best, as a number of words: to be accepted first, and to replace another. While
     /// the local user also speaks, other delays may look best for a second.
-    private static let patience = 16
-    private static let patienceForChange = 150
+    private static let neededAgreement = 16
+    private static let neededAgreementForChange = 150
 
     private var playing = SpectrumReader()
     private var recording = SpectrumReader()
@@ -70,7 +70,7 @@ struct EchoDelay {
             return false
         }
         agreement += 1
-        guard agreement >= (seconds == nil ? Self.patience : Self.patienceForChange) else { return false }
+        guard agreement >= (seconds == nil ? Self.neededAgreement : Self.neededAgreementForChange) else { return false }
         let found = Double(best) * SpectrumReader.secondsPerWord
         // Neighbouring words describe nearly the same audio, so a step of one is not a change.
         if let seconds, abs(found - seconds) < 1.5 * SpectrumReader.secondsPerWord { return false }

@@ -22,7 +22,7 @@ package final class MixerNode: NodeType, RunningNode {
     private let pads: [Int: Pad]
     private let state: Mutex<State>
     /// Whether places have changed since they were last set on the mixing element.
-    private let isStale = Flag()
+    private let isStale = AtomicBool()
 
     package static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
         try request.environment.require("compositor")

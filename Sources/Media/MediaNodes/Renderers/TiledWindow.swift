@@ -50,7 +50,7 @@ public final class TiledWindow: Sendable {
     public init(
         title: String, width: Int = 1280, height: Int = 720, onClose: (@Sendable () -> Void)? = nil
     ) throws(MediaError) {
-        let isClosed = Flag()
+        let isClosed = AtomicBool()
         pipeline = Pipeline { message in
             guard case .error = message, !isClosed.exchange(true) else { return }
             onClose?()

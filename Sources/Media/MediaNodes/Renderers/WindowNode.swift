@@ -23,7 +23,7 @@ enum WindowNode: NodeType {
         let reporter = instance.reporter
         let control = instance.control
         let name = instance.name
-        let isLost = Flag()
+        let isLost = AtomicBool()
         let display = DisplaySystem.isX(instance.element("sink").factory) ? DisplaySystem.x : nil
         let watch = display.map { display in
             XConnections.watch(display) {
@@ -41,7 +41,7 @@ enum WindowNode: NodeType {
 
     /// Sets the title with the first frame, because a title sent before the stream has begun is lost.
     static func setTitle(_ title: String, after element: Element) {
-        let isSent = Flag()
+        let isSent = AtomicBool()
         element.source.onBuffer { buffer in
             if !isSent.exchange(true) { buffer.pushTitle(title) }
             return .pass

@@ -20,10 +20,10 @@ final class GraphEdit {
     private var awaited = 0
     /// Links whose new source or new target is staged, once they have data.
     private var connections: [Connection] = []
-    private var takeovers: [Takeover] = []
+    private var relinks: [Relink] = []
 
     /// An input that stays and gets another source: a branch that waits, unlinked.
-    private struct Takeover {
+    private struct Relink {
         let plan: LinkPlan
         let source: Member
         let target: Member
@@ -48,10 +48,10 @@ final class GraphEdit {
     }
 
     /// Names of nodes that had to release an exclusive device before their replacements could be built.
-    private(set) var yielded: Set<String> = []
+    private(set) var released: Set<String> = []
 
     func perform() throws(MediaError) {
-        yieldResources()
+        releaseResources()
         do throws(MediaError) {
             try stage()
             try waitForFirstFrames()
@@ -66,14 +66,14 @@ final class GraphEdit {
     }
 
     /// Ends nodes whose camera the new ones need. Until those deliver, the old nodes' targets get no data.
-    private func yieldResources() {
+    private func releaseResources() {
         let wanted = Set(change.added.compactMap(\.resource))
         for name in change.removed {
             guard let member = graph.member(name), let resource = member.plan.resource, wanted.contains(resource) else {
                 continue
             }
-            yielded.insert(name)
-            graph.yield(member)
+            released.insert(name)
+            graph.releaseDevices(of: member)
         }
     }
 
@@ -100,7 +100,7 @@ final class GraphEdit {
                 feeds.append(connection)
                 connections.append(connection)
             case (let source, nil):
-                takeovers.append(try takeover(link, from: source ?? live(link.link.from.node)))
+                relinks.append(try prepareRelink(link, from: source ?? live(link.link.from.node)))
             }
         }
         for plan in change.added { try staged[plan.name]?.running?.prepare() }
@@ -119,7 +119,7 @@ final class GraphEdit {
         return isNew ? live(input.node) : nil
     }
 
-    private func takeover(_ link: LinkPlan, from source: Member) throws(MediaError) -> Takeover {
+    private func prepareRelink(_ link: LinkPlan, from source: Member) throws(MediaError) -> Relink {
         let waiting = try Element(
             "fakesink", name: "\(source.prefix).waiting-\(link.link.to.node)-\(link.link.to.port)",
             ["sync": false, "async": false, "enable-last-sample": false, "qos": false])
@@ -130,12 +130,12 @@ final class GraphEdit {
         queue?.element.followPipeline()
         let tee = try graph.tee(behind: link.link.from.port, of: source)
         guard let branch = tee.requestPad("src_%u") else { preconditionFailure("a tee gives every pad") }
-        let takeover = Takeover(
+        let relink = Relink(
             plan: link, source: source, target: target, tee: tee, branch: branch, queue: queue, waiting: waiting)
-        guard takeover.output.link(waiting.sink), queue.map({ branch.link($0.element.sink) }) ?? true else {
+        guard relink.output.link(waiting.sink), queue.map({ branch.link($0.element.sink) }) ?? true else {
             preconditionFailure("a tee feeds everything")
         }
-        return takeover
+        return relink
     }
 
     /// Starts the staged nodes, renderers first.
@@ -200,7 +200,7 @@ final class GraphEdit {
     }
 
     private func firstFramePads() -> [Pad] {
-        var pads = takeovers.map(\.waiting.sink)
+        var pads = relinks.map(\.waiting.sink)
         for member in staged.values where !change.addedLinks.contains(where: { $0.link.from.node == member.plan.name })
         {
             let ends = ends(of: member.plan, in: member)
@@ -231,28 +231,28 @@ final class GraphEdit {
     // MARK: Replacing the old nodes
 
     private func swap() throws(MediaError) {
-        guard !takeovers.isEmpty else { return }
+        guard !relinks.isEmpty else { return }
         let limit = max(deadline, .now() + Self.swapLimit)
         var held: [Probe] = []
         defer { for probe in held { probe.remove() } }
-        for takeover in takeovers {
+        for relink in relinks {
             let isHeld = DispatchSemaphore(value: 0)
-            let isEncoded = takeover.plan.format.kind == .encodedVideo
-            if let queue = takeover.queue { held.append(queue.element.sink.refuseSerializedQueries()) }
+            let isEncoded = relink.plan.format.kind == .encodedVideo
+            if let queue = relink.queue { held.append(queue.element.sink.refuseSerializedQueries()) }
             held.append(
-                takeover.output.block(from: { !isEncoded || $0.isKeyframe }) { isHeld.signal() })
-            if isEncoded { takeover.branch.requestKeyframe() }
+                relink.output.block(from: { !isEncoded || $0.isKeyframe }) { isHeld.signal() })
+            if isEncoded { relink.branch.requestKeyframe() }
             guard isHeld.wait(timeout: limit) == .success else { throw late("delivered no keyframe") }
         }
         // From here on only a format that does not fit can fail, and the old nodes have been cut off by then.
-        for takeover in takeovers {
-            if let old = former(takeover.plan.link.to), graph.detach(old), old.queue == nil {
+        for relink in relinks {
+            if let old = former(relink.plan.link.to), graph.detach(old), old.queue == nil {
                 old.entry.acceptAgain()
             }
-            takeover.output.unlink(takeover.waiting.sink)
+            relink.output.unlink(relink.waiting.sink)
             let connection = try graph.connect(
-                takeover.plan, from: takeover.source, to: takeover.target, branch: takeover.branch,
-                queue: takeover.queue)
+                relink.plan, from: relink.source, to: relink.target, branch: relink.branch,
+                queue: relink.queue)
             if connection.queue == nil { try graph.link(connection) }
             connections.append(connection)
         }
@@ -264,7 +264,7 @@ final class GraphEdit {
     }
 
     private func finish() {
-        let swapped = Set(takeovers.map(\.plan.link.to))
+        let swapped = Set(relinks.map(\.plan.link.to))
         let cut = change.removedLinks.filter { !swapped.contains($0.to) }.compactMap { graph.connection($0) }
         let removed = Set(change.removed)
         let leavingInputs = Set(change.removedInputs)
@@ -302,9 +302,9 @@ final class GraphEdit {
     }
 
     private func discardWaiting() {
-        for takeover in takeovers {
-            takeover.waiting.close()
-            graph.context.pipeline.remove(takeover.waiting)
+        for relink in relinks {
+            relink.waiting.close()
+            graph.context.pipeline.remove(relink.waiting)
         }
     }
 
@@ -315,12 +315,12 @@ final class GraphEdit {
         for connection in connections where !names.contains(connection.plan.link.from.node) {
             graph.detach(connection)
         }
-        for takeover in takeovers where !connections.contains(where: { $0.branch === takeover.branch }) {
-            takeover.queue?.containment.isLeaving.raise()
-            let entry = takeover.queue?.element.sink ?? takeover.waiting.sink
-            takeover.branch.whenIdle { takeover.branch.unlink(entry) }
-            takeover.tee.release(takeover.branch)
-            if let queue = takeover.queue?.element {
+        for relink in relinks where !connections.contains(where: { $0.branch === relink.branch }) {
+            relink.queue?.containment.isLeaving.raise()
+            let entry = relink.queue?.element.sink ?? relink.waiting.sink
+            relink.branch.whenIdle { relink.branch.unlink(entry) }
+            relink.tee.release(relink.branch)
+            if let queue = relink.queue?.element {
                 queue.close()
                 graph.context.pipeline.remove(queue)
             }

@@ -42,7 +42,7 @@ final class GraphEditor: Sendable {
         let outcome = EditOutcome()
         let result = await withCheckedContinuation {
             (continuation: CheckedContinuation<Result<GraphChange, MediaError>, Never>) in
-            let isAnswered = Flag()
+            let isAnswered = AtomicBool()
             @Sendable func answer(_ result: Result<GraphChange, MediaError>) {
                 if !isAnswered.exchange(true) { continuation.resume(returning: result) }
             }
@@ -112,7 +112,7 @@ final class GraphEditor: Sendable {
         do throws(MediaError) {
             try edit.perform()
         } catch {
-            if !edit.yielded.isEmpty { restore(edit.yielded) }
+            if !edit.released.isEmpty { restore(edit.released) }
             throw error
         }
         for setting in change.settings { try set(setting) }

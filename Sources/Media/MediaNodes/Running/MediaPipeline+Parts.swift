@@ -20,14 +20,14 @@ extension MediaPipeline {
         ) throws(MediaError) {
             let reporter = Reporter(events: bindings.events)
             let control = DispatchQueue(label: "media.pipeline")
-            let explainer = Explainer(reporter)
+            let translator = ErrorTranslator(reporter)
             // The closure lives inside the pipeline's bus, so it must not retain the pipeline.
             let latency = LatencyReaction(control)
-            let pipeline = Pipeline(onNote: { explainer.hear($0) }) { message in
+            let pipeline = Pipeline(onNote: { translator.hear($0) }) { message in
                 switch message {
                 case .endOfStream: reporter.ended()
-                case .error(let failure): explainer.report(failure)
-                case .missingPlugin(let name): explainer.note(missing: name)
+                case .error(let failure): translator.report(failure)
+                case .missingPlugin(let name): translator.note(missing: name)
                 case .latencyChanged: latency.react()
                 }
             }
@@ -37,7 +37,7 @@ extension MediaPipeline {
                 pipeline: pipeline, reporter: reporter, control: control, bound: bound)
             graph = try RunningGraph(plan, registry, context)
             editor = GraphEditor(graph, reporter, limits)
-            explainer.set(graph, editor)
+            translator.set(graph, editor)
             self.registry = registry
             self.limits = limits
             self.pipeline = pipeline

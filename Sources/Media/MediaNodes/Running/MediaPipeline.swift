@@ -33,13 +33,13 @@ public final class MediaPipeline: Sendable {
     /// Timers for work that may block the control queue.
     private let timeouts = DispatchQueue(label: "media.limits")
     private let startTimeout = Mutex<Timeout?>(nil)
-    private let opening = Opening()
+    private let starting = StartPhase()
     let graph: RunningGraph
     private let editor: GraphEditor
     private let registry: NodeRegistry
     private let bound: BoundCode
     private let phase = Mutex(Phase.idle)
-    private let isPaused = Flag()
+    private let isPaused = AtomicBool()
 
     /// Plans the graph on this machine and makes its elements; nothing runs yet.
     ///
@@ -158,10 +158,10 @@ public final class MediaPipeline: Sendable {
                 if let error { reporter.fail(error, node.name) } else { reporter.isReady(node.name) }
             }
         }
-        opening.begin(orGivenUp: done)
+        starting.begin(onCancel: done)
         armStartTimeout()
         let isPlaying = pipeline.play()
-        guard opening.end() else { return }
+        guard starting.end() else { return }
         if !isPlaying {
             reporter.fail(
                 MediaError(
@@ -174,8 +174,8 @@ public final class MediaPipeline: Sendable {
     private func armStartTimeout() {
         let timeout = Timeout(at: .now() + limits.start, on: timeouts) { [weak self] _ in
             guard let self else { return }
-            if opening.isUnderWay {
-                opening.giveUp(stuck(graph.memberOpening?.plan.name))
+            if starting.isRunning {
+                starting.cancel(stuck(graph.memberOpening?.plan.name))
             } else if let late = reporter.awaited.sorted().first {
                 reporter.fail(
                     graph.runningNode(late)?.stalled
@@ -209,7 +209,7 @@ public final class MediaPipeline: Sendable {
             return (phase == .running, phase == .idle)
         }
         await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
-            let isAnswered = Flag()
+            let isAnswered = AtomicBool()
             @Sendable func answer() {
                 reporter.close()
                 if !isAnswered.exchange(true) { continuation.resume() }
@@ -218,7 +218,7 @@ public final class MediaPipeline: Sendable {
                 if !isAnswered.value { self.abandon() }
                 answer()
             }
-            let hasHalted = Flag()
+            let hasHalted = AtomicBool()
             // A second caller waits here until the first has stopped all nodes. A running edit ends first.
             editor.end(stuck: {
                 self.control.async {
@@ -245,7 +245,7 @@ public final class MediaPipeline: Sendable {
                     answer()
                 }
             }
-            opening.whenGivenUp { _ in answer() }
+            starting.onCancel { _ in answer() }
         }
     }
 

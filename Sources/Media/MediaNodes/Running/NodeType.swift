@@ -29,7 +29,7 @@ package protocol RunningNode: Sendable {
     func prepare() throws(MediaError)
     /// Called before the node and others are finished: tells other processes that need time to end, so that they all
     /// have it at once. Does not block.
-    func windUp()
+    func prepareToFinish()
     /// Called before the node stops: ends its work in progress. May block briefly.
     func finish()
     /// Called when a node of the running graph has finished: reports its missing results to the reporter. Not called
@@ -75,7 +75,7 @@ package protocol PublishingNode: RunningNode {
 
 extension RunningNode {
     package func prepare() throws(MediaError) {}
-    package func windUp() {}
+    package func prepareToFinish() {}
     package func finish() {}
     package func reportShortfall() {}
     package func stopped() {}
@@ -91,7 +91,7 @@ extension RunningNode {
 extension [any RunningNode] {
     /// Finishes all nodes, in parallel if they need time.
     func finish() {
-        for node in self { node.windUp() }
+        for node in self { node.prepareToFinish() }
         for node in self { node.finish() }
     }
 }

@@ -32,9 +32,9 @@ final class Connection: Sendable {
     /// The node's own pad, if it was requested and must be released.
     let requested: (element: Element, pad: Pad)?
     /// Whether an error behind the entry ends there.
-    let isContained: Flag
+    let isContained: AtomicBool
     /// Whether the link is being cut: an error behind the entry ends there and is ignored.
-    let isLeaving: Flag
+    let isLeaving: AtomicBool
 
     init(
         _ plan: LinkPlan, tee: Element, branch: Pad, queue: BranchQueue?, pad: Pad, isRequestedFrom element: Element?,
@@ -53,8 +53,8 @@ final class Connection: Sendable {
 
 /// When an error behind a link ends at its entry.
 struct BranchContainment: Sendable {
-    let isContained: Flag
-    let isLeaving = Flag()
+    let isContained: AtomicBool
+    let isLeaving = AtomicBool()
 
     /// Wraps the functions of the entry, through which no data may pass yet.
     func apply(to entry: Pad) {
@@ -80,7 +80,7 @@ final class RunningGraph: Sendable {
         /// Members that are being removed.
         var leaving: [String: Member] = [:]
         /// Members that have released their devices, by prefix.
-        var yielding: Set<String> = []
+        var released: Set<String> = []
         /// The tees by the member's prefix. Every output ends in a tee, so that branches can be added and removed.
         var tees: [PortReference: Element] = [:]
         var connections: [Link: Connection] = [:]
@@ -89,7 +89,7 @@ final class RunningGraph: Sendable {
     }
 
     /// The state of the node whose element posted a message.
-    enum Standing: Sendable {
+    enum NodeState: Sendable {
         case live(String)
         case staged(String)
         /// Being removed: its messages no longer matter.
@@ -141,14 +141,14 @@ final class RunningGraph: Sendable {
     func runningNode(_ name: String) -> (any RunningNode)? { member(name)?.running }
 
     /// The node that an element belongs to, by the names of the element and the bins around it, innermost first.
-    func standing(ofElementIn path: [String]) -> (standing: Standing, running: (any RunningNode)?)? {
+    func owner(ofElementIn path: [String]) -> (state: NodeState, running: (any RunningNode)?)? {
         state.withLock { state in
             for name in path {
                 guard let end = name.lastIndex(of: ".") else { continue }
                 let prefix = String(name[..<end])
                 if let member = state.members.values.first(where: { $0.prefix == prefix }) {
-                    let hasYielded = state.yielding.contains(prefix)
-                    return (hasYielded ? .leaving(member.plan.name) : .live(member.plan.name), member.running)
+                    let isReleased = state.released.contains(prefix)
+                    return (isReleased ? .leaving(member.plan.name) : .live(member.plan.name), member.running)
                 }
                 if let member = state.staged.values.first(where: { $0.prefix == prefix }) {
                     return (.staged(member.plan.name), member.running)
@@ -166,7 +166,7 @@ final class RunningGraph: Sendable {
         state.withLock { $0.observers[ObjectIdentifier(owner)] = body }
     }
 
-    func letGo(of owner: AnyObject) {
+    func removeObserver(of owner: AnyObject) {
         state.withLock { _ = $0.observers.removeValue(forKey: ObjectIdentifier(owner)) }
     }
 
@@ -286,7 +286,7 @@ final class RunningGraph: Sendable {
     /// An optional node keeps its errors from the rest, wherever it hangs on one that is not.
     private func containment(from source: Member, to target: Member, _ isContained: Bool) -> BranchContainment {
         let isOptional = target.plan.node.isOptional && !source.plan.node.isOptional
-        return BranchContainment(isContained: Flag(isContained || isOptional))
+        return BranchContainment(isContained: AtomicBool(isContained || isOptional))
     }
 
     /// Starts the data of a prepared link. Throws if the formats do not fit.
@@ -382,8 +382,8 @@ final class RunningGraph: Sendable {
     }
 
     /// Makes a member release its devices, without removing it.
-    func yield(_ member: Member) {
-        state.withLock { _ = $0.yielding.insert(member.prefix) }
+    func releaseDevices(of member: Member) {
+        state.withLock { _ = $0.released.insert(member.prefix) }
         member.running?.finish()
         for element in member.instance.allElements.reversed() { element.close() }
     }
@@ -403,11 +403,11 @@ final class RunningGraph: Sendable {
             branch.unlink(entry)
             isCut.signal()
         }
-        if isCut.wait(timeout: .now() + Self.patience) == .timedOut {
+        if isCut.wait(timeout: .now() + Self.transitTimeout) == .timedOut {
             // An element behind the link holds its buffer: this unblocks it and refuses further buffers.
             entry.refuseEverything()
             refuses = true
-            _ = isCut.wait(timeout: .now() + Self.patience)
+            _ = isCut.wait(timeout: .now() + Self.transitTimeout)
         }
         connection.tee.release(branch)
         if let queue = connection.queue {
@@ -419,7 +419,7 @@ final class RunningGraph: Sendable {
     }
 
     /// How long to wait for buffers in transit.
-    private static let patience = DispatchTimeInterval.seconds(1)
+    private static let transitTimeout = DispatchTimeInterval.seconds(1)
 
     /// Ends members without sources, and removes their elements. `isPartOfGraph` is false for those of a failed edit.
     func remove(_ members: [Member], isPartOfGraph: Bool = true) {
@@ -436,7 +436,7 @@ final class RunningGraph: Sendable {
         state.withLock { state in
             for prefix in prefixes {
                 state.leaving[prefix] = nil
-                state.yielding.remove(prefix)
+                state.released.remove(prefix)
             }
             state.tees = state.tees.filter { !prefixes.contains($0.key.node) }
         }

@@ -45,13 +45,13 @@ public struct SystemEnvironment: PlanEnvironment {
     public func soundSource() -> String? { AudioSystem.recording }
 
     /// How long to wait for a network camera's answer, in seconds.
-    private static let patience = 4.0
+    private static let networkCameraTimeout = 4.0
 
     public func networkCamera(_ url: String, verifyingCertificate: Bool) throws(MediaError) -> NetworkCamera {
         guard let address = RTSPAddress(url) else { throw RTSPFailure.badAddress }
         do throws(RTSPProbe.Failure) {
             return try RTSPProbe.describe(
-                address, verifyingCertificate: verifyingCertificate, seconds: Self.patience)
+                address, verifyingCertificate: verifyingCertificate, seconds: Self.networkCameraTimeout)
         } catch {
             throw RTSPFailure.described(error, at: address)
         }

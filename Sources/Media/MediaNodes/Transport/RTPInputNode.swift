@@ -19,7 +19,7 @@ package final class RTPInputNode: NodeType, RunningNode {
     /// Depayloaders and decoders repeat their request for every packet or not at all. Senders get it at this interval.
     private static let requestInterval = DispatchTimeInterval.milliseconds(100)
     /// The first packet of a stream counts as a loss of earlier ones: the time for it to prove to be a keyframe's.
-    private static let patience = DispatchTimeInterval.milliseconds(30)
+    private static let firstRequestDelay = DispatchTimeInterval.milliseconds(30)
 
     package let name: String
     private let source: PushSource
@@ -146,7 +146,7 @@ package final class RTPInputNode: NodeType, RunningNode {
         }
         guard isNews else { return }
         if isFirst {
-            control.asyncAfter(deadline: .now() + Self.patience) { [weak self] in self?.ask() }
+            control.asyncAfter(deadline: .now() + Self.firstRequestDelay) { [weak self] in self?.ask() }
         } else {
             control.async { [weak self] in self?.ask() }
         }

@@ -108,7 +108,7 @@ private final class PacketCutter: Sendable {
     private let state = Mutex(State())
     private let isVideo: Bool
     /// Whether the frame in progress is a keyframe. Only used on the streaming thread.
-    private let isKeyframe = Flag(true)
+    private let isKeyframe = AtomicBool(true)
     private let handOver: @Sendable (RTPBatch) -> Void
 
     init(isVideo: Bool, handOver: @escaping @Sendable (RTPBatch) -> Void) {

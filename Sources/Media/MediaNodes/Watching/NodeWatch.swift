@@ -20,7 +20,7 @@ public final class NodeWatch: Sendable {
     }
 
     deinit {
-        graph.letGo(of: self)
+        graph.removeObserver(of: self)
         for probe in probes.withLock({ $0.values.map(\.self) }) { probe.remove() }
     }
 

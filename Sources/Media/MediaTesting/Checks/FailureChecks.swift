@@ -7,7 +7,7 @@ extension ConformanceCheck {
         var seen: [String] = []
         if examination.stand.offers(.failing) {
             let run = try await examination.open([:], .failing)
-            _ = await examination.clock.waits(examination.patience) { !run.units.isEmpty || run.outcome != nil }
+            _ = await examination.clock.waits(examination.frameTimeout) { !run.units.isEmpty || run.outcome != nil }
             let machine = await Bystander().stop()
             _ = await examination.clock.waits(0.25 + machine) { run.outcome != nil }
             let outcome = run.outcome
@@ -99,8 +99,8 @@ extension Examination {
         let thrown: any Error
         do {
             let run = try await open(settings)
-            let patience = patience
-            _ = await clock.waits(patience) { run.outcome != nil || !run.units.isEmpty }
+            let timeout = frameTimeout
+            _ = await clock.waits(timeout) { run.outcome != nil || !run.units.isEmpty }
             let outcome = run.outcome
             let hasGiven = !run.units.isEmpty
             let left = await run.stop()
@@ -108,7 +108,7 @@ extension Examination {
             case .failed(let error): thrown = error
             case .none where hasGiven: return isSure ? "with \(shown) it should not start, but sends media" : nil
             case .none:
-                return "with \(shown) it sends nothing for \(patience.rounded(to: 1)) s and reports nothing"
+                return "with \(shown) it sends nothing for \(timeout.rounded(to: 1)) s and reports nothing"
                     + (left == nil ? ", nor does it return" : "")
             default: return isSure || !hasGiven ? "with \(shown) it returns without an error" : nil
             }

@@ -41,7 +41,7 @@ extension Examination {
                 let machine = await other
                 guard let seconds else {
                     return .failed(
-                        "it did not return within \(CaptureTask.patience) s of its cancellation, and was abandoned")
+                        "it did not return within \(CaptureTask.timeout) s of its cancellation, and was abandoned")
                 }
                 let leaving = Leaving(seconds: seconds, machine: machine)
                 if leaving.own < least?.own ?? .infinity { least = leaving }

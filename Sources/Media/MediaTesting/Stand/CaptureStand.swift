@@ -10,7 +10,7 @@ public protocol CaptureStand: Sendable {
     /// The available settings.
     var settings: [SettingContract] { get }
     /// The longest wait for the first frame or buffer, in seconds.
-    var patience: Double { get }
+    var frameTimeout: Double { get }
     /// The longest time for the return, in seconds: 50 ms for the capturer, and more for its surroundings.
     var leavingLimit: Double { get }
     /// How much resident memory may grow during 400 openings, in bytes.

@@ -22,7 +22,7 @@ final class CaptureTask: Sendable {
     }
 
     /// A task that does not return within this many seconds is abandoned.
-    static let patience = 2.0
+    static let timeout = 2.0
 
     private let clock: any StandClock
     private let state = Mutex(State())
@@ -61,7 +61,7 @@ final class CaptureTask: Sendable {
     func stop() async -> Double? {
         let began = MediaTime.current
         state.withLock { $0.task }?.cancel()
-        _ = await MachineClock().waits(Self.patience) { self.outcome != nil }
+        _ = await MachineClock().waits(Self.timeout) { self.outcome != nil }
         return state.withLock { $0.leaving }.map { max(0, $0.seconds(since: began)) }
     }
 }
@@ -74,5 +74,5 @@ struct Bystander {
         task.start { while !Task.isCancelled { try await Task.sleep(for: .seconds(60)) } }
     }
 
-    func stop() async -> Double { await task.stop() ?? CaptureTask.patience }
+    func stop() async -> Double { await task.stop() ?? CaptureTask.timeout }
 }

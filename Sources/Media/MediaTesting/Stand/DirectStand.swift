@@ -14,7 +14,7 @@ public struct DirectStand<Kind: Capturer>: CaptureStand {
 
     public var name: String { Kind.name }
     public var settings: [SettingContract] { Kind().contracts }
-    public var patience: Double { 5 }
+    public var frameTimeout: Double { 5 }
     public var leavingLimit: Double { 0.05 }
     public var memoryLimit: Int { 8_000_000 }
 

@@ -19,7 +19,7 @@ extension Examination {
     }
 
     /// The longest wait for the first frame, in seconds.
-    var patience: Double { max(stand.patience, min(Self.longest, 3 / max(rate ?? 1, 0.01))) }
+    var frameTimeout: Double { max(stand.frameTimeout, min(Self.longest, 3 / max(rate ?? 1, 0.01))) }
 
     /// Waits until this many units have arrived since `before`, for the time that this takes at the present rate and
     /// two frames more. Returns the seconds waited without success, or nil on success. If the wait would be too long,
@@ -27,18 +27,18 @@ extension Examination {
     func waitsInVain(
         for count: Int, since before: Int = 0, from run: any CaptureRun, with settings: [String: SettingValue] = [:]
     ) async throws -> Double? {
-        if await clock.gives(before + count, from: run, within: stand.patience) { return nil }
-        guard run.outcome == nil else { return stand.patience }
+        if await clock.gives(before + count, from: run, within: stand.frameTimeout) { return nil }
+        guard run.outcome == nil else { return stand.frameTimeout }
         // The requested format may not be the present one yet.
         let asked = try? stand.format(rehearsal.settings.merging(settings) { $1 })?.framesPerSecond
         let rate = [asked, run.units.last?.format.framesPerSecond].compactMap { $0 }.filter { $0 > 0 }.min()
-        guard let rate, Double(count + 2) / rate > stand.patience else { return stand.patience }
+        guard let rate, Double(count + 2) / rate > stand.frameTimeout else { return stand.frameTimeout }
         let span = Double(count + 2) / rate
         guard span <= Self.longest else {
             _ = await run.stop()
             throw tooSlow(rate)
         }
-        return await clock.gives(before + count, from: run, within: span - stand.patience) ? nil : span
+        return await clock.gives(before + count, from: run, within: span - stand.frameTimeout) ? nil : span
     }
 
     private func tooSlow(_ rate: Double) -> Unjudged {

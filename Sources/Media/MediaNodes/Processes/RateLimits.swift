@@ -1,5 +1,5 @@
 /// A rate limit: up to `burst` together, then the stated rate per second. Receives the time.
-struct RateGuard: Sendable {
+struct RateLimit: Sendable {
     private let perSecond: Double
     private let burst: Double
     private var credit: Double
@@ -26,12 +26,12 @@ struct RateGuard: Sendable {
 }
 
 /// Limits messages to a readable number and counts the omitted ones. Receives the time.
-struct WordGuard: Sendable {
-    private var rate: RateGuard
+struct LogLimit: Sendable {
+    private var rate: RateLimit
     private var leftOut = 0
 
     init(perSecond: Double, burst: Double, now: UInt64) {
-        rate = RateGuard(perSecond: perSecond, burst: burst, now: now)
+        rate = RateLimit(perSecond: perSecond, burst: burst, now: now)
     }
 
     /// The number of messages omitted before this one. Nil if this one is omitted.

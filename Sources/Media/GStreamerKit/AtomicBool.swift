@@ -1,7 +1,7 @@
 import Synchronization
 
 /// An atomic flag for closures.
-package final class Flag: Sendable {
+package final class AtomicBool: Sendable {
     private let flag: Atomic<Bool>
 
     package init(_ value: Bool = false) {

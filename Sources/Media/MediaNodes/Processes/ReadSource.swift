@@ -2,7 +2,7 @@ import Dispatch
 
 /// Calls a function on a queue whenever a descriptor is readable, until it is cancelled or released.
 // @unchecked: everything runs on the queue, or when no other code retains the value.
-final class Readiness: @unchecked Sendable {
+final class ReadSource: @unchecked Sendable {
     private let source: any DispatchSourceRead
     private let queue: DispatchQueue
     private var isHeld = false
@@ -32,17 +32,17 @@ final class Readiness: @unchecked Sendable {
         guard !isHeld else { return }
         isHeld = true
         source.suspend()
-        letGoLater()
+        resumeLater()
     }
 
-    private func letGoLater() {
+    private func resumeLater() {
         queue.asyncAfter(deadline: until) { [weak self] in
             guard let self else { return }
-            if until > .now() { letGoLater() } else { letGo() }
+            if until > .now() { resumeLater() } else { resume() }
         }
     }
 
-    private func letGo() {
+    private func resume() {
         guard isHeld else { return }
         isHeld = false
         source.resume()
@@ -53,6 +53,6 @@ final class Readiness: @unchecked Sendable {
         isCancelled = true
         source.cancel()
         // A suspended source would never end.
-        letGo()
+        resume()
     }
 }

@@ -3,7 +3,7 @@ import Testing
 @testable import MediaNodes
 
 /// Waits and rates, in a time of their own.
-@Suite struct PacingTests {
+@Suite struct RateLimitTests {
     private let second: UInt64 = 1_000_000_000
 
     @Test("The restart delay of a failing program doubles each time, up to half a minute")
@@ -33,7 +33,7 @@ import Testing
 
     @Test("Omitted messages are counted, and reported with the next one")
     func words() {
-        var words = WordGuard(perSecond: 1, burst: 2, now: 0)
+        var words = LogLimit(perSecond: 1, burst: 2, now: 0)
         #expect((0..<5).map { _ in words.admit(now: 0) } == [0, 0, nil, nil, nil])
         #expect(words.admit(now: second + 1000) == 3)
         #expect(words.admit(now: second + 1000) == nil)
@@ -43,7 +43,7 @@ import Testing
 
     @Test("Input above the rate limit waits for its turn only")
     func rate() {
-        var rate = RateGuard(perSecond: 10, burst: 3, now: 0)
+        var rate = RateLimit(perSecond: 10, burst: 3, now: 0)
         for _ in 0..<3 {
             #expect(rate.delay(now: 0) == 0)
             rate.take()

@@ -3,7 +3,7 @@ import MediaGraph
 import Synchronization
 
 /// Turns errors of elements into errors of nodes.
-final class Explainer: Sendable {
+final class ErrorTranslator: Sendable {
     private struct State {
         weak var graph: RunningGraph?
         weak var editor: GraphEditor?
@@ -35,10 +35,10 @@ final class Explainer: Sendable {
         let graph = state.withLock { $0.graph }
         switch note {
         case .warning(let remark):
-            guard case .live(let node)? = graph?.standing(ofElementIn: remark.path)?.standing else { return }
+            guard case .live(let node)? = graph?.owner(ofElementIn: remark.path)?.state else { return }
             reporter.warn(node, remark.message)
         case .element(let message):
-            graph?.standing(ofElementIn: message.path)?.running?.hear(message)
+            graph?.owner(ofElementIn: message.path)?.running?.hear(message)
         case .information, .qualityOfService, .stateChanged, .sinkEnded: break
         }
     }
@@ -55,11 +55,11 @@ final class Explainer: Sendable {
         }
         if isEarly { return }
         let (graph, editor, missing) = state.withLock { ($0.graph, $0.editor, $0.missing) }
-        let speaker = graph?.standing(ofElementIn: failure.path)
-        switch speaker?.standing {
-        case .leaving: speaker?.running?.failedWhileLeaving(failure)
-        case .staged(let node): editor?.stagedFailed(explained(failure, node, speaker?.running, missing))
-        case .live(let node): reporter.fail(explained(failure, node, speaker?.running, missing), node)
+        let owner = graph?.owner(ofElementIn: failure.path)
+        switch owner?.state {
+        case .leaving: owner?.running?.failedWhileLeaving(failure)
+        case .staged(let node): editor?.stagedFailed(explained(failure, node, owner?.running, missing))
+        case .live(let node): reporter.fail(explained(failure, node, owner?.running, missing), node)
         case nil: reporter.fail(explained(failure, nil, nil, missing))
         }
     }
