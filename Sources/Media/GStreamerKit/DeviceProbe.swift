@@ -25,7 +25,7 @@ package enum DeviceProbe {
 
     /// The formats of a device that captures video; none for one that does not (an encoder, a metadata node).
     package static func formats(of path: String) -> [CameraFormat] {
-        // Asked of the kernel's own list first: GStreamer takes long to refuse what does not capture.
+        // Reads the kernel's list first: GStreamer is slow to refuse devices that cannot capture.
         guard openingProblem(of: path) == nil, GStreamer.has("v4l2src"),
             let source = try? Element("v4l2src", ["device": .text(path)])
         else { return [] }
@@ -176,7 +176,7 @@ package enum DeviceProbe {
 
     // MARK: Sound
 
-    /// Microphones and speakers of the first sound system that answers. Monitors of speakers are left out.
+    /// Microphones and loudspeakers of the first sound system that responds, without the monitors of loudspeakers.
     package static func soundDevices() -> (sources: [AudioDevice], sinks: [AudioDevice]) {
         GStreamer.load()
         for name in ["pulsedeviceprovider", "alsadeviceprovider"] {

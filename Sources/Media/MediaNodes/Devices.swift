@@ -1,7 +1,7 @@
 internal import GStreamerKit
 public import MediaGraph
 
-/// What is plugged in now. All of it blocks for some milliseconds, longer when a camera is slow to answer.
+/// The devices that are plugged in. All calls block for milliseconds, or longer if a camera responds slowly.
 public enum Devices {
     public static func list() -> DeviceList {
         let sound = DeviceProbe.soundDevices()
@@ -29,9 +29,9 @@ public enum Devices {
             formats: formats)
     }
 
-    /// The camera of this path, name or USB port (see `CameraPlaces`), or the first that is free when it is `auto`.
+    /// The camera with this path, name or USB port (see `CameraPlaces`). `auto` is the first one that is not in use.
     ///
-    /// Throws `camera.absent`, or `camera.busy` when the device is there and may not be opened or is read already.
+    /// - Throws: `camera.absent`, or `camera.busy` if the device cannot be opened or is in use.
     public static func camera(_ device: String) throws(MediaError) -> CameraDevice {
         try choose(device).camera
     }

@@ -2,18 +2,18 @@ internal import GStreamerKit
 public import MediaGraph
 
 public enum MediaFile {
-    /// Looks into a file. Blocks for some tens of milliseconds, 5 s at most.
+    /// Reads the streams of a media file. Blocks for tens of milliseconds, 5 s at most.
     ///
-    /// Throws `file.not-found`, `file.no-video`, `file.unreadable`, or `element.missing` when it holds a format that
-    /// nothing installed decodes.
+    /// - Throws: `file.not-found`, `file.no-video`, `file.unreadable`, or `element.missing` for a format without an
+    ///   installed decoder.
     public static func inspect(_ path: String) throws(MediaError) -> MediaFileInfo {
         let info = try contents(of: path)
         guard info.hasVideo else { throw noVideo(path) }
         return info
     }
 
-    /// Like `inspect`, for a file that may have only audio. `trustingHeads` does not test whether the streams can be
-    /// decoded, which takes most of the time: for callers that run the file next and find out.
+    /// Like `inspect`, for a file that may have only audio. `trustingHeads` skips the decoding test, which needs most
+    /// of the time. For callers that run the file next.
     static func contents(of path: String, trustingHeads: Bool = false) throws(MediaError) -> MediaFileInfo {
         switch FileDiscovery.discover(path, trustingHeads: trustingHeads) {
         case .notFound: throw notFound(path)

@@ -50,20 +50,20 @@ final class BypassNode: NodeType, RunningNode {
     }
 }
 
-/// Where the program pushes the pictures of a bypass node. All calls may come from any thread, in order for one node.
+/// The input for a bypass node's frames. Calls may come from any thread, one after the other for each node.
 public struct FrameInput: Sendable {
-    /// What became of the pictures so far.
+    /// Statistics of the pushed frames.
     public struct Statistics: Sendable, Hashable {
         public let pushed: Int
-        /// By the queue's rule, or because they fit neither the node nor its state.
+        /// Frames dropped by the queue, or because they did not fit the node or its state.
         public let dropped: Int
         public let waiting: Int
     }
 
     let node: BypassNode
 
-    /// Pushes a frame that came out of a graph, without copying it. False when it was dropped: it has another size than
-    /// the node, the node takes encoded pictures, the pipeline does not run, or its time lies more than a second ahead of
+    /// Pushes a frame of a graph without copying it. Returns false if it was dropped: it has another size than the
+    /// node, the node expects encoded frames, the pipeline is not running, or its time is more than a second after
     /// `MediaTime.now`.
     @discardableResult
     public func push(_ frame: VideoFrame) -> Bool {
@@ -71,8 +71,13 @@ public struct FrameInput: Sendable {
         return node.push(picture, width: frame.width, height: frame.height, at: frame.captureTime)
     }
 
-    /// Pushes a raw picture, which is copied: the planes of I420 without gaps, one after the other. False as above, and
-    /// where the planes are too short.
+    /// Pushes a raw frame and copies it.
+    ///
+    /// - Parameters:
+    ///   - luma: the Y plane, rows without gaps.
+    ///   - chromaBlue: the U plane, at half the width and height.
+    ///   - chromaRed: the V plane, at half the width and height.
+    /// - Returns: false if the frame was dropped, for the reasons of `push(_:)` or because a plane is too short.
     @discardableResult
     public func push(
         luma: [UInt8], chromaBlue: [UInt8], chromaRed: [UInt8], width: Int, height: Int, at time: MediaTime
@@ -88,16 +93,16 @@ public struct FrameInput: Sendable {
         return node.push(picture, width: width, height: height, at: time)
     }
 
-    /// Pushes one encoded picture, of VP8 or (with its parameter sets before a keyframe) of H.264 in Annex B.
+    /// Pushes an encoded frame: VP8, or H.264 in Annex B with parameter sets before each keyframe.
     ///
-    /// False when it was dropped: before the first keyframe, from an overflow on until the next, and as above. The event
-    /// `keyframeNeeded` with the node's name asks for one.
+    /// Returns false if it was dropped, for the reasons of `push(_:)` or because a keyframe must come first: at the
+    /// start, and after an overflow. The event `keyframeNeeded` then requests one.
     @discardableResult
     public func push(encoded bytes: [UInt8], at time: MediaTime) -> Bool {
         node.queue.push(encoded: bytes.span.bytes, at: time, isKeyframe: node.codec?.isKeyframe(bytes) ?? false)
     }
 
-    /// Tells whatever the node feeds that nothing more comes.
+    /// Ends the stream.
     public func end() {
         node.queue.endOfStream()
     }
@@ -106,14 +111,14 @@ public struct FrameInput: Sendable {
 }
 
 extension MediaPipeline {
-    /// Where to push pictures of a bypass node; nil when there is none of this name.
+    /// The input of a bypass node; nil if there is no bypass node with this name.
     public func frameInput(_ node: String) -> FrameInput? {
         find(BypassNode.self, node).map(FrameInput.init)
     }
 }
 
 extension MediaTime {
-    /// Now, on the clock that every capture time is on.
+    /// The current time on the clock of capture times.
     public static var now: MediaTime { GStreamer.now }
 }
 

@@ -11,7 +11,7 @@ final class RTSPNode: NodeType, RunningNode {
     /// so for each stream separately, and then video and audio are out of step until the camera's next reports. The
     /// jitter buffer also waits this long for packets that the camera itself omitted, which TCP does not repair.
     private static let longestStall = 800
-    /// Microseconds until rtspsrc gives up.
+    /// The timeout of rtspsrc in microseconds.
     private static let giveUp = 5_000_000
 
     let name: String

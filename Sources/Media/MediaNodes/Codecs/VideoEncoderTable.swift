@@ -224,7 +224,7 @@ struct VideoEncoderElement: Sendable {
     }
 }
 
-/// A codec of pictures that a node of ours encodes with. The raw value is the encoding's name in formats.
+/// A video codec that our nodes encode. The raw value is the encoding's name in formats.
 enum EncodedVideo: String, Sendable, CaseIterable {
     case vp8
     case vp9
@@ -240,7 +240,7 @@ enum EncodedVideo: String, Sendable, CaseIterable {
         }
     }
 
-    /// What an encoder's output is held to; nil where there is nothing to choose.
+    /// The caps that the encoder's output is limited to; nil if it has no alternatives.
     var outputCaps: String? {
         switch self {
         case .h264: "video/x-h264,profile=constrained-baseline,stream-format=byte-stream,alignment=au"
@@ -248,8 +248,8 @@ enum EncodedVideo: String, Sendable, CaseIterable {
         }
     }
 
-    /// How many bits the codec needs for the quality that VP8 gives with one. Rounded figures of the codecs' own
-    /// comparisons at realtime speeds, where they save less than at their best.
+    /// The bitrate relative to VP8 for the same quality. Rounded figures from the codecs' own comparisons at realtime
+    /// speeds, where they save less than at their best.
     private var economy: Double {
         switch self {
         case .vp8, .h264: 1
@@ -258,7 +258,7 @@ enum EncodedVideo: String, Sendable, CaseIterable {
         }
     }
 
-    /// The bitrate when nobody chose one.
+    /// The bitrate if the node sets none.
     func defaultBitrate(width: Int, height: Int, framesPerSecond: Double) -> Bitrate {
         let figure = VideoBitrate.default(width: width, height: height, framesPerSecond: framesPerSecond)
         return .kilobitsPerSecond(Int(Double(figure.kilobitsPerSecond) * economy))

@@ -1,9 +1,9 @@
 public import MediaGraph
 
 extension NodeRegistry {
-    /// This registry with kinds that the program or a plugin brings.
+    /// This registry with the kinds of a program or plugin.
     ///
-    /// Throws `node.name-taken` where a kind of the name is there already.
+    /// - Throws: `node.name-taken` if the registry already has a kind with one of the names.
     public func adding(_ nodes: [CustomNode]) throws(MediaError) -> NodeRegistry {
         var registry = self
         for node in nodes {

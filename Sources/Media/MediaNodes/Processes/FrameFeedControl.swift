@@ -1,33 +1,33 @@
 import FrameSocket
 import MediaGraph
 
-/// A node that another process feeds, seen from the application: the screen that is shared, for one.
+/// The application's control of a node that another process feeds, such as a shared screen.
 public struct FrameFeedControl: Sendable {
-    /// How far the feeder has come. The numbers are those of the original's broadcast extension.
+    /// The state of the connection to a feeder. The numbers are those of the original SDK's broadcast extension.
     public enum Status: Int, Sendable, Hashable, Codable {
-        /// No feeder has come yet.
+        /// No feeder has connected yet.
         case notAvailable = 0
-        /// A feeder is accepted and has given nothing yet.
+        /// A feeder is accepted and has sent no frame yet.
         case ready = 1
         case started = 2
-        /// The feeder has gone; another one may come.
+        /// The feeder has disconnected. Another one may connect.
         case closed = 3
     }
 
-    /// What is known of a feed at one moment.
+    /// The state of a feed at one moment.
     public struct State: Sendable, Hashable {
         public let status: Status
-        /// What the feeder calls itself; that of the last one where none is there.
+        /// The name of the feeder, or of the last one.
         public let feeder: String
-        /// Whether the application has paused it.
+        /// Whether the application has paused the feed.
         public let isHeldBack: Bool
-        /// Whether the feeder says that it pauses.
+        /// Whether the feeder has announced a pause.
         public let isFeederPausing: Bool
         /// Frames that feeders have announced since the start.
         public let received: Int
-        /// Those of them that went into the graph.
+        /// Announced frames that entered the graph.
         public let taken: Int
-        /// The feeder's frames that the graph holds now.
+        /// The number of the feeder's frames that the graph holds.
         public let held: Int
     }
 
@@ -35,16 +35,17 @@ public struct FrameFeedControl: Sendable {
 
     public var state: State { node.hub.summary }
 
-    /// Asks the feeder for no more pictures until `resume`, and takes none. Holds for feeders that come later, too.
+    /// Asks the feeder for no more frames until `resume`, and drops frames that arrive. Also applies to feeders that
+    /// connect later.
     public func pause() { node.hub.hold(back: true) }
 
     public func resume() { node.hub.hold(back: false) }
 
-    /// Asks the feeder to end. A `feed` node stays, and another feeder may come; a program of a `process` node is not started
-    /// again, and its pictures end.
+    /// Asks the feeder to end. A `feed` node keeps running and accepts another feeder. The program of a `process` node
+    /// is not restarted, and the node's stream ends.
     public func stop(meetingIsOver: Bool = false) { node.stopFeeding(meetingIsOver ? .meetingFinished : .finished) }
 
-    /// Calls `body` at each change of the status, on a queue of the node's own.
+    /// Calls `body` at each change of the status, on a queue of the node.
     public func onStatus(_ body: @escaping @Sendable (Status) -> Void) { node.hub.onStatus(body) }
 }
 
@@ -55,7 +56,7 @@ protocol FedNode: RunningNode {
 }
 
 extension MediaPipeline {
-    /// The feeder of a `feed` or `process` node; nil when there is none of this name.
+    /// The control of a `feed` or `process` node; nil if there is no such node with this name.
     public func frameFeed(_ node: String) -> FrameFeedControl? {
         (graph.runningNode(node) as? any FedNode).map { FrameFeedControl(node: $0) }
     }

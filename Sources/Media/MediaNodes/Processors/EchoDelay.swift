@@ -7,7 +7,7 @@
 /// The `delay-agnostic` of webrtcdsp 1.22 does not replace it: it removes 46 dB of an echo after 40 ms, and less than 1 dB
 /// after 180, 400 and 600 ms.
 struct EchoDelay {
-    /// The longest detectable delay, counted in words of 8 ms.
+    /// The longest detectable delay, as a number of words of 8 ms.
     private static let longest = 112
     /// How many words the agreement is averaged over.
     private static let memory: Float = 64

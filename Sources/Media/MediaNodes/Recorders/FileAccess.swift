@@ -69,8 +69,8 @@ enum FileAccess {
         return String(decoding: bytes, as: UTF8.self)
     }
 
-    /// Replaces a text file that exists, at once: a reader sees the old text or the new one. The file stays as it is when
-    /// the new one cannot be written.
+    /// Replaces an existing text file atomically: a reader sees the old text or the new one. If the new one cannot be
+    /// written, the old one is unchanged.
     static func replace(_ path: String, with text: String) {
         // A symbolic link stays one.
         guard let resolved = realpath(path, nil) else { return }

@@ -197,7 +197,7 @@ final class RecorderNode: NodeType, RunningNode {
             return decision
         }
         act(on: decision, at: time, otherSide: .audio)
-        // Not of the queue's own output: GStreamer 1.22 takes a shifted pad's "immediately" for a time in the past.
+        // Not on the queue's own output: GStreamer 1.22 reads a shifted pad's "immediately" as a time in the past.
         if decision.asksForKeyframe { video.sink.peer?.requestKeyframe() }
         return decision.takes ? .pass : .drop
     }
@@ -248,8 +248,9 @@ final class RecorderNode: NodeType, RunningNode {
         }
     }
 
-    /// Ends a stream behind its queue: an input after its end-of-stream refuses buffers, and a tee would stop with it.
-    /// A parser reports an end without any frame as an error, so a stream without frames ends behind the parser.
+    /// Ends a stream downstream of its queue: an input refuses buffers after its end-of-stream, and a tee would then
+    /// stop. A parser reports an end without frames as an error, so a stream without frames ends downstream of the
+    /// parser.
     private func end(_ stream: RecordedStream) {
         let queue = stream == .video ? video : audio
         let last = hasEntered(stream) ? queue : parsers[stream] ?? queue
@@ -324,7 +325,7 @@ final class RecorderNode: NodeType, RunningNode {
         return true
     }
 
-    /// hlssink2 takes the last segment to end where its last picture begins: one of a single picture would have no length.
+    /// hlssink2 ends the last segment where its last frame begins. A segment with one frame would have no length.
     private func mendPlaylist() {
         let (origin, end) = state.withLock { ($0.gate.origin, $0.gate.end) }
         guard let origin, let end, let text = FileAccess.text(of: path) else { return }

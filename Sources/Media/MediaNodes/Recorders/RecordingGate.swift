@@ -62,9 +62,9 @@ struct RecordingGate: Sendable {
     private var isOverflowing = false
     /// The time that became zero.
     private(set) var origin: UInt64?
-    /// When the last picture that was recorded ends, if the picture before it came as long before; nil for the first.
+    /// The end of the last recorded frame, if it lasts as long as the frame before it; nil before the first.
     private(set) var end: UInt64?
-    /// Pictures that were left out because the queue had no room.
+    /// Frames dropped because the queue was full.
     private(set) var droppedPictures = 0
     /// The number of requested keyframes.
     private(set) var keyframesAsked = 0
@@ -169,7 +169,7 @@ struct RecordingGate: Sendable {
     /// Whether any audio has arrived.
     var hasSound: Bool { audio.first != nil }
 
-    /// A side has come to its end.
+    /// A stream has ended.
     mutating func videoEnded() { video.isUsed = false }
     mutating func soundEnded() { audio.isUsed = false }
 }

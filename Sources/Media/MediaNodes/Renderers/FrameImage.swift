@@ -3,16 +3,16 @@ public import MediaGraph
 
 /// Frames as PNG images.
 public enum FrameImage {
-    /// Encodes a picture. Blocks for some tens of milliseconds: not on a GStreamer thread.
+    /// Encodes a frame. Blocks for tens of milliseconds, so do not call it on a GStreamer thread.
     ///
-    /// Throws `element.missing` when the PNG encoder is not installed.
+    /// - Throws: `element.missing` if the PNG encoder is not installed.
     public static func png(of frame: VideoFrame) throws(MediaError) -> [UInt8] {
         try ImageEncoder.png(of: frame.buffer)
     }
 
-    /// Encodes a picture and writes it to a file, replacing what was there. Blocks like `png(of:)`.
+    /// Encodes a frame and writes it to a file, which it replaces. Blocks like `png(of:)`.
     ///
-    /// Throws `file.unwritable` as well.
+    /// - Throws: `element.missing`, or `file.unwritable`.
     public static func writePNG(_ frame: VideoFrame, to path: String) throws(MediaError) {
         let bytes = try png(of: frame)
         if let reason = ImageEncoder.write(bytes, to: path) {

@@ -3,10 +3,10 @@ internal import GStreamerKit
 public import MediaGraph
 import Synchronization
 
-/// A window that shows several streams side by side; tiles come and go while it is open.
+/// A window that shows several streams side by side. Tiles can be added and removed while it is open.
 ///
-/// All calls may come from any thread. Pictures are shown without being copied by us; when more come than can be
-/// drawn, the newest wins.
+/// Calls may come from any thread. We do not copy frames. If frames arrive faster than the window can draw them, it
+/// drops frames.
 public final class TiledWindow: Sendable {
     private struct Tile {
         let source: PushSource
@@ -19,7 +19,7 @@ public final class TiledWindow: Sendable {
 
     private struct State {
         var tiles: [String: Tile] = [:]
-        /// Identifiers in order of arrival, which is the order on the screen.
+        /// Identifiers in the order of addition, which is the order on the screen.
         var order: [String] = []
         var isClosed = false
     }
@@ -43,10 +43,10 @@ public final class TiledWindow: Sendable {
         return sink != nil
     }
 
-    /// Opens an empty window. `onClose` is called once, on a thread of GStreamer's, when somebody closes it or
-    /// the display goes.
+    /// Opens an empty window. Blocks for tens of milliseconds.
     ///
-    /// Throws `window.unavailable` or `element.missing`. Blocks for some tens of milliseconds.
+    /// - Parameter onClose: called once, on any thread, when the user closes the window or the display ends.
+    /// - Throws: `window.unavailable` or `element.missing`.
     public init(
         title: String, width: Int = 1280, height: Int = 720, onClose: (@Sendable () -> Void)? = nil
     ) throws(MediaError) {
@@ -66,9 +66,9 @@ public final class TiledWindow: Sendable {
         self.width = width
         self.height = height
         counter = Counter()
-        // Not ignore-inactive-pads: while no pad has had a frame, 1.22 takes that for the end of the stream.
+        // Not ignore-inactive-pads: GStreamer 1.22 ends the stream while no pad has had a frame.
         mixer = try Element("compositor", ["background": "black"])
-        // Keeps the window open and its clock running while there is no tile.
+        // Keeps the window open and its clock running without tiles.
         let background = try Element("videotestsrc", ["is-live": true, "pattern": "black"])
         let size = try Element.filter("video/x-raw,format=I420,width=\(width),height=\(height),framerate=30/1")
         let convert = try Element("videoconvert")
@@ -103,20 +103,20 @@ public final class TiledWindow: Sendable {
         control.async { [pipeline] in pipeline.stop() }
     }
 
-    /// How often the window has been drawn.
+    /// How often the window was drawn.
     package var picturesDrawn: Int { counter.count }
 
-    /// Adds an empty tile after the others. Does nothing when there is one of this name.
+    /// Adds an empty tile after the others. Does nothing if there is one with this name.
     public func addTile(_ id: String) {
         control.async { [weak self] in self?.makeTile(id) }
     }
 
-    /// Removes a tile; the others close the gap. Does nothing when there is none of this name.
+    /// Removes a tile; the others close the gap. Does nothing if there is none with this name.
     public func removeTile(_ id: String) {
         control.async { [weak self] in self?.dropTile(id) }
     }
 
-    /// Shows a picture in a tile. Never blocks; does nothing when there is no tile of this name.
+    /// Shows a frame in a tile. Never blocks. Does nothing if there is no tile with this name.
     public func show(_ frame: VideoFrame, in id: String) {
         let target = state.withLock { state -> (source: PushSource, isNew: Bool)? in
             guard !state.isClosed, let tile = state.tiles[id] else { return nil }
@@ -130,7 +130,7 @@ public final class TiledWindow: Sendable {
         _ = target.source.push(buffer, timestamp: pipeline.runningTime)
     }
 
-    /// Closes the window. May be called often.
+    /// Closes the window. May be called repeatedly.
     public func close() async {
         await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
             control.async {

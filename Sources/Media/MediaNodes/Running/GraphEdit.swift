@@ -22,14 +22,14 @@ final class GraphEdit {
     private var connections: [Connection] = []
     private var relinks: [Relink] = []
 
-    /// An input that stays and gets another source: a branch that waits, unlinked.
+    /// An input that stays and gets another source: an unlinked branch that waits.
     private struct Relink {
         let plan: LinkPlan
         let source: Member
         let target: Member
         let tee: Element
         let branch: Pad
-        /// Where the new media is held, so that the source's other branches go on; nil where it has no others.
+        /// Holds the new media, so that the source's other branches continue; nil if there are none.
         let queue: BranchQueue?
         let waiting: Element
 
@@ -292,7 +292,7 @@ final class GraphEdit {
         }
     }
 
-    /// Ends the data of a link whose target stays: a mixer must not wait for it, and gives its place to the others.
+    /// Ends the data of a link whose target stays. A mixer then does not wait for it and rearranges its other inputs.
     private func end(_ connection: Connection) {
         let target = connection.plan.link.to
         guard connection.requested == nil, let member = graph.member(target.node),

@@ -12,7 +12,7 @@ final class GraphEditor: Sendable {
         var failing: Set<String> = []
         /// Removed optional nodes, whose later failures are ignored. A later edit may add them again.
         var lost: Set<String> = []
-        /// Whether the running edit has been abandoned, and with it the edits that wait behind it.
+        /// Whether the running edit, and with it the edits queued after it, was abandoned.
         var isStuck = false
     }
 

@@ -1,19 +1,18 @@
 public import MediaGraph
 
-/// What a running pipeline reports. Events are rare: a few for each node, never one for each frame.
+/// An event of a running pipeline. Events are rare: a few per node, never one per frame.
 public enum MediaEvent: Sendable {
-    /// Every source has come to its end and all of it has been rendered or handed over.
+    /// All sources have ended, and all their media has been rendered or passed on.
     case ended
-    /// The pipeline cannot go on. Stop it; it will not start again by itself.
+    /// The pipeline cannot continue. Stop it; it does not restart by itself.
     case failed(MediaError)
-    /// An optional part of the graph has failed and was taken out; the rest goes on. `nodes` are gone.
+    /// An optional part of the graph failed and was removed. The rest continues. `nodes` are the removed nodes.
     case partFailed(MediaError, nodes: [String])
-    /// Something is not as it should be and goes on; `node` is the one that it is about, where that is known.
+    /// A problem that does not end the pipeline. `node` is the node with the problem, if known.
     case warning(node: String?, message: String)
-    /// A decoder cannot go on without a keyframe: `node` is the RTP input whose sender, or the bypass node whose program,
-    /// should be asked for one.
-    /// Repeated, at most every 100 ms, for as long as it holds.
+    /// A decoder needs a keyframe. `node` is the RTP input whose sender, or the bypass node whose program, should send
+    /// one. Repeated at most every 100 ms until a keyframe arrives.
     case keyframeNeeded(node: String)
-    /// The node (a renderer, or an RTP output) got its first frame.
+    /// A renderer or RTP output received its first frame.
     case firstFrame(node: String)
 }

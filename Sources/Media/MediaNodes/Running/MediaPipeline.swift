@@ -5,8 +5,8 @@ import Synchronization
 
 /// Runs a graph.
 ///
-/// Made once, started once, stopped once. All calls may come from any thread; what blocks inside, planning included, runs
-/// on queues of the pipeline's own, never on Swift's pool.
+/// A pipeline is created, started and stopped once. Calls may come from any thread. Blocking work, including planning,
+/// runs on the pipeline's own queues and never on Swift's pool.
 public final class MediaPipeline: Sendable {
     private enum Phase {
         case idle
@@ -14,13 +14,13 @@ public final class MediaPipeline: Sendable {
         case stopped
     }
 
-    /// Where a pipeline is in its life.
+    /// The state of a pipeline.
     public enum State: String, Sendable, Hashable, Codable {
-        /// Its elements are made; nothing runs.
+        /// Its elements exist. Nothing runs.
         case prepared
         case running
         case paused
-        /// Every source has come to its end.
+        /// All sources have ended.
         case ended
         case failed
         case stopped
@@ -41,10 +41,10 @@ public final class MediaPipeline: Sendable {
     private let phase = Mutex(Phase.idle)
     private let isPaused = AtomicBool()
 
-    /// Plans the graph on this machine and makes its elements; nothing runs yet.
+    /// Plans the graph on this machine and creates its elements. Nothing runs yet.
     ///
-    /// Throws `graph.invalid` with every problem of the graph, or `element.missing` naming the Debian package of a
-    /// GStreamer element that is not installed, or what a node says about its device (`camera.absent`).
+    /// - Throws: `graph.invalid` with all problems of the graph; `element.missing` with the Debian package of a
+    ///   GStreamer element that is not installed; or the error of a node's device, such as `camera.absent`.
     public convenience init(
         _ graph: MediaGraph, bindings: NodeBindings = NodeBindings(), registry: NodeRegistry = .builtIn
     ) async throws(MediaError) {
@@ -62,7 +62,7 @@ public final class MediaPipeline: Sendable {
         self.init(parts)
     }
 
-    /// Makes the elements of a plan; nothing runs yet. Throws as making a pipeline of a graph does.
+    /// Creates the elements of a plan. Nothing runs yet. Throws like `init(_:bindings:registry:)`.
     public convenience init(
         _ plan: GraphPlan, bindings: NodeBindings = NodeBindings(), registry: NodeRegistry = .builtIn
     ) async throws(MediaError) {
@@ -70,11 +70,11 @@ public final class MediaPipeline: Sendable {
         self.init(parts)
     }
 
-    /// Plans a graph on this machine, as making a pipeline of it does, on a queue of its own: cameras, files and network
-    /// cameras may take seconds to answer. `bound` are the nodes that the application has functions for; nil does not
-    /// check that.
+    /// Plans a graph on this machine, on a queue of its own. Cameras, files and network cameras may take seconds to
+    /// respond.
     ///
-    /// Throws what `Planner.plan` throws.
+    /// - Parameter bound: the nodes for which the application has functions; nil does not check them.
+    /// - Throws: the errors of `Planner.plan`.
     public static func plan(
         _ graph: MediaGraph, bound: BoundNames? = nil, registry: NodeRegistry = .builtIn,
         environment: SystemEnvironment = SystemEnvironment()
@@ -93,7 +93,7 @@ public final class MediaPipeline: Sendable {
         limits = parts.limits
     }
 
-    /// What runs: the plan that the pipeline was made from, and every edit since.
+    /// The running plan: that of the initializer, with all edits since.
     public var plan: GraphPlan { graph.plan }
 
     private var nodes: [any RunningNode] { graph.runningNodes }
@@ -122,10 +122,10 @@ public final class MediaPipeline: Sendable {
         }
     }
 
-    /// Starts everything and returns once every capturer has given its first frame.
+    /// Starts the pipeline. Returns when every capturer has delivered its first frame.
     ///
-    /// Throws what keeps a node from running, such as `file.not-found`, `file.no-video`, `camera.busy`; the pipeline is
-    /// then stopped. A pipeline is started once: later calls throw `pipeline.stopped`.
+    /// - Throws: the reason why a node cannot run, such as `file.not-found`, `file.no-video` or `camera.busy`. The
+    ///   pipeline is then stopped. A second call throws `pipeline.stopped`.
     public func start() async throws(MediaError) {
         let isFirst = phase.withLock { phase in
             guard phase == .idle else { return false }
@@ -199,10 +199,10 @@ public final class MediaPipeline: Sendable {
             node: node)
     }
 
-    /// Stops everything: frames that are being encoded are still handed over, then all threads end.
+    /// Stops the pipeline: frames that are being encoded are still passed on, then all threads end.
     ///
-    /// May be called often. When it returns, no function of the bindings is called any more; only where a device or file
-    /// could not be opened or closed in time what is left of it ends later, as soon as its driver or file system answers.
+    /// May be called repeatedly. After it returns, no function of the bindings is called. If a driver or file system
+    /// blocks a node beyond the timeout, the rest of that node is released when it responds.
     public func stop() async {
         let (wasRunning, wasIdle) = phase.withLock { phase in
             defer { phase = .stopped }
@@ -259,13 +259,13 @@ public final class MediaPipeline: Sendable {
                 + "file system is not responding. The rest of the pipeline is released when it responds.")
     }
 
-    /// Holds everything where it is: cameras give nothing, files stand still, recordings have no gap. Does nothing when
-    /// the pipeline does not run.
+    /// Pauses the pipeline: cameras deliver nothing, files keep their position, recordings get no gap. Does nothing
+    /// unless the pipeline runs.
     public func pause() async {
         await onControl { if self.state == .running, !self.isPaused.exchange(true) { self.pipeline.pause() } }
     }
 
-    /// Goes on after a pause.
+    /// Continues after a pause.
     public func resume() async {
         await onControl { if self.isPaused.exchange(false) { self.pipeline.resume() } }
     }
@@ -292,7 +292,7 @@ public final class MediaPipeline: Sendable {
         for node in nodes { node.reportShortfall() }
     }
 
-    /// Asks a video encoder for a keyframe. Throws `graph.invalid` when no video encoder has this name.
+    /// Requests a keyframe from a video encoder. Throws `graph.invalid` if no video encoder has this name.
     public func requestKeyframe(_ node: String) throws(MediaError) {
         if let encoder = find(VideoEncoderNode.self, node) { return encoder.requestKeyframe() }
         guard plan.node(node) == nil else {
@@ -301,12 +301,12 @@ public final class MediaPipeline: Sendable {
         throw unknown(node)
     }
 
-    /// Where to push RTP packets of a node; nil when there is no RTP input of this name.
+    /// The input of an RTP input node; nil if there is no such node with this name.
     public func rtpInput(_ node: String) -> RTPInput? {
         find(RTPInputNode.self, node).map(RTPInput.init)
     }
 
-    /// Pushes RTP packets that lie back to back in `bytes`; see `RTPInput`.
+    /// Pushes RTP packets that are stored one after the other in `bytes`; see `RTPInput`.
     public func push(_ bytes: [UInt8], ends: [Int], into node: String) {
         rtpInput(node)?.push(bytes, ends: ends)
     }
@@ -316,26 +316,29 @@ public final class MediaPipeline: Sendable {
         rtpInput(node)?.push(batch.bytes, ends: batch.ends)
     }
 
-    /// What has been counted since the start.
+    /// Statistics since the start.
     public var statistics: MediaStatistics {
         var statistics = MediaStatistics()
         for node in nodes { node.report(into: &statistics) }
         return statistics
     }
 
-    /// What the graph asked for and did not get, although it went on: a recording without its audio, for example. Each
-    /// was a warning when it was found; the list is complete after `stop()`.
+    /// Results that the graph requested but did not get, although it continued: a recording without its audio, for
+    /// example. Each was reported as a warning. The list is complete after `stop()`.
     public var shortfalls: [MediaError] { reporter.shortfalls }
 
     // MARK: Changes while it runs
 
-    /// Turns what runs into another graph, as one transaction: what is new is built beside the old and has to deliver
-    /// its first frame within `seconds`; then it takes its place, at a keyframe where media is encoded. What stays does
-    /// not lose a frame. `bindings` are functions for nodes that come; those that are bound already stay, and those of
-    /// nodes that go are let go of.
+    /// Replaces the running graph by another one, as one transaction. New nodes are built beside the old ones. When
+    /// they have delivered their first frame, they replace the old ones, at a keyframe if media is encoded. Nodes that
+    /// stay lose no frame.
     ///
-    /// Throws why it could not be done, and everything is as before: `graph.invalid`, what the new nodes say of their
-    /// devices, `graph.edit-failed` when they delivered nothing in time. Answers what was done.
+    /// - Parameters:
+    ///   - bindings: functions for new nodes. Existing bindings stay; those of removed nodes are released.
+    ///   - seconds: the timeout for the new nodes' first frames.
+    /// - Returns: the changes.
+    /// - Throws: the reason why the graph was not replaced. It then runs unchanged. `graph.invalid`, an error of a new
+    ///   node's device, or `graph.edit-failed` if a new node delivered no frame in time.
     @discardableResult
     public func apply(
         _ graph: MediaGraph, bindings: NodeBindings = NodeBindings(), within seconds: Double = 2
@@ -354,21 +357,21 @@ public final class MediaPipeline: Sendable {
         }
     }
 
-    /// Changes the bitrate of an encoder: `set` with the setting `bitrate`, and throws what that throws.
+    /// Changes the bitrate of an encoder. Throws like `set` for its setting `bitrate`.
     public func setBitrate(_ bitrate: Bitrate, _ node: String) async throws(MediaError) {
         try await set(node, "bitrate", to: .integer(bitrate.bitsPerSecond))
     }
 
-    /// Changes one setting of a node, if its contract says that it may be changed while it runs.
+    /// Changes a live setting of a node.
     ///
-    /// Throws `graph.invalid` for a node, a setting or a value that is none, `graph.setting-fixed` for one that needs
-    /// the node to be made anew: `apply` does that.
+    /// - Throws: `graph.invalid` for an unknown node or setting or an invalid value; `graph.setting-fixed` for a
+    ///   setting that is not live. `apply` replaces the node instead.
     public func set(_ node: String, _ setting: String, to value: SettingValue) async throws(MediaError) {
         try check(node, setting, to: value)
         try await editor.edit(seconds: 2) { running throws(MediaError) in running.setting(node, setting, to: value) }
     }
 
-    /// Throws what `set` throws for a change that is none, and changes nothing.
+    /// Throws the error that `set` would throw, without changing the setting.
     package func check(_ node: String, _ setting: String, to value: SettingValue) throws(MediaError) {
         let plan = self.plan
         guard let there = plan.node(node), let kind = registry.kind(named: there.node.kind) else {

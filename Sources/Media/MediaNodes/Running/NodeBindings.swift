@@ -1,19 +1,19 @@
 public import MediaGraph
 
-/// The functions of the program that nodes call, by the nodes' names.
+/// The functions of the program that nodes call, by the names of the nodes.
 ///
-/// All of them run on a GStreamer thread, in order for one node: return soon and never block there. To stop the
-/// pipeline from one of them, start a Task.
+/// All of them run on a GStreamer thread, one call after the other for each node. Return soon and never block. To stop
+/// the pipeline from one of them, start a Task.
 public struct NodeBindings: Sendable {
     /// Called once for each encoded frame.
     public var rtpOutputs: [String: @Sendable (RTPBatch) -> Void] = [:]
-    /// Called once for each picture.
+    /// Called for each frame.
     public var frames: [String: @Sendable (VideoFrame) -> Void] = [:]
-    /// Called once for each stretch of sound, 10 to 25 ms long.
+    /// Called for each chunk of audio, 10 to 25 ms long.
     public var audio: [String: @Sendable (AudioChunk) -> Void] = [:]
-    /// Called once for each picture, to change it in place before it goes on.
+    /// Called for each frame, to change it in place.
     public var frameFunctions: [String: @Sendable (inout MutableVideoFrame) -> Void] = [:]
-    /// Called for what happens; see `MediaEvent`.
+    /// Called for each event; see `MediaEvent`.
     public var events: (@Sendable (MediaEvent) -> Void)?
 
     public init() {}

@@ -1,7 +1,7 @@
 import GStreamerKit
 public import MediaGraph
 
-/// The nodes that can be planned and run: the built-in ones, those that other floors add, GStreamer's elements.
+/// The kinds that can be planned and run: built-in ones, those of other targets, GStreamer's elements.
 public struct NodeRegistry: PlanningCatalogue {
     private var order: [String] = []
     private var implementations: [String: NodeImplementation] = [:]

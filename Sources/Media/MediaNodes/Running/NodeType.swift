@@ -57,7 +57,7 @@ package protocol RunningNode: Sendable {
 
 /// A running node with independent outputs, such as the video and the audio of a participant.
 package protocol BranchingNode: RunningNode {
-    /// The upstream node that the nodes behind an output see.
+    /// The upstream node for the nodes that this output feeds.
     func part(behind output: String) -> (any RunningNode)?
 }
 

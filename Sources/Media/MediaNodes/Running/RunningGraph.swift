@@ -442,7 +442,7 @@ final class RunningGraph: Sendable {
         }
     }
 
-    /// The tees behind a member's outputs.
+    /// The tees downstream of a member's outputs.
     func extras(of member: Member) -> [Element] {
         state.withLock { state in state.tees.filter { $0.key.node == member.prefix }.map(\.value) }
     }

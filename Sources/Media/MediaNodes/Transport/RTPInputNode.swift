@@ -200,10 +200,10 @@ package final class RTPInputNode: NodeType, RunningNode {
     }
 }
 
-/// Where a program pushes the RTP packets of one stream: decrypted, in any order, duplicates are fine.
+/// The input for the RTP packets of one stream: decrypted, in any order, with duplicates.
 ///
-/// Pushing never blocks and may be done from any thread, one at a time or many at once. When more packets wait than
-/// the input's capacity, or the pipeline does not run, packets are dropped and counted.
+/// Calls never block and may come from any thread, also concurrently. Packets are dropped and counted if the input's
+/// queue is full or the pipeline is not running.
 public struct RTPInput: Sendable {
     private let node: RTPInputNode
 
@@ -216,7 +216,8 @@ public struct RTPInput: Sendable {
         node.push(packet)
     }
 
-    /// Pushes packets that lie back to back in `bytes`; each ends where `ends` says. Traps when `ends` overruns.
+    /// Pushes packets that are stored one after the other in `bytes`; `ends` has the end of each. Traps if an end is
+    /// beyond the bytes.
     public func push(_ bytes: [UInt8], ends: [Int]) {
         let span = bytes.span.bytes
         var start = 0

@@ -2,19 +2,19 @@ internal import GStreamerKit
 
 /// GStreamer's own log, with the names of nodes.
 public enum GStreamerLog {
-    /// A line that GStreamer wrote for its developers and that may matter to whoever runs a graph.
+    /// A warning or error that GStreamer logged.
     public struct Line: Sendable, Hashable {
         /// Whether it is an error or a warning.
         public let isError: Bool
-        /// The node that it is about; nil when it is about none.
+        /// The node that logged it; nil if no node did.
         public let node: String?
-        /// The element within the node, or what part of GStreamer speaks.
+        /// The element within the node, or the part of GStreamer.
         public let source: String
         public let message: String
     }
 
-    /// Hands every warning and error to `body` from now on; nil hands them to nobody. `body` is called on whatever thread
-    /// speaks: it must be quick, and not call a pipeline.
+    /// Calls `body` for each warning and error from now on; nil ends this. The calls come on the thread that logs:
+    /// return soon, and do not call a pipeline.
     public static func listen(_ body: (@Sendable (Line) -> Void)?) {
         DebugLog.listen { line in
             guard let body else { return }

@@ -3,11 +3,11 @@ public import MediaGraph
 import Synchronization
 
 extension MediaPipeline {
-    /// Counts what every node does, for as long as the value lives: nothing is counted, and nothing costs, before.
+    /// Starts statistics of all nodes. They are collected while the watch lives, and cost nothing otherwise.
     public func watch() -> NodeWatch { NodeWatch(graph) }
 }
 
-/// Counts what every node of a running graph does, those that come by an edit too.
+/// Statistics of all nodes of a running graph, including nodes that edits add.
 public final class NodeWatch: Sendable {
     private let graph: RunningGraph
     /// Probes by the member's prefix, so a replaced node gets new counts.
@@ -24,7 +24,7 @@ public final class NodeWatch: Sendable {
         for probe in probes.withLock({ $0.values.map(\.self) }) { probe.remove() }
     }
 
-    /// What has been counted so far, sources first.
+    /// Returns the statistics since the watch began, sources first.
     public func sample() -> [NodeStatistics] {
         graph.membersInOrder.compactMap { member in
             probes.withLock { $0[member.prefix] }?.statistics
