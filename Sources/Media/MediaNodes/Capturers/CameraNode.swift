@@ -176,7 +176,7 @@ final class CameraNode: NodeType, RunningNode {
         }
     }
 
-    var stalled: MediaError? { silent("none arrived in time") }
+    var stalled: MediaError? { silent("none arrived within \(Limits().start.formatted) s") }
 
     private func silent(_ reason: String) -> MediaError {
         var reason = reason[...]

@@ -155,7 +155,9 @@ final class RTSPNode: NodeType, RunningNode {
             ? RTSPFailure.lost(address, failure.message) : RTSPFailure.unreachable(address, failure.message)
     }
 
-    var stalled: MediaError? { RTSPFailure.unreachable(address, "it responded but sent nothing for 8 s") }
+    var stalled: MediaError? {
+        RTSPFailure.unreachable(address, "it responded but sent nothing for \(Limits().start.formatted) s")
+    }
 }
 
 /// Errors of network cameras. Addresses are printed without user and password.

@@ -217,8 +217,8 @@ private final class PipelineSink: CaptureSink {
         throw MediaError(
             code: MediaError.Code.nodeTime,
             message:
-                "\"\(name)\" sent a frame stamped \(Int(time.seconds(since: now))) s from now. Use times of "
-                + "output.now (CLOCK_MONOTONIC).",
+                "\"\(name)\" sent a frame stamped \(Int(time.seconds(since: now))) s in the future. Take "
+                + "timestamps from output.now (CLOCK_MONOTONIC).",
             node: name)
     }
 

@@ -1,4 +1,5 @@
-/// How long a running graph waits for drivers, file systems and devices that may never answer, in seconds. Tests shorten it.
+/// The timeouts of a running graph for drivers, file systems and devices that may never respond, in seconds. Tests
+/// shorten them.
 struct Limits: Sendable {
     /// For the first frame of every capturer.
     var start = 8.0
@@ -6,7 +7,7 @@ struct Limits: Sendable {
     var stop = 10.0
     /// For the plan of an edit, which queries devices and network cameras.
     var plan = 8.0
-    /// For the removal of what an edit has built in vain, after the edit's deadline.
+    /// For removing the half-built nodes of a failed edit, after the edit's deadline.
     var undo = 1.0
     /// For an edit that is cancelled because the pipeline stops.
     var cancel = 2.0

@@ -27,8 +27,8 @@ package protocol RunningNode: Sendable {
     var name: String { get }
     /// Called when the elements are in place, before they play.
     func prepare() throws(MediaError)
-    /// Called before the node and others are finished: tells other processes that need time to end, so that they all
-    /// have it at once. Does not block.
+    /// Called before the first `finish` of several nodes: asks other processes to end, so that they end in parallel.
+    /// Does not block.
     func prepareToFinish()
     /// Called before the node stops: ends its work in progress. May block briefly.
     func finish()

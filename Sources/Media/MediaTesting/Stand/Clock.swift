@@ -28,7 +28,7 @@ struct MachineClock: StandClock {
 }
 
 extension StandClock {
-    /// Waits until `condition` holds, at most so many seconds. Whether it does.
+    /// Waits until `condition` is true, for at most the given seconds. Returns whether it is.
     func waits(_ seconds: Double, until condition: () -> Bool) async -> Bool {
         let deadline = now.advanced(by: seconds)
         while !condition() {
@@ -38,13 +38,13 @@ extension StandClock {
         return true
     }
 
-    /// Waits until a run has given so many, or has ended. Whether so many have come.
+    /// Waits until a run has sent `count` units or has ended. Returns whether it has sent them.
     func gives(_ count: Int, from run: any CaptureRun, within seconds: Double) async -> Bool {
         _ = await waits(seconds) { run.units.count >= count || run.outcome != nil }
         return run.units.count >= count
     }
 
-    /// Waits so many seconds, or until a run has ended.
+    /// Waits for the given seconds, or until a run has ended.
     func runs(_ run: any CaptureRun, for seconds: Double) async {
         _ = await waits(seconds) { run.outcome != nil }
     }
