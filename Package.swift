@@ -20,18 +20,19 @@ let log: Target.Dependency = .product(name: "Logging", package: "swift-log")
 
 /// Set by scripts/fuzz, which builds one statically linked program around libFuzzer.
 let isFuzzing = Context.environment["CONNECTLIVE_FUZZ"] != nil
-/// Set by scripts/docs, which needs MediaGraph as a target of this package to document it.
+/// Set by scripts/docs, which needs MediaAuthoring as a target of this package to document it.
 let isDocumented = Context.environment["CONNECTLIVE_DOCS"] != nil
 
-// Plugins and the program share one MediaGraph, so it is a package of its own; see Sources/Media/Package.swift. A package
-// that has another one inside cannot be fetched by its address: there MediaGraph is a target of this one, and loads no
-// plugins. (The folder is "/" while dependencies are resolved, and lies in "checkouts" once it was fetched.)
+// Plugins and the program share one MediaAuthoring, so it is a package of its own; see Sources/Media/Package.swift. A
+// package that has another one inside cannot be fetched by its address: there MediaAuthoring is a target of this one, and
+// loads no plugins. (The folder is "/" while dependencies are resolved, and lies in "checkouts" once it was fetched.)
 let isFetched =
     Context.packageDirectory.contains("/checkouts/") || Context.packageDirectory == "/" || isFuzzing
     || isDocumented
-let mediaGraph: Target.Dependency = isFetched ? "MediaGraph" : .product(name: "MediaGraph", package: "Media")
+let authoring: Target.Dependency =
+    isFetched ? "MediaAuthoring" : .product(name: "MediaAuthoring", package: "Media")
 /// What capturers are tested with lies in the same library.
-let kit: [Target.Dependency] = isFetched ? ["MediaTesting"] : []
+let kit: [Target.Dependency] = isFetched ? ["MediaTesting"] : [authoring]
 
 /// One C library as a module map of our own; nothing outside GStreamerKit and PeerIO imports these.
 func library(_ name: String, pkgConfig: String) -> Target {
@@ -57,6 +58,7 @@ let package = Package(
     name: "connectlive",
     products: [
         .library(name: "ConnectLiveSDK", targets: ["ConnectLiveSDK"]),
+        .library(name: "MediaGraph", targets: ["MediaGraph"]),
         .library(name: "GraphFile", targets: ["GraphFile"]),
         .library(name: "MediaNodes", targets: ["MediaNodes"]),
         .library(name: "FrameSocket", targets: ["FrameSocket"]),
@@ -84,12 +86,13 @@ let package = Package(
         .target(name: "CLinux", path: "Sources/System/CLinux"),
         .target(name: "CXConnections", dependencies: ["CX11"], path: "Sources/System/CXConnections"),
         // Media
-        target("GraphFile", on: "Media", [mediaGraph, .product(name: "Yams", package: "Yams")]),
-        target("GStreamerKit", on: "Media", [mediaGraph, "CGLib", "CGStreamer", "CX11", "CXConnections"]),
+        target("MediaGraph", on: "Media", [authoring]),
+        target("GraphFile", on: "Media", ["MediaGraph", .product(name: "Yams", package: "Yams")]),
+        target("GStreamerKit", on: "Media", ["MediaGraph", "CGLib", "CGStreamer", "CX11", "CXConnections"]),
         target("FrameSocket", on: "Media", ["CLinux"]),
         target("ChildProcesses", on: "Media", ["CLinux"]),
-        target("MediaNodes", on: "Media", [mediaGraph, "GStreamerKit", "FrameSocket", "ChildProcesses"] + kit),
-        target("PluginLoader", on: "Media", [mediaGraph]),
+        target("MediaNodes", on: "Media", ["MediaGraph", "GStreamerKit", "FrameSocket", "ChildProcesses"] + kit),
+        target("PluginLoader", on: "Media", [authoring]),
         // Transport
         target("RTP", on: "Transport"),
         target("PeerSession", on: "Transport", ["RTP"]),
@@ -102,14 +105,14 @@ let package = Package(
             exclude: ["Web"]),
         target(
             "RoomClient", on: "Room",
-            ["RoomProtocol", "RTP", "PeerSession", "PeerIO", mediaGraph, "MediaNodes", log] + nio),
+            ["RoomProtocol", "RTP", "PeerSession", "PeerIO", "MediaGraph", "MediaNodes", log] + nio),
         // SDK
-        target("ConnectLiveSDK", on: "SDK", ["RoomClient", "RoomProtocol", mediaGraph, "MediaNodes"]),
+        target("ConnectLiveSDK", on: "SDK", ["RoomClient", "RoomProtocol", "MediaGraph", "MediaNodes"]),
         // CLI
         .executableTarget(
             name: "connectlive",
             dependencies: [
-                "ConnectLiveSDK", "EmbeddedFiles", "RoomServer", "RoomClient", "RoomProtocol", mediaGraph,
+                "ConnectLiveSDK", "EmbeddedFiles", "RoomServer", "RoomClient", "RoomProtocol", "MediaGraph",
                 "MediaNodes", "GraphFile", "PluginLoader", "ChildProcesses", log,
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ] + nio + kit,
@@ -121,11 +124,12 @@ let package = Package(
             name: "benchmarks",
             dependencies: [
                 "ConnectLiveSDK", "RoomServer", "RoomClient", "RoomProtocol", "RTP", "PeerSession", "PeerIO",
-                mediaGraph, log, .product(name: "ArgumentParser", package: "swift-argument-parser"),
+                "MediaGraph", log, .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ] + nio,
             path: "Benchmarks/Sources/benchmarks", swiftSettings: strict),
         .executableTarget(
-            name: "media-benchmarks", dependencies: [mediaGraph, "MediaNodes", "FrameSocket", "PluginLoader"],
+            name: "media-benchmarks",
+            dependencies: [authoring, "MediaGraph", "MediaNodes", "FrameSocket", "PluginLoader"],
             path: "Benchmarks/Sources/media-benchmarks", swiftSettings: strict),
         // The code of the README
         .executableTarget(
@@ -133,19 +137,19 @@ let package = Package(
         // Examples that are packages too: scripts/soak builds them as such.
         // A pipeline in Swift, changed while it runs
         .executableTarget(
-            name: "compose", dependencies: [mediaGraph, "MediaNodes"], path: "examples/compose/Sources/compose",
+            name: "compose", dependencies: ["MediaGraph", "MediaNodes"], path: "examples/compose/Sources/compose",
             swiftSettings: strict),
         // The example of a first program, which is a package too
         .executableTarget(
-            name: "hello", dependencies: ["ConnectLiveSDK", mediaGraph], path: "examples/hello/Sources/hello",
+            name: "hello", dependencies: ["ConnectLiveSDK", "MediaGraph"], path: "examples/hello/Sources/hello",
             swiftSettings: strict),
         // The example of docs/writing-a-capturer.md
         .executableTarget(
-            name: "own-capturer", dependencies: ["ConnectLiveSDK", mediaGraph, "MediaNodes"],
+            name: "own-capturer", dependencies: ["ConnectLiveSDK", "MediaGraph", "MediaNodes"],
             path: "examples/own-capturer/Sources/own-capturer", swiftSettings: strict),
         // A source of encoded frames with a clock of its own
         .executableTarget(
-            name: "ivf-capturer", dependencies: ["ConnectLiveSDK", mediaGraph, "MediaNodes"],
+            name: "ivf-capturer", dependencies: ["ConnectLiveSDK", "MediaGraph", "MediaNodes"],
             path: "examples/ivf-capturer/Sources/ivf-capturer", swiftSettings: strict),
         // Tests
         .target(
@@ -156,25 +160,25 @@ let package = Package(
         .target(
             name: "RoomFixtures", dependencies: ["RoomProtocol"], path: "Tests/room-fixtures", swiftSettings: strict),
         .testTarget(
-            name: "MediaGraphTests", dependencies: [mediaGraph], path: "Tests/MediaGraphTests", swiftSettings: strict),
+            name: "MediaGraphTests", dependencies: ["MediaGraph"], path: "Tests/MediaGraphTests", swiftSettings: strict),
         .testTarget(
-            name: "MediaTestingTests", dependencies: [mediaGraph] + kit, path: "Tests/MediaTestingTests",
+            name: "MediaTestingTests", dependencies: kit, path: "Tests/MediaTestingTests",
             swiftSettings: strict),
-        tests(of: "GraphFile", with: [mediaGraph]),
+        tests(of: "GraphFile", with: ["MediaGraph"]),
         tests(of: "FrameSocket"),
         tests(of: "ChildProcesses"),
-        tests(of: "GStreamerKit", with: [mediaGraph, "TestFixtures"]),
+        tests(of: "GStreamerKit", with: ["MediaGraph", "TestFixtures"]),
         tests(
-            of: "MediaNodes", with: [mediaGraph, "GStreamerKit", "GraphFile", "FrameSocket", "TestFixtures"]),
-        tests(of: "PluginLoader", with: [mediaGraph, "MediaNodes", "TestFixtures"]),
+            of: "MediaNodes", with: ["MediaGraph", "GStreamerKit", "GraphFile", "FrameSocket", "TestFixtures"]),
+        tests(of: "PluginLoader", with: ["MediaGraph", "MediaNodes", "TestFixtures"]),
         // Run in a machine that has cameras: make guest
         .testTarget(
-            name: "GuestTests", dependencies: [mediaGraph, "MediaNodes"] + kit, path: "Tests/guest/cameras",
+            name: "GuestTests", dependencies: ["MediaGraph", "MediaNodes"] + kit, path: "Tests/guest/cameras",
             swiftSettings: strict),
         // What make fuzz feeds with hostile bytes; FuzzTests replay what it has found.
         .target(
             name: "FuzzTargets",
-            dependencies: ["RTP", "PeerSession", "PeerIO", "RoomProtocol", "FrameSocket", "GraphFile", mediaGraph],
+            dependencies: ["RTP", "PeerSession", "PeerIO", "RoomProtocol", "FrameSocket", "GraphFile", "MediaGraph"],
             path: "Tests/fuzz/targets", swiftSettings: strict),
         .testTarget(
             name: "FuzzTests", dependencies: ["FuzzTargets"], path: "Tests/FuzzTests", swiftSettings: strict),
@@ -188,19 +192,18 @@ let package = Package(
             with: ["RoomProtocol", "RTP", "PeerSession", "PeerIO", "RoomFixtures", "TestFixtures", log] + nio
                 + [.product(name: "NIOEmbedded", package: "swift-nio")]),
         tests(of: "RoomClient", with: ["RoomProtocol", "RoomServer", "PluginLoader", "TestFixtures"]),
-        tests(of: "ConnectLiveSDK", with: ["RoomServer", mediaGraph, "MediaNodes", "TestFixtures"]),
+        tests(of: "ConnectLiveSDK", with: ["RoomServer", "MediaGraph", "MediaNodes", "TestFixtures"]),
         .testTarget(
-            name: "PluginTestTests", dependencies: ["connectlive", mediaGraph, "TestFixtures"] + kit,
+            name: "PluginTestTests", dependencies: ["connectlive", "MediaGraph", "TestFixtures"] + kit,
             path: "Tests/PluginTestTests", swiftSettings: strict),
         tests(of: "connectlive", with: ["TestFixtures", "RoomFixtures", "RoomProtocol"]),
     ]
 )
 
 if isFetched {
-    package.products.append(.library(name: "MediaGraph", targets: ["MediaGraph"]))
     package.targets += [
-        target("MediaGraph", on: "Media", ["CMediaStamp"]),
-        target("MediaTesting", on: "Media", ["MediaGraph"]),
+        target("MediaAuthoring", on: "Media", ["CMediaStamp"]),
+        target("MediaTesting", on: "Media", ["MediaAuthoring"]),
         .target(name: "CMediaStamp", path: "Sources/Media/CMediaStamp"),
     ]
 }

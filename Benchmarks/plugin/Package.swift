@@ -5,5 +5,5 @@ let package = Package(
     name: "DrawnFrames",
     products: [.library(name: "DrawnFrames", type: .dynamic, targets: ["DrawnFrames"])],
     dependencies: [.package(name: "Media", path: "../../Sources/Media")],
-    targets: [.target(name: "DrawnFrames", dependencies: [.product(name: "MediaGraph", package: "Media")])]
+    targets: [.target(name: "DrawnFrames", dependencies: [.product(name: "MediaAuthoring", package: "Media")])]
 )

@@ -13,26 +13,25 @@ let strict: [SwiftSetting] = [
     .treatAllWarnings(as: .error),
 ]
 
-// A plugin that was built against an older MediaGraph runs with this one, or is refused with a missing symbol's name.
+// A plugin that was built against an older MediaAuthoring runs with this one, or is refused with a missing symbol's name.
 let resilient: [SwiftSetting] = [
-    .unsafeFlags([
-        "-enable-library-evolution", "-no-verify-emitted-module-interface",
-        // The module has the name of its main type, which a textual interface could not tell apart otherwise.
-        "-Xfrontend", "-alias-module-names-in-module-interface",
-    ])
+    // The textual interface is not used, and its verification does not find CMediaStamp.
+    .unsafeFlags(["-enable-library-evolution", "-no-verify-emitted-module-interface"])
 ]
 
 let package = Package(
     name: "Media",
     products: [
-        .library(name: "MediaGraph", type: .dynamic, targets: ["MediaGraph", "MediaTesting"])
+        .library(name: "MediaAuthoring", type: .dynamic, targets: ["MediaAuthoring", "MediaTesting"])
     ],
     targets: [
         .target(name: "CMediaStamp", path: "CMediaStamp"),
         .target(
-            name: "MediaGraph", dependencies: ["CMediaStamp"], path: "MediaGraph", swiftSettings: strict + resilient),
+            name: "MediaAuthoring", dependencies: ["CMediaStamp"], path: "MediaAuthoring",
+            swiftSettings: strict + resilient),
         // What a plugin's own tests are written with: it lies in the same library, so that there is one to link.
         .target(
-            name: "MediaTesting", dependencies: ["MediaGraph"], path: "MediaTesting", swiftSettings: strict + resilient),
+            name: "MediaTesting", dependencies: ["MediaAuthoring"], path: "MediaTesting",
+            swiftSettings: strict + resilient),
     ]
 )

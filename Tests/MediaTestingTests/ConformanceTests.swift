@@ -1,5 +1,5 @@
 import Foundation
-import MediaGraph
+import MediaAuthoring
 @testable import MediaTesting
 import Testing
 

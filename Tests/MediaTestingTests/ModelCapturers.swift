@@ -1,5 +1,5 @@
 import Glibc
-import MediaGraph
+import MediaAuthoring
 import MediaTesting
 import Synchronization
 

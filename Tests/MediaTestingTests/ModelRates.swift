@@ -1,5 +1,5 @@
 import Glibc
-import MediaGraph
+import MediaAuthoring
 @testable import MediaTesting
 
 /// A frame every second, or as rarely as every two and a half.

@@ -1,4 +1,4 @@
-import MediaGraph
+import MediaAuthoring
 import MediaTesting
 
 /// VP8 of 64x48: headers, behind which nothing comes.

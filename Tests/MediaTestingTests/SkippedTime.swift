@@ -1,4 +1,4 @@
-import MediaGraph
+import MediaAuthoring
 @testable import MediaTesting
 import Synchronization
 

@@ -49,12 +49,12 @@ import Testing
                 name: "Shades",
                 products: [.library(name: "Shades", type: .dynamic, targets: ["Shades"])],
                 dependencies: [.package(name: "Media", path: "\(BuiltPackage.project.path)/Sources/Media")],
-                targets: [.target(name: "Shades", dependencies: [.product(name: "MediaGraph", package: "Media")])]
+                targets: [.target(name: "Shades", dependencies: [.product(name: "MediaAuthoring", package: "Media")])]
             )
             """, to: "Package.swift")
         try folder.write(
             """
-            import MediaGraph
+            import MediaAuthoring
 
             struct GreyShades: Capturer {
                 static let summary = "Frames of one shade"
@@ -120,12 +120,12 @@ import Testing
         #expect(try refusal(of: "/proc/self/exe").message.contains(".so") == false)
         let plain = try library("int f(void) { return 0; }", in: folder)
         #expect(try refusal(of: plain).code == "plugin.not-a-plugin")
-        // One that does not share MediaGraph would register nodes that nobody sees.
+        // One that does not share MediaAuthoring would register nodes that nobody sees.
         let alone = try library("int connectlive_plugin_Alone(void) { return 0; }", in: folder)
-        #expect(try refusal(of: alone).message.contains("libMediaGraph.so"))
+        #expect(try refusal(of: alone).message.contains("libMediaAuthoring.so"))
     }
 
-    @Test("A plugin built against another MediaGraph is refused with the missing symbol")
+    @Test("A plugin built against another MediaAuthoring is refused with the missing symbol")
     func missingSymbol() throws {
         let folder = try Folder()
         let media = Self.mediaLibraryFolder
@@ -134,7 +134,7 @@ import Testing
             extern int media_that_is_gone(void);
             int connectlive_plugin_Old(void) { return media_that_is_gone(); }
             """, in: folder,
-            ["-L\(media)", "-Wl,--no-as-needed", "-lMediaGraph", "-Wl,--unresolved-symbols=ignore-all"])
+            ["-L\(media)", "-Wl,--no-as-needed", "-lMediaAuthoring", "-Wl,--unresolved-symbols=ignore-all"])
         let error = try refusal(of: path)
         #expect(error.code == "plugin.incompatible")
         #expect(error.message.contains("media_that_is_gone"))
@@ -146,7 +146,7 @@ import Testing
             let folder = try Folder()
             let path = try library(
                 "int connectlive_plugin_Empty\(body)(void) { return \(body); }", in: folder,
-                ["-L\(Self.mediaLibraryFolder)", "-Wl,--no-as-needed", "-lMediaGraph"])
+                ["-L\(Self.mediaLibraryFolder)", "-Wl,--no-as-needed", "-lMediaAuthoring"])
             #expect(try refusal(of: path).message.contains(word))
         }
     }
@@ -156,7 +156,7 @@ import Testing
         let folder = try Folder()
         let path = try library(
             "int connectlive_plugin_Own(void) { return 0; }", in: folder,
-            ["-L\(Self.mediaLibraryFolder)", "-Wl,--no-as-needed", "-lMediaGraph"])
+            ["-L\(Self.mediaLibraryFolder)", "-Wl,--no-as-needed", "-lMediaAuthoring"])
         let own = try Data(contentsOf: URL(fileURLWithPath: path))
         /// Puts it there as if it were so many seconds old.
         func build(_ file: String, age: Double) throws {
@@ -205,7 +205,7 @@ import Testing
         #expect(!Plugin.isAdmitted(generation: Plugin.generation(), compiler: "any"), "nobody is being loaded")
     }
 
-    /// Where the tests' own libMediaGraph.so is.
+    /// Where the tests' own libMediaAuthoring.so is.
     private static let mediaLibraryFolder = BuiltPackage.project.appendingPathComponent(".build/debug").path
 }
 

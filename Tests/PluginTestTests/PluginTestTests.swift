@@ -114,7 +114,7 @@ import Testing
         let media = BuiltPackage.project.appendingPathComponent(".build/debug").path
         try BuiltPackage.run(
             "clang",
-            ["-shared", "-fPIC", "-o", "dead.so", "dead.c", "-L\(media)", "-Wl,--no-as-needed", "-lMediaGraph"],
+            ["-shared", "-fPIC", "-o", "dead.so", "dead.c", "-L\(media)", "-Wl,--no-as-needed", "-lMediaAuthoring"],
             in: folder)
         let path = folder.appendingPathComponent("dead.so").path
         let answer = try connectlive("plugin", "test", path, checks: ["formats"])

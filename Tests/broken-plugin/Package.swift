@@ -8,9 +8,9 @@ let package = Package(
     products: [.library(name: "BrokenPlugin", type: .dynamic, targets: ["BrokenPlugin"])],
     dependencies: [.package(name: "Media", path: "../../Sources/Media")],
     targets: [
-        .target(name: "BrokenPlugin", dependencies: [.product(name: "MediaGraph", package: "Media")]),
+        .target(name: "BrokenPlugin", dependencies: [.product(name: "MediaAuthoring", package: "Media")]),
         .testTarget(
             name: "BrokenPluginTests",
-            dependencies: ["BrokenPlugin", .product(name: "MediaGraph", package: "Media")]),
+            dependencies: ["BrokenPlugin", .product(name: "MediaAuthoring", package: "Media")]),
     ]
 )

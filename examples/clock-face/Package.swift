@@ -9,8 +9,8 @@ let package = Package(
     products: [.library(name: "ClockFace", type: .dynamic, targets: ["ClockFace"])],
     dependencies: [.package(name: "Media", path: kit)],
     targets: [
-        .target(name: "ClockFace", dependencies: [.product(name: "MediaGraph", package: "Media")]),
+        .target(name: "ClockFace", dependencies: [.product(name: "MediaAuthoring", package: "Media")]),
         .testTarget(
-            name: "ClockFaceTests", dependencies: ["ClockFace", .product(name: "MediaGraph", package: "Media")]),
+            name: "ClockFaceTests", dependencies: ["ClockFace", .product(name: "MediaAuthoring", package: "Media")]),
     ]
 )

@@ -9,8 +9,9 @@ let package = Package(
     products: [.library(name: "DesktopRegion", type: .dynamic, targets: ["DesktopRegion"])],
     dependencies: [.package(name: "Media", path: kit)],
     targets: [
-        .target(name: "DesktopRegion", dependencies: [.product(name: "MediaGraph", package: "Media")]),
+        .target(name: "DesktopRegion", dependencies: [.product(name: "MediaAuthoring", package: "Media")]),
         .testTarget(
-            name: "DesktopRegionTests", dependencies: ["DesktopRegion", .product(name: "MediaGraph", package: "Media")]),
+            name: "DesktopRegionTests",
+            dependencies: ["DesktopRegion", .product(name: "MediaAuthoring", package: "Media")]),
     ]
 )

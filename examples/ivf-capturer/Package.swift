@@ -3,16 +3,15 @@ import PackageDescription
 
 let package = Package(
     name: "ivf-capturer",
-    // A copy of this package depends on the address of connectlive's repository alone: .package(url: …, branch: "main").
-    // MediaGraph is then a product of connectlive.
-    dependencies: [.package(name: "connectlive", path: "../.."), .package(path: "../../Sources/Media")],
+    // A copy of this package depends on the address of connectlive's repository: .package(url: …, branch: "main").
+    dependencies: [.package(name: "connectlive", path: "../..")],
     targets: [
         .executableTarget(
             name: "ivf-capturer",
             dependencies: [
                 .product(name: "ConnectLiveSDK", package: "connectlive"),
                 .product(name: "MediaNodes", package: "connectlive"),
-                .product(name: "MediaGraph", package: "Media"),
+                .product(name: "MediaGraph", package: "connectlive"),
             ])
     ]
 )

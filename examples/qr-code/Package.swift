@@ -10,7 +10,7 @@ let package = Package(
     dependencies: [.package(name: "Media", path: kit)],
     targets: [
         .systemLibrary(name: "CQREncode", pkgConfig: "libqrencode", providers: [.apt(["libqrencode-dev"])]),
-        .target(name: "QRCode", dependencies: ["CQREncode", .product(name: "MediaGraph", package: "Media")]),
-        .testTarget(name: "QRCodeTests", dependencies: ["QRCode", .product(name: "MediaGraph", package: "Media")]),
+        .target(name: "QRCode", dependencies: ["CQREncode", .product(name: "MediaAuthoring", package: "Media")]),
+        .testTarget(name: "QRCodeTests", dependencies: ["QRCode", .product(name: "MediaAuthoring", package: "Media")]),
     ]
 )

@@ -1,4 +1,4 @@
-"""Package.swift still describes a package that can be fetched by its address, where MediaGraph is a target of it.
+"""Package.swift still describes a package that can be fetched by its address, where MediaAuthoring is a target of it.
 
 Only the manifest is read; scripts/check-fetched builds what it describes.
 """
@@ -10,8 +10,9 @@ import tempfile
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-NESTED = {"MediaGraph", "MediaTesting", "CMediaStamp"}
-IMPORT = re.compile(r"^\s*(?:@\w+\s+)*(?:\w+\s+)?import\s+(\w+)", re.M)
+NESTED = {"MediaAuthoring", "MediaTesting", "CMediaStamp"}
+# At the start of a line: a template of the program holds imports too.
+IMPORT = re.compile(r"^(?:@\w+\s+)*(?:\w+\s+)?import\s+(\w+)", re.M)
 
 
 def described(folder):
@@ -53,7 +54,6 @@ class FetchedManifest(unittest.TestCase):
         for name, target in nested.items():
             self.assertEqual(self.targets[name]["path"], f"Sources/Media/{target['path']}")
             self.assertEqual(self.targets[name]["dependencies"], target["dependencies"])
-        self.assertIn("MediaGraph", [product["name"] for product in self.package["products"]])
 
     def test_what_imports_the_library_s_modules_depends_on_them(self):
         # Nobody builds the tests of what was fetched.

@@ -1,5 +1,4 @@
 /// A video codec that the built-in nodes encode and decode.
-@frozen
 public enum VideoCodec: String, Sendable, Hashable, Codable, CaseIterable {
     /// RFC 6386, carried as RFC 7741.
     case vp8
@@ -8,10 +7,30 @@ public enum VideoCodec: String, Sendable, Hashable, Codable, CaseIterable {
 }
 
 /// An audio codec that the built-in nodes encode and decode.
-@frozen
 public enum AudioCodec: String, Sendable, Hashable, Codable, CaseIterable {
     /// RFC 6716, carried as RFC 7587.
     case opus
+}
+
+/// A number of bits per second.
+public struct Bitrate: Sendable, Hashable, Comparable, Codable, CustomStringConvertible {
+    public var bitsPerSecond: Int
+
+    public init(bitsPerSecond: Int) {
+        self.bitsPerSecond = bitsPerSecond
+    }
+
+    public static func kilobitsPerSecond(_ value: Int) -> Bitrate {
+        Bitrate(bitsPerSecond: value * 1000)
+    }
+
+    public var kilobitsPerSecond: Int { bitsPerSecond / 1000 }
+
+    public static func < (left: Bitrate, right: Bitrate) -> Bool {
+        left.bitsPerSecond < right.bitsPerSecond
+    }
+
+    public var description: String { "\(kilobitsPerSecond) kbit/s" }
 }
 
 /// The constant bitrate of a video encoder whose node sets none.

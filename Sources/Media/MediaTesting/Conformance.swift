@@ -1,4 +1,4 @@
-public import MediaGraph
+public import MediaAuthoring
 import Synchronization
 
 /// Scores capturers: whether they keep the promises that the host and other nodes rely on.

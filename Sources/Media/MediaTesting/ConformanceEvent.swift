@@ -1,4 +1,4 @@
-import MediaGraph
+import MediaAuthoring
 
 /// Progress of a capturer's test.
 @frozen

@@ -1,5 +1,5 @@
 internal import Glibc
-public import MediaGraph
+public import MediaAuthoring
 import Synchronization
 
 /// Loads shared libraries with nodes. They stay loaded until the process ends, because the runtime may still refer to
@@ -7,7 +7,7 @@ import Synchronization
 public enum PluginLoader {
     /// The prefix of a plugin's entry. The name of its module follows.
     static let entryPrefix = "connectlive_plugin_"
-    private static let mediaLibrary = "libMediaGraph.so"
+    private static let mediaLibrary = "libMediaAuthoring.so"
     private static let largest = 512 << 20
 
     /// Serializes loading. Lists the loaded plugins by device, inode and entry.
@@ -23,7 +23,7 @@ public enum PluginLoader {
     /// The nodes of a plugin: of a shared library, or of the folder of a built package.
     ///
     /// Throws `plugin.not-found`, `plugin.unreadable` for a file that is not a complete library, `plugin.not-a-plugin`,
-    /// `plugin.incompatible` for one that was built against another MediaGraph or with another compiler, and
+    /// `plugin.incompatible` for one that was built against another MediaAuthoring or with another compiler, and
     /// `plugin.loaded` for one that is already loaded. No code of it runs before the file has been checked. `onChoice`
     /// receives a sentence about the choice if a folder has several files.
     public static func load(
@@ -62,7 +62,7 @@ public enum PluginLoader {
         }
     }
 
-    /// The plugins of a folder: every `.so` file in it, by name, except MediaGraph itself, which a built plugin has
+    /// The plugins of a folder: every `.so` file in it, by name, except MediaAuthoring itself, which a built plugin has
     /// beside it; every package in it; or the folder itself if it is a package.
     ///
     /// Throws `plugin.not-found` for a folder that cannot be opened.
@@ -179,7 +179,7 @@ public enum PluginLoader {
         guard let ours = dlsym(nil, "connectlive_media_place") else {
             throw fault(
                 MediaError.Code.pluginIncompatible,
-                "\(path) cannot be loaded: this program contains MediaGraph statically and loads no plugins.")
+                "\(path) cannot be loaded: this program contains MediaAuthoring statically and loads no plugins.")
         }
         // Loaded libraries take precedence over those beside the plugin.
         for name in image.needed { _ = dlopen(name, RTLD_LAZY | RTLD_LOCAL) }
@@ -189,7 +189,7 @@ public enum PluginLoader {
         guard dlsym(handle, "connectlive_media_place") == ours else {
             throw fault(
                 MediaError.Code.pluginIncompatible,
-                "\(path) contains its own MediaGraph. Link the shared product MediaGraph of the plugin kit, and build "
+                "\(path) contains its own MediaAuthoring. Link the shared product MediaAuthoring of the plugin kit, and build "
                     + "it again.")
         }
         guard let function = dlsym(handle, entry) else {
@@ -212,7 +212,8 @@ public enum PluginLoader {
             let symbol = reason[range.upperBound...].prefix { $0 != " " && $0 != "," }
             return MediaError(
                 code: MediaError.Code.pluginIncompatible,
-                message: "\(path) was built against another MediaGraph, which had \(symbol). Build it again with the "
+                message:
+                    "\(path) was built against another MediaAuthoring, which had \(symbol). Build it again with the "
                     + "plugin kit of this program.", cause: reason)
         }
         return MediaError(

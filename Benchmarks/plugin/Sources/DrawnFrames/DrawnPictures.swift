@@ -1,5 +1,5 @@
 import Glibc
-import MediaGraph
+import MediaAuthoring
 
 /// 1080p at 60 a second, drawn as the benchmark's other ways draw: a bar code and one row. The same file is built into the
 /// benchmark and into a plugin.

@@ -28,7 +28,10 @@ struct NewPlugin: ParsableCommand {
                 "\"\(name)\" cannot name a plugin. Use ASCII letters and digits, and begin with a capital, such as "
                     + "ClockFace.")
         }
-        guard !["MediaGraph", "MediaTesting", "Swift", "Foundation", "Testing", "Dispatch"].contains(name) else {
+        let modules = [
+            "MediaAuthoring", "MediaGraph", "MediaTesting", "Swift", "Foundation", "Testing", "Dispatch",
+        ]
+        guard !modules.contains(name) else {
             throw ValidationError("\(name) is the name of an existing module. Choose another name.")
         }
     }
@@ -68,7 +71,7 @@ struct NewPlugin: ParsableCommand {
     }
 }
 
-/// The package that plugins are built against: `MediaGraph` and `MediaTesting`.
+/// The package that plugins are built against: `MediaAuthoring` and `MediaTesting`.
 enum PluginKit {
     static let variable = "CONNECTLIVE_PLUGIN_KIT"
 
@@ -80,7 +83,7 @@ enum PluginKit {
                 throw CommandFailure(
                     code: MediaError.Code.fileNotFound,
                     "\(variable) names \(named), which is not a plugin kit. Name a folder with Package.swift and "
-                        + "MediaGraph."
+                        + "MediaAuthoring."
                 )
             }
             // The path is written into packages in other folders, so it has to be absolute.
@@ -103,6 +106,6 @@ enum PluginKit {
     }
 
     private static func isKit(_ folder: String) -> Bool {
-        ["Package.swift", "MediaGraph"].allSatisfy { FileManager.default.fileExists(atPath: "\(folder)/\($0)") }
+        ["Package.swift", "MediaAuthoring"].allSatisfy { FileManager.default.fileExists(atPath: "\(folder)/\($0)") }
     }
 }

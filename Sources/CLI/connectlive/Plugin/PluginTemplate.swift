@@ -7,7 +7,7 @@ struct PluginTemplate {
     let kit: String
 
     /// The node's name in graphs.
-    var nodeName: String { NodeKind.dashed(name) }
+    var nodeName: String { CustomNode.dashed(name) }
 
     /// Differs from the module's name, because Swift could not distinguish them.
     private var type: String {
@@ -38,10 +38,10 @@ struct PluginTemplate {
             products: [.library(name: "\(name)", type: .dynamic, targets: ["\(name)"])],
             dependencies: [.package(name: "Media", path: kit)],
             targets: [
-                .target(name: "\(name)", dependencies: [.product(name: "MediaGraph", package: "Media")]),
+                .target(name: "\(name)", dependencies: [.product(name: "MediaAuthoring", package: "Media")]),
                 .testTarget(
                     name: "\(name)Tests",
-                    dependencies: ["\(name)", .product(name: "MediaGraph", package: "Media")]),
+                    dependencies: ["\(name)", .product(name: "MediaAuthoring", package: "Media")]),
             ]
         )
 
@@ -50,7 +50,7 @@ struct PluginTemplate {
 
     private var entry: String {
         """
-        import MediaGraph
+        import MediaAuthoring
 
         @c(connectlive_plugin_\(name))
         public func plugin() -> Int32 { Plugin.provides(.\(kind.rawValue)(\(type).self)) }
@@ -62,7 +62,7 @@ struct PluginTemplate {
         switch kind {
         case .capturer:
             """
-            import MediaGraph
+            import MediaAuthoring
 
             public struct \(type): Capturer {
                 public static let name = "\(nodeName)"
@@ -92,7 +92,7 @@ struct PluginTemplate {
             """
         case .renderer:
             """
-            import MediaGraph
+            import MediaAuthoring
 
             public struct \(type): Renderer {
                 public static let name = "\(nodeName)"
@@ -113,7 +113,7 @@ struct PluginTemplate {
             """
         case .processor:
             """
-            import MediaGraph
+            import MediaAuthoring
 
             public struct \(type): Processor {
                 public static let name = "\(nodeName)"
@@ -140,16 +140,15 @@ struct PluginTemplate {
 
     private var test: String {
         """
-        import MediaGraph
+        import MediaAuthoring
         \(kind == .capturer ? "import MediaTesting\n" : "")import Testing
         import \(name)
 
-        @Test("The kind has a name, a summary, and settings")
+        @Test("The node has a name, a summary, and settings")
         func contract() {
-            let kind = CustomNode.\(kind.rawValue)(\(type).self).kind
-            #expect(kind.name == "\(nodeName)")
-            #expect(!kind.summary.isEmpty)
-            #expect(!kind.settings.isEmpty)
+            #expect(\(type).name == "\(nodeName)")
+            #expect(!\(type).summary.isEmpty)
+            #expect(!\(type)().contracts.isEmpty)
         }
 
         """ + (kind == .capturer ? conformance : "")

@@ -1,105 +1,4 @@
-/// An input or output of all nodes of a kind.
-public struct Port: Sendable, Hashable {
-    public let name: String
-    /// The media that the port can carry. The link settles which of them it is.
-    public let kinds: Set<MediaKind>
-    /// The encodings that the port accepts or delivers, best first; empty for all encodings. Input in another encoding
-    /// is converted, encoded or decoded.
-    public let encodings: [String]
-    /// Whether a graph that leaves the port unlinked is rejected.
-    public let isRequired: Bool
-    /// Whether this stands for any number of ports with this name and a number from 1, such as `in1` and `in2`.
-    public let isRepeated: Bool
-
-    public init(
-        _ name: String, _ kinds: Set<MediaKind>, encodings: [String] = [], isRequired: Bool = true,
-        isRepeated: Bool = false
-    ) {
-        self.name = name
-        self.kinds = kinds
-        self.encodings = encodings
-        self.isRequired = isRequired
-        self.isRepeated = isRepeated
-    }
-
-    /// Whether `reference` names this port, or one of its numbered ports.
-    public func matches(_ reference: String) -> Bool {
-        guard isRepeated else { return reference == name }
-        guard reference.hasPrefix(name), let number = Int(reference.dropFirst(name.count)) else { return false }
-        return (1...1000).contains(number) && reference == "\(name)\(number)"
-    }
-}
-
-/// The contract of a setting: the values that it accepts, its default and its meaning.
-public struct SettingContract: Sendable, Hashable {
-    @frozen
-    public enum Domain: Sendable, Hashable {
-        case flag
-        case integer(ClosedRange<Int>)
-        case number(ClosedRange<Double>)
-        case text
-        case choice([String])
-    }
-
-    public let name: String
-    public let domain: Domain
-    /// The value of a setting that is not given; nil if the node decides.
-    public let defaultValue: SettingValue?
-    public let isRequired: Bool
-    /// The unit of a number, such as `bit/s`.
-    public let unit: String?
-    public let summary: String
-    /// Whether it can change while the graph runs.
-    public let isChangeable: Bool
-    /// Whether the element does not document changes while it runs. Such a setting counts as changeable, because most
-    /// elements accept the change.
-    public var isChangeUnsaid = false
-    /// The form of a text; nil for any text.
-    public internal(set) var form: Form?
-    /// The accepted integers, if they are few; nil for the whole range.
-    public internal(set) var values: [Int]?
-    /// A value to copy; nil if the default, or any value of the domain, will do.
-    public internal(set) var example: SettingValue?
-    /// Settings that cannot be given together with this one.
-    public internal(set) var excludedSettings: [String] = []
-    /// The use of the file that the setting names; nil if it names no file.
-    public var file: FileUse?
-    /// Whether the value is hidden from output: it is shown as `SettingContract.hidden`.
-    public let isSecret: Bool
-
-    public init(
-        _ name: String, _ domain: Domain, default defaultValue: SettingValue? = nil, isRequired: Bool = false,
-        isChangeable: Bool = false, isSecret: Bool = false, unit: String? = nil, _ summary: String
-    ) {
-        self.isSecret = isSecret
-        self.isChangeable = isChangeable
-        self.name = name
-        self.domain = domain
-        self.defaultValue = defaultValue
-        self.isRequired = isRequired
-        self.unit = unit
-        self.summary = summary
-    }
-}
-
-/// A node's use of a file.
-@frozen
-public enum FileUse: String, Sendable, Hashable {
-    case reads
-    case writes
-}
-
-extension SettingContract {
-    /// The contract of the same setting, naming a file with this use.
-    public func naming(_ use: FileUse) -> SettingContract {
-        var contract = self
-        contract.file = use
-        return contract
-    }
-}
-
 /// The type of function that a program binds to a node's name.
-@frozen
 public enum CodeBinding: String, Sendable, Hashable, CaseIterable {
     case rtpOutput
     case frames
@@ -108,7 +7,6 @@ public enum CodeBinding: String, Sendable, Hashable, CaseIterable {
 }
 
 /// The role of a kind in a graph.
-@frozen
 public enum NodeGroup: String, Sendable, Hashable, Codable, CaseIterable {
     case capturer
     case processor

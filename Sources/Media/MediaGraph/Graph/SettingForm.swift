@@ -1,29 +1,4 @@
 extension SettingContract {
-    /// The form of a text setting.
-    public struct Form: Sendable, Hashable {
-        /// A regular expression for the whole text, valid in Swift and in JSON Schema (ECMA 262).
-        public let pattern: String
-        /// A description that completes "write …", such as `red, green and blue as #rrggbb, such as #ffcc00`.
-        public let words: String
-
-        /// - Parameters:
-        ///   - pattern: a regular expression for the whole text. Traps if Swift cannot parse it.
-        ///   - words: a description that completes "write …".
-        public init(_ pattern: String, _ words: String) {
-            self.pattern = pattern
-            self.words = words
-            precondition((try? Regex(pattern)) != nil, "\(pattern) is not a regular expression")
-        }
-
-        /// The longest text that is matched, in bytes. Longer text is accepted unmatched, because matching it is slow.
-        private static let longestText = 4096
-
-        func matches(_ text: String) -> Bool {
-            guard text.utf8.count <= Self.longestText, let expression = try? Regex(pattern) else { return true }
-            return (try? expression.wholeMatch(in: text)) != nil
-        }
-    }
-
     /// The contract of a text setting that matches a regular expression. `words` completes "write …".
     public func written(_ pattern: String, _ words: String) -> SettingContract {
         var contract = self
@@ -49,6 +24,13 @@ extension SettingContract {
     public func example(_ value: SettingValue) -> SettingContract {
         var contract = self
         contract.example = value
+        return contract
+    }
+
+    /// The contract of the same setting, naming a file with this use.
+    public func naming(_ use: FileUse) -> SettingContract {
+        var contract = self
+        contract.file = use
         return contract
     }
 
@@ -132,4 +114,14 @@ extension SettingContract {
 extension Double {
     /// A whole number without its ".0".
     fileprivate var short: String { Int(exactly: self).map { "\($0)" } ?? "\(self)" }
+}
+
+extension SettingContract.Form {
+    /// The longest text that is matched, in bytes. Longer text is accepted unmatched, because matching it is slow.
+    private static let longestText = 4096
+
+    fileprivate func matches(_ text: String) -> Bool {
+        guard text.utf8.count <= Self.longestText, let expression = try? Regex(pattern) else { return true }
+        return (try? expression.wholeMatch(in: text)) != nil
+    }
 }

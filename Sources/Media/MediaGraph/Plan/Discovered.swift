@@ -82,7 +82,6 @@ public struct AudioDevice: Sendable, Codable, Hashable {
 }
 
 /// The sound system of a microphone.
-@frozen
 public enum SoundSystem: String, Sendable, Hashable, Codable, CaseIterable {
     case pulse
     case pipewire

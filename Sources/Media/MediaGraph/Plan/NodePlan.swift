@@ -146,7 +146,6 @@ public struct ElementLink: Sendable, Hashable, Codable {
 
 /// A queue between two threads: its capacity and its overflow rule.
 public struct QueuePlan: Sendable, Hashable, Codable {
-    @frozen
     public enum Rule: String, Sendable, Hashable, Codable {
         /// Drops the oldest entry.
         case dropOldest = "drops the oldest"
@@ -211,6 +210,25 @@ public struct QueuePlan: Sendable, Hashable, Codable {
 }
 
 extension MediaFormat {
+    /// Bytes of one raw frame; nil for an unknown size and for other media.
+    public var bytesPerFrame: Int? {
+        guard kind == .rawVideo, let width, let height else { return nil }
+        let halves = (width + 1) / 2 * ((height + 1) / 2)
+        switch encoding {
+        case "I420", "YV12", "NV12", "NV21": return width * height + 2 * halves
+        case "GRAY8": return width * height
+        case "RGB", "BGR": return width * height * 3
+        case "RGBA", "BGRA", "ARGB", "ABGR", "RGBx", "BGRx", "xRGB", "xBGR": return width * height * 4
+        default: return width * height * 2
+        }
+    }
+
+    var withoutBitrate: MediaFormat {
+        var format = self
+        format.bitsPerSecond = nil
+        return format
+    }
+
     /// The queue of a branch whose media may be dropped; nil for media that must stay complete.
     var branchQueue: QueuePlan? {
         switch kind {

@@ -56,26 +56,3 @@ extension Node {
         return settings[name] ?? contract.defaultValue
     }
 }
-
-extension SettingValue {
-    public var integer: Int? {
-        if case .integer(let value) = self { value } else { nil }
-    }
-
-    /// The value of a number or an integer.
-    public var number: Double? {
-        switch self {
-        case .number(let value): value
-        case .integer(let value): Double(value)
-        default: nil
-        }
-    }
-
-    public var flag: Bool? {
-        if case .flag(let value) = self { value } else { nil }
-    }
-
-    public var text: String? {
-        if case .text(let value) = self { value } else { nil }
-    }
-}

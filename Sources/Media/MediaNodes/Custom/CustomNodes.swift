@@ -29,10 +29,6 @@ extension NodeImplementation {
         case .processor(let type): self = ProcessorHost.implementation(type)
         case .renderer(let type): self = RendererHost.implementation(type)
         case .elements(let elements): self = try ElementsHost.implementation(elements)
-        @unknown default:
-            throw MediaError(
-                code: MediaError.Code.nodeFailed,
-                message: "\(node.kind.name) is a node of a type that this program does not know. Use a newer program.")
         }
     }
 }

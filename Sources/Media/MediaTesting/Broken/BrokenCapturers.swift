@@ -1,4 +1,4 @@
-public import MediaGraph
+public import MediaAuthoring
 
 /// Capturers with one fault each. The kit's own tests show that each fails its check, and no other.
 ///

@@ -1,5 +1,5 @@
 import Glibc
-public import MediaGraph
+public import MediaAuthoring
 import Synchronization
 
 extension BrokenCapturers {

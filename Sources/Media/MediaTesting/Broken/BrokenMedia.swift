@@ -1,4 +1,4 @@
-public import MediaGraph
+public import MediaAuthoring
 import Synchronization
 
 extension BrokenCapturers {

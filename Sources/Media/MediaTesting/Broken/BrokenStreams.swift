@@ -1,4 +1,4 @@
-public import MediaGraph
+public import MediaAuthoring
 
 extension BrokenCapturers {
     /// It does not mark its frames as keyframes, which all JPEGs are, so all of them are dropped.

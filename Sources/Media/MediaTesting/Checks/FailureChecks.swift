@@ -1,4 +1,4 @@
-import MediaGraph
+import MediaAuthoring
 
 extension ConformanceCheck {
     static let failureWhileStarting = ConformanceCheck(

@@ -1,4 +1,4 @@
-import MediaGraph
+import MediaAuthoring
 
 extension ConformanceCheck {
     /// Times that are further off come from another clock.

@@ -1,4 +1,4 @@
-import MediaGraph
+import MediaAuthoring
 
 /// Checks of an error message's usefulness, as far as a program can judge it.
 enum Wording {

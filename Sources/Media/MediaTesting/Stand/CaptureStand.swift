@@ -1,4 +1,4 @@
-public import MediaGraph
+public import MediaAuthoring
 
 /// The environment for tests of a capturer, which opens it repeatedly and records its output.
 ///

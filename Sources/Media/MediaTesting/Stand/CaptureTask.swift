@@ -1,5 +1,5 @@
 import Dispatch
-import MediaGraph
+import MediaAuthoring
 import Synchronization
 
 /// A thread for the tested code, which may block like in a pipeline.

@@ -1,5 +1,5 @@
 import Glibc
-import MediaGraph
+import MediaAuthoring
 
 /// The clock that the checks and a capturer on a `DirectStand` wait by. The kit's own tests have one that skips all waits.
 protocol StandClock: Sendable {

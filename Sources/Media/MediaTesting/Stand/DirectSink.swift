@@ -1,4 +1,4 @@
-import MediaGraph
+import MediaAuthoring
 import Synchronization
 
 /// Records the output of a capturer with its arrival times.

@@ -1,4 +1,4 @@
-public import MediaGraph
+public import MediaAuthoring
 
 /// Calls a Swift capturer on its own thread and on the real clock, like a pipeline.
 public struct DirectStand<Kind: Capturer>: CaptureStand {

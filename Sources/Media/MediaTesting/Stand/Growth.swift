@@ -1,5 +1,5 @@
 import Glibc
-import MediaGraph
+import MediaAuthoring
 
 /// The allowed growth of a process's resources over some rounds.
 struct Allowance {

@@ -1,4 +1,4 @@
-import MediaGraph
+import MediaAuthoring
 
 /// The rule of the queue downstream of a capturer of encoded video: it passes frames from a keyframe on, drops to the
 /// next one when it is full, and requests it.

@@ -1,4 +1,4 @@
-import MediaGraph
+import MediaAuthoring
 
 /// The memory of a frame to draw. One capturer draws one frame, so it is not shared.
 final class PictureMemory {

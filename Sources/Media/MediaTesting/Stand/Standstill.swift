@@ -1,6 +1,6 @@
 import Dispatch
 import Glibc
-import MediaGraph
+import MediaAuthoring
 import Synchronization
 
 /// Measures for how long the machine ran nothing, by the delays of a thread with short sleeps.

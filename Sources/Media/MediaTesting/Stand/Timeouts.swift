@@ -1,4 +1,4 @@
-import MediaGraph
+import MediaAuthoring
 
 /// Thrown by a check that does not apply to this capturer.
 struct Unjudged: Error {

@@ -1,5 +1,5 @@
 import Glibc
-public import MediaGraph
+public import MediaAuthoring
 
 /// Never comes back from being asked for its format, with one value of a setting.
 public struct Hanging: Capturer {

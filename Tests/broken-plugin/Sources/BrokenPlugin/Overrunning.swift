@@ -1,4 +1,4 @@
-public import MediaGraph
+public import MediaAuthoring
 
 /// Writes one byte behind what it has allocated.
 public struct Overrunning: Capturer {

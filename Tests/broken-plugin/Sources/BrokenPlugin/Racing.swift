@@ -1,5 +1,5 @@
 import Glibc
-public import MediaGraph
+public import MediaAuthoring
 
 /// Counts on two threads at once, with nothing between them.
 public struct Racing: Capturer {

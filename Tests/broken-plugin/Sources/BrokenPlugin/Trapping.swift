@@ -1,4 +1,4 @@
-public import MediaGraph
+public import MediaAuthoring
 
 /// Traps at the ends of two settings: one that is given at the start, and one that changes while it runs.
 public struct Trapping: Capturer {

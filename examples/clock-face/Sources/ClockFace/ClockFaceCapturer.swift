@@ -1,5 +1,5 @@
 import Glibc
-import MediaGraph
+import MediaAuthoring
 
 /// The time of day as a round clock: three hands, twelve marks, and the frame number as a bar code.
 public struct ClockFaceCapturer: Capturer {

@@ -1,5 +1,5 @@
 import ClockFace
-import MediaGraph
+import MediaAuthoring
 import MediaTesting
 import Testing
 

@@ -1,4 +1,4 @@
-import MediaGraph
+import MediaAuthoring
 
 /// A part of an X display with a text over it, made of GStreamer's elements alone.
 public let desktopRegion = ElementsNode(

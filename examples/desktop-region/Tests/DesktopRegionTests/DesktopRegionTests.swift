@@ -1,10 +1,9 @@
 import DesktopRegion
-import MediaGraph
+import MediaAuthoring
 import Testing
 
 @Test func `it is a capturer with one output of pictures`() {
-    let kind = CustomNode.elements(desktopRegion).kind
-    #expect(kind.group == .capturer)
-    #expect(kind.outputs.map(\.name) == ["video"])
+    #expect(desktopRegion.takes == nil)
+    #expect(desktopRegion.gives?.kind == .rawVideo)
     #expect(desktopRegion.exposed.keys.contains("text"))
 }

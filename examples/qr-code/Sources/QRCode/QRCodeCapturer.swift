@@ -1,6 +1,6 @@
 internal import CQREncode
 import Glibc
-import MediaGraph
+import MediaAuthoring
 
 /// A text and each frame's capture time as a QR code: hold a telephone to it to measure the latency of a room. Drawn by
 /// libqrencode.

@@ -1,4 +1,4 @@
-import MediaGraph
+import MediaAuthoring
 import MediaTesting
 import QRCode
 import Testing

@@ -51,24 +51,3 @@ public struct MediaTime: Sendable, Hashable, Comparable, Codable {
         seconds(since: earlier) * 1e3
     }
 }
-
-/// A number of bits per second.
-public struct Bitrate: Sendable, Hashable, Comparable, Codable, CustomStringConvertible {
-    public var bitsPerSecond: Int
-
-    public init(bitsPerSecond: Int) {
-        self.bitsPerSecond = bitsPerSecond
-    }
-
-    public static func kilobitsPerSecond(_ value: Int) -> Bitrate {
-        Bitrate(bitsPerSecond: value * 1000)
-    }
-
-    public var kilobitsPerSecond: Int { bitsPerSecond / 1000 }
-
-    public static func < (left: Bitrate, right: Bitrate) -> Bool {
-        left.bitsPerSecond < right.bitsPerSecond
-    }
-
-    public var description: String { "\(kilobitsPerSecond) kbit/s" }
-}

@@ -13,12 +13,7 @@ public protocol WrittenNode: Sendable {
 }
 
 extension WrittenNode {
-    public static var name: String { NodeKind.dashed(String(describing: Self.self)) }
-
-    /// A node of this kind for a graph.
-    public static func node(_ settings: [String: SettingValue] = [:], name: String? = nil) -> Node {
-        Node(Self.name, name: name, settings: settings)
-    }
+    public static var name: String { CustomNode.dashed(String(describing: Self.self)) }
 
     /// Creates a node with a graph's settings.
     ///
@@ -49,12 +44,12 @@ extension WrittenNode {
     private var settings: [(name: String, setting: any AnySetting)] {
         Mirror(reflecting: self).children.compactMap { child in
             guard let setting = child.value as? any AnySetting, let label = child.label else { return nil }
-            return (NodeKind.dashed(String(label.drop { $0 == "_" })), setting)
+            return (CustomNode.dashed(String(label.drop { $0 == "_" })), setting)
         }
     }
 }
 
-extension NodeKind {
+extension CustomNode {
     /// A Swift name in the spelling of graphs: `framesPerSecond` as `frames-per-second`, `USBCamera` as `usb-camera`.
     public static func dashed(_ name: String) -> String {
         var dashed = ""

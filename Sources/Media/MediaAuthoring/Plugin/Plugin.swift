@@ -10,7 +10,7 @@ import Synchronization
 public enum Plugin {
     /// Registers the nodes with the program that loads the library. Returns 0, or 1 if the program rejects the plugin.
     ///
-    /// The body is compiled into the plugin. Its stamp therefore names the MediaGraph and the compiler that built the
+    /// The body is compiled into the plugin. Its stamp therefore names the MediaAuthoring and the compiler that built the
     /// plugin. The program uses none of the plugin's types before it has compared both with its own.
     @export(implementation)
     public static func provides(_ nodes: CustomNode...) -> Int32 {
@@ -42,7 +42,7 @@ public enum Plugin {
             guard admission.isOpen else { return false }
             if generation != Self.generation() {
                 admission.refusal =
-                    "it was built for generation \(generation) of MediaGraph, and this program has generation "
+                    "it was built for generation \(generation) of MediaAuthoring, and this program has generation "
                     + "\(Self.generation()); build it again with the plugin kit of this program"
             } else if compiler != ours {
                 admission.refusal =
@@ -70,6 +70,6 @@ public enum Plugin {
     }
 }
 
-/// A symbol whose address identifies this library. A plugin with its own copy of MediaGraph finds another address.
+/// A symbol whose address identifies this library. A plugin with its own copy of MediaAuthoring finds another address.
 @c(connectlive_media_place)
 public func mediaPlace() {}

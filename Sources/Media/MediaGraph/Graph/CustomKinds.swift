@@ -1,14 +1,11 @@
-/// A kind of node that a program or plugin adds to a registry.
-public enum CustomNode: Sendable {
-    /// A source of frames or audio.
-    case capturer(any Capturer.Type)
-    /// A node that changes frames in place.
-    case processor(any Processor.Type)
-    /// A node that consumes frames or audio.
-    case renderer(any Renderer.Type)
-    /// GStreamer elements as one node.
-    case elements(ElementsNode)
+extension WrittenNode {
+    /// A node of this kind for a graph.
+    public static func node(_ settings: [String: SettingValue] = [:], name: String? = nil) -> Node {
+        Node(Self.name, name: name, settings: settings)
+    }
+}
 
+extension CustomNode {
     /// The kind's name, ports and settings. The settings of `.elements` are empty here: the registry reads them from the
     /// installed elements.
     public var kind: NodeKind {
@@ -47,6 +44,16 @@ extension MediaFormat {
         switch kind {
         case .rawAudio, .encodedAudio: "audio"
         default: "video"
+        }
+    }
+}
+
+extension ElementsNode {
+    public var group: NodeGroup {
+        switch (takes, gives) {
+        case (nil, _): .capturer
+        case (_, nil): .renderer
+        default: .processor
         }
     }
 }

@@ -1,3 +1,32 @@
+/// The media that a link carries.
+@frozen
+public enum MediaKind: String, Sendable, Hashable, Codable {
+    /// Uncompressed frames; I420 unless a port names another pixel format.
+    case rawVideo
+    /// Interleaved signed 16-bit stereo at 48 kHz.
+    case rawAudio
+    case encodedVideo
+    case encodedAudio
+    case rtp
+    /// Other data between GStreamer elements: bytes of a file, a container, subtitles.
+    case data
+    /// Frames that the application pushes or receives outside of the graph.
+    case applicationFrames
+
+    /// The kind's name in messages and documents, such as `raw video`.
+    public var words: String {
+        switch self {
+        case .rawVideo: "raw video"
+        case .rawAudio: "raw audio"
+        case .encodedVideo: "encoded video"
+        case .encodedAudio: "encoded audio"
+        case .rtp: "RTP"
+        case .data: "other data"
+        case .applicationFrames: "frames of the application"
+        }
+    }
+}
+
 /// The format of a link's media, as far as the plan can know it. Nil values are settled when media arrives.
 public struct MediaFormat: Sendable, Hashable, Codable {
     public var kind: MediaKind
@@ -37,25 +66,6 @@ public struct MediaFormat: Sendable, Hashable, Codable {
 
     /// The raw audio between nodes: interleaved signed 16-bit stereo at 48 kHz.
     public static let rawAudio = MediaFormat(.rawAudio, "S16LE", sampleRate: 48_000, channels: 2)
-
-    var withoutBitrate: MediaFormat {
-        var format = self
-        format.bitsPerSecond = nil
-        return format
-    }
-
-    /// Bytes of one raw frame; nil for an unknown size and for other media.
-    public var bytesPerFrame: Int? {
-        guard kind == .rawVideo, let width, let height else { return nil }
-        let halves = (width + 1) / 2 * ((height + 1) / 2)
-        switch encoding {
-        case "I420", "YV12", "NV12", "NV21": return width * height + 2 * halves
-        case "GRAY8": return width * height
-        case "RGB", "BGR": return width * height * 3
-        case "RGBA", "BGRA", "ARGB", "ABGR", "RGBx", "BGRx", "xRGB", "xBGR": return width * height * 4
-        default: return width * height * 2
-        }
-    }
 }
 
 extension MediaFormat: CustomStringConvertible {

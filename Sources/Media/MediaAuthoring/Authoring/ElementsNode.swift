@@ -57,12 +57,4 @@ public struct ElementsNode: Sendable {
         self.takes = takes
         self.gives = gives
     }
-
-    public var group: NodeGroup {
-        switch (takes, gives) {
-        case (nil, _): .capturer
-        case (_, nil): .renderer
-        default: .processor
-        }
-    }
 }
