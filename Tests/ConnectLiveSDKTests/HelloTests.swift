@@ -57,7 +57,7 @@ extension SDKTests {
                 let media = ConnectLive.createLocalMedia(capture: CaptureOptions(source: .testPattern(frames: 0)))
                 try host.room.publish(media)
                 let hello = try Running(
-                    BuiltPackage.program("hello").path, [clip, "hello", "4"],
+                    BuiltPackage.program("hello").path, [clip, "hello", "8"],
                     environment: [
                         "CONNECTLIVE_SERVER": stage.server.url, "CONNECTLIVE_SERVICE_ID": stage.key.id,
                         "CONNECTLIVE_SERVICE_SECRET": stage.key.secret,

@@ -24,12 +24,10 @@ struct DecodedRecording: Sendable {
         self = reader.result
     }
 
-    /// How many milliseconds each beep follows its frame. The pattern beeps with each full second of frames.
+    /// How many milliseconds each beep follows its frame.
     func soundAfterPicture(framesPerSecond: Int) -> [Double] {
-        zip(numbers, times).compactMap { number, time in
-            guard let number, Int(number) % framesPerSecond == 0 else { return nil }
-            return beeps.map { ($0 - time) * 1000 }.min { abs($0) < abs($1) }
-        }.filter { abs($0) < 450 }
+        let frames = zip(numbers, times).compactMap { number, time in number.map { (number: $0, seconds: time) } }
+        return delays(of: beeps, after: frames, framesPerSecond: framesPerSecond)
     }
 
     /// Whether the numbers count up from the first, with no more gaps than frames were dropped before they were
@@ -59,6 +57,21 @@ struct DecodedRecording: Sendable {
     }
 
     fileprivate mutating func fail(_ problem: String) { self.problem = problem }
+}
+
+/// How many milliseconds each beep of the test pattern follows its frame. The pattern beeps with each full second of
+/// frames. The time of a frame that was dropped follows from the nearest one.
+func delays(
+    of beeps: [Double], after frames: [(number: UInt32, seconds: Double)], framesPerSecond: Int
+) -> [Double] {
+    let rate = Double(framesPerSecond)
+    return beeps.compactMap { beep in
+        guard let nearest = frames.min(by: { abs($0.seconds - beep) < abs($1.seconds - beep) }),
+            abs(nearest.seconds - beep) < 1
+        else { return nil }
+        let number = Double(nearest.number) + (beep - nearest.seconds) * rate
+        return number.remainder(dividingBy: rate) / rate * 1000
+    }.filter { abs($0) < 450 }
 }
 
 private final class Reader: Sendable {

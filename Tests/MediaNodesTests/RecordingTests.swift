@@ -90,11 +90,9 @@ private final class Pattern: Sendable {
 
     /// Milliseconds.
     var soundAfterPicture: Double {
-        let marks = pictures.all.filter { Int($0.number) % rate == 0 }.map(\.time)
-        let beeps = beeps.all
-        return marks.compactMap { mark in
-            beeps.map { $0.milliseconds(since: mark) }.min { abs($0) < abs($1) }
-        }.filter { abs($0) < 450 }.median ?? 0
+        func seconds(_ time: MediaTime) -> Double { Double(time.nanoseconds) / 1e9 }
+        let frames = pictures.all.map { (number: $0.number, seconds: seconds($0.time)) }
+        return delays(of: beeps.all.map(seconds), after: frames, framesPerSecond: rate).median ?? 0
     }
 }
 

@@ -15,7 +15,7 @@ func onLoop<Result: Sendable>(_ loop: EventLoop, _ body: @escaping @Sendable () 
 }
 
 /// Waits until the condition holds; false when the seconds pass first.
-func eventually(within seconds: Int64 = 10, _ condition: () async -> Bool) async -> Bool {
+func eventually(within seconds: Int64 = 60, _ condition: () async -> Bool) async -> Bool {
     let deadline = EventLoop.now + .seconds(seconds)
     while true {
         if await condition() { return true }

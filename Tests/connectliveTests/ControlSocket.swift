@@ -31,6 +31,7 @@ final class ControlSocket {
         var sent = 0
         while sent < bytes.count {
             let count = Glibc.send(descriptor, Array(bytes[sent...]), bytes.count - sent, Int32(MSG_NOSIGNAL))
+            if count < 0, errno == EINTR { continue }
             // Whoever has closed does not want to hear more.
             guard count > 0 else { return }
             sent += count
@@ -51,6 +52,8 @@ final class ControlSocket {
             }
             var part = [UInt8](repeating: 0, count: 65536)
             let count = recv(descriptor, &part, part.count, 0)
+            // A process that was stopped and goes on finds its calls interrupted.
+            if count < 0, errno == EINTR { continue }
             try #require(count >= 0, "nothing came in time")
             if count == 0 { return nil }
             received += part[..<count]

@@ -116,6 +116,23 @@ import Testing
         #expect(try tool.finish(seconds: 20).status != 0)
     }
 
+    @Test func `a run under nohup outlives its terminal`() throws {
+        let folder = try TemporaryFolder()
+        try folder.write(
+            """
+            chains:
+              - - {node: test-pattern, width: 160, height: 120}
+                - {node: "null"}
+            """, to: "graph.yaml")
+        let tool = try RunningProgram("/usr/bin/nohup", [CommandLineTool.path, "run", "graph.yaml"], folder: folder)
+        _ = try tool.waitForText("Running")
+        kill(tool.process.processIdentifier, SIGHUP)
+        tool.interrupt()
+        // Had it ended the run, the interruption would have been the second signal, which ends the process with 130.
+        let result = try tool.finish(seconds: 20)
+        #expect(result.status == 0, "\(result.error)")
+    }
+
     @Test func `a snapshot whose picture never comes fails the run`() throws {
         let result = try run(
             """

@@ -3,7 +3,10 @@
 internal import Foundation
 
 /// Waits for Ctrl-C, SIGTERM or SIGHUP, so that a command can leave its room before it ends. A second signal ends the
-/// process immediately.
+/// process immediately. A SIGHUP that the parent has ignored, as nohup does, stays ignored.
+///
+/// Dispatch on Linux replaces a signal's default action when the source is registered, which is some time after `resume`.
+/// Until then a signal ends the process; ignoring it here, as is usual on other systems, would lose it.
 final class Interruption: Sendable {
     private let sources: [any DispatchSourceSignal]
     private let stream: AsyncStream<Int32>
@@ -12,10 +15,9 @@ final class Interruption: Sendable {
         let (stream, continuation) = AsyncStream.makeStream(of: Int32.self, bufferingPolicy: .bufferingOldest(1))
         self.stream = stream
         let queue = DispatchQueue(label: "connectlive.signals")
-        sources = [SIGINT, SIGTERM, SIGHUP].map { number in
-            signal(number, SIG_IGN)
+        nonisolated(unsafe) var isSecond = false  // touched on `queue` alone
+        sources = [SIGINT, SIGTERM, SIGHUP].filter { $0 != SIGHUP || !Self.isIgnored($0) }.map { number in
             let source = DispatchSource.makeSignalSource(signal: number, queue: queue)
-            nonisolated(unsafe) var isSecond = false  // touched on `queue` alone
             source.setEventHandler {
                 if isSecond { Foundation.exit(130) }
                 isSecond = true
@@ -24,6 +26,12 @@ final class Interruption: Sendable {
             source.resume()
             return source
         }
+    }
+
+    private static func isIgnored(_ number: Int32) -> Bool {
+        var action = sigaction()
+        sigaction(number, nil, &action)
+        return unsafeBitCast(action.__sigaction_handler.sa_handler, to: Int.self) == unsafeBitCast(SIG_IGN, to: Int.self)
     }
 
     /// Returns at the first signal, or after `seconds`.
