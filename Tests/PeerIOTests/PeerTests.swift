@@ -73,6 +73,41 @@ struct PeerTests {
         #expect(candidates.allSatisfy { !$0.contains("fe80:") })
     }
 
+    @Test("a peer for another machine neither has nor tries a loopback address")
+    func noLoopback() async throws {
+        let candidates = (try? await gathered(.anyButLoopback)) ?? []
+        #expect(candidates.allSatisfy { !$0.split(separator: " ")[4].hasPrefix("127.") })
+        let loop = EventLoop(name: "peer")
+        let certificate = try Certificate()
+        let ignored = try await onLoop(loop) {
+            Result {
+                try [ListeningScope.any, .anyButLoopback].map { scope in
+                    let peer = try Peer(
+                        loop: loop,
+                        configuration: PeerConfiguration(
+                            iceRole: .controlled, certificate: certificate, cname: "test", scope: scope))
+                    for address in ["127.0.0.1", "127.8.8.8", "::1", "::ffff:127.0.0.1", "0.0.0.0", "224.0.0.1"] {
+                        peer.addRemoteCandidate("candidate:1 1 udp 1 \(address) 20000 typ host")
+                    }
+                    peer.close()
+                    return peer.statistics.candidatesIgnored
+                }
+            }
+        }.get()
+        #expect(ignored == [4, 6])
+        await onLoop(loop) {}
+        loop.shutdown()
+    }
+
+    @Test("loopback is reached over loopback, and other addresses over every address but loopback")
+    func reaching() {
+        for address in ["127.0.0.1", "127.0.1.1", "::1"] { #expect(ListeningScope.reaching(address) == .loopback) }
+        for address in ["192.0.2.1", "10.0.0.1", "2001:db8::1", "0.0.0.0"] {
+            #expect(ListeningScope.reaching(address) == .anyButLoopback)
+        }
+        #expect(ListeningScope.reaching(nil) == .anyButLoopback)
+    }
+
     @Test("two peers on all addresses connect too")
     func anyConnects() async throws {
         let loop = EventLoop(name: "call")

@@ -124,14 +124,11 @@ func `a server file that other users can access is refused`(mode: Int) throws {
 }
 
 @Test(arguments: [
-    ("ws://127.0.0.1:7880", "ws://127.0.0.1:7880", true), ("http://host.example:81/", "ws://host.example:81", false),
-    ("localhost", "ws://localhost:7880", true), ("[::1]:5", "ws://[::1]:5", true),
-    ("ws://127.example.com:5", "ws://127.example.com:5", false),
+    ("ws://127.0.0.1:7880", "ws://127.0.0.1:7880"), ("http://host.example:81/", "ws://host.example:81"),
+    ("localhost", "ws://localhost:7880"), ("[::1]:5", "ws://[::1]:5"),
 ])
-func `addresses are read in all usual forms`(text: String, shown: String, isLoopback: Bool) throws {
-    let address = try ServerAddress(text)
-    #expect(address.description == shown)
-    #expect(address.isLoopback == isLoopback)
+func `addresses are read in all usual forms`(text: String, shown: String) throws {
+    #expect(try ServerAddress(text).description == shown)
 }
 
 @Test(arguments: ["", "ws://", "ws://a:0", "ws://a:65536", "ws://a:b", "ftp://a", "wss://a", "ws://a:1/path", "a b:1"])

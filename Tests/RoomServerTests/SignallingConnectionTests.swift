@@ -1,5 +1,6 @@
 import Dispatch
 import NIOCore
+import NIOEmbedded
 import NIOPosix
 import NIOWebSocket
 import PeerIO
@@ -24,6 +25,29 @@ import Testing
             frames.withLock { $0.append(frame.data) }
             promise?.succeed()
         }
+    }
+
+    @Test(arguments: [("127.0.0.1", true), ("::1", true), ("192.0.2.1", false), ("2001:db8::1", false)])
+    func `only a client that connects over loopback gets the server's loopback address`(
+        address: String, isLocal: Bool
+    ) async throws {
+        let channel = EmbeddedChannel()
+        channel.remoteAddress = try SocketAddress(ipAddress: address, port: 5000)
+        #expect(SignallingConnection(id: 1, channel: channel).isLocal == isLocal)
+        let loop = PeerIO.EventLoop(name: "server")
+        let certificate = try Certificate()
+        let ignored = try await onLoop(loop) {
+            Result {
+                let settings = SessionSettings(loop: loop, certificate: certificate, scope: .any, impairment: nil)
+                let peer = try settings.makePeer(.controlled, isLocal: isLocal)
+                peer.addRemoteCandidate("candidate:1 1 udp 1 127.0.0.1 20000 typ host")
+                peer.close()
+                return peer.statistics.candidatesIgnored
+            }
+        }.get()
+        #expect(ignored == (isLocal ? 0 : 1))
+        await onLoop(loop) {}
+        loop.shutdown()
     }
 
     @Test func `a message for many clients is encoded once, and they share its bytes`() async throws {

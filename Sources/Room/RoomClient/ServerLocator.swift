@@ -86,11 +86,6 @@ package struct ServerAddress: Sendable, Hashable, CustomStringConvertible {
             "The server address '\(text)' \(problem). Use an address like ws://127.0.0.1:\(defaultPort).")
     }
 
-    /// Whether media to this server stays on this machine.
-    package var isLoopback: Bool {
-        host == "localhost" || host == "::1" || host.hasPrefix("127.") && host.allSatisfy { $0.isNumber || $0 == "." }
-    }
-
     /// `host:port` for an HTTP Host field.
     package var authority: String { host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)" }
 

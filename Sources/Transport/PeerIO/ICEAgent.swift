@@ -7,10 +7,19 @@ internal import RTP
 package enum ListeningScope: Sendable, Hashable {
     /// Only 127.0.0.1: nothing outside of this machine reaches the peer.
     case loopback
-    /// Every address of the machine, and 127.0.0.1.
+    /// Every address of the machine, and 127.0.0.1. Only for a peer on this machine: another one could direct checks at
+    /// the machine's own services.
     case any
+    /// Every address of the machine except loopback, for a peer on another machine.
+    case anyButLoopback
     /// These literal addresses.
     case addresses([String])
+
+    /// The scope that reaches a machine at this literal address: loopback if it is this machine's loopback.
+    package static func reaching(_ address: String?) -> ListeningScope {
+        guard let address, case .loopback = AddressScope(address) else { return .anyButLoopback }
+        return .loopback
+    }
 }
 
 /// Which end selects the pair of addresses (RFC 8445, section 6.1.1). The controlling end made the offer.
@@ -201,6 +210,7 @@ final class ICEAgent {
             switch scope {
             case .loopback: ["127.0.0.1"]
             case .any: ["127.0.0.1"] + machineAddresses()
+            case .anyButLoopback: machineAddresses()
             case .addresses(let list): list
             }
         var scopes: Set<AddressScope> = []

@@ -378,13 +378,12 @@ package actor RoomEngine {
     func peerConfiguration(
         _ role: ICERole, salt: UInt64
     ) throws(TransportError) -> PeerConfiguration {
-        // A server on loopback is reached over loopback, any other over every address.
-        let scope: ListeningScope = address?.isLoopback == true ? .loopback : .any
         let impairment = options.impairment.map {
             Impairment(seed: $0.seed &+ salt, outgoingLoss: $0.outgoingLoss, incomingLoss: $0.incomingLoss)
         }
         return try RoomLoop.peerConfiguration(
-            role: role, cname: participant.isEmpty ? "client" : participant, scope: scope, impairment: impairment)
+            role: role, cname: participant.isEmpty ? "client" : participant,
+            scope: .reaching(pipe?.remoteAddress), impairment: impairment)
     }
 
     func answer(_ description: Description) {

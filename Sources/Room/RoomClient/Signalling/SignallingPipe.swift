@@ -16,6 +16,8 @@ struct SignallingPipe: Sendable {
     }
 
     private let channel: any Channel
+    /// The literal address of the server.
+    let remoteAddress: String?
 
     /// Connects and upgrades, 8 s in all. Calls `onEvent` on a NIO thread, in order, possibly before `open` returns. If
     /// it returns false, the receiver cannot accept the message and the connection closes.
@@ -51,7 +53,7 @@ struct SignallingPipe: Sendable {
                 channel.close(promise: nil)
                 throw error
             }
-            return SignallingPipe(channel: channel)
+            return SignallingPipe(channel: channel, remoteAddress: channel.remoteAddress?.ipAddress)
         } catch {
             throw unreachable(address, error)
         }

@@ -10,6 +10,8 @@ final class SignallingConnection: Sendable, Hashable {
     static let maximumUnhandled = 256
 
     let id: UInt64
+    /// Whether the client connected over loopback, so it or its proxy runs on this machine.
+    let isLocal: Bool
     private let channel: any Channel
     private let unhandled = Atomic<Int>(0)
     private let joined = Atomic<Bool>(false)
@@ -18,6 +20,7 @@ final class SignallingConnection: Sendable, Hashable {
     init(id: UInt64, channel: any Channel) {
         self.id = id
         self.channel = channel
+        isLocal = channel.remoteAddress?.isLoopback ?? false
     }
 
     static func == (a: SignallingConnection, b: SignallingConnection) -> Bool { a === b }

@@ -25,7 +25,9 @@ final class Participant: AudioListener {
         self.token = token
         self.connection = connection
         self.settings = settings
-        down = try DownSession(pool: pool, settings: settings) { [connection] message in connection.send(message) }
+        down = try DownSession(pool: pool, settings: settings, isLocal: connection.isLocal) { [connection] message in
+            connection.send(message)
+        }
         down.onEnded = { [unowned self] error in onEnded?(error) }
         down.onUnauthenticated = { [unowned self] packets in onUnauthenticated?(packets) }
     }
@@ -86,8 +88,8 @@ final class Participant: AudioListener {
     }
 
     private func makeUpSession() throws(RoomError) -> UpSession {
-        let session = try UpSession(participant: id, settings: settings) { [connection] message in
-            connection.send(message)
+        let session = try UpSession(participant: id, settings: settings, isLocal: connection.isLocal) {
+            [connection] message in connection.send(message)
         }
         session.onEnded = { [unowned self] error in onEnded?(error) }
         session.onUnauthenticated = { [unowned self] packets in onUnauthenticated?(packets) }

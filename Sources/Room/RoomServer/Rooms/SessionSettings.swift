@@ -29,13 +29,16 @@ final class SessionSettings {
         return SSRC(usedSSRCs)
     }
 
-    func makePeer(_ role: ICERole) throws(RoomError) -> Peer {
+    /// - Parameter isLocal: whether the client is on this machine. Only then is loopback of use, and may a candidate of the
+    ///   client name it.
+    func makePeer(_ role: ICERole, isLocal: Bool) throws(RoomError) -> Peer {
         guard Descriptors.areLeft(besides: Descriptors.sessionReserve) else {
             throw RoomError(
                 .serverFull,
                 "The server has no free file descriptors. Raise its limit (ulimit -n), or try later.")
         }
         var configuration = PeerConfiguration(iceRole: role, certificate: certificate, cname: cname, scope: scope)
+        if scope == .any, !isLocal { configuration.scope = .anyButLoopback }
         configuration.impairment = impairment?()
         do throws(TransportError) {
             return try Peer(loop: loop, configuration: configuration)

@@ -33,12 +33,14 @@ final class UpSession {
     /// Called when packets of one stream are no longer accepted. The session continues.
     var onRefused: ((RoomError) -> Void)?
 
-    init(participant: String, settings: SessionSettings, send: @escaping (ServerMessage) -> Void) throws(RoomError) {
+    init(
+        participant: String, settings: SessionSettings, isLocal: Bool, send: @escaping (ServerMessage) -> Void
+    ) throws(RoomError) {
         self.participant = participant
         self.settings = settings
         self.send = send
         sessionID = settings.nextSessionID()
-        peer = try settings.makePeer(.controlled)
+        peer = try settings.makePeer(.controlled, isLocal: isLocal)
         peer.onEvent = { [unowned self] event in handle(event) }
         peer.onMedia = { [unowned self] receiver, header, position, packet in
             guard let index = streams.firstIndex(where: { $0.receiver == receiver }) else { return }
