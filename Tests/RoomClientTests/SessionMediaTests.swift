@@ -52,6 +52,40 @@ import Testing
         }
     }
 
+    @Test func `a client that refuses the packets of a stream reports it once, and its session continues`()
+        async throws
+    {
+        try await withSession(Downlink.init) { loop, call in
+            await onLoop(loop) { call.value.assign(from: 40_000) }
+            await onLoop(loop) { call.value.send(40_000...40_000) }
+            let sink = await onLoop(loop) { call.value.sink }
+            #expect(await eventually { sink.numbers == [40_000] })
+            // Behind a cut the numbers move so far on that the client mistakes the rollover counter (RFC 3711 section
+            // 3.3.1).
+            await onLoop(loop) {
+                call.value.cut(true)
+                call.value.send(60_000...60_000)
+                call.value.send(14_000...14_000)
+            }
+            await onLoop(loop) { call.value.cut(false) }
+            var number = 14_000
+            let isReported = await eventually {
+                number += 1
+                let next = number
+                await onLoop(loop) { call.value.send(next...next) }
+                return await onLoop(loop) { !call.value.problems.isEmpty }
+            }
+            #expect(isReported)
+            let last = number
+            await onLoop(loop) { call.value.send((last + 1)...(last + 50)) }
+            await onLoop(loop) {}
+            let problems = await onLoop(loop) { call.value.problems }
+            #expect(problems.map(\.code) == [.streamRefused])
+            #expect(problems.first?.message.hasPrefix("The client refuses stream 5 after ") == true)
+            #expect(await onLoop(loop) { call.value.isSecured })
+        }
+    }
+
     private func withSession<Session: EndedOnLoop>(
         _ make: @escaping @Sendable (EventLoop) throws -> Session,
         _ body: (EventLoop, LoopBound<Session>) async throws -> Void
@@ -173,6 +207,7 @@ private final class Downlink: EndedOnLoop {
 
     let sink = Sink()
     private(set) var keyframeRequests = 0
+    private(set) var problems: [RoomError] = []
     private let session: DownSession
     private let server: Peer
     private let sender: SenderID
@@ -188,6 +223,7 @@ private final class Downlink: EndedOnLoop {
             configuration: PeerConfiguration(iceRole: .controlled, certificate: try Certificate(), cname: "client"),
             connectStarted: loop.now)
         server.onEvent = { [unowned self] event in if case .keyframeRequested = event { keyframeRequests += 1 } }
+        session.onEvent = { [unowned self] event in if case .problem(let error) = event { problems.append(error) } }
         try server.start()
         let offer = DownDescription.offer(
             sessionID: 1, revision: 1, receivers: [receiver], transport: server.local, cname: "server")
@@ -205,6 +241,8 @@ private final class Downlink: EndedOnLoop {
             server.send(packet, header: header, rewrite: Rewrite(keeping: header), via: sender)
         }
     }
+
+    func cut(_ isCut: Bool) { server.impairment = isCut ? .cut : nil }
 
     /// Assigns a stream to the receiver.
     func assign(from first: UInt16) {

@@ -11,6 +11,8 @@ final class DownSession {
         case candidate(String)
         case candidatesEnded
         case secured(SRTPProfile)
+        /// An assigned stream stopped. The session continues.
+        case problem(RoomError)
         case ended(TransportError?)
     }
 
@@ -219,11 +221,21 @@ final class DownSession {
         case .lossBeyondRepair(let id): peer.requestKeyframe(id)
         case .senderReport(let id, let ntp, let rtp, _):
             slotOfReceiver[id]?.assignment?.sink.senderReport(ntp: ntp, rtp: rtp)
+        case .mediaRefused(let id, let packets):
+            if let stream = slotOfReceiver[id]?.assignment?.stream { onEvent?(.problem(refusal(of: stream, packets))) }
         case .roundTrip(let time): roundTrip = time
         case .closed: onEvent?(.ended(nil))
         case .failed(let error): onEvent?(.ended(error))
-        case .connected, .disconnected, .keyframeRequested, .mediaRefused, .unauthenticated, .bye: break
+        case .connected, .disconnected, .keyframeRequested, .unauthenticated, .bye: break
         }
+    }
+
+    /// SRTP cannot distinguish restarted numbers from a replay. Another subscription would use the same SSRC.
+    private func refusal(of stream: AssignedStream, _ packets: Int) -> RoomError {
+        RoomError(
+            .streamRefused,
+            "The client refuses stream \(stream.id) after \(packets) packets: the server's packets fail SRTP's "
+                + "check. Connect to the room again.")
     }
 }
 

@@ -416,6 +416,7 @@ package actor RoomEngine {
         case .candidate(let text): send(.candidate(Candidate(session: .down, candidate: text)))
         case .candidatesEnded: send(.candidate(Candidate(session: .down, candidate: "")))
         case .secured: secured()
+        case .problem(let error): onEvent(.problem(error))
         case .ended(let error): sessionEnded(.down, error)
         }
     }
