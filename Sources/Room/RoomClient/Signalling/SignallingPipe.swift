@@ -94,13 +94,15 @@ struct SignallingPipe: Sendable {
             WebSocketFrame(fin: true, opcode: .text, maskKey: .random(), data: buffer), promise: nil)
     }
 
-    /// Sends the WebSocket's close frame and closes.
+    /// Sends the WebSocket's close frame and closes. If the network was cut, the frame cannot leave; then the connection
+    /// closes without it after `SignallingDeadlines.leave`.
     func close() {
         let channel = channel
         var code = channel.allocator.buffer(capacity: 2)
         code.write(webSocketErrorCode: .normalClosure)
         channel.writeAndFlush(WebSocketFrame(fin: true, opcode: .connectionClose, maskKey: .random(), data: code))
             .whenComplete { _ in channel.close(promise: nil) }
+        channel.eventLoop.scheduleTask(in: SignallingDeadlines.leave.amount) { channel.close(promise: nil) }
     }
 }
 

@@ -1,0 +1,50 @@
+import NIOCore
+import NIOHTTP1
+import NIOPosix
+import NIOWebSocket
+import Synchronization
+import Testing
+
+@testable import RoomClient
+
+@Suite struct SignallingPipeTests {
+    private final class Flag: Sendable {
+        private let value = Atomic<Bool>(false)
+        var isSet: Bool { value.load(ordering: .relaxed) }
+        func set() { value.store(true, ordering: .relaxed) }
+    }
+
+    /// Accepts WebSockets and reads nothing of them, as behind a cut network.
+    private static func startDeafServer(_ group: MultiThreadedEventLoopGroup) async throws -> any Channel {
+        try await ServerBootstrap(group: group)
+            .childChannelInitializer { channel in
+                channel.eventLoop.makeCompletedFuture {
+                    let upgrader = NIOWebSocketServerUpgrader(
+                        shouldUpgrade: { channel, _ in channel.eventLoop.makeSucceededFuture(HTTPHeaders()) },
+                        upgradePipelineHandler: { channel, _ in channel.setOption(.autoRead, value: false) })
+                    try channel.pipeline.syncOperations.configureHTTPServerPipeline(
+                        withServerUpgrade: (upgraders: [upgrader], completionHandler: { _ in }))
+                }
+            }
+            .bind(host: "127.0.0.1", port: 0).get()
+    }
+
+    @Test func `a connection closes soon, though the network takes nothing any longer`() async throws {
+        let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
+        let server = try await Self.startDeafServer(group)
+        let port = try #require(server.localAddress?.port)
+        let closed = Flag()
+        let pipe = try await SignallingPipe.open(to: try ServerAddress("ws://127.0.0.1:\(port)")) { event in
+            if case .closed = event { closed.set() }
+            return true
+        }
+        #expect(pipe.remoteAddress == "127.0.0.1")
+        // More than both sockets hold.
+        let text = String(repeating: "x", count: 200_000)
+        for _ in 0..<40 { pipe.send(text) }
+        pipe.close()
+        try await eventually("the connection closes", within: 30) { closed.isSet }
+        try await server.close()
+        try await group.shutdownGracefully()
+    }
+}
