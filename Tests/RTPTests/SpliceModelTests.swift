@@ -26,6 +26,8 @@ private struct SpliceModel {
     var reception = ReceptionStatistics(clockRate: 90000)
     var epoch = 0
     var newest = Int.min
+    /// By the last sender report of the epoch.
+    var clock: SenderClock?
     // The oracle: where the current stretch starts, and what was left out of it before anything later came.
     var isJoined = false
     var startLine = 0
@@ -45,6 +47,8 @@ private struct SpliceModel {
     var joins = 0
     var closedGaps = 0
     var longGaps = 0
+    /// Packets at which the clock was compared.
+    var reports = 0
 
     init(seed: UInt64) throws {
         random = Seeded(seed)
@@ -80,32 +84,65 @@ private struct SpliceModel {
         return nil
     }
 
-    /// The same SSRC with other numbers, another SSRC, or another publisher.
+    /// The same SSRC with other numbers, another SSRC, another publisher, or the same stream subscribed again.
     private mutating func beginAnew(_ dice: UInt64) {
-        timestamp = UInt32(truncatingIfNeeded: random.next())
-        switch dice & 3 {
-        case 0, 1: line += Self.restarts[Int(dice >> 8) % Self.restarts.count]
-        case 2: changeSource()
-        default:
+        switch dice & 7 {
+        case 0...2: changeNumbers(dice)
+        case 3, 4: changeSource()
+        case 5:
             changeSource()
             splice.end()
             splice.begin(clockRate: 90000, clock: nil)
             isJoined = false
+        default:
+            splice.end()
+            splice.begin(clockRate: 90000, clock: clock, epoch: newest == .min ? nil : epoch)
+            isJoined = false
+            // The stream may restart before its first packet.
+            switch (dice >> 4) & 3 {
+            case 0: changeNumbers(dice)
+            case 1: changeSource()
+            default: break
+            }
         }
     }
 
+    private mutating func changeNumbers(_ dice: UInt64) {
+        timestamp = UInt32(truncatingIfNeeded: random.next())
+        line += Self.restarts[Int(dice >> 8) % Self.restarts.count]
+    }
+
     private mutating func changeSource() {
+        timestamp = UInt32(truncatingIfNeeded: random.next())
         source += 1
         line = Int.random(in: 100_000..<200_000, using: &random)
         reception = ReceptionStatistics(clockRate: 90000)
         epoch += 1
         newest = .min
+        clock = nil
         isJoined = false
     }
 
+    /// Handles a packet at the server, and sometimes a sender report after it.
     private mutating func arrive(_ packet: Sent, _ index: Int) -> String? {
         guard packet.source == source else { return nil }
         let now = MonotonicTime.zero + .milliseconds(Int64(index) * 33)
+        if let fault = forward(packet, now) { return fault }
+        if random.next() & 31 == 0 {
+            let wall = NTPTime(unixNanoseconds: 1_700_000_000_000_000_000 + UInt64(index) * 33_000_000)
+            let report = SenderClock(ntp: wall, rtp: packet.timestamp, at: now, clockRate: 90000)
+            clock = report
+            splice.setClock(report)
+        }
+        guard isJoined, let clock, let timestampOffset else {
+            return splice.clock == nil ? nil : "a clock of another epoch is in use"
+        }
+        reports += 1
+        let sent = RTPTimestamp(clock.rtp.rawValue &+ timestampOffset)
+        return splice.clock?.ntp == clock.ntp && splice.clock?.rtp == sent ? nil : "the clock is wrong"
+    }
+
+    private mutating func forward(_ packet: Sent, _ now: MonotonicTime) -> String? {
         let number: Int
         switch reception.receive(
             SequenceNumber(UInt16(truncatingIfNeeded: packet.line)), timestamp: packet.timestamp, now: now)
@@ -115,6 +152,7 @@ private struct SpliceModel {
             number = new
             epoch += 1
             newest = .min
+            clock = nil
             isJoined = false
         case .duplicate, .tooOld: return nil
         }
@@ -205,5 +243,6 @@ private struct SpliceModel {
         #expect(model.joins > 500)
         #expect(model.closedGaps > 10_000)
         #expect(model.longGaps > 20)
+        #expect(model.reports > 100_000)
     }
 }

@@ -160,6 +160,18 @@ private func time(_ milliseconds: Int64) -> MonotonicTime { .zero + .millisecond
         #expect(try ticks(clock(3600, 491_000)) == 22_500, "the clocks of the two publishers differ")
     }
 
+    @Test("A clock counts for its epoch only, also if the stream restarts before its first packet")
+    func clockOfAnEarlierEpoch() throws {
+        let clock = SenderClock(
+            ntp: NTPTime(rawValue: 1 << 32), rtp: RTPTimestamp(0), at: time(0), clockRate: 90000)
+        for (epoch, expected) in [(4, clock), (5, nil)] {
+            var splice = Splice(firstSequenceNumber: SequenceNumber(100))
+            splice.begin(clockRate: 90000, clock: clock, epoch: 4)
+            _ = splice.take(try vp8(1, epoch: epoch, timestamp: 5, keyframe: true), now: time(0))
+            #expect(splice.clock == expected)
+        }
+    }
+
     @Test("A stream's clock ends with the stream")
     func clockOfTheStreamBefore() throws {
         var splice = splice()

@@ -121,7 +121,7 @@ final class Consumer {
             return
         }
         payloadType = negotiated.payloadType
-        splice.begin(clockRate: stream.codec.clockRate, clock: stream.clock)
+        splice.begin(clockRate: stream.codec.clockRate, clock: stream.clock, epoch: stream.epoch)
         stream.requestKeyframe()
     }
 }

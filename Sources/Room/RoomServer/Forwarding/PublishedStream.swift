@@ -13,6 +13,8 @@ final class PublishedStream {
     private(set) var consumers: [Consumer] = []
     /// Ties the timestamps of the current epoch to the publisher's wall clock.
     private(set) var clock: SenderClock?
+    /// Nil before the first packet.
+    var epoch: Int? { newest?.epoch }
     private let peer: Peer
     private let receiver: ReceiverID
     private var newest: StreamPosition?

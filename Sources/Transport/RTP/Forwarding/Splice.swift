@@ -49,7 +49,7 @@ public struct Splice: Sendable {
 
     private var state = State.idle
     private var clockRate: UInt32 = 90000
-    /// Nil before the first packet since `begin`.
+    /// Nil before the first packet of a source that had sent nothing at `begin`.
     private var epoch: Int?
     /// The first forwarded packet of the epoch.
     private var start = 0
@@ -86,11 +86,12 @@ public struct Splice: Sendable {
     /// Ties the sent timestamps to the publisher's wall clock. Nil until both are known.
     public var clock: SenderClock? { state == .flowing && sourceClock != nil ? sentClock : nil }
 
-    /// Switches to another source, which joins at its next keyframe. `clock` is the source's, if known.
-    public mutating func begin(clockRate: UInt32, clock: SenderClock?) {
+    /// Switches to another source, which joins at its next keyframe. `clock` is the source's in its epoch `epoch`, if
+    /// known. A source without an epoch has sent nothing.
+    public mutating func begin(clockRate: UInt32, clock: SenderClock?, epoch: Int? = nil) {
         self.clockRate = max(clockRate, 1)
         state = .joining
-        epoch = nil
+        self.epoch = epoch
         sourceClock = clock
     }
 
