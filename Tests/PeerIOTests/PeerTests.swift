@@ -1,3 +1,4 @@
+import Glibc
 import PeerSession
 import RTP
 import Testing
@@ -433,6 +434,38 @@ struct PeerTests {
         loop.shutdown()
     }
 
+    @Test("datagrams that the socket refuses are counted and lost, and the next ones arrive")
+    func refusedDatagrams() async throws {
+        let loop = EventLoop(name: "call")
+        let call = try await Call.begin(on: loop)
+        try #require(await call.isSecured())
+        await call.sendVideo(10)
+        #expect(await eventually { await call.videoReceived().count == 10 })
+        let descriptor = try #require(udpDescriptor(port: await call.ports().offerer))
+        let refused = await onLoop(loop) { call.offerer.value.peer.statistics.datagramsRefused }
+        let kept = await onLoop(loop) {
+            let kept = dup(descriptor)
+            // A socket that sends nothing any longer, in place of the peer's.
+            let broken = socket(AF_INET, Int32(SOCK_DGRAM.rawValue | SOCK_NONBLOCK.rawValue), 0)
+            shutdown(broken, Int32(SHUT_WR))
+            dup2(broken, descriptor)
+            close(broken)
+            return kept
+        }
+        await call.sendVideo(100, from: 10)
+        await onLoop(loop) {
+            dup2(kept, descriptor)
+            close(kept)
+        }
+        let lost = await onLoop(loop) { call.offerer.value.peer.statistics.datagramsRefused } - refused
+        #expect(lost >= 100)
+        await call.sendVideo(10, from: 110)
+        #expect(await eventually { await call.videoReceived().count == 20 })
+        #expect(await call.videoReceived() == Array(0..<10) + Array(110..<120))
+        await call.close()
+        loop.shutdown()
+    }
+
     @Test("opening and closing 200 peers leaks no descriptor or thread")
     func openAndClose() async throws {
         let loop = EventLoop(name: "call")
@@ -457,6 +490,22 @@ struct PeerTests {
         // The address sanitizer keeps what was freed for a while, on purpose.
         if !isAddressSanitized { #expect(grown < 4 * 1024) }
         loop.shutdown()
+    }
+}
+
+/// The descriptor of the UDP socket of this process on loopback's port.
+private func udpDescriptor(port: UInt16) -> Int32? {
+    (3..<4096).first { descriptor in
+        var address = sockaddr_in()
+        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+        var type: Int32 = 0
+        var size = socklen_t(MemoryLayout<Int32>.size)
+        let isNamed = withUnsafeMutablePointer(to: &address) {
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { getsockname(descriptor, $0, &length) == 0 }
+        }
+        return isNamed && address.sin_port == port.bigEndian
+            && getsockopt(descriptor, SOL_SOCKET, SO_TYPE, &type, &size) == 0
+            && type == Int32(SOCK_DGRAM.rawValue)
     }
 }
 

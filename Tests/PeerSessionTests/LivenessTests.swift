@@ -49,6 +49,25 @@ import Testing
         #expect(!call.a.isEnded && !call.b.isEnded)
     }
 
+    @Test(
+        "A process that is stopped for 20 s and goes on keeps its session and its media", arguments: [Call.End.a, .b])
+    func stopped(end: Call.End) {
+        let call = secured()
+        let stream = Stream.video(call)
+        call.every(.milliseconds(20), count: 2000) { _ in if call.stopped != .a { stream.send() } }
+        call.at(.seconds(2)) { call.stop(end) }
+        call.at(.seconds(22)) { call.goOn() }
+        call.run(for: .seconds(45))
+        #expect(!call.a.isEnded && !call.b.isEnded)
+        #expect(stream.missing == 0)
+        #expect(stream.repeated == 0)
+        #expect(stream.count >= (end == .a ? 990 : 2000))
+        // The other end notices the silence and its end.
+        let other = call.events[end.other.rawValue]
+        #expect(other.count { $0 == .silent } == 1)
+        #expect(other.count { $0 == .heard } == 1)
+    }
+
     @Test("A hundred silent peers wake the loop only for their reports")
     func wakeUps() {
         let calls = (0..<100).map { _ in secured() }

@@ -91,6 +91,9 @@ final class Call {
     private var random: Seeded
     private var arrival: [MonotonicTime] = [.zero, .zero]
     private var incoming = PacketBuffer()
+    /// The end whose process is stopped: it reads nothing, and no timer of it fires. Its socket keeps what arrives.
+    private(set) var stopped: End?
+    private var kept: [[UInt8]] = []
     /// Called for each media packet that an end receives.
     var onMedia: (End, ReceiverID, RTPHeader, borrowing PacketBuffer) -> Void = { _, _, _, _ in }
     /// Where those packets stood in their streams.
@@ -150,6 +153,21 @@ final class Call {
         agenda.add(.action { step(0) }, at: now)
     }
 
+    func stop(_ end: End) { stopped = end }
+
+    /// The stopped end reads what its socket kept, and goes on.
+    func goOn() {
+        guard let end = stopped else { return }
+        stopped = nil
+        for bytes in kept {
+            deliver(bytes, to: end)
+            flush()
+        }
+        kept = []
+    }
+
+    private func nextTimeout(of end: End) -> MonotonicTime { end == stopped ? .never : self[end].nextTimeout.time }
+
     func run(for interval: TimeInterval) {
         let end = now + interval
         run(to: end) { _ in false }
@@ -163,7 +181,7 @@ final class Call {
         var steps = 0
         flush()
         while !isDone(self) {
-            let next = min(agenda.next, min(a.nextTimeout.time, b.nextTimeout.time))
+            let next = min(agenda.next, min(nextTimeout(of: .a), nextTimeout(of: .b)))
             guard next <= end else { return }
             if next > now {
                 now = next
@@ -174,12 +192,13 @@ final class Call {
                 Issue.record("Time stands still: \(a.nextTimeout), \(b.nextTimeout) at \(now).")
                 return
             }
-            for (index, session) in sessions.enumerated() where session.nextTimeout.time <= now {
-                timeouts[index][session.nextTimeout.reason, default: 0] += 1
-                session.handleTimeout(now: now)
+            for end in [End.a, .b] where nextTimeout(of: end) <= now {
+                timeouts[end.rawValue][self[end].nextTimeout.reason, default: 0] += 1
+                self[end].handleTimeout(now: now)
             }
             while agenda.next <= now {
                 switch agenda.removeFirst() {
+                case .datagram(let end, let bytes) where end == stopped: kept.append(bytes)
                 case .datagram(let end, let bytes): deliver(bytes, to: end)
                 case .action(let action): action()
                 }

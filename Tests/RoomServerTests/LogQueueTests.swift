@@ -1,5 +1,7 @@
 import Dispatch
 import Logging
+import RoomFixtures
+import RoomProtocol
 import Synchronization
 import Testing
 
@@ -22,6 +24,24 @@ import Testing
             gate.wait()
             gate.signal()
             lines.add("\(event.message) \(event.metadata?["count"]?.description ?? "")")
+        }
+    }
+
+    @Test func `a blocked log delays no room`() async throws {
+        let gate = DispatchSemaphore(value: 0)
+        let lines = Lines()
+        try await withServer(configured: { $0.log = Logger(label: "test") { _ in Blocked(gate: gate, lines: lines) } })
+        {
+            server, grant in
+            // A server that waits for its log could not stop.
+            defer { gate.signal() }
+            let (first, _) = try join(server, grant.accessToken)
+            _ = try first.publish([.opus, .vp8])
+            let (second, joined) = try join(server, grant.accessToken)
+            #expect(joined.participants.map(\.streams.count) == [2])
+            second.sendMessage(.leave, id: 2)
+            _ = try second.message { $0.id == 2 }
+            #expect(lines.all.isEmpty)
         }
     }
 

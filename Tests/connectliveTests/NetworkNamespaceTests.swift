@@ -25,6 +25,10 @@ import Testing
         try expect("a_cut_of_five_seconds_is_survived")
     }
 
+    @Test func `a server, publisher or viewer that is stopped for five seconds goes on`() throws {
+        try expect("a_process_that_is_stopped_for_five_seconds_goes_on")
+    }
+
     @Test func `a longer network cut ends publishers and subscribers with a message within ten seconds`() throws {
         try expect("a_longer_cut_ends_with_a_sentence")
     }

@@ -174,6 +174,28 @@ def a_cut_of_five_seconds_is_survived(network):
             f"{signalling:.1f} s after the cut")
 
 
+def a_process_that_is_stopped_for_five_seconds_goes_on(network):
+    server, publisher, viewer = three_hosts(network)
+    programs = [serve(server, "--listen", f"0.0.0.0:{PORT}")]
+    seen = watcher(server, "127.0.0.1")
+    programs.append(publish(publisher, server))
+    seen.wait_for_publisher(0)
+    viewing = view(viewer, server)
+    programs.append(viewing)
+    viewing.wait_for_pictures(RATE * 0.8)
+    for program in programs:
+        program.signal(signal.SIGSTOP)
+        begun = time.monotonic()
+        wait_for(lambda: time.monotonic() - begun >= CUT, CUT + 1, "the end of the pause")
+        program.signal(signal.SIGCONT)
+        viewing.wait_for_pictures(RATE * 0.8)
+        for other in programs:
+            other.expect_running()
+    left = [message for _, message in seen.messages if message["type"] == "participantLeft"]
+    expect(not left, f"the others were told that somebody left: {left}")
+    return "the server, the publisher and the viewer each went on"
+
+
 def a_longer_cut_ends_with_a_sentence(network):
     server, publisher, viewer = three_hosts(network)
     serve(server, "--listen", f"0.0.0.0:{PORT}")
@@ -240,6 +262,7 @@ BEHAVIOURS = [
     a_server_on_loopback_stays_on_its_machine,
     a_page_elsewhere_has_a_token_only_of_an_open_server,
     a_cut_of_five_seconds_is_survived,
+    a_process_that_is_stopped_for_five_seconds_goes_on,
     a_longer_cut_ends_with_a_sentence,
     a_participant_that_dies_or_falls_silent_is_gone_within_ten_seconds,
     the_demo_names_each_address_a_browser_elsewhere_can_open,
