@@ -29,6 +29,8 @@ final class MediaSession {
     let peer: Peer
     private(set) var senders: [SenderID] = []
     private(set) var isSecured = false
+    /// Whether everything is lost in both directions as soon as media could flow.
+    var losesMedia = false
     private(set) var keyframeRequests = 0
     var onKeyframeRequest: (() -> Void)?
     private(set) var lossesBeyondRepair = 0
@@ -47,7 +49,9 @@ final class MediaSession {
         peer = try Peer(loop: loop, configuration: configuration)
         peer.onEvent = { [unowned self] event in
             switch event {
-            case .secured: isSecured = true
+            case .secured:
+                isSecured = true
+                if losesMedia { peer.impairment = .cut }
             case .keyframeRequested:
                 keyframeRequests += 1
                 onKeyframeRequest?()
@@ -197,12 +201,15 @@ final class MediaClient {
     }
 
     /// Takes the server's offer of the down session; `lie` goes in place of the session's fingerprint.
-    func answer(lie: Fingerprint? = nil) async throws -> LoopBound<MediaSession> {
+    func answer(lie: Fingerprint? = nil, losesMedia: Bool = false) async throws -> LoopBound<MediaSession> {
         let message = try raw.message { if case .offer = $0.message { true } else { false } }
         guard case .offer(let description) = message.message else { throw RoomError(.offerRefused, "no offer") }
         let offer = try SessionDescription(parsing: description.sdp)
         let session = try await makeSession(.controlled)
-        let answer = try await onLoop(loop) { Result { try session.value.answer(offer, lie: lie) } }.get()
+        let answer = try await onLoop(loop) {
+            session.value.losesMedia = losesMedia
+            return Result { try session.value.answer(offer, lie: lie) }
+        }.get()
         raw.sendMessage(
             .answer(Description(session: .down, sdp: answer.serialized(), revision: description.revision)))
         return session

@@ -99,5 +99,6 @@ import Testing
         // The server writes its log until it has stopped.
         let line = log.all.first { $0.hasPrefix("warning media refused ") }
         #expect(line?.contains("The server refuses stream") == true)
+        #expect(log.all.contains { $0.hasPrefix("warning packets not authenticated") })
     }
 }

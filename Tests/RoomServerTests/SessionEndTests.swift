@@ -79,6 +79,41 @@ import Testing
         loop.shutdown()
     }
 
+    @Test func `a restarted stream is asked for a keyframe at once, though another was requested before`() async throws
+    {
+        let loop = EventLoop(name: "both ends")
+        let call = try await onLoop(loop) { Result { LoopBound(try Uplink(loop: loop), loop: loop) } }.get()
+        #expect(await eventually { await onLoop(loop) { call.value.client.isSecured } })
+        await onLoop(loop) {
+            for epoch in 0...1 {
+                call.value.forward(1, epoch: epoch)
+                // The first is sent at once, the second after a second.
+                for _ in 0..<2 { call.value.stream.requestKeyframe() }
+            }
+        }
+        #expect(await eventually { await onLoop(loop) { call.value.client.keyframeRequests == 3 } })
+        await onLoop(loop) { call.value.close() }
+        loop.shutdown()
+    }
+
+    @Test func `a second keyframe is requested for a client that does not report on the first`() async throws {
+        try await withMedia { server, grant, loop in
+            let publisher = try MediaClient(server, grant, loop: loop)
+            let (up, streams) = try await publisher.publish()
+            #expect(await eventually { await onLoop(loop) { up.value.isSecured } })
+            let source = await onLoop(loop) { LoopBound(FrameSource(up.value, loop: loop, first: 0), loop: loop) }
+            let viewer = try MediaClient(server, grant, loop: loop)
+            // Before its session is secured.
+            viewer.raw.sendMessage(.subscribe(StreamReference(stream: streams[0])))
+            // The first keyframe is lost, and so is all that the viewer could report.
+            _ = try await viewer.answer(losesMedia: true)
+            #expect(await eventually { await onLoop(loop) { up.value.keyframeRequests >= 2 } })
+            await onLoop(loop) { source.value.stop() }
+            await publisher.close()
+            await viewer.close()
+        }
+    }
+
     @Test func `a publisher gets an error for packets that are too long to be sent on`() async throws {
         try await withMedia { server, grant, loop in
             let client = try MediaClient(server, grant, loop: loop)
@@ -190,6 +225,12 @@ private final class Uplink {
             cacheCapacity: 0)
         stream = streams[0]
         consumer.assign(stream)
+    }
+
+    func forward(_ number: Int, epoch: Int) {
+        let packet = vp8(number)
+        guard let header = RTPHeader(parsing: packet) else { return }
+        stream.forward(packet, header: header, at: StreamPosition(epoch: epoch, number: number))
     }
 
     func close() {
