@@ -46,6 +46,9 @@ package final class RawClient {
         return true
     }
 
+    /// Sends nothing more; the connection stays open for what the server sends.
+    package func endSending() { shutdown(descriptor, Int32(SHUT_WR)) }
+
     /// A call with a deadline is not taken up again by itself when the process was stopped meanwhile.
     private func again(_ call: () -> Int) -> Int {
         while true {
