@@ -48,6 +48,8 @@ struct ForwardingResult: Codable, Sendable {
     /// Likewise allocations, and those that are not libsrtp2's.
     var marginalAllocations: [Double]?
     var marginalOwnAllocations: [Double]?
+    /// Processor time of `Splice` alone for each packet and receiver.
+    var spliceNanoseconds: Double
     /// How many of some known allocations the counter counted.
     var counterSelfTest: String?
 }
@@ -75,7 +77,8 @@ struct ForwardingCommand: AsyncParsableCommand {
         let server = try ServerProcess(counter: counter, core: core, loss: loss)
         defer { server.stop() }
         let selfTest = try checkCounter(server)
-        let result = try await measure(counts, server, selfTest)
+        var result = try await measure(counts, server, selfTest)
+        result.spliceNanoseconds = try SpliceCost.measure()
         try printJSON(result)
         let wrong = result.steps.reduce(0) { $0 + $1.missing + $1.corrupted }
         guard wrong == 0 else { throw BenchmarkError("\(wrong) packets are missing or wrong.") }
@@ -144,7 +147,7 @@ struct ForwardingCommand: AsyncParsableCommand {
             marginalNanoseconds: marginal { $0.cpuNanoseconds },
             marginalNetNanoseconds: marginal { $0.cpuNanoseconds - $0.idleNanosecondsPerSecond * Double(seconds) },
             marginalAllocations: marginalCount(\.allocations),
-            marginalOwnAllocations: marginalCount(\.ownAllocations), counterSelfTest: selfTest)
+            marginalOwnAllocations: marginalCount(\.ownAllocations), spliceNanoseconds: 0, counterSelfTest: selfTest)
     }
 
     private var interval: RTP.TimeInterval { RTP.TimeInterval(nanoseconds: 1_000_000_000 / Int64(rate)) }
