@@ -17,7 +17,7 @@ private enum Built {
     static func judge(
         _ stand: PipelineStand, _ rehearsal: Rehearsal = Rehearsal(), reopenings: Int = 500, unasked: Set<String> = []
     ) async throws {
-        let checks = Set(Conformance.checks.map(\.name)).subtracting(unasked)
+        let checks = Set(Conformance.checks(for: .capturer).map(\.name)).subtracting(unasked)
         let rounds = Soak.rounds(min(reopenings, 20), soak: reopenings)
         let options = Conformance.Options(seconds: Soak.isOn ? 2 : 1.2, reopenings: rounds, checks: checks)
         let report = await Conformance.test(stand, rehearsal, options)

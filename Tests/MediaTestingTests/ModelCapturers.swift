@@ -4,7 +4,7 @@ import MediaTesting
 import Synchronization
 
 /// Does everything right: settings, a device that can be absent and can go away, and formats that change.
-struct Model: Rehearsed {
+struct Model: Rehearsed, Capturer {
     static let summary = "Grey frames of a fictitious device"
     @Setting("Which device") var device = "first"
     @Setting("Frames per second", in: 5...60, unit: "frames/s") var fps = 30

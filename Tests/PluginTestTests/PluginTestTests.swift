@@ -62,16 +62,16 @@ import Testing
         #expect(report.isPassed && report.applicable == 2, "\(report)")
     }
 
-    @Test func `a capturer that traps or hangs fails that check, and the others still run`() throws {
+    @Test func `a node that traps or hangs fails that check, and the others still run`() throws {
         let bench = try Workbench("Tests/broken-plugin")
         try bench.build()
         let answer = try connectlive(
             "plugin", "test", bench.package.path, "--timeout", "5", "--format", "json", "--set",
             "hanging.is-asked=false",
-            checks: ["formats", "failure-while-starting", "format-change", "settings", "errors"])
+            checks: ["formats", "failure-while-starting", "format-change", "settings", "errors", "sizes"])
         #expect(answer.status == 1, "\(answer.error)")
         let reports = try reports(answer)
-        try #require(reports.map(\.subject) == ["trapping", "hanging"], "\(answer.error)")
+        try #require(reports.map(\.subject) == ["trapping", "hanging", "overstepping"], "\(answer.error)")
         let trapping = reports[0]
         #expect(trapping.results.count == 5 && trapping.passed == 2, "\(trapping)")
         #expect(trapping.failures == ["format-change", "settings", "errors"], "\(trapping)")
@@ -86,11 +86,15 @@ import Testing
         let hanging = reports[1]
         #expect(hanging.failures == ["settings"] && hanging.results.count == 5, "\(hanging)")
         #expect(hanging["settings"]?.words == "it did not reply for 5 s with is-asked true", "\(hanging)")
-
+        let overstepping = reports[2]
+        #expect(overstepping.failures == ["sizes"] && overstepping.results.count == 5, "\(overstepping)")
+        let sized = try #require(overstepping["sizes"]).words
+        #expect(sized.contains("with frames of 1x1; its last output was"), "\(sized)")
+        #expect(sized.hasSuffix("There is half a pixel of chroma\""), "\(sized)")
     }
 
     @Test(arguments: [
-        ("nobody.every=1", "Choose one of trapping, hanging. [plugin.no-capturer]"),
+        ("nobody.every=1", "Choose one of trapping, hanging. [plugin.not-testable]"),
         ("trapping.evry=1", "has no setting \"evry\"; did you mean \"every\"? [graph.invalid]"),
         ("trapping.every=101", "\"trapping\": every is 101, outside 0 to 100. [graph.invalid]"),
         ("trapping.every=1", "\"hanging\" needs the setting \"is-asked\"; set it with --set hanging.is-asked=VALUE."),
@@ -131,12 +135,30 @@ import Testing
         let fixture = try Fixture.display()
         let answer = try connectlive(
             "plugin", "test", bench.package.path, "--set", "desktop-region.display=\(fixture.answer.display)",
-            "--reopenings", "20", "--format", "json", checks: Conformance.checks.map(\.name))
+            "--reopenings", "20", "--format", "json", checks: Conformance.checks(for: .capturer).map(\.name))
         let report = try #require(try reports(answer).first, "\(answer.error)")
         #expect(answer.status == 0 && report.isPassed, "\(report)")
         // On a busy machine, the check `clock` reports that it does not apply.
         let silent = Set(report.results.filter { $0.verdict == .notApplicable }.map(\.check)).subtracting(["clock"])
         #expect(silent == ["slow-consumer", "vanishing"], "\(report)")
+    }
+
+    @Test func `a processor and a renderer of one plugin are tested, each by its own checks`() throws {
+        let bench = try Workbench("examples/darkroom")
+        try bench.build()
+        let answer = try connectlive(
+            "plugin", "test", bench.package.path, "--reopenings", "20", "--format", "json",
+            checks: ["speed", "gaps", "live-settings", "reopening"])
+        #expect(answer.status == 0, "\(answer.error)")
+        let reports = try reports(answer)
+        try #require(reports.map(\.subject) == ["negative", "light-meter"], "\(answer.error)")
+        #expect(reports[0].results.map(\.check) == ["speed", "live-settings", "reopening"], "\(reports[0])")
+        // A debug build may be too slow to judge.
+        #expect(reports[0].failures.isEmpty && reports[0].passed >= 2, "\(reports[0])")
+        #expect(reports[1].results.map(\.check) == ["gaps", "live-settings", "reopening"], "\(reports[1])")
+        #expect(reports[1].isPassed && reports[1].passed == 3, "\(reports[1])")
+        let none = try connectlive("plugin", "test", bench.package.path, checks: ["clock"])
+        #expect(none.status == 1 && none.error.contains("[plugin.not-testable]"), "\(none.error)")
     }
 
     @Test func `an unknown check gets a suggestion, and a file is not a package`() throws {

@@ -1,13 +1,18 @@
 public import MediaAuthoring
 import Synchronization
 
-/// Scores capturers: whether they keep the promises that the host and other nodes rely on.
+/// Scores capturers, processors and renderers: whether they keep the promises that the host and other nodes rely on.
 ///
 ///     let report = await Conformance.test(ClockFace.self)
 ///     #expect(report.isPassed, "\(report)")
 ///
 /// The checks run one after another, in real time. docs/plugin-conformance.md has their requirements.
 public enum Conformance {
+    /// Nodes that have the same checks.
+    public enum Group: String, Sendable, Hashable, Codable, CaseIterable {
+        case capturer, processor, renderer
+    }
+
     /// The extent of the checks.
     public struct Options: Sendable {
         /// How long to watch a capturer, in seconds.
@@ -22,8 +27,11 @@ public enum Conformance {
         public var settings: [String: SettingValue] = [:]
         /// Errors of earlier checks, for the check `errors`.
         public var saidBefore: [SaidError] = []
-        /// Receives progress, which shows the step at which a capturer crashed.
+        /// Receives progress, which shows the step at which a node crashed.
         public var onEvent: (@Sendable (ConformanceEvent) -> Void)?
+        /// Whether the node was built with optimization, as the kit by default. A debug build is not judged by the time
+        /// that its loops take.
+        public var isOptimized = !_isDebugAssertConfiguration()
         var clock: any StandClock = MachineClock()
         var settling = Settling()
 
@@ -38,31 +46,64 @@ public enum Conformance {
         }
     }
 
-    /// Every check, in order: a lost device may not return, so `vanishing` is late, and `errors` judges the errors of
-    /// all others.
-    public static let checks: [ConformanceCheck] = [
-        .formats, .timestamps, .clock, .pacing, .slowConsumer, .cancellation, .stopWhileStarting, .failureWhileStarting,
-        .formatChange, .settings, .reopening, .vanishing, .errors,
-    ]
+    /// The checks of capturers, processors or renderers, in order: a lost device may not return, so `vanishing` is late,
+    /// and `errors` judges the errors of all others.
+    public static func checks(for group: Group) -> [ConformanceCheck] {
+        switch group {
+        case .capturer:
+            [
+                .formats, .timestamps, .clock, .pacing, .slowConsumer, .cancellation, .stopWhileStarting,
+                .failureWhileStarting, .formatChange, .settings, .reopening, .vanishing, .errors,
+            ]
+        case .processor:
+            [
+                .sizes, .sizeChange, .speed, .failureWhileStarting, .settings, .liveSettings, .reopening, .errors,
+            ]
+        case .renderer:
+            [
+                .sizes, .sizeChange, .gaps, .holding, .end, .cancellation, .stopWhileStarting, .failureWhileStarting,
+                .settings, .liveSettings, .reopening, .vanishing, .errors,
+            ]
+        }
+    }
 
     /// Runs the checks on a capturer. The author's information on its failures is its `Rehearsed.rehearsal`, unless
     /// another is passed.
     public static func test<Kind: Capturer>(
         _ kind: Kind.Type, _ rehearsal: Rehearsal? = nil, _ options: Options = Options()
     ) async -> ConformanceReport {
-        let own = (kind as? any Rehearsed.Type)?.rehearsal
-        return await test(DirectStand(kind, options.clock), rehearsal ?? own ?? Rehearsal(), options)
+        await test(DirectStand(kind, options.clock), of: kind, rehearsal, options)
     }
 
-    /// Runs the checks on the capturers of a stand.
+    /// Runs the checks on a processor, as on a capturer.
+    public static func test<Kind: Processor>(
+        _ kind: Kind.Type, _ rehearsal: Rehearsal? = nil, _ options: Options = Options()
+    ) async -> ConformanceReport {
+        await test(FedStand(processor: kind, options.clock), of: kind, rehearsal, options)
+    }
+
+    /// Runs the checks on a renderer, as on a capturer.
+    public static func test<Kind: Renderer>(
+        _ kind: Kind.Type, _ rehearsal: Rehearsal? = nil, _ options: Options = Options()
+    ) async -> ConformanceReport {
+        await test(FedStand(renderer: kind, options.clock), of: kind, rehearsal, options)
+    }
+
+    private static func test(
+        _ stand: any NodeStand, of kind: any WrittenNode.Type, _ rehearsal: Rehearsal?, _ options: Options
+    ) async -> ConformanceReport {
+        await test(stand, rehearsal ?? (kind as? any Rehearsed.Type)?.rehearsal ?? Rehearsal(), options)
+    }
+
+    /// Runs the checks on the nodes of a stand.
     public static func test(
-        _ stand: any CaptureStand, _ rehearsal: Rehearsal = Rehearsal(), _ options: Options = Options()
+        _ stand: any NodeStand, _ rehearsal: Rehearsal = Rehearsal(), _ options: Options = Options()
     ) async -> ConformanceReport {
         var rehearsal = rehearsal
         rehearsal.settings.merge(options.settings) { $1 }
         let examination = Examination(stand, rehearsal, options)
         var results: [CheckResult] = []
-        for check in checks where options.checks?.contains(check.name) ?? true {
+        for check in checks(for: stand.group) where options.checks?.contains(check.name) ?? true {
             options.onEvent?(.begins(check: check.name))
             let began = MediaTime.current
             let finding = await check.finding(examination)
@@ -77,7 +118,7 @@ public enum Conformance {
     }
 }
 
-/// One requirement for capturers, and its check.
+/// One requirement for nodes, and its check.
 public struct ConformanceCheck: Sendable {
     public let name: String
     /// The requirement in one sentence.
@@ -114,7 +155,7 @@ struct Finding {
     static func notApplicable(_ words: String) -> Finding { Finding(verdict: .notApplicable, words: words) }
 }
 
-/// The test of one capturer, with data shared by the checks.
+/// The test of one node, with data shared by the checks.
 final class Examination: Sendable {
     private struct State {
         var watched: Watched?
@@ -122,13 +163,13 @@ final class Examination: Sendable {
         var errors: [SaidError]
     }
 
-    let stand: any CaptureStand
+    let stand: any NodeStand
     let rehearsal: Rehearsal
     let options: Conformance.Options
     var clock: any StandClock { options.clock }
     private let state: Mutex<State>
 
-    init(_ stand: any CaptureStand, _ rehearsal: Rehearsal, _ options: Conformance.Options) {
+    init(_ stand: any NodeStand, _ rehearsal: Rehearsal, _ options: Conformance.Options) {
         self.stand = stand
         self.rehearsal = rehearsal
         self.options = options
@@ -138,8 +179,8 @@ final class Examination: Sendable {
     /// The output of an undisturbed run.
     struct Watched: Sendable {
         let stated: MediaFormat?
-        let units: [CapturedUnit]
-        let outcome: CaptureOutcome?
+        let units: [MediaUnit]
+        let outcome: NodeOutcome?
         /// For how many seconds the machine stalled meanwhile.
         var stoodStill = 0.0
         /// How many seconds a keyframe was awaited without success. Nil if none was.
@@ -160,7 +201,7 @@ final class Examination: Sendable {
 
     func open(
         _ settings: [String: SettingValue] = [:], _ consumer: CaptureConsumer = .quick
-    ) async throws -> any CaptureRun {
+    ) async throws -> any NodeRun {
         tries(settings.isEmpty ? "" : "with \(settings.shown)")
         return try await stand.open(rehearsal.settings.merging(settings) { $1 }, consumer)
     }
@@ -204,7 +245,7 @@ final class Examination: Sendable {
             stated: stated, units: units, outcome: outcome, stoodStill: standstill?.seconds ?? 0, keyframeLack: lack)
     }
 
-    private func open(_ consumer: CaptureConsumer) async throws -> any CaptureRun { try await open([:], consumer) }
+    private func open(_ consumer: CaptureConsumer) async throws -> any NodeRun { try await open([:], consumer) }
 
     /// The errors that it reported.
     var errors: [SaidError] { state.withLock { $0.errors } }

@@ -1,18 +1,18 @@
 import MediaAuthoring
 
-/// Progress of a capturer's test.
+/// Progress of a node's test.
 @frozen
 public enum ConformanceEvent: Sendable, Hashable, Codable {
     /// This check begins.
     case begins(check: String)
-    /// The next step, as the end of a sentence: "with fps 0". Empty if the capturer is just opened.
+    /// The next step, as the end of a sentence: "with fps 0". Empty if the node is just opened.
     case tries(String)
-    /// The capturer reported this error.
+    /// The node reported this error.
     case says(SaidError)
     case result(CheckResult)
 }
 
-/// An error of a capturer, and the fault of its message.
+/// An error of a node, and the fault of its message.
 public struct SaidError: Sendable, Hashable, Codable {
     /// Nil if it is not a `MediaError`.
     public let code: String?

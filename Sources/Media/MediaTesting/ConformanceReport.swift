@@ -4,7 +4,7 @@ public struct CheckResult: Sendable, Hashable, Codable {
     public enum Verdict: String, Sendable, Hashable, Codable {
         case passed
         case failed
-        /// It does not apply to this capturer; `words` has the reason.
+        /// It does not apply to this node; `words` has the reason.
         case notApplicable = "not-applicable"
     }
 
@@ -32,7 +32,7 @@ public struct CheckResult: Sendable, Hashable, Codable {
     }
 }
 
-/// The score of a capturer, as text and as a value for JSON.
+/// The score of a node, as text and as a value for JSON.
 public struct ConformanceReport: Sendable, Hashable, Codable, CustomStringConvertible {
     /// The tested kind.
     public let subject: String

@@ -102,7 +102,7 @@ public enum PluginLoader {
 
     /// The library for a path, and the rejected ones: for a package, the newest build. Plugins of other packages are
     /// beside its own, which its manifest names.
-    private static func library(at path: String) throws(MediaError) -> (chosen: String, others: [String]) {
+    package static func library(at path: String) throws(MediaError) -> (chosen: String, others: [String]) {
         var status = stat()
         guard stat(path, &status) == 0 else { throw notFound(path) }
         guard status.st_mode & S_IFMT == S_IFDIR else { return (path, []) }

@@ -10,7 +10,7 @@ internal import PluginLoader
 struct ExaminationRequest: Codable {
     var path: String
     /// Nil to list the nodes.
-    var capturer: String?
+    var node: String?
     /// Empty to validate the settings only.
     var checks: [String] = []
     var reopenings = 5
@@ -23,7 +23,8 @@ struct ExaminationRequest: Codable {
 enum ExaminationLine: Codable {
     struct Listed: Codable {
         var name: String
-        var isCapturer: Bool
+        /// Nil if there are no checks for it.
+        var group: Conformance.Group?
     }
 
     case nodes([Listed])
@@ -42,30 +43,30 @@ struct ExamineCommand: AsyncParsableCommand {
     static let name = "examine"
 
     static let configuration = CommandConfiguration(
-        commandName: name, abstract: "Run checks on a capturer, for the process that started this one.",
+        commandName: name, abstract: "Run checks on a node, for the process that started this one.",
         shouldDisplay: false)
 
     @Argument(help: "The request as JSON.") var request: String
 
     func run() async throws {
         let request = try JSONDecoder().decode(ExaminationRequest.self, from: Data(request.utf8))
-        // Programs that a capturer starts must not inherit the descriptor.
+        // Programs that a node starts must not inherit the descriptor.
         _ = fcntl(Self.answers, F_SETFD, FD_CLOEXEC)
         do {
             try await examine(request)
         } catch let error as MediaError {
             Self.answer(.refused(code: error.code, message: error.message))
         }
-        // Threads may still run in abandoned capturers; exit handlers would destroy objects that they use.
+        // Threads may still run in abandoned nodes; exit handlers would destroy objects that they use.
         fflush(nil)
         _exit(0)
     }
 
     private func examine(_ request: ExaminationRequest) async throws {
         // Only the first process of a test prints notes.
-        let nodes = try PluginLoader.load(request.path) { if request.capturer == nil { Console.error($0) } }
-        guard let name = request.capturer else {
-            return Self.answer(.nodes(nodes.map { .init(name: $0.name, isCapturer: $0.isCapturer) }))
+        let nodes = try PluginLoader.load(request.path) { if request.node == nil { Console.error($0) } }
+        guard let name = request.node else {
+            return Self.answer(.nodes(nodes.map { .init(name: $0.name, group: $0.testedGroup) }))
         }
         guard let node = nodes.first(where: { $0.name == name }) else { return }
         let kind = try KnownNodes.registry.adding(node).kind(named: name) ?? node.kind
@@ -81,6 +82,7 @@ struct ExamineCommand: AsyncParsableCommand {
         var options = Conformance.Options(reopenings: request.reopenings, checks: Set(request.checks))
         options.settings = settings
         options.saidBefore = request.saidBefore
+        options.isOptimized = try !PluginLoader.library(at: request.path).chosen.contains("/debug/")
         options.onEvent = { Self.answer(.event($0)) }
         _ = try await Conformance.test(node, options)
         Self.answer(.done)
@@ -93,10 +95,15 @@ struct ExamineCommand: AsyncParsableCommand {
 }
 
 extension CustomNode {
-    /// Throws the first problem of the settings. Required settings may come from the capturer's rehearsal.
+    /// Throws the first problem of the settings. Required settings may come from the node's rehearsal.
     fileprivate func refuse(_ settings: [String: SettingValue], of kind: NodeKind) throws(MediaError) {
         var rehearsed: [String: SettingValue] = [:]
-        if case .capturer(let type as any Rehearsed.Type) = self { rehearsed = type.rehearsal.settings }
+        switch self {
+        case .capturer(let type as any Rehearsed.Type), .processor(let type as any Rehearsed.Type),
+            .renderer(let type as any Rehearsed.Type):
+            rehearsed = type.rehearsal.settings
+        default: break
+        }
         let node = Node(kind.name, settings: rehearsed.merging(settings) { $1 })
         for problem in MediaGraph(nodes: [node]).validate(with: [kind]) {
             guard let setting = problem.setting else { continue }
@@ -110,20 +117,23 @@ extension CustomNode {
         }
     }
 
-    /// Known without creating a capturer, whose code may crash.
+    /// Known without creating a node, whose code may crash.
     fileprivate var name: String {
         switch self {
         case .capturer(let type): type.name
+        case .processor(let type): type.name
+        case .renderer(let type): type.name
         case .elements(let node): node.name
-        default: kind.name
         }
     }
 
-    fileprivate var isCapturer: Bool {
+    /// Its group if there are checks for it.
+    fileprivate var testedGroup: Conformance.Group? {
         switch self {
-        case .capturer: true
-        case .elements(let node): node.group == .capturer
-        default: false
+        case .capturer: .capturer
+        case .processor: .processor
+        case .renderer: .renderer
+        case .elements(let node): node.group == .capturer ? .capturer : nil
         }
     }
 }

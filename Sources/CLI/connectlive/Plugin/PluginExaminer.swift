@@ -1,43 +1,50 @@
 internal import Foundation
 internal import MediaTesting
 
-/// Runs the checks on a plugin's capturers, each capturer in a process of its own. If the process dies, its check has
-/// failed, and another process runs the remaining checks.
+/// Runs the checks on a plugin's nodes, each node in a process of its own. If the process dies, its check has failed, and
+/// another process runs the remaining checks.
 struct PluginExaminer {
     let path: String
-    let checks: [ConformanceCheck]
+    /// The names of the checks to run. Empty means all.
+    let checks: [String]
     let reopenings: Int
     let settings: [SettingChange]
     let timeout: Double
 
-    /// Nodes that are not capturers are skipped.
+    /// Nodes without any of the checks are skipped.
     func reports() throws -> [ConformanceReport] {
         let nodes = try listed()
-        let capturers = nodes.filter(\.isCapturer).map(\.name)
+        let tested = nodes.map { (name: $0.name, checks: checks(of: $0)) }.filter { !$0.checks.isEmpty }
         let names = nodes.map(\.name).joined(separator: ", ")
-        guard !capturers.isEmpty else {
+        guard !tested.isEmpty else {
             throw CommandFailure(
-                code: "plugin.no-capturer",
-                "\(path) has no capturer, only \(names). Name a plugin with a capturer; other nodes cannot be scored.")
+                code: "plugin.not-testable",
+                "\(path) has no node with these checks, only \(names). Choose other checks; a node made of elements has "
+                    + "some if it is a capturer.")
         }
-        if let stray = settings.first(where: { !capturers.contains($0.node) }) {
+        if let stray = settings.first(where: { setting in !tested.contains { $0.name == setting.node } }) {
             throw CommandFailure(
-                code: "plugin.no-capturer",
-                "\(path) has no capturer \"\(stray.node)\" with a setting \(stray.setting). Choose one of "
-                    + "\(capturers.joined(separator: ", ")).")
+                code: "plugin.not-testable",
+                "\(path) has no node \"\(stray.node)\" to test with a setting \(stray.setting). Choose one of "
+                    + "\(tested.map(\.name).joined(separator: ", ")).")
         }
-        for capturer in capturers {
-            // A capturer that ends the process here does so in a check too, which reports it.
-            _ = try answer(request(capturer, [])) { _ in }
+        for node in tested {
+            // A node that ends the process here does so in a check too, which reports it.
+            _ = try answer(request(node.name, [])) { _ in }
         }
-        return try capturers.map(report)
+        return try tested.map { try report(on: $0.name, $0.checks) }
     }
 
-    /// A request to run checks on a capturer, or to validate its settings.
-    private func request(_ capturer: String, _ checks: ArraySlice<ConformanceCheck>) -> ExaminationRequest {
+    private func checks(of node: ExaminationLine.Listed) -> [ConformanceCheck] {
+        guard let group = node.group else { return [] }
+        return Conformance.checks(for: group).filter { checks.isEmpty || checks.contains($0.name) }
+    }
+
+    /// A request to run checks on a node, or to validate its settings.
+    private func request(_ node: String, _ checks: ArraySlice<ConformanceCheck>) -> ExaminationRequest {
         ExaminationRequest(
-            path: path, capturer: capturer, checks: checks.map(\.name), reopenings: reopenings,
-            settings: settings.filter { $0.node == capturer }.reduce(into: [:]) { $0[$1.setting] = $1.written })
+            path: path, node: node, checks: checks.map(\.name), reopenings: reopenings,
+            settings: settings.filter { $0.node == node }.reduce(into: [:]) { $0[$1.setting] = $1.written })
     }
 
     private func listed() throws -> [ExaminationLine.Listed] {
@@ -59,33 +66,33 @@ struct PluginExaminer {
         }
     }
 
-    private func report(on capturer: String) throws -> ConformanceReport {
-        var examination = Examination(capturer, checks)
+    private func report(on node: String, _ checks: [ConformanceCheck]) throws -> ConformanceReport {
+        var examination = Examination(node, checks)
         // Each failed process removes at least one check.
         while !examination.remaining.isEmpty {
-            var request = request(capturer, examination.remaining)
+            var request = request(node, examination.remaining)
             request.saidBefore = examination.said
             let fate = try answer(request) { line in
                 if case .event(let event) = line { examination.learn(event) }
             }
             if let fate { examination.fail(fate) }
         }
-        return ConformanceReport(subject: capturer, results: examination.results)
+        return ConformanceReport(subject: node, results: examination.results)
     }
 }
 
-/// The results for one capturer so far.
+/// The results for one node so far.
 private struct Examination {
     private(set) var results: [CheckResult] = []
     /// Errors reported so far. The check `errors` judges all of them, in whichever process it runs.
     private(set) var said: [SaidError] = []
-    private let capturer: String
+    private let node: String
     private let checks: [ConformanceCheck]
     /// The last step of the running check, and when the check began.
     private var current: (what: String, since: ContinuousClock.Instant)?
 
-    init(_ capturer: String, _ checks: [ConformanceCheck]) {
-        self.capturer = capturer
+    init(_ node: String, _ checks: [ConformanceCheck]) {
+        self.node = node
         self.checks = checks
     }
 
@@ -118,6 +125,6 @@ private struct Examination {
 
     private mutating func add(_ result: CheckResult) {
         results.append(result)
-        Console.line("\(capturer): \(result.check) \(result.verdict.rawValue)")
+        Console.line("\(node): \(result.check) \(result.verdict.rawValue)")
     }
 }

@@ -141,7 +141,8 @@ struct PluginTemplate {
     private var test: String {
         """
         import MediaAuthoring
-        \(kind == .capturer ? "import MediaTesting\n" : "")import Testing
+        import MediaTesting
+        import Testing
         import \(name)
 
         @Test("The node has a name, a summary, and settings")
@@ -151,13 +152,7 @@ struct PluginTemplate {
             #expect(!\(type)().contracts.isEmpty)
         }
 
-        """ + (kind == .capturer ? conformance : "")
-    }
-
-    private var conformance: String {
-        """
-
-        @Test("The capturer passes the conformance checks")
+        @Test("The \(kind.rawValue) passes the conformance checks")
         func conforms() async {
             let report = await Conformance.test(\(type).self)
             #expect(report.isPassed, "\\(report)")

@@ -5,9 +5,9 @@ internal import MediaTesting
 
 struct PluginTest: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "test", abstract: "Run the conformance checks on a plugin's capturers and print a score.",
+        commandName: "test", abstract: "Run the conformance checks on a plugin's nodes and print a score.",
         discussion: """
-            Each capturer takes about half a minute of real time and runs in a process of its own. If the process \
+            Each node takes about ten seconds of real time and runs in a process of its own. If the process \
             dies, that check has failed and the others still run. For a package, its tests also run under the address \
             and the thread sanitizer, which builds it once for each.
             docs/plugin-conformance.md explains every check.
@@ -25,18 +25,22 @@ struct PluginTest: ParsableCommand {
     @Option(name: .customLong("check"), help: "Run this check only (default: all). Repeatable.")
     var checks: [String] = []
 
-    @Option(help: "How often to open and close each capturer.") var reopenings = 500
+    @Option(help: "How often to open and close each node.") var reopenings = 500
 
-    @Option(name: .customLong("set"), help: "Set a setting for the test: CAPTURER.SETTING=VALUE. Repeatable.")
+    @Option(name: .customLong("set"), help: "Set a setting for the test: NODE.SETTING=VALUE. Repeatable.")
     var settings: [SettingChange] = []
 
-    @Option(help: "Seconds without progress after which a capturer's process is killed.")
+    @Option(help: "Seconds without progress after which a node's process is killed.")
     var timeout = 120.0
 
     @Option(help: "Output format: text or json.") var format = Format.text
 
     func validate() throws {
-        let names = Conformance.checks.map(\.name) + Sanitizer.allCases.map(\.check)
+        var names: [String] = []
+        for name in Conformance.Group.allCases.flatMap(Conformance.checks).map(\.name) + Sanitizer.allCases.map(\.check)
+        where !names.contains(name) {
+            names.append(name)
+        }
         if let unknown = checks.first(where: { !names.contains($0) }) {
             let hint =
                 unknown.nearest(among: names).map { "did you mean \"\($0)\"?" }
@@ -55,10 +59,9 @@ struct PluginTest: ParsableCommand {
         let isWanted = { (check: String) in checks.isEmpty || checks.contains(check) }
         let sanitizers = Sanitizer.allCases.filter { isWanted($0.check) }
         var reports: [ConformanceReport] = []
-        let wanted = Conformance.checks.filter { isWanted($0.name) }
-        if !wanted.isEmpty {
+        if checks.isEmpty || checks.contains(where: { !Sanitizer.allCases.map(\.check).contains($0) }) {
             let examiner = PluginExaminer(
-                path: path, checks: wanted, reopenings: reopenings, settings: settings, timeout: timeout)
+                path: path, checks: checks, reopenings: reopenings, settings: settings, timeout: timeout)
             reports += try examiner.reports()
         }
         if !sanitizers.isEmpty {

@@ -2,7 +2,7 @@ package import MediaGraph
 package import MediaTesting
 
 extension Conformance {
-    /// Runs the checks on a custom node. Nil if it is not a capturer.
+    /// Runs the checks on a custom node. Nil if there are none for it: it is made of elements and not a capturer.
     package static func test(
         _ node: CustomNode, _ options: Options = Options()
     ) async throws(MediaError) -> ConformanceReport? {
@@ -12,12 +12,21 @@ extension Conformance {
                 await test(kind, nil, options)
             }
             return await open(kind)
+        case .processor(let kind):
+            func open<Kind: Processor>(_ kind: Kind.Type) async -> ConformanceReport {
+                await test(kind, nil, options)
+            }
+            return await open(kind)
+        case .renderer(let kind):
+            func open<Kind: Renderer>(_ kind: Kind.Type) async -> ConformanceReport {
+                await test(kind, nil, options)
+            }
+            return await open(kind)
         case .elements(let elements):
             guard elements.group == .capturer, let output = node.kind.outputs.first?.name else { return nil }
             let registry = try NodeRegistry.builtIn.adding(node)
             return await test(
                 try PipelineStand(elements.name, output: output, registry: registry), Rehearsal(), options)
-        default: return nil
         }
     }
 }

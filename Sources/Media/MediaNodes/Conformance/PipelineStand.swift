@@ -5,7 +5,7 @@ import Synchronization
 
 /// Tests a capturer in a whole pipeline, `kind -> frames` or `kind -> sound`: built-in ones, and those made of
 /// elements.
-package struct PipelineStand: CaptureStand {
+package struct PipelineStand: NodeStand {
     /// Feeds a node with pushed media until it is cancelled. The settings are those of the node.
     package typealias Feeding = @Sendable (FrameInput, [String: SettingValue]) async throws -> Void
 
@@ -62,12 +62,12 @@ package struct PipelineStand: CaptureStand {
 
     package func open(
         _ settings: [String: SettingValue], _ consumer: CaptureConsumer
-    ) async throws -> any CaptureRun {
+    ) async throws -> any NodeRun {
         let seen = SeenUnits()
         var bindings = NodeBindings()
         bind(
             &bindings,
-            frame: { seen.append(CapturedUnit($0)) }, sound: { seen.append(CapturedUnit($0)) })
+            frame: { seen.append(MediaUnit($0)) }, sound: { seen.append(MediaUnit($0)) })
         bindings.events = { event in
             switch event {
             case .ended: seen.end(.ended)
@@ -110,26 +110,26 @@ package struct PipelineStand: CaptureStand {
 /// The output so far, as seen on GStreamer's threads.
 private final class SeenUnits: Sendable {
     private struct State {
-        var units: [CapturedUnit] = []
-        var outcome: CaptureOutcome?
+        var units: [MediaUnit] = []
+        var outcome: NodeOutcome?
     }
 
     private let state = Mutex(State())
 
-    var units: [CapturedUnit] { state.withLock { $0.units } }
-    var outcome: CaptureOutcome? { state.withLock { $0.outcome } }
+    var units: [MediaUnit] { state.withLock { $0.units } }
+    var outcome: NodeOutcome? { state.withLock { $0.outcome } }
 
-    func append(_ unit: CapturedUnit) {
+    func append(_ unit: MediaUnit) {
         state.withLock { $0.units.append(unit) }
     }
 
     /// Only the first end counts.
-    func end(_ outcome: CaptureOutcome) {
+    func end(_ outcome: NodeOutcome) {
         state.withLock { $0.outcome = $0.outcome ?? outcome }
     }
 }
 
-private final class PipelineRun: CaptureRun {
+private final class PipelineRun: NodeRun {
     private let pipeline: MediaPipeline
     private let seen: SeenUnits
     private let node: String
@@ -157,8 +157,8 @@ private final class PipelineRun: CaptureRun {
         }
     }
 
-    var units: [CapturedUnit] { seen.units }
-    var outcome: CaptureOutcome? { seen.outcome }
+    var units: [MediaUnit] { seen.units }
+    var outcome: NodeOutcome? { seen.outcome }
 
     func set(_ setting: String, to value: SettingValue) async throws {
         try await pipeline.set(node, setting, to: value)
@@ -175,7 +175,7 @@ private final class PipelineRun: CaptureRun {
     }
 }
 
-extension CapturedUnit {
+extension MediaUnit {
     fileprivate init(_ frame: VideoFrame) {
         self.init(
             format: .rawVideo(width: frame.width, height: frame.height), time: frame.captureTime, arrival: .now)

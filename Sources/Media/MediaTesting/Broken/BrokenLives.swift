@@ -66,7 +66,7 @@ extension BrokenCapturers {
     }
 
     /// It waits for a lost device.
-    public struct Ghost: Rehearsed {
+    public struct Ghost: Rehearsed, Capturer {
         public static let summary = "Reports nothing when its device is lost"
         private static let isThere = Mutex(true)
 
@@ -88,7 +88,7 @@ extension BrokenCapturers {
     }
 
     /// Its error for a missing device has two words.
-    public struct Terse: Rehearsed {
+    public struct Terse: Rehearsed, Capturer {
         public static let summary = "Reports little when it fails"
         @Setting("Which device") public var device = "first"
 

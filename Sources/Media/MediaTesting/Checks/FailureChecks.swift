@@ -48,7 +48,7 @@ extension ConformanceCheck {
         guard try await examination.waitsInVain(for: 3, from: run) == nil else {
             let outcome = run.outcome
             _ = await run.stop()
-            return .failed("it sent \(run.units.count) before its device was removed\(outcome.words)")
+            return .failed("it passed \(run.units.count) before its device was removed\(outcome.words)")
         }
         let began = examination.clock.now
         try await vanish()
@@ -106,9 +106,9 @@ extension Examination {
             let left = await run.stop()
             switch outcome {
             case .failed(let error): thrown = error
-            case .none where hasGiven: return isSure ? "with \(shown) it should not start, but sends media" : nil
+            case .none where hasGiven: return isSure ? "with \(shown) it should not start, but passes media" : nil
             case .none:
-                return "with \(shown) it sends nothing for \(timeout.rounded(to: 1)) s and reports nothing"
+                return "with \(shown) it passes no media for \(timeout.rounded(to: 1)) s and reports nothing"
                     + (left == nil ? ", nor does it return" : "")
             default: return isSure || !hasGiven ? "with \(shown) it returns without an error" : nil
             }

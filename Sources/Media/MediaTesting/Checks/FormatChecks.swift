@@ -26,36 +26,16 @@ extension ConformanceCheck {
     static let formatChange = ConformanceCheck(
         "format-change", "A change of format is announced first, and the times continue."
     ) { examination in
-        let changeable = examination.stand.settings.filter(\.isChangeable)
-        let values = changeable.flatMap { contract in contract.ends.map { (contract.name, $0) } }
+        let values = examination.liveValues
         let before = try await examination.watched()
         guard !values.isEmpty || before.formats.count > 1 else {
             return .notApplicable("it has no live settings, and did not change by itself")
         }
         let run = try await examination.open()
-        guard try await examination.waitsInVain(for: 3, from: run) == nil else {
-            _ = await run.stop()
-            return .failed("it sent \(run.units.count) and no more")
-        }
-        for (name, value) in values {
-            let count = run.units.count
-            examination.tries("when \(name) became \(value)")
-            do {
-                try await run.set(name, to: value)
-            } catch {
-                // A format that the device refuses gets a message, and the run continues.
-                examination.note(error)
-            }
-            guard
-                try await examination.waitsInVain(for: 4, since: count, from: run, with: [name: value]) == nil
-            else {
-                let outcome = run.outcome
-                _ = await run.stop()
-                return .failed("after \(name) became \(value) it sent no more\(outcome.words)")
-            }
-        }
+        let lack = try await examination.sets(values, on: run)
         let watched = Examination.Watched(stated: before.stated, units: run.units, outcome: run.outcome)
         _ = await run.stop()
+        if let lack { return .failed(lack) }
         if let fault = watched.fault { return .failed(fault) }
         if let step = watched.units.stepBack { return .failed(step) }
         if watched.formats.count > 1, examination.stand.offers(.rigid) {
@@ -69,8 +49,34 @@ extension ConformanceCheck {
 }
 
 extension Examination {
+    /// Both ends of each live setting's range, or each of its words.
+    var liveValues: [(name: String, value: SettingValue)] {
+        stand.settings.filter(\.isChangeable).flatMap { contract in contract.ends.map { (contract.name, $0) } }
+    }
+
+    /// Changes live settings one after the other, with media in between. Returns the fault.
+    func sets(_ values: [(name: String, value: SettingValue)], on run: any NodeRun) async throws -> String? {
+        guard try await waitsInVain(for: 3, from: run) == nil else {
+            return "it passed \(run.units.count) and no more\(run.outcome.words)"
+        }
+        for (name, value) in values {
+            let count = run.units.count
+            tries("when \(name) became \(value)")
+            do {
+                try await run.set(name, to: value)
+            } catch {
+                // A format that the device refuses gets a message, and the run continues.
+                note(error)
+            }
+            if try await waitsInVain(for: 4, since: count, from: run, with: [name: value]) != nil {
+                return "after \(name) became \(value) it passed no more\(run.outcome.words)"
+            }
+        }
+        return nil
+    }
+
     /// Changes the format with a consumer that accepts no other. Returns the fault.
-    fileprivate func refused(_ values: [(String, SettingValue)]) async throws -> String? {
+    fileprivate func refused(_ values: [(name: String, value: SettingValue)]) async throws -> String? {
         let run = try await open([:], .rigid)
         _ = try await waitsInVain(for: 3, from: run)
         for (name, value) in values where run.outcome == nil {
@@ -87,7 +93,7 @@ extension Examination {
     }
 }
 
-extension CaptureOutcome? {
+extension NodeOutcome? {
     /// How it ended, as the end of a sentence.
     var words: String {
         switch self {
@@ -117,7 +123,7 @@ extension MediaFormat {
     }
 }
 
-extension [CapturedUnit] {
+extension [MediaUnit] {
     /// The first time that does not increase, as text.
     var stepBack: String? {
         zip(self, dropFirst()).enumerated().first { $1.1.time <= $1.0.time }.map { index, pair in

@@ -23,7 +23,7 @@ extension Examination {
         let lack = try await waitsInVain(for: 1, from: run)
         let outcome = run.outcome
         guard await run.stop() != nil else { throw Unwilling("it does not return") }
-        if let lack { throw Unwilling("nothing arrived within \(lack.rounded(to: 1)) s\(outcome.words)") }
+        if let lack { throw Unwilling("no media passed within \(lack.rounded(to: 1)) s\(outcome.words)") }
     }
 }
 

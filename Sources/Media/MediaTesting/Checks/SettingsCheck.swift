@@ -48,7 +48,7 @@ extension Examination {
             if case .failed(let error) = outcome { throw error }
             if count > 0 { return nil }
             if outcome != nil { return "with \(settings.shown) it returns without media and without an error" }
-            return "with \(settings.shown) it sends nothing for \((lack ?? 0).rounded(to: 1)) s and reports nothing"
+            return "with \(settings.shown) it passes no media for \((lack ?? 0).rounded(to: 1)) s and reports nothing"
                 + (left == nil ? ", nor does it return" : "")
         } catch let error as MediaError {
             // Another check judges the messages, except for those of the host.

@@ -30,7 +30,7 @@ extension Examination {
                 if afterFirst, let seconds = try await waitsInVain(for: 1, from: run) {
                     let outcome = run.outcome
                     _ = await run.stop()
-                    return .failed("nothing arrived within \(seconds.rounded(to: 1)) s\(outcome.words)")
+                    return .failed("no media passed within \(seconds.rounded(to: 1)) s\(outcome.words)")
                 }
                 let wait = afterFirst ? moment.truncatingRemainder(dividingBy: 2) * period : moment
                 // One that starts may block; frames are waited for by the clock.
@@ -41,7 +41,7 @@ extension Examination {
                 let machine = await other
                 guard let seconds else {
                     return .failed(
-                        "it did not return within \(CaptureTask.timeout) s of its cancellation, and was abandoned")
+                        "it did not return within \(StandTask.timeout) s of its cancellation, and was abandoned")
                 }
                 let leaving = Leaving(seconds: seconds, machine: machine)
                 if leaving.own < least?.own ?? .infinity { least = leaving }

@@ -132,7 +132,7 @@ struct Drift {
     func isOff(by limit: Double) -> Bool { abs(perMillion) - uncertainty > limit }
 
     /// Arrivals may be late because of the machine, never early. So the smallest delay in each of ten sections counts.
-    init(_ units: [CapturedUnit]) {
+    init(_ units: [MediaUnit]) {
         let count = 10
         guard let first = units.first, let last = units.last, units.count >= 2 * count else { return }
         let span = last.time.seconds(since: first.time)

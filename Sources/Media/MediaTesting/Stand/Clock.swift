@@ -1,7 +1,7 @@
 import Glibc
 import MediaAuthoring
 
-/// The clock that the checks and a capturer on a `DirectStand` wait by. The kit's own tests have one that skips all waits.
+/// The clock that the checks and a node on a stand wait by. The kit's own tests have one that skips all waits.
 protocol StandClock: Sendable {
     var now: MediaTime { get }
     /// Returns at `time`. Throws `CancellationError` when the task is cancelled meanwhile.
@@ -39,13 +39,13 @@ extension StandClock {
     }
 
     /// Waits until a run has sent `count` units or has ended. Returns whether it has sent them.
-    func gives(_ count: Int, from run: any CaptureRun, within seconds: Double) async -> Bool {
+    func gives(_ count: Int, from run: any NodeRun, within seconds: Double) async -> Bool {
         _ = await waits(seconds) { run.units.count >= count || run.outcome != nil }
         return run.units.count >= count
     }
 
     /// Waits for the given seconds, or until a run has ended.
-    func runs(_ run: any CaptureRun, for seconds: Double) async {
+    func runs(_ run: any NodeRun, for seconds: Double) async {
         _ = await waits(seconds) { run.outcome != nil }
     }
 }

@@ -5,7 +5,7 @@ import Synchronization
 final class DirectSink: CaptureSink {
     private struct State {
         var format: MediaFormat
-        var units: [CapturedUnit] = []
+        var units: [MediaUnit] = []
         var due: MediaTime?
         var lastTaken: MediaTime?
         /// Rows that the first frame did not change.
@@ -28,7 +28,7 @@ final class DirectSink: CaptureSink {
         state = Mutex(State(format: format))
     }
 
-    var units: [CapturedUnit] { state.withLock { $0.units } }
+    var units: [MediaUnit] { state.withLock { $0.units } }
     var now: MediaTime { clock.now }
 
     func wait(until time: MediaTime) async throws {
@@ -97,7 +97,7 @@ final class DirectSink: CaptureSink {
         // Records the attempt.
         state.withLock { state in
             if state.units.count < Self.capacity {
-                state.units.append(CapturedUnit(format: state.format, time: clock.now, arrival: clock.now))
+                state.units.append(MediaUnit(format: state.format, time: clock.now, arrival: clock.now))
             }
         }
         throw MediaError(
@@ -107,10 +107,10 @@ final class DirectSink: CaptureSink {
 
     private func take(
         _ format: MediaFormat, _ time: MediaTime, _ arrival: MediaTime, isKeyframe: Bool? = nil,
-        _ judge: (inout CapturedUnit, inout State) -> Void
+        _ judge: (inout MediaUnit, inout State) -> Void
     ) -> Bool {
         state.withLock { state in
-            var unit = CapturedUnit(format: format, time: time, arrival: arrival)
+            var unit = MediaUnit(format: format, time: time, arrival: arrival)
             unit.isOnTheClock = state.due == time
             let isFull =
                 consumer == .slow

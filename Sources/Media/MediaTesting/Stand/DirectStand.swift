@@ -1,7 +1,7 @@
 public import MediaAuthoring
 
 /// Calls a Swift capturer on its own thread and on the real clock, like a pipeline.
-public struct DirectStand<Kind: Capturer>: CaptureStand {
+public struct DirectStand<Kind: Capturer>: NodeStand {
     private let clock: any StandClock
 
     public init(_ kind: Kind.Type) {
@@ -26,7 +26,7 @@ public struct DirectStand<Kind: Capturer>: CaptureStand {
 
     public func open(
         _ settings: [String: SettingValue], _ consumer: CaptureConsumer
-    ) async throws -> any CaptureRun {
+    ) async throws -> any NodeRun {
         let capturer = try Kind(settings)
         let format = try capturer.format()
         try format.media.checkForCapture()
@@ -49,21 +49,21 @@ extension MediaFormat {
     }
 }
 
-private final class DirectRun<Kind: Capturer>: CaptureRun {
+private final class DirectRun<Kind: Capturer>: NodeRun {
     private let capturer: Kind
     private let sink: DirectSink
-    private let task: CaptureTask
+    private let task: StandTask
 
     init(_ capturer: Kind, _ format: Kind.Format, _ consumer: CaptureConsumer, _ clock: any StandClock) {
         self.capturer = capturer
         sink = DirectSink(format.media, consumer, clock)
-        task = CaptureTask(clock)
+        task = StandTask(clock)
         let output = CaptureOutput(format, sink)
         task.start { try await capturer.capture(into: output) }
     }
 
-    var units: [CapturedUnit] { sink.units }
-    var outcome: CaptureOutcome? { task.outcome }
+    var units: [MediaUnit] { sink.units }
+    var outcome: NodeOutcome? { task.outcome }
 
     func set(_ setting: String, to value: SettingValue) async throws {
         try capturer.set(setting, to: value)

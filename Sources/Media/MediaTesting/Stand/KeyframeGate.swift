@@ -36,7 +36,7 @@ struct KeyframeWait {
     /// The beginning of the present wait. Nil without one.
     private(set) var since: MediaTime?
 
-    init(_ units: [CapturedUnit]) {
+    init(_ units: [MediaUnit]) {
         limit = max(2.5, 4.5 / max(units.first?.format.framesPerSecond ?? 30, 0.01))
         for unit in units {
             guard let isKeyframe = unit.isKeyframe else { continue }

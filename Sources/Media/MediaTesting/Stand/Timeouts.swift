@@ -1,11 +1,11 @@
 import MediaAuthoring
 
-/// Thrown by a check that does not apply to this capturer.
+/// Thrown by a check that does not apply to this node.
 struct Unjudged: Error {
     let words: String
 }
 
-/// How long to watch a capturer. A low frame rate needs more time.
+/// How long to watch a node. A low frame rate needs more time.
 extension Examination {
     /// The longest single wait, in seconds.
     private static let longest = 30.0
@@ -25,7 +25,7 @@ extension Examination {
     /// two frames more. Returns the seconds waited without success, or nil on success. If the wait would be too long,
     /// ends the run and throws.
     func waitsInVain(
-        for count: Int, since before: Int = 0, from run: any CaptureRun, with settings: [String: SettingValue] = [:]
+        for count: Int, since before: Int = 0, from run: any NodeRun, with settings: [String: SettingValue] = [:]
     ) async throws -> Double? {
         if await clock.gives(before + count, from: run, within: stand.frameTimeout) { return nil }
         guard run.outcome == nil else { return stand.frameTimeout }

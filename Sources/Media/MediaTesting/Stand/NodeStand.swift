@@ -1,26 +1,33 @@
 public import MediaAuthoring
 
-/// The environment for tests of a capturer, which opens it repeatedly and records its output.
+/// The environment for tests of a node, which opens it repeatedly and records the media that it passes.
 ///
 /// `DirectStand` calls a `Capturer` itself. Others run a whole pipeline around a node that cannot be called, such as
 /// one made of elements.
-public protocol CaptureStand: Sendable {
+public protocol NodeStand: Sendable {
     /// The tested kind.
     var name: String { get }
+    /// Its group, which decides on the checks.
+    var group: Conformance.Group { get }
     /// The available settings.
     var settings: [SettingContract] { get }
     /// The longest wait for the first frame or buffer, in seconds.
     var frameTimeout: Double { get }
-    /// The longest time for the return, in seconds: 50 ms for the capturer, and more for its surroundings.
+    /// The longest time for the return, in seconds: 50 ms for the node, and more for its surroundings.
     var leavingLimit: Double { get }
     /// How much resident memory may grow during 400 openings, in bytes.
     var memoryLimit: Int { get }
     /// Whether the stand has such a consumer.
     func offers(_ consumer: CaptureConsumer) -> Bool
-    /// The format that the capturer states, without running it. Nil if that is not possible.
+    /// The format that a capturer states, or that another node is fed with, without running it. Nil if that is not
+    /// possible.
     func format(_ settings: [String: SettingValue]) throws -> MediaFormat?
-    /// Starts the capturer. Throws its start error.
-    func open(_ settings: [String: SettingValue], _ consumer: CaptureConsumer) async throws -> any CaptureRun
+    /// Starts the node. Throws its start error.
+    func open(_ settings: [String: SettingValue], _ consumer: CaptureConsumer) async throws -> any NodeRun
+}
+
+extension NodeStand {
+    public var group: Conformance.Group { .capturer }
 }
 
 /// The consumer downstream of the capturer.
@@ -37,28 +44,28 @@ public enum CaptureConsumer: Sendable, Hashable {
     case rigid
 }
 
-/// A running capturer on a stand.
-public protocol CaptureRun: AnyObject, Sendable {
-    /// The output so far, in order.
-    var units: [CapturedUnit] { get }
+/// A running node on a stand.
+public protocol NodeRun: AnyObject, Sendable {
+    /// The media that it has sent, processed or read so far, in order.
+    var units: [MediaUnit] { get }
     /// How it ended. Nil while it runs.
-    var outcome: CaptureOutcome? { get }
+    var outcome: NodeOutcome? { get }
     /// Changes a live setting.
     func set(_ setting: String, to value: SettingValue) async throws
     /// Cancels it and waits for its return. Returns the seconds that took, or nil if it did not return within two.
     func stop() async -> Double?
 }
 
-/// How a capturer ended.
-public enum CaptureOutcome: Sendable {
+/// How a node ended.
+public enum NodeOutcome: Sendable {
     /// It returned without an error.
     case ended
     case failed(any Error)
     case cancelled
 }
 
-/// One frame, or one buffer of audio, sent by a capturer.
-public struct CapturedUnit: Sendable {
+/// One frame or one buffer of audio: sent by a capturer, processed by a processor, or read by a renderer.
+public struct MediaUnit: Sendable {
     /// The capturer's stated format at that moment.
     public var format: MediaFormat
     /// The capture time stated by the capturer.
@@ -86,13 +93,13 @@ public struct CapturedUnit: Sendable {
     public var lateness: Double { arrival.seconds(since: time) }
 }
 
-/// The author's information for tests of a capturer's failures.
+/// The author's information for tests of a node's failures.
 public struct Rehearsal: Sendable {
     /// Settings with which it works: required ones, and the address of an existing device.
     public var settings: [String: SettingValue]
     /// Settings with which it cannot start: a device that is missing, busy or of another type.
     public var failing: [[String: SettingValue]]
-    /// Removes the device of `settings` while the capturer runs. Nil if that is not possible.
+    /// Removes the device of `settings` while the node runs. Nil if that is not possible.
     public var vanish: (@Sendable () async throws -> Void)?
     /// Restores it.
     public var restore: (@Sendable () async throws -> Void)?
@@ -108,8 +115,7 @@ public struct Rehearsal: Sendable {
     }
 }
 
-/// A capturer with information for tests of its failures, for its own package's tests and for `connectlive plugin
-/// test`.
-public protocol Rehearsed: Capturer {
+/// A node with information for tests of its failures, for its own package's tests and for `connectlive plugin test`.
+public protocol Rehearsed: WrittenNode {
     static var rehearsal: Rehearsal { get }
 }

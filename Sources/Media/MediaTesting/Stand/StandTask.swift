@@ -3,7 +3,7 @@ import MediaAuthoring
 import Synchronization
 
 /// A thread for the tested code, which may block like in a pipeline.
-private final class CaptureThread: TaskExecutor {
+private final class StandThread: TaskExecutor {
     private let queue = DispatchQueue(label: "media.testing.capture")
 
     func enqueue(_ job: consuming ExecutorJob) {
@@ -14,10 +14,10 @@ private final class CaptureThread: TaskExecutor {
 }
 
 /// A task on its own thread that runs until it is cancelled and reports its return.
-final class CaptureTask: Sendable {
+final class StandTask: Sendable {
     private struct State {
         var task: Task<Void, Never>?
-        var outcome: CaptureOutcome?
+        var outcome: NodeOutcome?
         var leaving: MediaTime?
     }
 
@@ -35,8 +35,8 @@ final class CaptureTask: Sendable {
     /// Called once.
     func start(_ body: @escaping @Sendable () async throws -> Void) {
         clock.join()
-        let task = Task(executorPreference: CaptureThread()) {
-            var outcome = CaptureOutcome.ended
+        let task = Task(executorPreference: StandThread()) {
+            var outcome = NodeOutcome.ended
             do {
                 try await body()
                 if Task.isCancelled { outcome = .cancelled }
@@ -55,24 +55,26 @@ final class CaptureTask: Sendable {
         state.withLock { $0.task = task }
     }
 
-    var outcome: CaptureOutcome? { state.withLock { $0.outcome } }
+    var outcome: NodeOutcome? { state.withLock { $0.outcome } }
+    /// When it returned, on the machine's clock. Nil while it runs.
+    var left: MediaTime? { state.withLock { $0.leaving } }
 
     /// Cancels it. Returns the seconds until its return, or nil if it was abandoned.
     func stop() async -> Double? {
         let began = MediaTime.current
         state.withLock { $0.task }?.cancel()
         _ = await MachineClock().waits(Self.timeout) { self.outcome != nil }
-        return state.withLock { $0.leaving }.map { max(0, $0.seconds(since: began)) }
+        return left.map { max(0, $0.seconds(since: began)) }
     }
 }
 
 /// Measures the delay of the machine itself: how long a task needs to return that only waits.
 struct Bystander {
-    private let task = CaptureTask()
+    private let task = StandTask()
 
     init() {
         task.start { while !Task.isCancelled { try await Task.sleep(for: .seconds(60)) } }
     }
 
-    func stop() async -> Double { await task.stop() ?? CaptureTask.timeout }
+    func stop() async -> Double { await task.stop() ?? StandTask.timeout }
 }
