@@ -3,7 +3,9 @@ import Testing
 
 @Suite struct PadContainmentTests {
     /// The frames of a branch whose sibling fails silently, and the errors on the bus.
-    private func run(_ answer: ErrorContainment) throws -> (passed: Int, errors: [PipelineFailure]) {
+    private func run(
+        _ answer: ErrorContainment, returning flow: String = "error"
+    ) throws -> (passed: Int, errors: [PipelineFailure]) {
         let errors = Record<PipelineFailure>()
         let over = Moment()
         let pipeline = Pipeline { message in
@@ -19,7 +21,7 @@ import Testing
         let tee = try Element("tee")
         // Nothing follows it, which it turns into an error.
         let failing = try Element(
-            "errorignore", name: "failing", ["ignore-notlinked": true, "convert-to": "error"])
+            "errorignore", name: "failing", ["ignore-notlinked": true, "convert-to": .text(flow)])
         let end = try Element("fakesink", ["sync": false, "async": false])
         for element in [source, tee, failing, end] { pipeline.add(element) }
         try source.link(tee)
@@ -39,12 +41,14 @@ import Testing
         return (passed.entries.count, errors.entries)
     }
 
-    @Test("A contained error stops no other branch, and is reported once for its element")
-    func reported() throws {
-        let (passed, errors) = try run(.reported)
+    @Test(
+        "A contained error or end of a branch stops no other branch, and is reported once for its element",
+        arguments: ["error", "eos"])
+    func reported(flow: String) throws {
+        let (passed, errors) = try run(.reported, returning: flow)
         #expect(passed == 20)
         #expect(errors.map { $0.path.first } == ["failing"])
-        #expect(errors.first?.detail.contains("reason error") == true)
+        #expect(errors.first?.detail.contains("reason \(flow)") == true)
     }
 
     @Test("An error can be contained silently, and passes upstream otherwise")

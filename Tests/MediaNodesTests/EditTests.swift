@@ -471,6 +471,30 @@ extension MediaNodesTests {
             await pipeline.stop()
         }
 
+        @Test("An optional branch that ends its stream stops no other branch, and is removed with a report")
+        func optionalBranchThatEnds() async throws {
+            let (first, events) = (Viewer(), Collected<MediaEvent>())
+            let pipeline = try await MediaPipeline(
+                MediaGraph {
+                    Chain {
+                        Node.testPattern("pattern", width: 320, height: 240, framesPerSecond: 60)
+                        Tee("short", isOptional: true) {
+                            Node("element:identity", name: "short", settings: ["eos-after": 10])
+                            Node.null("end")
+                        }
+                        Node.frames("first")
+                    }
+                }, bindings: Self.bindings(["first": first], events))
+            try await pipeline.start()
+            await eventually("the part is taken out") {
+                events.all.contains { if case .partFailed(_, ["end", "short"]) = $0 { true } else { false } }
+            }
+            let before = first.numbers.count
+            await eventually("the first goes on") { first.numbers.count > before + 30 }
+            #expect(pipeline.state == .running)
+            await pipeline.stop()
+        }
+
         /// Something that a bound function holds.
         private final class Held: Sendable {}
 

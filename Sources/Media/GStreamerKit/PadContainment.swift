@@ -29,10 +29,11 @@ private final class Containment: Sendable {
         self.functions = functions
     }
 
-    /// The result to return upstream: `GST_FLOW_OK` for a contained one. Reports the first contained error of a pad.
+    /// The result to return upstream: `GST_FLOW_OK` for a contained one. Reports the first contained error of a pad. An
+    /// end that the element returns counts as an error: a tee takes it for the end of all its branches.
     func contain(_ result: GstFlowReturn, at pad: UnsafeMutablePointer<GstPad>) -> GstFlowReturn {
         if result == GST_FLOW_EOS, containsEnd.value { return GST_FLOW_OK }
-        guard result.rawValue <= GST_FLOW_NOT_NEGOTIATED.rawValue else { return result }
+        guard result.rawValue <= GST_FLOW_EOS.rawValue else { return result }
         switch answer.withLock({ $0 })() {
         case .none: return result
         case .silent: return GST_FLOW_OK
@@ -58,7 +59,7 @@ private final class Containment: Sendable {
 private let containmentKey = "connectlive-containment"
 
 extension Pad {
-    /// Contains errors downstream of this input, as `answer` decides: the pad returns success upstream, so that a tee
+    /// Contains errors and ends downstream of this input, as `answer` decides: the pad returns success upstream, so that a tee
     /// continues to feed its other branches. This holds for buffers and for lists of buffers.
     ///
     /// Call it while nothing flows through the pad; a later call replaces `answer`. The pad's functions are wrapped,

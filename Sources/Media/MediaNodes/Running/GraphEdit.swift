@@ -37,8 +37,11 @@ final class GraphEdit {
         var output: Pad { queue?.element.source ?? branch }
     }
 
-    /// The shortest wait for the swap itself, when the deadline has nearly passed.
-    private static let swapLimit = DispatchTimeInterval.seconds(1)
+    /// The probes that hold the new sources at a frame until the links have moved.
+    private var held: [Probe] = []
+
+    /// The shortest wait for the hold, when the deadline has nearly passed.
+    private static let swapLimit = DispatchTimeInterval.milliseconds(500)
 
     init(_ graph: RunningGraph, _ change: GraphChange, until deadline: DispatchTime, outcome: EditOutcome) {
         self.graph = graph
@@ -55,7 +58,10 @@ final class GraphEdit {
         do throws(MediaError) {
             try stage()
             try waitForFirstFrames()
-            try appear()
+            defer { for probe in held { probe.remove() } }
+            let limit = max(deadline, .now() + Self.swapLimit)
+            try hold(until: limit)
+            try appear(until: limit)
             try outcome.commit()
             try swap()
         } catch {
@@ -184,8 +190,9 @@ final class GraphEdit {
         }
     }
 
-    /// All new nodes deliver, so others outside of this process may see them.
-    private func appear() throws(MediaError) {
+    /// Nothing but a format that does not fit can fail from here on, so others outside of this process may see the new
+    /// nodes.
+    private func appear(until limit: DispatchTime) throws(MediaError) {
         let members = change.added.compactMap { staged[$0.name] } + grown.map { live($0.name) }
         let nodes = members.compactMap { $0.running as? any PublishingNode }
         for node in nodes {
@@ -194,7 +201,7 @@ final class GraphEdit {
             }
         }
         awaited += nodes.count
-        guard outcome.wait(for: awaited, until: deadline) else {
+        guard outcome.wait(for: awaited, until: limit) else {
             throw outcome.failure ?? nodes.lazy.compactMap(\.stalled).first ?? late("did not appear")
         }
     }
@@ -230,11 +237,8 @@ final class GraphEdit {
 
     // MARK: Replacing the old nodes
 
-    private func swap() throws(MediaError) {
-        guard !relinks.isEmpty else { return }
-        let limit = max(deadline, .now() + Self.swapLimit)
-        var held: [Probe] = []
-        defer { for probe in held { probe.remove() } }
+    /// Holds the new sources of inputs that stay: raw ones at a frame, encoded ones at a keyframe.
+    private func hold(until limit: DispatchTime) throws(MediaError) {
         for relink in relinks {
             let isHeld = DispatchSemaphore(value: 0)
             let isEncoded = relink.plan.format.kind == .encodedVideo
@@ -244,7 +248,10 @@ final class GraphEdit {
             if isEncoded { relink.branch.requestKeyframe() }
             guard isHeld.wait(timeout: limit) == .success else { throw late("delivered no keyframe") }
         }
-        // From here on only a format that does not fit can fail, and the old nodes have been cut off by then.
+    }
+
+    /// Moves the links. Fails only for a format that does not fit, and has cut off the old nodes by then.
+    private func swap() throws(MediaError) {
         for relink in relinks {
             if let old = former(relink.plan.link.to), graph.detach(old), old.queue == nil {
                 old.entry.acceptAgain()
