@@ -1,5 +1,6 @@
 import Dispatch
 import GStreamerKit
+import MediaGraph
 import Testing
 
 @testable import MediaNodes
@@ -19,6 +20,40 @@ extension MediaNodesTests {
             }
             await eventually("three times") { count.count == 3 }
             withExtendedLifetime(timeout) {}
+        }
+
+        /// A node whose file system does not respond until the gate opens.
+        private struct Hanging: RunningNode {
+            let name: String
+            let gate: Gate
+
+            func prepare() { gate.wait() }
+        }
+
+        @Test("A start gives up in time on a node whose file system does not respond, and names it")
+        func hangingPreparation() async throws {
+            let gate = Gate()
+            let kind = NodeKind("hanging", .renderer, "Hangs", inputs: [Port("in", [.rawVideo])])
+            let registry = NodeRegistry.builtIn.adding([
+                NodeImplementation(
+                    kind: kind, plan: { (request) throws(MediaError) in .sink(request) },
+                    activate: { (instance) throws(MediaError) in Hanging(name: instance.name, gate: gate) })
+            ])
+            let graph = MediaGraph {
+                Chain {
+                    Node.testPattern(width: 160, height: 120)
+                    Node("hanging", name: "end")
+                }
+            }
+            let pipeline = try await MediaPipeline(graph, registry: registry, limits: Limits(start: 0.2))
+            let errors = Collected<MediaError?>()
+            let start = Task { errors.append(await #expect(throws: MediaError.self) { try await pipeline.start() }) }
+            await eventually("the start gives up") { errors.count == 1 }
+            gate.open()
+            await start.value
+            #expect(errors.all.first??.code == MediaError.Code.pipelineStalled)
+            let message = errors.all.first??.message ?? ""
+            #expect(message.hasPrefix("\"end\" could not be opened within 0.2 s"), "\(message)")
         }
 
         @Test("A cancelled or released timeout does nothing, and releases its closure")

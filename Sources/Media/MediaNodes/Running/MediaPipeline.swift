@@ -34,6 +34,8 @@ public final class MediaPipeline: Sendable {
     private let timeouts = DispatchQueue(label: "media.limits")
     private let startTimeout = Mutex<Timeout?>(nil)
     private let starting = StartPhase()
+    /// The node that checks its files and claims them, before anything plays.
+    private let preparing = Mutex<String?>(nil)
     let graph: RunningGraph
     private let editor: GraphEditor
     private let registry: NodeRegistry
@@ -148,18 +150,24 @@ public final class MediaPipeline: Sendable {
 
     private func begin(_ done: @escaping @Sendable (MediaError?) -> Void) {
         guard phase.withLock({ $0 == .running }) else { return done(Reporter.stopped) }
+        starting.begin(onCancel: done)
+        armStartTimeout()
         do throws(MediaError) {
-            for node in nodes { try node.prepare() }
+            for node in nodes {
+                preparing.withLock { $0 = node.name }
+                try node.prepare()
+            }
+            preparing.withLock { $0 = nil }
         } catch {
-            return done(error)
+            if starting.end() { done(error) }
+            return
         }
+        guard starting.isRunning else { return }
         for case let node as any PublishingNode in nodes {
             node.appear { [reporter] error in
                 if let error { reporter.fail(error, node.name) } else { reporter.isReady(node.name) }
             }
         }
-        starting.begin(onCancel: done)
-        armStartTimeout()
         let isPlaying = pipeline.play()
         guard starting.end() else { return }
         if !isPlaying {
@@ -175,7 +183,7 @@ public final class MediaPipeline: Sendable {
         let timeout = Timeout(at: .now() + limits.start, on: timeouts) { [weak self] _ in
             guard let self else { return }
             if starting.isRunning {
-                starting.cancel(stuck(graph.memberOpening?.plan.name))
+                starting.cancel(stuck(preparing.withLock { $0 } ?? graph.memberOpening?.plan.name))
             } else if let late = reporter.awaited.sorted().first {
                 reporter.fail(
                     graph.runningNode(late)?.stalled
