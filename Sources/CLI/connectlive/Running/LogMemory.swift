@@ -1,7 +1,7 @@
 internal import MediaNodes
 internal import Synchronization
 
-/// Keeps the first distinct lines of GStreamer's log.
+/// Keeps the newest distinct lines of GStreamer's log.
 ///
 /// Elements write these lines for their developers, even in graphs that work. They help a user only after a failure.
 /// Messages for users arrive on the bus, as events.
@@ -17,10 +17,11 @@ final class LogMemory: Sendable {
 
     private let state = Mutex(State())
 
-    /// Keeps a line. Returns false for a duplicate, and when the memory is full.
+    /// Keeps a line, in place of the oldest when the memory is full. Returns false for a duplicate of a kept one.
     func isNew(_ line: GStreamerLog.Line) -> Bool {
         state.withLock { state in
-            guard state.lines.count < Self.capacity, state.seen.insert(line).inserted else { return false }
+            guard state.seen.insert(line).inserted else { return false }
+            if state.lines.count == Self.capacity { state.seen.remove(state.lines.removeFirst()) }
             state.lines.append(line)
             return true
         }
