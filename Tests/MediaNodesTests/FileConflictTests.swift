@@ -35,6 +35,43 @@ extension MediaNodesTests {
             #expect(fileSize(path) == 3, "nothing was written")
         }
 
+        @Test("Two HLS recordings that would write the same segments are refused")
+        func sameSegments() async throws {
+            let folder = TemporaryFolder()
+            let graph = MediaGraph {
+                Node.testPattern("pattern", width: 160, height: 120, framesPerSecond: 30)
+                Node("recorder", name: "one", settings: ["path": .text(folder.path + "/a"), "format": "hls"])
+                Node("recorder", name: "two", settings: ["path": .text(folder.path + "/a.m3u8")])
+                Chain(from: "pattern", port: "video") { Join("one", port: "video") }
+                Chain(from: "pattern", port: "video") { Join("two", port: "video") }
+            }
+            let error = await failure(of: graph)
+            #expect(error?.code == MediaError.Code.graphInvalid)
+            #expect(error?.message.contains("both write \(folder.path)/a-00000.ts") == true, "\(error?.message ?? "")")
+        }
+
+        @Test("A start that fails leaves an earlier recording as it was", arguments: ["a.mkv", "a.mp4", "a.m3u8"])
+        func failedStart(name: String) async throws {
+            let folder = TemporaryFolder()
+            let path = folder.path + "/" + name
+            writeFile([1, 2, 3], to: path)
+            writeFile([1, 2, 3], to: folder.path + "/a-00000.ts")
+            let graph = MediaGraph {
+                Chain {
+                    Node.rtpInput("silent", codec: .h264)
+                    Node.recorder("recorder", path: path)
+                }
+                // Sources start last, when all sinks have opened their files.
+                Chain {
+                    Node("element:filesrc", name: "nowhere", settings: ["location": "/nowhere/file"])
+                    Node("element:fakesink", name: "rest")
+                }
+            }
+            #expect(await failure(of: graph)?.node == "nowhere")
+            #expect(fileSize(path) == 3)
+            #expect(fileSize(folder.path + "/a-00000.ts") == 3)
+        }
+
         @Test("A recording over its own input file is refused, and the file stays intact")
         func ownSource() async throws {
             let folder = TemporaryFolder()

@@ -23,16 +23,19 @@ extension MediaGraph {
         var conflicts: [FileConflict] = []
         for node in nodes {
             for contract in kinds.kind(named: node.kind)?.settings ?? [] {
-                guard let use = contract.file, let path = node.settings[contract.name]?.text, !path.isEmpty,
-                    let file = identity(path)
-                else { continue }
-                let others = users[file, default: []]
-                users[file, default: []].append((node.name, use))
-                guard let other = others.first(where: { $0.use == .writes || use == .writes }) else { continue }
-                conflicts.append(
-                    FileConflict(
-                        first: other.node, second: node.name, setting: contract.name,
-                        message: Self.sentences(other, (node.name, use), path)))
+                guard let use = contract.file, let path = node.settings[contract.name]?.text, !path.isEmpty else {
+                    continue
+                }
+                for path in [path] + (use == .writes ? kinds.otherFiles(writtenBy: node) : []) {
+                    guard let file = identity(path) else { continue }
+                    let others = users[file, default: []]
+                    users[file, default: []].append((node.name, use))
+                    guard let other = others.first(where: { $0.use == .writes || use == .writes }) else { continue }
+                    conflicts.append(
+                        FileConflict(
+                            first: other.node, second: node.name, setting: contract.name,
+                            message: Self.sentences(other, (node.name, use), path)))
+                }
             }
         }
         return conflicts

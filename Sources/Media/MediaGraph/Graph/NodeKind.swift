@@ -66,11 +66,14 @@ public protocol NodeCatalogue: Sendable {
     func reasonForLack(of name: String) -> String?
     /// Whether the kind exists but not on this machine, such as an element that is not installed.
     func isLacking(_ name: String) -> Bool
+    /// Files that a node writes beside those that its settings name, such as the first segment of an HLS recording.
+    func otherFiles(writtenBy node: Node) -> [String]
 }
 
 extension NodeCatalogue {
     public func reasonForLack(of name: String) -> String? { nil }
     public func isLacking(_ name: String) -> Bool { false }
+    public func otherFiles(writtenBy node: Node) -> [String] { [] }
 }
 
 extension [NodeKind]: NodeCatalogue {

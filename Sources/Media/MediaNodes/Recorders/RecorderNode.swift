@@ -74,10 +74,20 @@ final class RecorderNode: NodeType, RunningNode {
 
     // MARK: Planning
 
+    private static func container(of node: Node) -> RecordingContainer {
+        RecordingContainer(
+            format: node.setting("format", of: kind)?.text ?? "", path: node.setting("path", of: kind)?.text ?? "")
+    }
+
+    /// The first segment of an HLS recording.
+    static func otherFiles(writtenBy node: Node) -> [String] {
+        guard container(of: node) == .hls, let path = node.setting("path", of: kind)?.text else { return [] }
+        return [RecordingContainer.segments(path) + "-00000.ts"]
+    }
+
     /// The streams that the container can hold.
     static func input(_ port: Port, of node: Node) -> Port {
-        let container = RecordingContainer(
-            format: node.setting("format", of: kind)?.text ?? "", path: node.setting("path", of: kind)?.text ?? "")
+        let container = container(of: node)
         let encodings = port.kinds == [.encodedVideo] ? container.videoEncodings : container.audioEncodings
         return Port(port.name, port.kinds, encodings: encodings, isRequired: port.isRequired)
     }

@@ -104,13 +104,15 @@ enum RecordingContainer: String, CaseIterable, Sendable {
         return lines.joined(separator: "\n")
     }
 
+    /// The path of an HLS recording's segments up to their number.
+    static func segments(_ path: String) -> String { path.hasSuffix(".m3u8") ? String(path.dropLast(5)) : path }
+
     /// Where HLS writes: segments next to the playlist, named after it. All of them are kept and listed.
     func playlist(_ path: String, seconds: Int) -> [String: SettingValue] {
-        let base = path.hasSuffix(".m3u8") ? String(path.dropLast(5)) : path
-        return [
+        [
             "playlist-location": .text(path),
             // The element reads it as a C format string.
-            "location": .text(base.replacing("%", with: "%%") + "-%05d.ts"),
+            "location": .text(Self.segments(path).replacing("%", with: "%%") + "-%05d.ts"),
             "target-duration": .integer(seconds), "playlist-length": 0, "max-files": 0,
             // GStreamer 1.22 computes a wrong time for the request if timestamps were shifted. The gate requests
             // instead.

@@ -85,6 +85,10 @@ public struct NodeRegistry: PlanningCatalogue {
         return implementation.input(found, node)
     }
 
+    public func otherFiles(writtenBy node: Node) -> [String] {
+        implementation(of: node.kind)?.otherFiles(node) ?? []
+    }
+
     public func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
         guard let implementation = implementation(of: request.kind.name) else {
             preconditionFailure("no node type plans a \(request.kind.name)")
@@ -102,23 +106,27 @@ package struct NodeImplementation: Sendable {
     package let kind: NodeKind
     /// An input of the kind, narrowed by a node's settings.
     package let input: @Sendable (Port, Node) -> Port
+    /// Files that a node writes beside those that its settings name.
+    let otherFiles: @Sendable (Node) -> [String]
     package let plan: @Sendable (NodeRequest) throws(MediaError) -> NodePlan
     package let activate: @Sendable (NodeInstance) throws(MediaError) -> (any RunningNode)?
 
     package init(
         kind: NodeKind, input: @escaping @Sendable (Port, Node) -> Port = { port, _ in port },
+        otherFiles: @escaping @Sendable (Node) -> [String] = { _ in [] },
         plan: @escaping @Sendable (NodeRequest) throws(MediaError) -> NodePlan,
         activate: @escaping @Sendable (NodeInstance) throws(MediaError) -> (any RunningNode)?
     ) {
         self.kind = kind
         self.input = input
+        self.otherFiles = otherFiles
         self.plan = plan
         self.activate = activate
     }
 
     init(_ type: any NodeType.Type) {
         self.init(
-            kind: type.kind, input: { type.input($0, of: $1) },
+            kind: type.kind, input: { type.input($0, of: $1) }, otherFiles: { type.otherFiles(writtenBy: $0) },
             plan: { (request) throws(MediaError) in try type.plan(request) },
             activate: { (instance) throws(MediaError) in try type.activate(instance) })
     }

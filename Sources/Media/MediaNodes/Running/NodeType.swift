@@ -8,6 +8,9 @@ package protocol NodeType: SendableMetatype {
     /// An input of the kind, narrowed by a node's settings.
     static func input(_ port: Port, of node: Node) -> Port
 
+    /// Files that a node writes beside those that its settings name.
+    static func otherFiles(writtenBy node: Node) -> [String]
+
     /// The plan of a node. Pure: queries the machine through the request's environment only.
     static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan
 
@@ -18,6 +21,8 @@ package protocol NodeType: SendableMetatype {
 
 extension NodeType {
     package static func input(_ port: Port, of node: Node) -> Port { port }
+
+    package static func otherFiles(writtenBy node: Node) -> [String] { [] }
 
     package static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? { nil }
 }
