@@ -88,6 +88,21 @@ extension Element {
         gst_element_sync_state_with_parent(pointer) != 0
     }
 
+    /// Lets a file sink open its file when its first data arrives: opening empties a file. Call this before it plays, when
+    /// its input is linked.
+    package func openWithFirstData(_ path: String) {
+        guard let output = sink.peer else { preconditionFailure("a sink without a source writes nothing") }
+        // A failed start brings all elements of a pipeline to READY, also those whose state is locked.
+        _ = trySet("location", "/dev/null")
+        output.onFirstUse { [self] in
+            gst_element_set_locked_state(pointer, 1)
+            close()
+            _ = trySet("location", .text(path))
+            gst_element_set_locked_state(pointer, 0)
+            followPipeline()
+        }
+    }
+
     /// The latency that the element, with the elements that it queries, adds since capture. Nil if it is not known yet.
     package var latency: Latency? { Latency(of: pointer) }
 }

@@ -169,6 +169,23 @@ extension Pad {
             GST_PAD_PROBE_TYPE_EVENT_DOWNSTREAM, GST_PAD_PROBE_TYPE_EVENT_FLUSH, to: body as EventBody, eventSeen)
     }
 
+    /// Calls `body` once on the streaming thread, before the first downstream event passes, or the query for seeking with
+    /// which a muxer begins.
+    @discardableResult
+    package func onFirstUse(_ body: @escaping @Sendable () -> Void) -> Probe {
+        attach(
+            GST_PAD_PROBE_TYPE_EVENT_DOWNSTREAM, GST_PAD_PROBE_TYPE_QUERY_DOWNSTREAM, to: body as PlainBody
+        ) { _, info, data in
+            guard let info, let attached = Box<Attached<PlainBody>>.value(at: data) else { return GST_PAD_PROBE_OK }
+            if info.pointee.type.rawValue & GST_PAD_PROBE_TYPE_QUERY_DOWNSTREAM.rawValue != 0 {
+                let query = info.pointee.data.assumingMemoryBound(to: GstQuery.self)
+                guard query.pointee.type == GST_QUERY_SEEKING else { return GST_PAD_PROBE_OK }
+            }
+            attached.body()
+            return attached.removal
+        }
+    }
+
     /// Calls `body` for every upstream event, on the sending thread.
     @discardableResult
     package func onUpstreamEvent(_ body: @escaping @Sendable (PadEvent) -> ProbeAnswer) -> Probe {

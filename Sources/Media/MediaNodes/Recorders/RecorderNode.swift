@@ -188,7 +188,10 @@ final class RecorderNode: NodeType, RunningNode {
                 self?.state.withLock { $0.isTooEarly } == false ? .pass : .drop
             }
         }
-        sink?.sink.onEndOfStream { [isComplete] in isComplete.signal() }
+        guard let sink else { return }
+        // A start that fails leaves an earlier recording as it was.
+        sink.openWithFirstData(path)
+        sink.sink.onEndOfStream { [isComplete] in isComplete.signal() }
     }
 
     private func picture(_ buffer: borrowing PassingBuffer) -> ProbeAnswer {
