@@ -46,17 +46,17 @@ extension MediaNodesTests {
             #expect(started?.message.contains(path) == true)
         }
 
-        @Test("An odd size for H.264 is named, with a fix")
+        @Test("The plan refuses an odd size for H.264 with a fix")
         func oddSize() async {
-            let error = await failure(
-                of: MediaGraph {
-                    Chain {
-                        Node.testPattern(width: 320, height: 180)
-                        Node("crop", settings: ["left": 1])
-                        Node.videoEncoder("encoder", codec: .h264)
-                        Node.null()
-                    }
-                })
+            let graph = MediaGraph {
+                Chain {
+                    Node.testPattern(width: 320, height: 180)
+                    Node("crop", settings: ["left": 1])
+                    Node.videoEncoder("encoder", codec: .h264)
+                    Node.null()
+                }
+            }
+            let error = await #expect(throws: MediaError.self) { try await MediaPipeline.plan(graph) }
             #expect(error?.code == MediaError.Code.formatClash)
             #expect(error?.node == "encoder")
             #expect(error?.message.contains("319x180") == true, "\(String(describing: error))")
@@ -153,7 +153,7 @@ extension MediaNodesTests {
             #expect(error?.code == "pipeline.stopped")
         }
 
-        @Test("An image that cannot be written is reported with its path")
+        @Test("An image that cannot be written is reported with its path, before the start and later")
         func unwritableImage() async throws {
             let events = Collected<MediaEvent>()
             var bindings = NodeBindings()

@@ -44,6 +44,11 @@ final class VideoEncoderNode: RunningNode {
 
     static func plan(_ request: NodeRequest, codec: EncodedVideo) throws(MediaError) -> NodePlan {
         let input = request.input("in") ?? .rawVideo()
+        if let width = input.width, let height = input.height,
+            let error = oddSize(width, height, of: request.name, codec)
+        {
+            throw error
+        }
         let bitrate = request.integer("bitrate") ?? codec.defaultBitrate(for: input)?.bitsPerSecond
         let (choice, passedOver) = try choose(request, codec)
         var plan = NodePlan(request.node)
@@ -223,12 +228,19 @@ final class VideoEncoderNode: RunningNode {
 
     func explain(_ failure: PipelineFailure, missing: String?) -> MediaError? {
         let counts = ledger.statistics
-        guard codec == .h264, !counts.width.isMultiple(of: 2) || !counts.height.isMultiple(of: 2) else { return nil }
+        return Self.oddSize(counts.width, counts.height, of: name, codec, cause: failure.message)
+    }
+
+    /// The error for frames of an odd width or height, which H.264 does not support. Nil for others.
+    private static func oddSize(
+        _ width: Int, _ height: Int, of node: String, _ codec: EncodedVideo, cause: String? = nil
+    ) -> MediaError? {
+        guard codec == .h264, !width.isMultiple(of: 2) || !height.isMultiple(of: 2) else { return nil }
         return MediaError(
             code: MediaError.Code.formatClash,
-            message: "\"\(name)\" cannot encode frames of \(counts.width)x\(counts.height): H.264 needs an even width "
-                + "and an even height. Put a scale node before it that gives them.",
-            cause: failure.message)
+            message: "\"\(node)\" cannot encode frames of \(width)x\(height): H.264 needs an even width and an even "
+                + "height. Put a scale node before it that gives them.",
+            cause: cause, node: node)
     }
 
     func finish() {
