@@ -137,6 +137,22 @@ extension MediaNodesTests {
             #expect(error?.message.contains("colour") == true)
         }
 
+        @Test("An unknown pixel format is refused with the nearest one")
+        func unknownPixelFormat() {
+            func problems(_ format: SettingValue) -> [String] {
+                MediaGraph {
+                    Chain {
+                        Node.testPattern()
+                        Node("convert", settings: ["pixel-format": format])
+                        Node.null()
+                    }
+                }.validate(with: NodeRegistry.builtIn).map(\.message)
+            }
+            #expect(problems("NV12").isEmpty)
+            #expect(problems("nonsense").count == 1)
+            #expect(problems("YUYV2").first?.contains("did you mean \"YUY2\"?") == true, "\(problems("YUYV2"))")
+        }
+
         @Test("A pipeline runs once")
         func once() async throws {
             let pipeline = try await MediaPipeline(

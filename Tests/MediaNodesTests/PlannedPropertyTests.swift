@@ -56,7 +56,6 @@ extension MediaNodesTests {
             "screen.pipewire-node": ["42"], "microphone.device": ["hw:0"], "speaker.device": ["hw:0"],
             "recorder.path": ["/a.mkv", "/a.mp4", "/a.webm", "/a.m3u8"],
             "rtsp.url": ["rtsp://camera/VP8", "rtsp://camera/H265", "rtsp://camera/JPEG"],
-            "convert.pixel-format": ["NV12", "RGBA"],
         ]
         /// Required settings.
         private static let required: [String: [String: SettingValue]] = [

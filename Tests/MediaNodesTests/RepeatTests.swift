@@ -213,7 +213,7 @@ extension MediaNodesTests {
                 }
                 let wrong = graph.adding {
                     Chain(from: "pattern") {
-                        Node("convert", settings: ["pixel-format": "NONE_SUCH"])
+                        Node("element:identity", settings: ["error-after": 1])
                         Node.null("other")
                     }
                 }
@@ -222,7 +222,7 @@ extension MediaNodesTests {
                 try await Repeated.judge(soak: 100, kilobytes: 16_000) {
                     do {
                         try await pipeline.apply(wrong)
-                        Repeated.demand(false, "a format that is none was taken")
+                        Repeated.demand(false, "a failing branch was taken")
                     } catch let error as MediaError {
                         Repeated.demand(error.code == MediaError.Code.elementFailed, "\(error)")
                     }
