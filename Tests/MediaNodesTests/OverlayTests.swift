@@ -1,4 +1,5 @@
 import GStreamerKit
+import Glibc
 import MediaGraph
 import MediaNodes
 import Testing
@@ -67,20 +68,26 @@ extension MediaNodesTests {
 
         @Test("An unreadable image is an error with the node and the file")
         func missingImage() async throws {
-            let watched = try await Watched(
-                chain(.testPattern("pattern"), .overlay(image: "/nowhere/logo.png"), .frames("view")))
-            var failure: MediaError?
-            do throws(MediaError) {
-                try await watched.pipeline.start()
-                await eventually("the failure") { watched.failure != nil }
-                failure = watched.failure
-            } catch {
-                failure = error
+            let folder = TemporaryFolder()
+            for path in ["/nowhere/logo.png", folder.path + "/logo.png", clip] {
+                let graph = chain(.testPattern("pattern"), .overlay(image: path), .null("view"))
+                let failure = await #expect(throws: MediaError.self) { try await MediaPipeline(graph).start() }
+                #expect(failure?.code == MediaError.Code.fileUnreadable)
+                #expect(failure?.message.contains(path) == true)
+                #expect(failure?.message.contains("\"overlay\"") == true)
             }
-            await watched.pipeline.stop()
-            #expect(failure?.code == MediaError.Code.fileUnreadable)
-            #expect(failure?.message.contains("/nowhere/logo.png") == true)
-            #expect(failure?.message.contains("\"overlay\"") == true)
+        }
+
+        @Test("The plan refuses a named pipe as an image")
+        func pipe() async throws {
+            let folder = TemporaryFolder()
+            let path = folder.path + "/logo.png"
+            #expect(mkfifo(path, 0o600) == 0)
+            let error = await #expect(throws: MediaError.self) {
+                try await MediaPipeline.plan(chain(.testPattern("pattern"), .overlay(image: path), .null("view")))
+            }
+            #expect(error?.code == MediaError.Code.fileUnreadable)
+            #expect(error?.message.contains("\(path): it is not a file") == true, "\(error?.message ?? "")")
         }
 
         @Test("An overlay without an image refuses changes of it with a message")

@@ -100,7 +100,7 @@ import Testing
             """
             chains:
               - - {node: test-pattern, width: 160, height: 120}
-                - {node: overlay, image: pipe.png}
+                - {element: gdkpixbufoverlay, location: pipe.png}
                 - {node: "null"}
             """, to: "graph.yaml")
         let tool = try CommandLineTool(["run", "graph.yaml"], folder: folder)

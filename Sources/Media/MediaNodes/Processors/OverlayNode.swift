@@ -31,7 +31,12 @@ package final class OverlayNode: NodeType, RunningNode {
         // Always present, so that text can be set while frames pass. Does nothing without text.
         var elements = [("text", "textoverlay")]
         if !request.text("clock").isEmpty { elements.append(("clock", "clockoverlay")) }
-        if !request.text("image").isEmpty { elements.append(("image", "gdkpixbufoverlay")) }
+        let image = request.text("image")
+        // Anything but a regular file, such as a named pipe, could block its reader.
+        if !image.isEmpty, request.environment.fileIdentity(image) == nil {
+            throw unreadable(image, of: request.name, "it is not a file")
+        }
+        if !image.isEmpty { elements.append(("image", "gdkpixbufoverlay")) }
         for (name, factory) in elements {
             try request.environment.require(factory)
             var properties: [String: SettingValue] = name == "text" ? ["wait-text": false] : [:]
@@ -80,11 +85,18 @@ package final class OverlayNode: NodeType, RunningNode {
 
     package func explain(_ failure: PipelineFailure, missing: String?) -> MediaError? {
         guard failure.path.first?.hasSuffix(".image") == true else { return nil }
-        let path = instance.setting("image")?.text ?? ""
-        return MediaError(
-            code: MediaError.Code.fileUnreadable,
-            message: "\"\(name)\" cannot read the image \(path). Use an existing PNG or JPEG file.",
+        return Self.unreadable(
+            instance.setting("image")?.text ?? "", of: name, "it does not exist, or is not an image",
             cause: failure.message)
+    }
+
+    private static func unreadable(
+        _ path: String, of node: String, _ reason: String, cause: String? = nil
+    ) -> MediaError {
+        MediaError(
+            code: MediaError.Code.fileUnreadable,
+            message: "\"\(node)\" cannot read the image \(path): \(reason). Use an existing PNG or JPEG file.",
+            cause: cause, node: node)
     }
 
     // MARK: Settings and properties
