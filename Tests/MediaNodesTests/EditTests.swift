@@ -1,4 +1,5 @@
 import GStreamerKit
+import Glibc
 import MediaGraph
 import Synchronization
 import Testing
@@ -412,18 +413,21 @@ extension MediaNodesTests {
         func optionalPart() async throws {
             let (first, events) = (Viewer(), Collected<MediaEvent>())
             let folder = TemporaryFolder()
+            let images = folder.path + "/images"
+            try #require(mkdir(images, 0o700) == 0)
             let pipeline = try await MediaPipeline(
                 MediaGraph {
                     Chain {
                         Node.testPattern("pattern", width: 320, height: 240, framesPerSecond: 60)
                         Tee("picture", isOptional: true) {
-                            Node.snapshot(path: folder.path + "/nowhere/picture.png", frame: 30)
+                            Node.snapshot(path: images + "/picture.png", frame: 30)
                         }
                         Node.frames("first")
                     }
                 }, bindings: Self.bindings(["first": first], events))
             let watch = pipeline.watch()
             let part = try #require(pipeline.graph.member("snapshot")).instance
+            rmdir(images)
             try await pipeline.start()
             await eventually("the part is taken out") {
                 events.all.contains { if case .partFailed = $0 { true } else { false } }

@@ -1,3 +1,4 @@
+import Glibc
 import MediaGraph
 import MediaNodes
 import Testing
@@ -171,16 +172,22 @@ extension MediaNodesTests {
 
         @Test("An image that cannot be written is reported with its path, before the start and later")
         func unwritableImage() async throws {
+            let folder = TemporaryFolder()
+            let images = folder.path + "/images"
+            try #require(mkdir(images, 0o700) == 0)
             let events = Collected<MediaEvent>()
             var bindings = NodeBindings()
             bindings.events = { events.append($0) }
             let graph = MediaGraph {
                 Chain {
                     Node.testPattern(width: 64, height: 64)
-                    Node.snapshot(path: "/nowhere/frame.png")
+                    Node.snapshot(path: images + "/frame.png")
                 }
             }
             let pipeline = try await MediaPipeline(graph, bindings: bindings)
+            rmdir(images)
+            let early = await #expect(throws: MediaError.self) { try await MediaPipeline.plan(graph) }
+            #expect(early?.code == MediaError.Code.fileUnwritable && early?.message.contains(images) == true)
             try await pipeline.start()
             await eventually("a failure") {
                 events.all.contains {

@@ -13,7 +13,7 @@ extension MediaNodesTests {
                 chromaBlue: [UInt8](repeating: 128, count: 32 * 32),
                 chromaRed: [UInt8](repeating: 128, count: 32 * 32))
             let path = folder.path + "/white.png"
-            writeFile(try ImageEncoder.png(of: picture), to: path)
+            writeFile(try ImageEncoder.encode(picture, as: .png), to: path)
             return path
         }
 

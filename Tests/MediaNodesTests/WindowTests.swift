@@ -205,6 +205,31 @@ extension MediaNodesTests {
             #expect(display.number >= 0)
         }
 
+        @Test(
+            "A snapshot writes PNG or JPEG by its extension, and refuses others",
+            arguments: ["a.jpg", "a.JPEG", "a.PNG"])
+        func imageKinds(name: String) async throws {
+            let folder = TemporaryFolder()
+            let path = folder.path + "/" + name
+            func graph(_ path: String) -> MediaGraph {
+                MediaGraph {
+                    Chain {
+                        Node.testPattern(width: 160, height: 120, frames: 5)
+                        Node.snapshot(path: path)
+                    }
+                }
+            }
+            let pipeline = try await MediaPipeline(graph(path))
+            try await pipeline.start()
+            await eventually("a file") { fileSize(path) > 100 }
+            await pipeline.stop()
+            let file = try #require(fopen(path, "rb"))
+            defer { fclose(file) }
+            let isPNG = name.hasSuffix("PNG")
+            #expect((0..<2).map { _ in fgetc(file) } == (isPNG ? [0x89, 0x50] : [0xff, 0xd8]))
+            #expect(graph(folder.path + "/a.bmp").validate(with: NodeRegistry.builtIn).count == 1)
+        }
+
         @Test("A frame is written as PNG, by the program and by a node")
         func image() async throws {
             let folder = TemporaryFolder()
@@ -229,9 +254,9 @@ extension MediaNodesTests {
             #expect(bytes.prefix(8) == [0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a])
             // Width and height stand in the first chunk.
             #expect(bytes[16..<24] == [0, 0, 2, 128, 0, 0, 1, 224])
-            try FrameImage.writePNG(frame, to: path)
+            try FrameImage.write(frame, to: path)
             #expect(fileSize(path) == bytes.count)
-            let error = #expect(throws: MediaError.self) { try FrameImage.writePNG(frame, to: "/nowhere/frame.png") }
+            let error = #expect(throws: MediaError.self) { try FrameImage.write(frame, to: "/nowhere/frame.png") }
             #expect(error?.code == "file.unwritable")
         }
     }
@@ -240,5 +265,5 @@ extension MediaNodesTests {
 /// If `MEDIA_TEST_PICTURES` names a folder, images that tests judge are kept there for inspection.
 func keepPicture(_ frame: VideoFrame, _ name: String) {
     guard let folder = getenv("MEDIA_TEST_PICTURES").map({ String(cString: $0) }) else { return }
-    try? FrameImage.writePNG(frame, to: folder + "/" + name + ".png")
+    try? FrameImage.write(frame, to: folder + "/" + name + ".png")
 }

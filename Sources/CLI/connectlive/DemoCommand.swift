@@ -147,7 +147,7 @@ private enum Demo {
 
     static func conclude(_ report: Report, frame: VideoFrame?, folder: String, mustHear: Bool, mustSee: Bool) throws {
         try report.write(to: folder + "/report.json")
-        if let frame { try FrameImage.writePNG(frame, to: folder + "/frame.png") }
+        if let frame { try FrameImage.write(frame, to: folder + "/frame.png") }
         Console.say(
             "Rendered \(report.framesRendered) frames and \(Int(report.audioSecondsRendered)) s of audio. \(folder) "
                 + "has the report."

@@ -11,7 +11,7 @@ struct ViewCommand: AsyncParsableCommand {
 
     @Option(help: "Watch this participant only.") var participant: String?
 
-    @Option(help: "Write the last frame of the first video to this PNG file at the end.") var snapshot: String?
+    @Option(help: "Write the last frame of the first video to this .png or .jpg file at the end.") var snapshot: String?
 
     @Option(help: "Write the measured values to this JSON file at the end.") var report: String?
 
@@ -39,7 +39,7 @@ struct ViewCommand: AsyncParsableCommand {
         let measured = Report(viewer: audience.lastStatistics)
         if let report { try measured.write(to: report) }
         if let snapshot, let frame = screen.snapshot {
-            try FrameImage.writePNG(frame, to: snapshot)
+            try FrameImage.write(frame, to: snapshot)
         }
         try ended.get()
         if let seconds = length.seconds, measured.framesRendered == 0 {

@@ -7,15 +7,29 @@ package import MediaGraph
 package enum ImageEncoder {
     private static let limit = 10 * UInt(1_000_000_000)
 
+    /// The file formats, and the elements that encode them.
+    package enum Format: String {
+        case png
+        case jpeg
+
+        package var factory: String { "\(rawValue)enc" }
+
+        /// JPEG for a path that ends in `.jpg` or `.jpeg`, otherwise PNG.
+        package init(path: String) {
+            let name = path.lowercased()
+            self = name.hasSuffix(".jpg") || name.hasSuffix(".jpeg") ? .jpeg : .png
+        }
+    }
+
     /// Blocks for some tens of milliseconds.
-    package static func png(of picture: VideoBuffer) throws(MediaError) -> [UInt8] {
+    package static func encode(_ picture: VideoBuffer, as format: Format) throws(MediaError) -> [UInt8] {
         // Names the package if the encoder is missing. The conversion would only fail.
-        _ = try Element("pngenc")
+        _ = try Element(format.factory)
         guard let caps = gst_video_info_to_caps(&picture.format.info) else {
             preconditionFailure("a frame without a format")
         }
         defer { gst_caps_unref(caps) }
-        let target = Caps("image/png")
+        let target = Caps("image/\(format.rawValue)")
         guard let sample = gst_sample_new(picture.buffer, caps, nil, nil) else {
             preconditionFailure("GStreamer cannot create a sample")
         }
@@ -24,7 +38,8 @@ package enum ImageEncoder {
         guard let converted = gst_video_convert_sample(sample, target.pointer, limit, &error) else {
             defer { g_clear_error(&error) }
             throw MediaError(
-                code: MediaError.Code.elementFailed, message: "The frame cannot be encoded as PNG.",
+                code: MediaError.Code.elementFailed,
+                message: "The frame cannot be encoded as \(format.rawValue.uppercased()).",
                 cause: error.map { String(cString: $0.pointee.message) })
         }
         defer { gst_sample_unref(converted) }

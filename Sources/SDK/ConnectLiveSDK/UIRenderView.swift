@@ -167,7 +167,7 @@ final class RenderTarget: Sendable {
 
     private func write(_ frame: VideoFrame, to path: String) {
         do throws(MediaError) {
-            try FrameImage.writePNG(frame, to: path)
+            try FrameImage.write(frame, to: path)
         } catch {
             onError?(ConnectLiveError(RoomError(error)))
         }

@@ -13,11 +13,13 @@ extension NodeKind {
         binding: .audio)
 
     public static let snapshot = NodeKind(
-        "snapshot", .renderer, "Writes one frame to a PNG file",
+        "snapshot", .renderer, "Writes one frame to a PNG or JPEG file",
         inputs: [Port("in", [.rawVideo], encodings: ["I420"])],
         settings: [
-            SettingContract("path", .text, isRequired: true, "The file to write").writtenAsPath(example: "picture.png")
-                .naming(.writes),
+            SettingContract("path", .text, isRequired: true, "The file to write; its extension names the format")
+                .written(
+                    #"[\s\S]+\.([pP][nN][gG]|[jJ][pP][eE]?[gG])"#, "a path that ends in .png, .jpg or .jpeg"
+                ).example("picture.png").naming(.writes),
             SettingContract("frame", .integer(1...1_000_000), default: 1, "Number of the frame, from 1"),
         ])
 
@@ -65,7 +67,7 @@ extension Node {
         Node("sound", name: name)
     }
 
-    /// Writes picture number `frame`, counted from 1, to a PNG file.
+    /// Writes picture number `frame`, counted from 1, to a PNG or JPEG file.
     public static func snapshot(_ name: String = "snapshot", path: String, frame: Int = 1) -> Node {
         Node("snapshot", name: name, given: ["path": .text(path), "frame": .integer(frame)])
     }

@@ -129,7 +129,11 @@ enum SnapshotNode: NodeType {
     static let kind = NodeKind.snapshot
 
     static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
-        try request.environment.require("pngenc")
+        let path = request.text("path")
+        try request.environment.require(ImageEncoder.Format(path: path).factory)
+        if let reason = request.environment.obstacle(toWriting: path) {
+            throw FrameImage.unwritable(path, reason)
+        }
         return .sink(request)
     }
 
@@ -142,10 +146,10 @@ enum SnapshotNode: NodeType {
         let name = instance.name
         let handOver: @Sendable (VideoFrame) -> Void = { frame in
             guard counter.next() == wanted else { return }
-            // Encoding a PNG takes tens of milliseconds, so not on the streaming thread.
+            // Encoding takes tens of milliseconds, so not on the streaming thread.
             control.async {
                 do throws(MediaError) {
-                    try FrameImage.writePNG(frame, to: path)
+                    try FrameImage.write(frame, to: path)
                 } catch {
                     reporter.fail(error, name)
                 }
