@@ -210,6 +210,8 @@ import Testing
         ] {
             #expect(detail.output.contains(words), "\(detail.output)")
         }
+        let recorder = try run(["nodes", "recorder"]).output
+        #expect(recorder.contains("raw video is encoded"), "\(recorder)")
     }
 
     @Test func `the example of every kind of node matches its contract`() throws {

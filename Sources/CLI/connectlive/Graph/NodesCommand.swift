@@ -60,7 +60,8 @@ enum NodeTable {
             lines += ["", title]
             let longest = ports.map { shown($0).count }.max() ?? 0
             for port in ports {
-                lines += columns(shown(port).padded(to: longest), media(port), indent: 2)
+                let inserted = title == "Inputs" && kind.group != .codec ? adapted(port) : ""
+                lines += columns(shown(port).padded(to: longest), media(port) + inserted, indent: 2)
             }
         }
         lines += ["", kind.settings.isEmpty ? "No settings" : "Settings"]
@@ -99,6 +100,15 @@ enum NodeTable {
         let kinds = port.kinds.map(\.words).sorted().joined(separator: " or ")
         let encodings = port.encodings.isEmpty ? "" : ": \(port.encodings.joined(separator: ", "))"
         return kinds + encodings + (port.isRequired ? "" : "; optional")
+    }
+
+    /// The media that an input accepts through an inserted encoder.
+    private static func adapted(_ port: Port) -> String {
+        switch port.kinds {
+        case [.encodedVideo]: "; raw video is encoded"
+        case [.encodedAudio]: "; raw audio is encoded"
+        default: ""
+        }
     }
 
     private static func function(_ binding: CodeBinding) -> String {
