@@ -4,19 +4,6 @@ import MediaNodes
 import Synchronization
 import Testing
 
-/// A small generator with a seed, so that a loss that breaks something breaks it again.
-struct SeededGenerator: RandomNumberGenerator {
-    var state: UInt64
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9e37_79b9_7f4a_7c15
-        var mixed = state
-        mixed = (mixed ^ mixed >> 30) &* 0xbf58_476d_1ce4_e5b9
-        mixed = (mixed ^ mixed >> 27) &* 0x94d0_49bb_1331_11eb
-        return mixed ^ mixed >> 31
-    }
-}
-
 extension MediaNodesTests {
     @Suite struct NetworkTests {
         @Test("Reordered and duplicate packets deliver every frame once and in order")
@@ -69,7 +56,7 @@ extension MediaNodesTests {
 
         @Test("After unrepaired loss, nothing corrupt is shown until a keyframe", arguments: VideoCodec.allCases)
         func lost(codec: VideoCodec) async throws {
-            let generator = Mutex(SeededGenerator(state: 7))
+            let generator = Mutex(Seeded(state: 7))
             let loopback = try await Loopback(codec: codec, frames: 150, latency: 30) { batch, input in
                 for index in 0..<batch.count {
                     let isLost = generator.withLock { Int.random(in: 0..<100, using: &$0) < 3 }
@@ -148,7 +135,7 @@ extension MediaNodesTests {
             input.push([1, 2, 3], ends: [3])
             #expect(pipeline.statistics.rtpInputs["in"]?.packetsDropped == 1)
             try await pipeline.start()
-            var generator = SeededGenerator(state: 3)
+            var generator = Seeded(state: 3)
             for length in 0..<200 {
                 var packet = (0..<length).map { _ in UInt8.random(in: 0...255, using: &generator) }
                 if length > 1 {

@@ -80,6 +80,19 @@ func writeFile(_ bytes: [UInt8], to path: String) {
     fclose(file)
 }
 
+/// Numbers that look random and are the same for the same seed (SplitMix64).
+struct Seeded: RandomNumberGenerator {
+    var state: UInt64
+
+    mutating func next() -> UInt64 {
+        state &+= 0x9E37_79B9_7F4A_7C15
+        var mixed = state
+        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
+        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
+        return mixed ^ (mixed >> 31)
+    }
+}
+
 extension Array where Element: Comparable {
     var median: Element? { isEmpty ? nil : sorted()[count / 2] }
 }
