@@ -73,16 +73,12 @@ let package = Package(
     targets: [
         // System
         library("CGLib", pkgConfig: "glib-2.0 gobject-2.0"),
-        library(
-            "CGStreamer",
-            pkgConfig:
-                "gstreamer-1.0 gstreamer-app-1.0 gstreamer-audio-1.0 gstreamer-pbutils-1.0 gstreamer-rtp-1.0 gstreamer-rtsp-1.0 gstreamer-sdp-1.0 gstreamer-video-1.0"
-        ),
         library("CX11", pkgConfig: "x11"),
-        library("CNice", pkgConfig: "nice"),
+        library("CNice", pkgConfig: "glib-2.0 gobject-2.0"),
         library("CSRTP", pkgConfig: "libsrtp2"),
         library("COpenSSL", pkgConfig: "openssl"),
         .target(name: "CEmbeddedFiles", path: "Sources/System/CEmbeddedFiles"),
+        .target(name: "CGStreamer", dependencies: ["CGLib"], path: "Sources/System/CGStreamer"),
         .target(name: "CLinux", path: "Sources/System/CLinux"),
         .target(name: "CXConnections", dependencies: ["CX11"], path: "Sources/System/CXConnections"),
         // Media

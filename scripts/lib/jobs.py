@@ -59,9 +59,6 @@ class Runner:
             self.kill(process.pid)
         try:
             for line in process.stdout:
-                # SwiftPM drops this flag, which is the default on Linux, and warns once for each C library.
-                if "prohibited flag(s): -pthread" in line:
-                    continue
                 lines.append(COLOURS.sub("", line.rstrip("\n")))
                 if show:
                     show(lines[-1])
