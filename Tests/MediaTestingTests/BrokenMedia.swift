@@ -1,18 +1,19 @@
-public import MediaAuthoring
+import MediaAuthoring
+import MediaTesting
 import Synchronization
 
 extension BrokenCapturers {
     /// Its frames are smaller than stated.
-    public struct Misstated: Capturer {
-        public static let summary = "States another size than it sends"
+    struct Misstated: Capturer {
+        static let summary = "States another size than it sends"
 
-        public init() {}
+        init() {}
 
-        public func format() -> EncodedPictureFormat {
+        func format() -> EncodedPictureFormat {
             EncodedPictureFormat(.vp8, width: 640, height: 480, framesPerSecond: 30)
         }
 
-        public func capture(into output: CaptureOutput<EncodedPictureFormat>) async throws {
+        func capture(into output: CaptureOutput<EncodedPictureFormat>) async throws {
             while true {
                 let moment = try await output.nextMoment()
                 // The size of the device, not of the request.
@@ -22,29 +23,29 @@ extension BrokenCapturers {
     }
 
     /// It does not draw the lower half of its frames.
-    public struct HalfDrawn: Capturer {
-        public static let summary = "Draws half of its frames"
+    struct HalfDrawn: Capturer {
+        static let summary = "Draws half of its frames"
 
-        public init() {}
+        init() {}
 
-        public func format() -> PictureFormat { BrokenCapturers.format }
+        func format() -> PictureFormat { BrokenCapturers.format }
 
-        public func capture(into output: CaptureOutput<PictureFormat>) async throws {
+        func capture(into output: CaptureOutput<PictureFormat>) async throws {
             while true { try await output.draw { paint(&$0, 60, rows: 0.5) } }
         }
     }
 
     /// It stamps every tenth frame before the previous one.
-    public struct Backwards: Capturer {
-        public static let summary = "Sends times that go back"
+    struct Backwards: Capturer {
+        static let summary = "Sends times that go back"
 
-        public init() {}
+        init() {}
 
-        public func format() -> EncodedPictureFormat {
+        func format() -> EncodedPictureFormat {
             EncodedPictureFormat(.vp8, width: 64, height: 48, framesPerSecond: 30)
         }
 
-        public func capture(into output: CaptureOutput<EncodedPictureFormat>) async throws {
+        func capture(into output: CaptureOutput<EncodedPictureFormat>) async throws {
             var count = 0
             while true {
                 var moment = try await output.nextMoment()
@@ -56,16 +57,16 @@ extension BrokenCapturers {
     }
 
     /// It counts periods of a clock that is slow by two parts per thousand.
-    public struct Drifting: Capturer {
-        public static let summary = "Sends times of another clock"
+    struct Drifting: Capturer {
+        static let summary = "Sends times of another clock"
 
-        public init() {}
+        init() {}
 
-        public func format() -> EncodedPictureFormat {
+        func format() -> EncodedPictureFormat {
             EncodedPictureFormat(.vp8, width: 64, height: 48, framesPerSecond: 30)
         }
 
-        public func capture(into output: CaptureOutput<EncodedPictureFormat>) async throws {
+        func capture(into output: CaptureOutput<EncodedPictureFormat>) async throws {
             let start = try await output.nextMoment()
             var moment = start
             while true {
@@ -78,14 +79,14 @@ extension BrokenCapturers {
     }
 
     /// It sends every frame in half the stated time.
-    public struct Rushed: Capturer {
-        public static let summary = "Sends more frames than it states"
+    struct Rushed: Capturer {
+        static let summary = "Sends more frames than it states"
 
-        public init() {}
+        init() {}
 
-        public func format() -> PictureFormat { BrokenCapturers.format }
+        func format() -> PictureFormat { BrokenCapturers.format }
 
-        public func capture(into output: CaptureOutput<PictureFormat>) async throws {
+        func capture(into output: CaptureOutput<PictureFormat>) async throws {
             while true {
                 try output.send { paint(&$0, 60) }
                 try await output.wait(seconds: 0.016)
@@ -94,14 +95,14 @@ extension BrokenCapturers {
     }
 
     /// It offers a frame until it is accepted, and falls behind more and more.
-    public struct Clinging: Capturer {
-        public static let summary = "Waits for a slow consumer"
+    struct Clinging: Capturer {
+        static let summary = "Waits for a slow consumer"
 
-        public init() {}
+        init() {}
 
-        public func format() -> PictureFormat { BrokenCapturers.format }
+        func format() -> PictureFormat { BrokenCapturers.format }
 
-        public func capture(into output: CaptureOutput<PictureFormat>) async throws {
+        func capture(into output: CaptureOutput<PictureFormat>) async throws {
             var time = output.now
             while true {
                 while try !output.send(at: time, { paint(&$0, 60) }) { try await output.wait(seconds: 0.015) }
@@ -112,17 +113,17 @@ extension BrokenCapturers {
     }
 
     /// It begins to send frames of another size without notice.
-    public struct Unannounced: Capturer {
-        public static let summary = "Changes its format without notice"
-        @Setting("Width of the frames", in: 64...128, unit: "pixels", isChangeable: true) public var width = 64
+    struct Unannounced: Capturer {
+        static let summary = "Changes its format without notice"
+        @Setting("Width of the frames", in: 64...128, unit: "pixels", isChangeable: true) var width = 64
 
-        public init() {}
+        init() {}
 
-        public func format() -> EncodedPictureFormat {
+        func format() -> EncodedPictureFormat {
             EncodedPictureFormat(.vp8, width: width, height: 48, framesPerSecond: 30)
         }
 
-        public func capture(into output: CaptureOutput<EncodedPictureFormat>) async throws {
+        func capture(into output: CaptureOutput<EncodedPictureFormat>) async throws {
             while true {
                 let moment = try await output.nextMoment()
                 // change(to:) has to come first.

@@ -1,11 +1,12 @@
-public import MediaAuthoring
+import MediaAuthoring
+@testable import MediaTesting
 
 /// Capturers with one fault each. The kit's own tests show that each fails its check, and no other.
 ///
 /// They are also examples of common mistakes, with a comment at each fault.
-public enum BrokenCapturers {
+enum BrokenCapturers {
     /// Each capturer with the name of the check that it fails.
-    public static let all: [(check: String, capturer: any Capturer.Type)] = [
+    static let all: [(check: String, capturer: any Capturer.Type)] = [
         ("formats", Misstated.self), ("formats", HalfDrawn.self), ("formats", Unmarked.self),
         ("formats", Headless.self),
         ("timestamps", Backwards.self), ("clock", Drifting.self), ("pacing", Rushed.self),
