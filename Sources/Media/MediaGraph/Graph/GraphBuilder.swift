@@ -1,37 +1,7 @@
-/// Part of a graph under construction. Its links may leave ports open.
-public struct GraphFragment: Sendable {
-    /// A link that may leave its ports open.
-    public struct OpenLink: Sendable {
-        public var from: String
-        public var fromPort: String?
-        public var to: String
-        public var toPort: String?
-
-        public init(from: String, fromPort: String? = nil, to: String, toPort: String? = nil) {
-            self.from = from
-            self.fromPort = fromPort
-            self.to = to
-            self.toPort = toPort
-        }
-    }
-
-    public var nodes: [Node]
-    public var links: [OpenLink]
-
-    public init(nodes: [Node] = [], links: [OpenLink] = []) {
-        self.nodes = nodes
-        self.links = links
-    }
-
-    mutating func append(_ other: GraphFragment) {
-        nodes += other.nodes
-        links += other.links
-    }
-}
-
 /// An item of `MediaGraph { }`: a node or a chain.
 public protocol GraphPart {
-    var fragment: GraphFragment { get }
+    /// Its nodes and links, which may leave ports open.
+    var fragment: MediaGraph { get }
 }
 
 /// An item of `Chain { }` or `Tee { }`.
@@ -39,13 +9,13 @@ public enum ChainItem: Sendable {
     /// The next step.
     case node(Node)
     /// A side branch that receives the same media as the next step.
-    case tee([ChainItem], branch: String?, isOptional: Bool)
+    case tee(Tee)
     /// The end of a chain: a port of a node elsewhere in the graph.
-    case join(node: String, port: String?)
+    case join(Join)
 }
 
 extension Node: GraphPart {
-    public var fragment: GraphFragment { GraphFragment(nodes: [self]) }
+    public var fragment: MediaGraph { MediaGraph(nodes: [self]) }
 }
 
 /// A sequence of nodes, each linked to the next.
@@ -53,7 +23,7 @@ extension Node: GraphPart {
 /// A link without a named port uses the first output that fits and the first free input that fits. `from:port:` starts
 /// the chain at a node elsewhere in the graph, at the given output.
 public struct Chain: GraphPart {
-    let start: (node: String, port: String?)?
+    let start: PortReference?
     let items: [ChainItem]
 
     public init(@ChainBuilder _ build: () -> [ChainItem]) {
@@ -62,44 +32,46 @@ public struct Chain: GraphPart {
     }
 
     public init(from node: String, port: String? = nil, @ChainBuilder _ build: () -> [ChainItem]) {
-        start = (node, port)
+        start = PortReference(node: node, port: port ?? "")
         items = build()
     }
 
-    public var fragment: GraphFragment {
-        var fragment = GraphFragment()
-        Self.append(items, after: start, to: &fragment)
-        return fragment
+    public var fragment: MediaGraph {
+        var graph = MediaGraph()
+        graph.append(items, after: start)
+        return graph
     }
+}
 
-    private static func append(
-        _ items: [ChainItem], after start: (node: String, port: String?)?, to fragment: inout GraphFragment
-    ) {
+extension MediaGraph {
+    fileprivate mutating func append(_ items: [ChainItem], after start: PortReference?) {
         var previous = start
+        func link(to port: PortReference) -> [Link] { previous.map { [Link(from: $0, to: port)] } ?? [] }
         for item in items {
             switch item {
             case .node(let node):
-                fragment.nodes.append(node)
-                if let previous {
-                    fragment.links.append(.init(from: previous.node, fromPort: previous.port, to: node.name))
-                }
-                previous = (node.name, nil)
-            case .tee(let items, let branch, let isOptional):
-                var side = GraphFragment()
-                append(items, after: previous, to: &side)
+                let port = PortReference(node: node.name, port: "")
+                nodes.append(node)
+                links += link(to: port)
+                previous = port
+            case .tee(let tee):
+                var side = MediaGraph()
+                side.append(tee.items, after: previous)
                 for index in side.nodes.indices {
-                    side.nodes[index].branch = side.nodes[index].branch ?? branch
-                    side.nodes[index].isOptional = side.nodes[index].isOptional || isOptional
+                    side.nodes[index].branch = side.nodes[index].branch ?? tee.branch
+                    side.nodes[index].isOptional = side.nodes[index].isOptional || tee.isOptional
                 }
-                fragment.append(side)
-            case .join(let node, let port):
-                if let previous {
-                    fragment.links.append(
-                        .init(from: previous.node, fromPort: previous.port, to: node, toPort: port))
-                }
+                append(side)
+            case .join(let join):
+                links += link(to: PortReference(node: join.node, port: join.port ?? ""))
                 previous = nil
             }
         }
+    }
+
+    mutating func append(_ other: MediaGraph) {
+        nodes += other.nodes
+        links += other.links
     }
 }
 
@@ -136,10 +108,8 @@ public struct Join: Sendable {
 @resultBuilder
 public enum ChainBuilder {
     public static func buildExpression(_ node: Node) -> [ChainItem] { [.node(node)] }
-    public static func buildExpression(_ tee: Tee) -> [ChainItem] {
-        [.tee(tee.items, branch: tee.branch, isOptional: tee.isOptional)]
-    }
-    public static func buildExpression(_ join: Join) -> [ChainItem] { [.join(node: join.node, port: join.port)] }
+    public static func buildExpression(_ tee: Tee) -> [ChainItem] { [.tee(tee)] }
+    public static func buildExpression(_ join: Join) -> [ChainItem] { [.join(join)] }
     public static func buildBlock(_ parts: [ChainItem]...) -> [ChainItem] { parts.flatMap { $0 } }
     public static func buildOptional(_ part: [ChainItem]?) -> [ChainItem] { part ?? [] }
     public static func buildEither(first part: [ChainItem]) -> [ChainItem] { part }
@@ -149,27 +119,15 @@ public enum ChainBuilder {
 
 @resultBuilder
 public enum GraphBuilder {
-    public static func buildExpression(_ part: some GraphPart) -> GraphFragment { part.fragment }
-    public static func buildBlock(_ parts: GraphFragment...) -> GraphFragment { buildArray(parts) }
-    public static func buildOptional(_ part: GraphFragment?) -> GraphFragment { part ?? GraphFragment() }
-    public static func buildEither(first part: GraphFragment) -> GraphFragment { part }
-    public static func buildEither(second part: GraphFragment) -> GraphFragment { part }
+    public static func buildExpression(_ part: some GraphPart) -> MediaGraph { part.fragment }
+    public static func buildBlock(_ parts: MediaGraph...) -> MediaGraph { buildArray(parts) }
+    public static func buildOptional(_ part: MediaGraph?) -> MediaGraph { part ?? MediaGraph() }
+    public static func buildEither(first part: MediaGraph) -> MediaGraph { part }
+    public static func buildEither(second part: MediaGraph) -> MediaGraph { part }
 
-    public static func buildArray(_ parts: [GraphFragment]) -> GraphFragment {
-        var whole = GraphFragment()
+    public static func buildArray(_ parts: [MediaGraph]) -> MediaGraph {
+        var whole = MediaGraph()
         for part in parts { whole.append(part) }
         return whole
-    }
-}
-
-extension MediaGraph {
-    /// Settles open ports between nodes of built-in kinds. The others stay open until the graph is validated or run.
-    public init(_ fragment: GraphFragment) {
-        let links = fragment.links.map { open in
-            Link(
-                from: PortReference(node: open.from, port: open.fromPort ?? ""),
-                to: PortReference(node: open.to, port: open.toPort ?? ""))
-        }
-        self = MediaGraph(nodes: fragment.nodes, links: links).settled(with: NodeKind.builtIn)
     }
 }

@@ -27,8 +27,9 @@ public struct MediaGraph: Sendable, Hashable, Codable {
         self.links = links
     }
 
-    public init(@GraphBuilder _ build: () -> GraphFragment) {
-        self.init(build())
+    /// Settles open ports between nodes of built-in kinds. The others stay open until the graph is validated or run.
+    public init(@GraphBuilder _ build: () -> MediaGraph) {
+        self = build().settled(with: NodeKind.builtIn)
     }
 
     /// Two graphs are equal if their nodes and links are, in any order.
@@ -76,15 +77,10 @@ public struct MediaGraph: Sendable, Hashable, Codable {
     }
 
     /// The graph with more nodes and links. Chains may start and end at existing nodes.
-    public func adding(@GraphBuilder _ build: () -> GraphFragment) -> MediaGraph {
-        let more = build()
-        var links = links
-        links += more.links.map { open in
-            Link(
-                from: PortReference(node: open.from, port: open.fromPort ?? ""),
-                to: PortReference(node: open.to, port: open.toPort ?? ""))
-        }
-        return MediaGraph(nodes: nodes + more.nodes, links: links).settled(with: NodeKind.builtIn)
+    public func adding(@GraphBuilder _ build: () -> MediaGraph) -> MediaGraph {
+        var graph = self
+        graph.append(build())
+        return graph.settled(with: NodeKind.builtIn)
     }
 
     /// The graph with another value for one setting of one node.
