@@ -124,7 +124,7 @@ extension GraphReading {
 
 /// The lines of a text, split at YAML's line breaks.
 struct FileLines {
-    private let lines: [Substring.UnicodeScalarView]
+    let lines: [Substring.UnicodeScalarView]
 
     init(_ text: String) {
         var lines: [Substring.UnicodeScalarView] = []
@@ -147,6 +147,9 @@ struct FileLines {
         lines.append(scalars[start...])
         self.lines = lines
     }
+
+    /// The place after the last character.
+    var place: GraphPlace { GraphPlace(line: lines.count, column: (lines.last?.count ?? 0) + 1) }
 
     /// The place after the last line that has more than spaces and tabs.
     var end: GraphPlace {

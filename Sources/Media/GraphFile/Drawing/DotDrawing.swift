@@ -161,33 +161,17 @@ private struct DotDrawing {
 
 extension String {
     /// A quoted name for Graphviz.
-    fileprivate var dotName: String {
-        var text = "\""
-        for scalar in unicodeScalars {
-            switch scalar {
-            case "\"": text += "\\\""
-            case "\\": text += "\\\\"
-            default: text += scalar.isYAMLPrintable && !scalar.isYAMLBreak ? String(scalar) : "?"
-            }
-        }
-        return text + "\""
-    }
+    fileprivate var dotName: String { "\"" + escaping(["\"": "\\\"", "\\": "\\\\"]) + "\"" }
 
     /// A quoted name inside a label's attribute.
     fileprivate var attribute: String { "\"" + dropFirst().dropLast().description.escaped + "\"" }
 
     /// The text escaped for a label, which is HTML.
-    fileprivate var escaped: String {
-        var text = ""
-        for scalar in unicodeScalars {
-            switch scalar {
-            case "&": text += "&amp;"
-            case "<": text += "&lt;"
-            case ">": text += "&gt;"
-            case "\"": text += "&quot;"
-            default: text += scalar.isYAMLPrintable && !scalar.isYAMLBreak ? String(scalar) : "?"
-            }
-        }
-        return text
+    fileprivate var escaped: String { escaping(["&": "&amp;", "<": "&lt;", ">": "&gt;", "\"": "&quot;"]) }
+
+    private func escaping(_ escapes: [Unicode.Scalar: String]) -> String {
+        unicodeScalars.map { scalar in
+            escapes[scalar] ?? (scalar.isYAMLPrintable && !scalar.isYAMLBreak ? String(scalar) : "?")
+        }.joined()
     }
 }

@@ -15,7 +15,7 @@ enum FileText {
         }
         guard let text = String(validating: bytes, as: UTF8.self) else {
             let before = String(decoding: bytes.prefix(validLength(of: bytes)), as: UTF8.self)
-            problems.add(endPlace(of: before), "The file is not valid UTF-8 from here on. Save it as UTF-8.")
+            problems.add(FileLines(before).place, "The file is not valid UTF-8 from here on. Save it as UTF-8.")
             return nil
         }
         let unmarked = text.unicodeScalars.first == "\u{FEFF}" ? String(text.unicodeScalars.dropFirst()) : text
@@ -31,49 +31,20 @@ enum FileText {
         return length
     }
 
-    private static func endPlace(of text: String) -> GraphPlace {
-        var place = GraphPlace(line: 1, column: 1)
-        var previous: Unicode.Scalar = " "
-        for scalar in text.unicodeScalars {
-            place.advance(over: scalar, after: previous)
-            previous = scalar
-        }
-        return place
-    }
-
-    /// YAML allows no control characters except tabs and line breaks (YAML 1.1, section 5.1).
     private static func hasControlCharacters(_ text: String, _ problems: inout ProblemList) -> Bool {
-        var place = GraphPlace(line: 1, column: 1)
-        var previous: Unicode.Scalar = " "
-        var found = 0
-        for scalar in text.unicodeScalars {
-            if !scalar.isYAMLPrintable {
-                found += 1
-                if found <= longestList {
-                    let number = String(scalar.value, radix: 16, uppercase: true)
-                    problems.add(
-                        place,
-                        "YAML does not allow the character "
-                            + "U+\(String(repeating: "0", count: max(0, 4 - number.count)))\(number) here. Write "
-                            + "\"\\u....\" in quotes.")
-                }
-            }
-            place.advance(over: scalar, after: previous)
-            previous = scalar
+        let found = FileLines(text).lines.enumerated().flatMap { number, line in
+            line.enumerated().filter { !$1.isYAMLPrintable }
+                .map { (scalar: $1, place: GraphPlace(line: number + 1, column: $0 + 1)) }
         }
-        return found > 0
-    }
-}
-
-extension GraphPlace {
-    fileprivate mutating func advance(over scalar: Unicode.Scalar, after previous: Unicode.Scalar) {
-        if scalar == "\n", previous == "\r" { return }
-        if scalar.isYAMLBreak {
-            line += 1
-            column = 1
-        } else {
-            column += 1
+        for (scalar, place) in found.prefix(longestList) {
+            let number = String(scalar.value, radix: 16, uppercase: true)
+            problems.add(
+                place,
+                "YAML does not allow the character "
+                    + "U+\(String(repeating: "0", count: max(0, 4 - number.count)))\(number) here. Write "
+                    + "\"\\u....\" in quotes.")
         }
+        return !found.isEmpty
     }
 }
 

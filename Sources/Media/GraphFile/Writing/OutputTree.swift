@@ -1,12 +1,12 @@
 internal import MediaGraph
 
 /// An ordered tree for output as YAML or JSON.
-indirect enum OutputTree {
+indirect enum OutputTree: Sendable {
     case value(SettingValue)
     case list([OutputTree])
     case map([Entry])
 
-    struct Entry {
+    struct Entry: Sendable {
         var key: String
         var value: OutputTree
 
@@ -54,14 +54,7 @@ indirect enum OutputTree {
         }
     }
 
-    private var jsonLine: String {
-        switch self {
-        case .value(let value): value.json
-        case .list(let items): "[" + items.map(\.jsonLine).joined(separator: ", ") + "]"
-        case .map(let entries):
-            "{" + entries.map { "\($0.key.quoted): \($0.value.jsonLine)" }.joined(separator: ", ") + "}"
-        }
-    }
+    private var jsonLine: String { line(key: \.quoted, value: \.json) }
 
     // MARK: YAML
 
@@ -86,12 +79,16 @@ indirect enum OutputTree {
         }
     }
 
-    var yamlInBraces: String {
+    var yamlInBraces: String { line(key: \.yamlWord, value: \.yaml) }
+
+    private func line(key: (String) -> String, value: (SettingValue) -> String) -> String {
         switch self {
-        case .value(let value): value.yaml
-        case .list(let items): "[" + items.map(\.yamlInBraces).joined(separator: ", ") + "]"
+        case .value(let scalar): value(scalar)
+        case .list(let items): "[" + items.map { $0.line(key: key, value: value) }.joined(separator: ", ") + "]"
         case .map(let entries):
-            "{" + entries.map { "\($0.key.yamlWord): \($0.value.yamlInBraces)" }.joined(separator: ", ") + "}"
+            "{"
+                + entries.map { "\(key($0.key)): \($0.value.line(key: key, value: value))" }.joined(separator: ", ")
+                + "}"
         }
     }
 }
@@ -125,14 +122,8 @@ extension String {
 
     /// The text, quoted unless YAML reads it as text.
     var yamlWord: String {
-        let isPlain = utf8.allSatisfy { byte in
-            switch byte {
-            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-                UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "_"), UInt8(ascii: "-"), UInt8(ascii: "."),
-                UInt8(ascii: "/"):
-                true
-            default: false
-            }
+        let isPlain = unicodeScalars.allSatisfy { scalar in
+            scalar.isASCII && scalar.properties.isAlphabetic || "0123456789_-./".unicodeScalars.contains(scalar)
         }
         guard isPlain, let first, first.isLetter || first == "/", !Self.taken.contains(lowercased()) else {
             return quoted
