@@ -69,7 +69,7 @@ import Testing
                 "4:42 \"overlay\": clock is \"true\"; write a format of strftime, such as %H:%M:%S.",
                 "5:27 \"crop\": shape is \"wide\"; write width to height, such as 16:9.",
                 "6:39 \"both\" has both shape and left. Set one of them, or use two nodes.",
-                "7:30 \"snapshot\": path is \"\"; write the path of a file.",
+                "7:30 \"snapshot\": path is \"\"; write a path that ends in .png, .jpg or .jpeg.",
                 "8:29 \"exec\": command is \"ls 'x\"; write a program and its arguments, with every quote closed.",
             ])
     }
