@@ -41,11 +41,12 @@ func library(_ name: String, pkgConfig: String) -> Target {
 
 /// A target that lives on a floor of the house; see docs/architecture.md.
 func target(
-    _ name: String, on floor: String, _ dependencies: [Target.Dependency] = [], exclude: [String] = []
+    _ name: String, on floor: String, _ dependencies: [Target.Dependency] = [], exclude: [String] = [],
+    resources: [Resource] = []
 ) -> Target {
     .target(
         name: name, dependencies: dependencies, path: "Sources/\(floor)/\(name)", exclude: exclude,
-        swiftSettings: strict)
+        resources: resources, swiftSettings: strict)
 }
 
 func tests(of name: String, with dependencies: [Target.Dependency] = [], resources: [Resource] = []) -> Target {
@@ -84,7 +85,9 @@ let package = Package(
         // Media
         target("MediaGraph", on: "Media", [authoring]),
         target("GraphFile", on: "Media", ["MediaGraph", .product(name: "Yams", package: "Yams")]),
-        target("GStreamerKit", on: "Media", ["MediaGraph", "CGLib", "CGStreamer", "CX11", "CXConnections"]),
+        target(
+            "GStreamerKit", on: "Media", ["MediaGraph", "CGLib", "CGStreamer", "CX11", "CXConnections"],
+            resources: [.embedInCode("element-packages.txt")]),
         target("FrameSocket", on: "Media", ["CLinux"]),
         target("ChildProcesses", on: "Media", ["CLinux"]),
         target("MediaNodes", on: "Media", ["MediaGraph", "GStreamerKit", "FrameSocket", "ChildProcesses"] + kit),
