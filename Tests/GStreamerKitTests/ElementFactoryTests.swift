@@ -12,7 +12,7 @@ import Testing
         let saturation = try #require(balance.property("saturation"))
         #expect(saturation.domain == .number(0...2))
         #expect(saturation.defaultValue == .number(1))
-        #expect(saturation.change == .always)
+        #expect(saturation.isChangeable && !saturation.isChangeUnsaid)
         #expect(!saturation.summary.isEmpty)
         #expect(balance.property("name") == nil)
     }
@@ -21,21 +21,23 @@ import Testing
     func domains() throws {
         let overlay = try #require(ElementFactory.describe("textoverlay"))
         #expect(overlay.property("text")?.domain == .text)
-        #expect(overlay.property("halignment")?.domain.description.hasPrefix("one of left, center, right") == true)
+        if case .choice(let words)? = overlay.property("halignment")?.domain {
+            #expect(words.starts(with: ["left", "center", "right"]))
+        } else {
+            Issue.record("halignment is not a choice")
+        }
         #expect(overlay.property("halignment")?.defaultValue == .text("center"))
         #expect(overlay.property("shaded-background")?.domain == .flag)
-        #expect(ElementFactory.describe("capsfilter")?.property("caps")?.domain == .caps)
-        #expect(ElementFactory.describe("v4l2src")?.property("extra-controls")?.domain == .structure)
+        #expect(ElementFactory.describe("capsfilter")?.property("caps")?.summary.contains("(a format such as") == true)
+        #expect(
+            ElementFactory.describe("v4l2src")?.property("extra-controls")?.summary.contains("(a structure such as")
+                == true)
         #expect(ElementFactory.describe("videorate")?.property("max-rate")?.domain == .integer(1...Int(Int32.max)))
         let encoder = try #require(ElementFactory.describe("x264enc"))
-        #expect(encoder.property("bitrate")?.change == .always)
-        #expect(encoder.property("bframes")?.change == .unsaid)
+        #expect(encoder.property("bitrate")?.isChangeUnsaid == false)
+        #expect(encoder.property("bframes")?.isChangeUnsaid == true)
         #expect(encoder.entry.classification == "Codec/Encoder/Video")
-        if case .flags(let words)? = encoder.property("analyse")?.domain {
-            #expect(words.contains("i4x4"))
-        } else {
-            Issue.record("analyse is not a set of flags")
-        }
+        #expect(encoder.property("analyse")?.summary.contains("any of i4x4, ") == true)
     }
 
     @Test("Every installed element can be described")

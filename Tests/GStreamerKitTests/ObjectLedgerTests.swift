@@ -1,4 +1,5 @@
 import GStreamerKit
+import MediaGraph
 import TestFixtures
 import Testing
 

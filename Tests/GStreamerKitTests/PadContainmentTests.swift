@@ -1,4 +1,5 @@
 import GStreamerKit
+import MediaGraph
 import Testing
 
 @Suite struct PadContainmentTests {

@@ -1,3 +1,4 @@
+import MediaGraph
 import TestFixtures
 import Testing
 

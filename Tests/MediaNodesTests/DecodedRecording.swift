@@ -90,7 +90,7 @@ private final class Reader: Sendable {
             switch message {
             case .endOfStream: self.isOver.signal()
             case .error(let failure): self.fail(failure.message + " " + failure.detail)
-            case .missingPlugin, .latencyChanged: break
+            case .warning, .missingPlugin, .latencyChanged: break
             }
         }
         guard let source = try? Element("uridecodebin", ["uri": .text("file://" + path)]) else { return }

@@ -24,12 +24,9 @@ package struct CameraPlaces: Sendable {
             let link = "\(devices)/v4l/\(folder)/\(name)"
             if access(link, F_OK) == 0 { return [Self.resolved(link) ?? link] }
         }
-        return entries(of: classes)
-            .filter { $0.hasPrefix("video") }
-            .compactMap { device in Int(device.dropFirst(5)).map { (number: $0, name: device) } }
-            .sorted { $0.number < $1.number }
-            .filter { device in Self.resolved("\(classes)/\(device.name)/device").map { isAt(name, $0) } ?? false }
-            .map { "\(devices)/\($0.name)" }
+        return DeviceProbe.videoDevices(in: classes)
+            .filter { device in Self.resolved("\(classes)/\(device)/device").map { isAt(name, $0) } ?? false }
+            .map { "\(devices)/\($0)" }
     }
 
     /// Whether a device's path in the device tree is at a USB port: `.../0000:00:14.0/usb1/1-1/1-1.2/1-1.2:1.0`.
@@ -53,18 +50,5 @@ package struct CameraPlaces: Sendable {
         guard let found = realpath(path, nil) else { return nil }
         defer { free(found) }
         return String(cString: found)
-    }
-
-    private func entries(of folder: String) -> [String] {
-        guard let directory = opendir(folder) else { return [] }
-        defer { closedir(directory) }
-        var names: [String] = []
-        while let entry = readdir(directory) {
-            names.append(
-                withUnsafePointer(to: entry.pointee.d_name) {
-                    $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
-                })
-        }
-        return names
     }
 }

@@ -5,19 +5,10 @@ import Synchronization
 
 /// A line of GStreamer's own log.
 package struct DebugLine: Sendable {
-    package enum Level: Int, Sendable, Comparable {
-        case error = 1
-        case warning
-        case fixme
-        case information
-        case debug
-
-        package static func < (first: Level, second: Level) -> Bool { first.rawValue < second.rawValue }
-    }
-
     /// The part of GStreamer that logged it, such as `v4l2src` or `GST_PADS`.
     package let category: String
-    package let level: Level
+    /// Whether it is an error, or else a warning.
+    package let isError: Bool
     /// Names of the element or pad and its parents, innermost first. Empty if it concerns none.
     package let path: [String]
     package let message: String
@@ -27,23 +18,19 @@ package struct DebugLine: Sendable {
 package enum DebugLog {
     private static let listener = Mutex<(@Sendable (DebugLine) -> Void)?>(nil)
 
-    /// Passes every line down to `level` to `body`, which replaces an earlier one. Nil ends that.
+    /// Passes every error and warning to `body`, which replaces an earlier one. Nil ends that.
     ///
     /// `body` is called on the logging thread, which may hold locks of GStreamer, so it must not call anything of this
     /// target. GStreamer prints only if the environment has `GST_DEBUG`, which then decides what is printed and which
     /// lines exist.
-    package static func listen(down level: DebugLine.Level = .warning, _ body: (@Sendable (DebugLine) -> Void)?) {
+    package static func listen(_ body: (@Sendable (DebugLine) -> Void)?) {
         GStreamer.load()
         _ = isInstalled
-        threshold.store(level.rawValue, ordering: .relaxed)
         listener.withLock { $0 = body }
         if getenv("GST_DEBUG") == nil {
-            gst_debug_set_default_threshold(
-                body == nil ? GST_LEVEL_NONE : GstDebugLevel(UInt32(level.rawValue)))
+            gst_debug_set_default_threshold(body == nil ? GST_LEVEL_NONE : GST_LEVEL_WARNING)
         }
     }
-
-    private static let threshold = Atomic(DebugLine.Level.warning.rawValue)
 
     private static let isInstalled: Bool = {
         // Nil means GStreamer's own function.
@@ -59,13 +46,13 @@ package enum DebugLog {
         _ category: UnsafeMutablePointer<GstDebugCategory>?, _ level: GstDebugLevel,
         _ object: UnsafeMutablePointer<GObject>?, _ message: OpaquePointer?
     ) {
-        guard Int(level.rawValue) <= threshold.load(ordering: .relaxed),
-            let body = listener.withLock({ $0 }), let level = DebugLine.Level(rawValue: Int(level.rawValue))
-        else { return }
+        guard level == GST_LEVEL_ERROR || level == GST_LEVEL_WARNING, let body = listener.withLock({ $0 }) else {
+            return
+        }
         body(
             DebugLine(
-                category: gst_debug_category_get_name(category).map { String(cString: $0) } ?? "", level: level,
-                path: object.map(path) ?? [],
+                category: gst_debug_category_get_name(category).map { String(cString: $0) } ?? "",
+                isError: level == GST_LEVEL_ERROR, path: object.map(path) ?? [],
                 message: gst_debug_message_get(message).map { String(cString: $0) } ?? ""))
     }
 

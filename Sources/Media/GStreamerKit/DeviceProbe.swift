@@ -16,11 +16,7 @@ package enum DeviceProbe {
 
     /// `/dev/video0` and so on, in the order of their numbers.
     package static func videoDevicePaths() -> [String] {
-        entries(of: "/dev")
-            .filter { $0.hasPrefix("video") }
-            .compactMap { name in Int(name.dropFirst(5)).map { (number: $0, path: "/dev/" + name) } }
-            .sorted { $0.number < $1.number }
-            .map(\.path)
+        videoDevices(in: "/dev").map { "/dev/" + $0 }
     }
 
     /// The formats of a device that captures video; none for one that does not (an encoder, a metadata node).
@@ -161,6 +157,14 @@ package enum DeviceProbe {
             .first
     }
 
+    /// `video0` and so on, in the order of their numbers.
+    static func videoDevices(in folder: String) -> [String] {
+        entries(of: folder).filter { $0.hasPrefix("video") }
+            .compactMap { name in Int(name.dropFirst(5)).map { (number: $0, name: name) } }
+            .sorted { $0.number < $1.number }
+            .map(\.name)
+    }
+
     static func entries(of folder: String) -> [String] {
         guard let directory = opendir(folder) else { return [] }
         defer { closedir(directory) }
@@ -185,18 +189,14 @@ package enum DeviceProbe {
             var sources: [AudioDevice] = []
             var sinks: [AudioDevice] = []
             let devices = gst_device_provider_get_devices(provider)
-            var entry = devices
-            while let current = entry {
-                if let data = current.pointee.data {
-                    let device = data.assumingMemoryBound(to: GstDevice.self)
-                    if gst_device_has_classes(device, "Audio/Source") != 0 {
-                        if let found = soundDevice(device), !isMonitor(device) { sources.append(found) }
-                    } else if gst_device_has_classes(device, "Audio/Sink") != 0, let found = soundDevice(device) {
-                        sinks.append(found)
-                    }
-                    gst_object_unref(data)
+            for item in items(of: devices) {
+                let device = item.assumingMemoryBound(to: GstDevice.self)
+                if gst_device_has_classes(device, "Audio/Source") != 0 {
+                    if let found = soundDevice(device), !isMonitor(device) { sources.append(found) }
+                } else if gst_device_has_classes(device, "Audio/Sink") != 0, let found = soundDevice(device) {
+                    sinks.append(found)
                 }
-                entry = current.pointee.next
+                gst_object_unref(device)
             }
             g_list_free(devices)
             if !sources.isEmpty || !sinks.isEmpty { return (sources, sinks) }

@@ -47,26 +47,24 @@ final class EditablePicture {
 
     func withPlane(_ plane: VideoPlane, _ body: (inout MutableRawSpan, Int) -> Void) {
         // A frame kept beyond the call has no samples.
-        let stride = isOpen ? stride(of: plane) : 0
-        let rows = plane == .luma ? height : (height + 1) / 2
-        let start = isOpen ? start(of: plane) : nil
-        var bytes = UnsafeMutableRawBufferPointer(start: start, count: stride * rows).mutableBytes
+        let (start, stride) = isOpen ? frame.plane(plane) : (nil, 0)
+        var bytes = UnsafeMutableRawBufferPointer(start: start, count: stride * plane.rows(of: height)).mutableBytes
         body(&bytes, stride)
     }
+}
 
-    private func start(of plane: VideoPlane) -> UnsafeMutableRawPointer? {
+extension GstVideoFrame {
+    /// The first byte of a mapped plane, and the bytes from row to row.
+    func plane(_ plane: VideoPlane) -> (start: UnsafeMutableRawPointer?, stride: Int) {
         switch plane {
-        case .luma: frame.data.0
-        case .chromaBlue: frame.data.1
-        case .chromaRed: frame.data.2
+        case .luma: (data.0, Int(info.stride.0))
+        case .chromaBlue: (data.1, Int(info.stride.1))
+        case .chromaRed: (data.2, Int(info.stride.2))
         }
     }
+}
 
-    private func stride(of plane: VideoPlane) -> Int {
-        switch plane {
-        case .luma: Int(frame.info.stride.0)
-        case .chromaBlue: Int(frame.info.stride.1)
-        case .chromaRed: Int(frame.info.stride.2)
-        }
-    }
+extension VideoPlane {
+    /// The number of rows, or of columns, of this plane of an I420 frame.
+    func rows(of length: Int) -> Int { self == .luma ? length : (length + 1) / 2 }
 }

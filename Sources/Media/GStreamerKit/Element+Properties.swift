@@ -12,21 +12,21 @@ extension Element {
     ///
     /// Throws `element.property` if the installed element lacks the property or the value, or a number is out of range,
     /// as releases of GStreamer differ.
-    package func set(_ property: String, _ value: PropertyValue) throws(MediaError) {
+    package func set(_ property: String, _ value: SettingValue) throws(MediaError) {
         try holder.set(property, value)
     }
 
     /// Sets a property named by a user. Returns nil on success, else the reason, and then changes nothing.
     ///
     /// Structures, such as the `extra-controls` of `v4l2src`, are set from their text: `controls,brightness=120`.
-    package func trySet(_ property: String, _ value: PropertyValue) -> String? {
+    package func trySet(_ property: String, _ value: SettingValue) -> String? {
         holder.trySet(property, value, in: state)
     }
 
     private var holder: PropertyHolder { PropertyHolder(asGObject, name: factory) }
 
     /// Reads a property. Nil if it does not exist, is unset, or has no text form.
-    package func value(_ property: String) -> PropertyValue? {
+    package func value(_ property: String) -> SettingValue? {
         guard let specification = specification(of: property),
             PropertyFlags.of(specification) & PropertyFlags.readable != 0
         else { return nil }
@@ -34,7 +34,7 @@ extension Element {
         g_value_init(&holder, specification.pointee.value_type)
         defer { g_value_unset(&holder) }
         g_object_get_property(asGObject, property, &holder)
-        return PropertyValue(&holder)
+        return SettingValue(&holder)
     }
 
     /// Reads a property that is a number or a flag. 0 if it is neither.
@@ -47,21 +47,18 @@ extension Element {
         return Int(g_value_get_int64(&holder))
     }
 
-    /// Reads a number from a property that is a structure, such as the statistics of a jitter buffer.
+    /// Reads a number from a property that is a structure, such as the statistics of a jitter buffer. 0 if it has none.
     package func integer(_ field: String, ofStructure property: String) -> Int {
-        if case .integer(let value) = structure(property)[field] { value } else { 0 }
-    }
-
-    /// Reads every field of a property that is a structure. Empty if it is not one.
-    package func structure(_ property: String) -> [String: PropertyValue] {
         guard let specification = specification(of: property),
             specification.pointee.value_type == gst_structure_get_type()
-        else { return [:] }
+        else { return 0 }
         var holder = GValue()
         g_value_init(&holder, gst_structure_get_type())
         defer { g_value_unset(&holder) }
         g_object_get_property(asGObject, property, &holder)
-        return gst_value_get_structure(&holder).map(fields(of:)) ?? [:]
+        guard let structure = gst_value_get_structure(&holder), let value = gst_structure_get_value(structure, field)
+        else { return 0 }
+        return SettingValue(value)?.integer ?? 0
     }
 
     /// The names of all properties, in alphabetical order.
@@ -92,7 +89,7 @@ struct PropertyHolder {
     }
 
     /// Throws `element.property` if the object lacks the property or the value.
-    func set(_ property: String, _ value: PropertyValue) throws(MediaError) {
+    func set(_ property: String, _ value: SettingValue) throws(MediaError) {
         let specification = g_object_class_find_property(classPointer, property)
         let reason = specification.map { store(value, in: $0) } ?? unknown(property)
         if let reason { throw refusal(reason) }
@@ -112,7 +109,7 @@ struct PropertyHolder {
     }
 
     /// `state` is that of the element, if the object is one.
-    func trySet(_ property: String, _ value: PropertyValue, in state: ElementState?) -> String? {
+    func trySet(_ property: String, _ value: SettingValue, in state: ElementState?) -> String? {
         guard let specification = g_object_class_find_property(classPointer, property) else {
             return unknown(property)
         }
@@ -128,26 +125,26 @@ struct PropertyHolder {
     }
 
     /// Nil on success, otherwise the error message.
-    private func store(_ value: PropertyValue, in specification: UnsafeMutablePointer<GParamSpec>) -> String? {
+    private func store(_ value: SettingValue, in specification: UnsafeMutablePointer<GParamSpec>) -> String? {
         let property = String(cString: specification.pointee.name)
         // GStreamer would convert a negative number to a very large one.
-        if case .integer(let number) = value, case .integer(let range)? = PropertyDomain(specification),
-            !range.contains(number)
+        if case .integer(let number) = value, let domain = PropertyDomain(specification),
+            case .integer(let range) = domain.values, !range.contains(number)
         {
-            return "\(name).\(property) cannot be \(number); it must be \(PropertyDomain.integer(range))"
+            return "\(name).\(property) cannot be \(number); it must be \(domain)"
         }
         let domain = { PropertyDomain(specification).map { "; it must be \($0)" } ?? "" }
         var holder = GValue()
         g_value_init(&holder, specification.pointee.value_type)
         defer { g_value_unset(&holder) }
         if g_type_fundamental(specification.pointee.value_type) == FundamentalType.string {
-            g_value_set_string(&holder, value.text)
-        } else if gst_value_deserialize_with_pspec(&holder, value.text, specification) == 0 {
-            return "\(name).\(property) cannot be \(value.text)\(domain())"
+            g_value_set_string(&holder, value.notation)
+        } else if gst_value_deserialize_with_pspec(&holder, value.notation, specification) == 0 {
+            return "\(name).\(property) cannot be \(value.notation)\(domain())"
         }
         // Validation clamps values outside of the range, and reports that.
         if g_param_value_validate(specification, &holder) != 0 {
-            return "\(name).\(property) cannot be \(value.text)\(domain())"
+            return "\(name).\(property) cannot be \(value.notation)\(domain())"
         }
         g_object_set_property(object, property, &holder)
         return nil

@@ -1,5 +1,6 @@
 internal import CGLib
 internal import CGStreamer
+import MediaGraph
 
 /// The state of an element. The corresponding C type is `GstState`.
 package enum ElementState: Int, Sendable, CustomStringConvertible {

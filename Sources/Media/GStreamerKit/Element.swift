@@ -12,7 +12,7 @@ package final class Element: @unchecked Sendable {
 
     /// Creates an element. Throws `element.missing` with the Debian package if the factory is not installed, and
     /// `element.property` if the installed element lacks one of the properties or values.
-    package init(_ factory: String, name: String? = nil, _ properties: [String: PropertyValue] = [:]) throws(MediaError)
+    package init(_ factory: String, name: String? = nil, _ properties: [String: SettingValue] = [:]) throws(MediaError)
     {
         GStreamer.load()
         guard let made = gst_element_factory_make(factory, name) else {
@@ -89,19 +89,12 @@ package final class Element: @unchecked Sendable {
 
     /// Templates of the element's pads.
     package var padTemplates: [PadTemplate] {
-        var templates: [PadTemplate] = []
         let opaque = UnsafeMutableRawPointer(classPointer).assumingMemoryBound(to: GstElementClass.self)
         // The list belongs to the class.
-        var entry = gst_element_class_get_pad_template_list(opaque)
-        while let current = entry {
-            if let template = current.pointee.data?.assumingMemoryBound(to: GstPadTemplate.self),
-                let caps = gst_pad_template_get_caps(template)
-            {
-                templates.append(PadTemplate(template, Caps(takingOwnership: caps)))
-            }
-            entry = current.pointee.next
+        return items(of: gst_element_class_get_pad_template_list(opaque)).compactMap { item in
+            let template = item.assumingMemoryBound(to: GstPadTemplate.self)
+            return gst_pad_template_get_caps(template).map { PadTemplate(template, Caps(takingOwnership: $0)) }
         }
-        return templates
     }
 
     /// The existing pads.

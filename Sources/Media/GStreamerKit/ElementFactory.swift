@@ -1,6 +1,6 @@
 internal import CGLib
 internal import CGStreamer
-import MediaGraph
+package import MediaGraph
 
 /// Information of GStreamer's registry. The corresponding C type is `GstElementFactory`.
 package enum ElementFactory {
@@ -19,16 +19,9 @@ package enum ElementFactory {
         GStreamer.load()
         let list = gst_registry_get_feature_list(gst_registry_get(), gst_element_factory_get_type())
         defer { gst_plugin_feature_list_free(list) }
-        var entries: [Entry] = []
-        var next = list
-        while let current = next {
-            next = current.pointee.next
-            guard let factory = current.pointee.data.map({ OpaquePointer($0) }), let entry = Entry(factory),
-                entry.rank >= rank, classification.isEmpty || entry.classification.contains(classification)
-            else { continue }
-            entries.append(entry)
-        }
-        return entries.sorted { $0.name < $1.name }
+        return items(of: list).compactMap { Entry(OpaquePointer($0)) }
+            .filter { $0.rank >= rank && (classification.isEmpty || $0.classification.contains(classification)) }
+            .sorted { $0.name < $1.name }
     }
 
     /// Whether media of this format is raw, or an installed decoder that GStreamer would choose decodes it.
@@ -109,66 +102,21 @@ package struct ElementDescription: Sendable {
     package let summary: String
     package let plugin: String
     package let pads: [PadTemplate]
-    /// Writable properties, in alphabetical order.
-    package let properties: [PropertyDescription]
+    /// Writable properties, in alphabetical order, with their values as settings of a node.
+    package let properties: [SettingContract]
 
     package var name: String { entry.name }
 
-    package func property(_ name: String) -> PropertyDescription? {
+    package func property(_ name: String) -> SettingContract? {
         properties.first { $0.name == name }
     }
 }
 
-/// A writable property.
-package struct PropertyDescription: Sendable {
-    /// When a property can change.
-    package enum Change: Sendable {
-        /// At any time.
-        case always
-        /// Undocumented. Most elements apply it immediately, some at their next start.
-        case unsaid
-        case beforePlaying
-        case beforePausing
-    }
-
-    package let name: String
-    /// GStreamer's description.
-    package let summary: String
-    package let domain: PropertyDomain
-    /// The default value. Nil if it is unset or unreadable.
-    package let defaultValue: PropertyValue?
-    package let change: Change
-    package let isDeprecated: Bool
-}
-
 extension Element {
-    fileprivate var writableProperties: [PropertyDescription] {
+    fileprivate var writableProperties: [SettingContract] {
         // The name and the parent belong to the node and the pipeline.
-        propertyNames.filter { $0 != "name" && $0 != "parent" }.compactMap(describe)
-    }
-
-    private func describe(_ property: String) -> PropertyDescription? {
-        specification(of: property).flatMap { PropertyDescription($0, defaultValue: value(property)) }
-    }
-}
-
-extension PropertyDescription {
-    /// Nil for properties that cannot be set.
-    init?(_ specification: UnsafeMutablePointer<GParamSpec>, defaultValue: PropertyValue?) {
-        let flags = PropertyFlags.of(specification)
-        guard flags & PropertyFlags.writable != 0, flags & PropertyFlags.constructOnly == 0,
-            let domain = PropertyDomain(specification)
-        else { return nil }
-        name = String(cString: specification.pointee.name)
-        summary = g_param_spec_get_blurb(specification).map { String(cString: $0) } ?? ""
-        self.domain = domain
-        self.defaultValue = defaultValue
-        switch PropertyFlags.highestState(flags) {
-        case .ready?: change = .beforePausing
-        case .paused?: change = .beforePlaying
-        default:
-            change = flags & (PropertyFlags.mutablePlaying | PropertyFlags.controllable) != 0 ? .always : .unsaid
+        propertyNames.filter { $0 != "name" && $0 != "parent" }.compactMap { property in
+            specification(of: property).flatMap { SettingContract($0, defaultValue: value(property)) }
         }
-        isDeprecated = flags & PropertyFlags.isDeprecated != 0
     }
 }

@@ -42,7 +42,7 @@ final class FileGlance: Sendable {
             switch message {
             case .error(let failure): glance.giveUp(failure)
             case .missingPlugin, .endOfStream: glance.giveUp()
-            case .latencyChanged: break
+            case .warning, .latencyChanged: break
             }
         }
         defer { pipeline.stop() }

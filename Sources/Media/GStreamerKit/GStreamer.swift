@@ -92,3 +92,8 @@ func takeString(_ pointer: UnsafeMutablePointer<CChar>?) -> String? {
     defer { g_free(pointer) }
     return String(cString: pointer)
 }
+
+/// The items of a list of pointers.
+func items(of list: UnsafeMutablePointer<GList>?) -> [UnsafeMutableRawPointer] {
+    sequence(first: list) { $0?.pointee.next }.prefix { $0 != nil }.compactMap { $0?.pointee.data }
+}

@@ -5,33 +5,29 @@ internal import CGStreamer
 extension Pad {
     /// Answers latency queries that arrive at this input, instead of the upstream elements.
     package func answerLatencyQueries(seconds: Double, isLive: Bool = false) {
-        let answer = StatedLatency(nanoseconds: UInt(seconds * 1e9), isLive: isLive)
-        gst_pad_add_probe(
-            pointer, GST_PAD_PROBE_TYPE_QUERY_UPSTREAM,
-            { _, info, data in
-                guard let info, let answer = Box<StatedLatency>.value(at: data) else { return GST_PAD_PROBE_OK }
-                let query = info.pointee.data.assumingMemoryBound(to: GstQuery.self)
-                guard query.pointee.type == GST_QUERY_LATENCY else { return GST_PAD_PROBE_OK }
-                gst_query_set_latency(query, answer.isLive ? 1 : 0, answer.nanoseconds, UInt.max)
-                return GST_PAD_PROBE_HANDLED
-            }, Box(answer).retained, releaseBox)
+        answerLatencyQueries { (isLive, UInt(seconds * 1e9), UInt.max) }
     }
 
     /// Answers latency queries that arrive at this output: with the latency upstream of `input`, plus `seconds`.
     package func answerLatencyQueries(asking input: Pad, adding seconds: Double) {
-        let answer = LatencyAnswer(input: input, nanoseconds: UInt(seconds * 1e9))
+        let added = UInt(seconds * 1e9)
+        answerLatencyQueries {
+            input.latency.map { before in
+                (before.isLive, UInt(before.minimum) + added, before.maximum.map { UInt($0) + added } ?? UInt.max)
+            }
+        }
+    }
+
+    private typealias LatencyAnswer = @Sendable () -> (isLive: Bool, minimum: UInt, maximum: UInt)?
+
+    private func answerLatencyQueries(_ answer: @escaping LatencyAnswer) {
         gst_pad_add_probe(
             pointer, GST_PAD_PROBE_TYPE_QUERY_UPSTREAM,
             { _, info, data in
-                guard let info, let answer = Box<LatencyAnswer>.value(at: data) else { return GST_PAD_PROBE_OK }
-                let query = info.pointee.data.assumingMemoryBound(to: GstQuery.self)
-                guard query.pointee.type == GST_QUERY_LATENCY, let before = answer.input.latency else {
-                    return GST_PAD_PROBE_OK
-                }
-                let added = answer.nanoseconds
-                gst_query_set_latency(
-                    query, before.isLive ? 1 : 0, UInt(before.minimum) + added,
-                    before.maximum.map { UInt($0) + added } ?? UInt.max)
+                guard let query = info?.pointee.data?.assumingMemoryBound(to: GstQuery.self),
+                    query.pointee.type == GST_QUERY_LATENCY, let answer = Box<LatencyAnswer>.value(at: data)?()
+                else { return GST_PAD_PROBE_OK }
+                gst_query_set_latency(query, answer.isLive ? 1 : 0, answer.minimum, answer.maximum)
                 return GST_PAD_PROBE_HANDLED
             }, Box(answer).retained, releaseBox)
     }
@@ -40,16 +36,6 @@ extension Pad {
     package func sendLatency(seconds: Double) {
         gst_pad_send_event(pointer, gst_event_new_latency(UInt(seconds * 1e9)))
     }
-}
-
-private struct StatedLatency: Sendable {
-    let nanoseconds: UInt
-    let isLive: Bool
-}
-
-private struct LatencyAnswer: Sendable {
-    let input: Pad
-    let nanoseconds: UInt
 }
 
 extension Element {

@@ -94,8 +94,6 @@ extension PushSource {
         gst_buffer_add_video_meta_full(
             buffer, GST_VIDEO_FRAME_FLAG_NONE, gst_video_format_from_string(layout.pixelFormat), UInt32(layout.width),
             UInt32(layout.height), planes, &offsets, &strides)
-        buffer.pointee.pts = UInt(timestamp)
-        buffer.pointee.dts = UInt.max
-        return gst_app_src_push_buffer(source, buffer) == GST_FLOW_OK
+        return push(buffer, at: timestamp)
     }
 }

@@ -11,13 +11,8 @@ package enum PadEvent: Sendable {
     case endOfStream
     case flushStart
     case flushStop
-    case gap
-    /// An RTP packet that the jitter buffer no longer waits for.
-    case packetLost
     /// Upstream: a decoder or depayloader requests a keyframe.
     case forceKeyUnit
-    /// Upstream: quality of service; a hint to drop frames.
-    case qualityOfService
     /// Upstream: how long after its timestamp a sink renders media.
     case latency
     case other
@@ -48,12 +43,12 @@ package final class Pad: @unchecked Sendable {
     package var path: [String] { objectPath(asObject) }
 
     /// Sets a property named by the program; see `Element.set`.
-    package func set(_ property: String, _ value: PropertyValue) throws(MediaError) {
+    package func set(_ property: String, _ value: SettingValue) throws(MediaError) {
         try properties.set(property, value)
     }
 
     /// Sets a property named by a user; see `Element.trySet`.
-    package func trySet(_ property: String, _ value: PropertyValue) -> String? {
+    package func trySet(_ property: String, _ value: SettingValue) -> String? {
         properties.trySet(property, value, in: nil)
     }
 
@@ -213,17 +208,9 @@ extension PadEvent {
         case GST_EVENT_EOS: self = .endOfStream
         case GST_EVENT_FLUSH_START: self = .flushStart
         case GST_EVENT_FLUSH_STOP: self = .flushStop
-        case GST_EVENT_GAP: self = .gap
-        case GST_EVENT_QOS: self = .qualityOfService
         case GST_EVENT_LATENCY: self = .latency
         case GST_EVENT_CUSTOM_UPSTREAM, GST_EVENT_CUSTOM_DOWNSTREAM:
-            if gst_video_event_is_force_key_unit(event) != 0 {
-                self = .forceKeyUnit
-            } else if gst_event_has_name(event, "GstRTPPacketLost") != 0 {
-                self = .packetLost
-            } else {
-                self = .other
-            }
+            self = gst_video_event_is_force_key_unit(event) != 0 ? .forceKeyUnit : .other
         default: self = .other
         }
     }

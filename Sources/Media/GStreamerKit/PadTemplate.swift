@@ -1,5 +1,6 @@
 internal import CGLib
 internal import CGStreamer
+package import MediaGraph
 
 /// A template of an element's pads. The corresponding C type is `GstPadTemplate`.
 package struct PadTemplate: Sendable {
@@ -22,7 +23,7 @@ package struct PadTemplate: Sendable {
     package let presence: Presence
     package let caps: Caps
     /// Properties of such a pad, such as the place of a frame in a mixer.
-    package let properties: [PropertyDescription]
+    package let properties: [SettingContract]
 
     init(_ template: UnsafeMutablePointer<GstPadTemplate>, _ caps: Caps) {
         let direction = template.pointee.direction
@@ -39,16 +40,16 @@ package struct PadTemplate: Sendable {
     }
 
     /// Properties that the pad's type has beyond those of every pad.
-    private static func properties(of type: GType) -> [PropertyDescription] {
+    private static func properties(of type: GType) -> [SettingContract] {
         let common: Set = ["caps", "direction", "emit-signals", "name", "offset", "parent", "template"]
         guard g_type_is_a(type, gst_pad_get_type()) != 0, let opaque = g_type_class_ref(type) else { return [] }
         defer { g_type_class_unref(opaque) }
         let pads = opaque.assumingMemoryBound(to: GObjectClass.self)
         return propertyNames(of: pads).filter { !common.contains($0) }.compactMap { name in
             g_object_class_find_property(pads, name).flatMap { specification in
-                PropertyDescription(
+                SettingContract(
                     specification,
-                    defaultValue: g_param_spec_get_default_value(specification).flatMap(PropertyValue.init))
+                    defaultValue: g_param_spec_get_default_value(specification).flatMap(SettingValue.init))
             }
         }
     }

@@ -98,14 +98,11 @@ package struct PassingBuffer: ~Copyable {
     package func writeLuma(
         width: Int, height: Int, _ body: (_ luma: inout MutableRawSpan, _ stride: Int) -> Void
     ) {
-        guard let buffer = makeWritable(), let format = VideoFormat(width: width, height: height) else { return }
-        var frame = GstVideoFrame()
-        let access = GstMapFlags(rawValue: GST_MAP_READ.rawValue | GST_MAP_WRITE.rawValue)
-        guard gst_video_frame_map(&frame, &format.info, buffer, access) != 0 else { return }
-        defer { gst_video_frame_unmap(&frame) }
-        let stride = Int(frame.info.stride.0)
-        var luma = UnsafeMutableRawBufferPointer(start: frame.data.0, count: stride * height).mutableBytes
-        body(&luma, stride)
+        guard let buffer = makeWritable(), let format = VideoFormat(width: width, height: height),
+            let picture = EditablePicture(buffer, format)
+        else { return }
+        picture.withPlane(.luma, body)
+        picture.close()
     }
 
     /// Changes the buffer's timestamp. The samples are shared, not copied.
@@ -172,23 +169,21 @@ package final class VideoBuffer: VideoFrameStorage, @unchecked Sendable {
         else { preconditionFailure("no frame of \(width)x\(height)") }
         self.format = format
         self.buffer = buffer
-        var frame = GstVideoFrame()
-        precondition(gst_video_frame_map(&frame, &format.info, buffer, GST_MAP_WRITE) != 0)
-        defer { gst_video_frame_unmap(&frame) }
-        let targets = [frame.data.0, frame.data.1, frame.data.2]
-        let strides = [frame.info.stride.0, frame.info.stride.1, frame.info.stride.2].map(Int.init)
-        for (plane, bytes) in [luma, chromaBlue, chromaRed].enumerated() {
-            let columns = plane == 0 ? width : (width + 1) / 2
-            let rows = plane == 0 ? height : (height + 1) / 2
+        guard let picture = EditablePicture(buffer, format) else { preconditionFailure("memory cannot be mapped") }
+        for (plane, bytes) in zip(VideoPlane.allCases, [luma, chromaBlue, chromaRed]) {
+            let (columns, rows) = (plane.rows(of: width), plane.rows(of: height))
             precondition(bytes.count >= columns * rows)
-            bytes.withUnsafeBytes { source in
-                for row in 0..<rows {
-                    guard let target = targets[plane], let from = source.baseAddress else { continue }
-                    target.advanced(by: row * strides[plane]).copyMemory(
-                        from: from.advanced(by: row * columns), byteCount: columns)
+            picture.withPlane(plane) { target, stride in
+                bytes.withUnsafeBytes { source in
+                    target.withUnsafeMutableBytes { target in
+                        for row in 0..<rows {
+                            target[(row * stride)...].copyBytes(from: source[row * columns..<(row + 1) * columns])
+                        }
+                    }
                 }
             }
         }
+        picture.close()
     }
 
     deinit {
@@ -201,13 +196,8 @@ package final class VideoBuffer: VideoFrameStorage, @unchecked Sendable {
             return try body(UnsafeRawBufferPointer(start: nil, count: 0).bytes, 0)
         }
         defer { gst_video_frame_unmap(&frame) }
-        let (start, stride) =
-            switch plane {
-            case .luma: (frame.data.0, Int(frame.info.stride.0))
-            case .chromaBlue: (frame.data.1, Int(frame.info.stride.1))
-            case .chromaRed: (frame.data.2, Int(frame.info.stride.2))
-            }
-        let rows = plane == .luma ? format.height : (format.height + 1) / 2
+        let (start, stride) = frame.plane(plane)
+        let rows = plane.rows(of: format.height)
         return try body(UnsafeRawBufferPointer(start: start, count: stride * rows).bytes, stride)
     }
 }

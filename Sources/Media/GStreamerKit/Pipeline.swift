@@ -6,6 +6,8 @@ import Synchronization
 package enum BusMessage: Sendable {
     case endOfStream
     case error(PipelineFailure)
+    /// Of the element with this path: its name and those of its parent bins, innermost first.
+    case warning(path: [String], message: String)
     /// A missing plugin, for media that cannot be decoded.
     case missingPlugin(String)
     case latencyChanged
@@ -41,11 +43,8 @@ package final class Pipeline: @unchecked Sendable {
     /// When the pipeline was paused, on the monotonic clock. Nil if it is not paused.
     private let pausedAt = Mutex<UInt64?>(nil)
 
-    /// `onMessage` receives messages that need a reaction, `onNote` the others. Both are called on the posting
-    /// element's thread, and must not block or change states.
-    package init(
-        onNote: (@Sendable (BusNote) -> Void)? = nil, onMessage: @escaping @Sendable (BusMessage) -> Void
-    ) {
+    /// `onMessage` is called on the posting element's thread. It must not block or change states.
+    package init(onMessage: @escaping @Sendable (BusMessage) -> Void) {
         GStreamer.load()
         guard let made = gst_pipeline_new(nil), let bus = gst_element_get_bus(made) else {
             preconditionFailure("GStreamer cannot create a pipeline")
@@ -61,18 +60,11 @@ package final class Pipeline: @unchecked Sendable {
             bus,
             { _, message, data in
                 guard let message else { return GST_BUS_PASS }
-                if let listener = Box<Listener>.value(at: data) { listener.hear(message) }
+                if let translated = BusMessage(message) { Box<MessageBody>.value(at: data)?(translated) }
                 // The bus has no other reader, so every message ends here.
                 gst_message_unref(message)
                 return GST_BUS_DROP
-            }, Box(Listener(onNote: onNote, onMessage: onMessage)).retained, releaseBox)
-        guard onNote != nil else { return }
-        // Without this, sinks report their ends only to the pipeline.
-        var flag = GValue()
-        g_value_init(&flag, FundamentalType.boolean)
-        g_value_set_boolean(&flag, 1)
-        g_object_set_property(
-            UnsafeMutableRawPointer(made).assumingMemoryBound(to: GObject.self), "message-forward", &flag)
+            }, Box(onMessage as MessageBody).retained, releaseBox)
     }
 
     deinit {
@@ -137,11 +129,6 @@ package final class Pipeline: @unchecked Sendable {
         return StateChange(gst_element_set_state(pointer, GST_STATE_PLAYING))
     }
 
-    /// Waits until a state change ends. Returns `pending` after the timeout.
-    package func waitForState(milliseconds: Int) -> StateChange {
-        StateChange(gst_element_get_state(pointer, nil, nil, UInt(max(0, milliseconds)) * 1_000_000))
-    }
-
     /// Stops everything and waits until all streaming threads have left. Not from a streaming thread.
     package func stop() {
         gst_element_set_state(pointer, GST_STATE_NULL)
@@ -165,6 +152,8 @@ package final class Pipeline: @unchecked Sendable {
     }
 }
 
+private typealias MessageBody = @Sendable (BusMessage) -> Void
+
 extension BusMessage {
     init?(_ message: UnsafeMutablePointer<GstMessage>) {
         switch message.pointee.type {
@@ -174,6 +163,13 @@ extension BusMessage {
             self = .latencyChanged
         case GST_MESSAGE_ERROR:
             self = .error(PipelineFailure(message))
+        case GST_MESSAGE_WARNING:
+            var error: UnsafeMutablePointer<GError>?
+            gst_message_parse_warning(message, &error, nil)
+            defer { g_clear_error(&error) }
+            self = .warning(
+                path: message.pointee.src.map(objectPath) ?? [],
+                message: error.map { String(cString: $0.pointee.message) } ?? "")
         case GST_MESSAGE_ELEMENT where gst_is_missing_plugin_message(message) != 0:
             self = .missingPlugin(takeString(gst_missing_plugin_message_get_description(message)) ?? "a decoder")
         default:
@@ -225,24 +221,5 @@ extension PipelineFailure {
             }
         }
         return .other
-    }
-}
-
-/// The handlers of a pipeline's bus.
-private final class Listener: Sendable {
-    private let onNote: (@Sendable (BusNote) -> Void)?
-    private let onMessage: @Sendable (BusMessage) -> Void
-
-    init(onNote: (@Sendable (BusNote) -> Void)?, onMessage: @escaping @Sendable (BusMessage) -> Void) {
-        self.onNote = onNote
-        self.onMessage = onMessage
-    }
-
-    func hear(_ message: UnsafeMutablePointer<GstMessage>) {
-        if let translated = BusMessage(message) {
-            onMessage(translated)
-        } else if let onNote, let translated = BusNote(message) {
-            onNote(translated)
-        }
     }
 }

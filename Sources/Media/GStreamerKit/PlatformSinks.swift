@@ -1,4 +1,5 @@
 internal import Glibc
+import MediaGraph
 
 /// The available sound system of this machine.
 package enum AudioSystem {

@@ -1,24 +1,20 @@
 internal import CGLib
 internal import CGStreamer
+import MediaGraph
 
 /// The values of a property.
-package enum PropertyDomain: Sendable, Hashable, CustomStringConvertible {
-    case flag
-    case integer(ClosedRange<Int>)
-    case number(ClosedRange<Double>)
-    case text
-    /// One of several words.
-    case choice([String])
-    /// Any of several words, joined by `+`.
-    case flags([String])
-    case fraction
-    case caps
-    case structure
-    /// Values between `<` and `>`.
-    case list
+struct PropertyDomain: CustomStringConvertible {
+    let values: SettingContract.Domain
+    /// The notation of text that is not arbitrary, such as a fraction.
+    let form: String?
 
-    package var description: String {
-        switch self {
+    private init(_ values: SettingContract.Domain, form: String? = nil) {
+        self.values = values
+        self.form = form
+    }
+
+    var description: String {
+        switch values {
         case .flag: "true or false"
         case .integer(let range):
             switch (range.lowerBound, range.upperBound) {
@@ -30,84 +26,66 @@ package enum PropertyDomain: Sendable, Hashable, CustomStringConvertible {
         case .number(let range):
             range.lowerBound <= -1e30 || range.upperBound >= 1e30
                 ? "a number" : "a number from \(range.lowerBound) to \(range.upperBound)"
-        case .text: "text"
+        case .text: form ?? "text"
         case .choice(let words): "one of " + words.joined(separator: ", ")
-        case .flags(let words): "any of " + words.joined(separator: ", ") + ", joined by +"
-        case .fraction: "a fraction such as 30/1"
-        case .caps: "a format such as video/x-raw,width=640"
-        case .structure: "a structure such as controls,brightness=120"
-        case .list: "a list such as < 1, 2 >"
         }
     }
-}
 
-extension PropertyDomain {
     /// Nil for properties without a text form, such as pointers and objects.
     init?(_ specification: UnsafeMutablePointer<GParamSpec>) {
         let type = specification.pointee.value_type
         switch g_type_fundamental(type) {
-        case FundamentalType.boolean: self = .flag
-        case FundamentalType.string: self = .text
-        case FundamentalType.enumeration: self = .choice(Self.words(ofEnumeration: type))
-        case FundamentalType.flags: self = .flags(Self.words(ofFlags: type))
+        case FundamentalType.boolean: self.init(.flag)
+        case FundamentalType.string: self.init(.text)
+        case FundamentalType.enumeration: self.init(.choice(Self.words(ofEnumeration: type)))
+        case FundamentalType.flags:
+            let words = Self.words(ofFlags: type).joined(separator: ", ")
+            self.init(.text, form: "any of \(words), joined by +")
         default:
-            if let numeric = Self(numeric: specification) {
-                self = numeric
-            } else if type == gst_fraction_get_type() {
-                self = .fraction
-            } else if type == gst_caps_get_type() {
-                self = .caps
-            } else if type == gst_structure_get_type() {
-                self = .structure
-            } else if type == gst_value_array_get_type() || type == gst_value_list_get_type() {
-                self = .list
+            if let numeric = Self.numbers(specification) {
+                self.init(numeric)
+            } else if let form = Self.forms[type] {
+                self.init(.text, form: form)
             } else {
                 return nil
             }
         }
     }
 
-    /// Casts to a specific type, which begins with the common specification.
-    private static func downcast<Special>(
-        _ specification: UnsafeMutablePointer<GParamSpec>, _ type: Special.Type
-    ) -> Special {
-        UnsafeMutableRawPointer(specification).assumingMemoryBound(to: type).pointee
-    }
+    private static let forms: [GType: String] = [
+        gst_fraction_get_type(): "a fraction such as 30/1",
+        gst_caps_get_type(): "a format such as video/x-raw,width=640",
+        gst_structure_get_type(): "a structure such as controls,brightness=120",
+        gst_value_array_get_type(): "a list such as < 1, 2 >",
+        gst_value_list_get_type(): "a list such as < 1, 2 >",
+    ]
 
-    private init?(numeric specification: UnsafeMutablePointer<GParamSpec>) {
-        switch g_type_fundamental(specification.pointee.value_type) {
-        case 3 << 2:
-            let range = Self.downcast(specification, GParamSpecChar.self)
-            self = .integer(Int(range.minimum)...Int(range.maximum))
-        case 4 << 2:
-            let range = Self.downcast(specification, GParamSpecUChar.self)
-            self = .integer(Int(range.minimum)...Int(range.maximum))
-        case FundamentalType.int:
-            let range = Self.downcast(specification, GParamSpecInt.self)
-            self = .integer(Int(range.minimum)...Int(range.maximum))
-        case FundamentalType.unsignedInt:
-            let range = Self.downcast(specification, GParamSpecUInt.self)
-            self = .integer(Int(range.minimum)...Int(range.maximum))
-        case FundamentalType.long:
-            let range = Self.downcast(specification, GParamSpecLong.self)
-            self = .integer(Int(range.minimum)...Int(range.maximum))
-        case FundamentalType.unsignedLong:
-            let range = Self.downcast(specification, GParamSpecULong.self)
-            self = .integer(Int(clamping: range.minimum)...Int(clamping: range.maximum))
-        case FundamentalType.int64:
-            let range = Self.downcast(specification, GParamSpecInt64.self)
-            self = .integer(Int(range.minimum)...Int(range.maximum))
-        case FundamentalType.unsignedInt64:
-            let range = Self.downcast(specification, GParamSpecUInt64.self)
-            self = .integer(Int(clamping: range.minimum)...Int(clamping: range.maximum))
-        case FundamentalType.float:
-            let range = Self.downcast(specification, GParamSpecFloat.self)
-            self = .number(Double(range.minimum)...Double(range.maximum))
-        case FundamentalType.double:
-            let range = Self.downcast(specification, GParamSpecDouble.self)
-            self = .number(range.minimum...range.maximum)
-        default:
-            return nil
+    /// The range of a numeric property.
+    private static func numbers(_ specification: UnsafeMutablePointer<GParamSpec>) -> SettingContract.Domain? {
+        func ends<Special, Number>(
+            _ lowest: KeyPath<Special, Number>, _ highest: KeyPath<Special, Number>
+        ) -> (Number, Number) {
+            let special = UnsafeMutableRawPointer(specification).assumingMemoryBound(to: Special.self).pointee
+            return (special[keyPath: lowest], special[keyPath: highest])
+        }
+        func integers<Number: BinaryInteger>(_ ends: (Number, Number)) -> SettingContract.Domain {
+            .integer(Int(clamping: ends.0)...Int(clamping: ends.1))
+        }
+        func numbers<Number: BinaryFloatingPoint>(_ ends: (Number, Number)) -> SettingContract.Domain {
+            .number(Double(ends.0)...Double(ends.1))
+        }
+        return switch g_type_fundamental(specification.pointee.value_type) {
+        case FundamentalType.char: integers(ends(\GParamSpecChar.minimum, \.maximum))
+        case FundamentalType.unsignedChar: integers(ends(\GParamSpecUChar.minimum, \.maximum))
+        case FundamentalType.int: integers(ends(\GParamSpecInt.minimum, \.maximum))
+        case FundamentalType.unsignedInt: integers(ends(\GParamSpecUInt.minimum, \.maximum))
+        case FundamentalType.long: integers(ends(\GParamSpecLong.minimum, \.maximum))
+        case FundamentalType.unsignedLong: integers(ends(\GParamSpecULong.minimum, \.maximum))
+        case FundamentalType.int64: integers(ends(\GParamSpecInt64.minimum, \.maximum))
+        case FundamentalType.unsignedInt64: integers(ends(\GParamSpecUInt64.minimum, \.maximum))
+        case FundamentalType.float: numbers(ends(\GParamSpecFloat.minimum, \.maximum))
+        case FundamentalType.double: numbers(ends(\GParamSpecDouble.minimum, \.maximum))
+        default: nil
         }
     }
 
@@ -130,6 +108,40 @@ extension PropertyDomain {
     }
 }
 
+extension SettingContract {
+    /// The contract of a property that can be set while an element exists. Nil for others.
+    init?(_ specification: UnsafeMutablePointer<GParamSpec>, defaultValue: SettingValue?) {
+        let flags = PropertyFlags.of(specification)
+        guard flags & PropertyFlags.writable != 0, flags & PropertyFlags.constructOnly == 0,
+            let domain = PropertyDomain(specification)
+        else { return nil }
+        let name = String(cString: specification.pointee.name)
+        let blurb = g_param_spec_get_blurb(specification).map { String(cString: $0) } ?? ""
+        let isChangeable = PropertyFlags.highestState(flags) == nil
+        self.init(
+            name, domain.values, default: defaultValue.flatMap { $0.fitting(domain.values) },
+            isChangeable: isChangeable, isSecret: Self.soundsSecret(name),
+            domain.form.map { blurb.isEmpty ? $0 : "\(blurb) (\($0))" } ?? blurb)
+        isChangeUnsaid =
+            isChangeable && flags & (PropertyFlags.mutablePlaying | PropertyFlags.controllable) == 0
+    }
+}
+
+extension SettingValue {
+    /// Nil for the defaults of properties that are unset: numbers outside of the range, words that are not choices.
+    fileprivate func fitting(_ domain: SettingContract.Domain) -> SettingValue? {
+        switch (self, domain) {
+        case (.flag, .flag): self
+        case (.integer(let number), .integer(let range)): range.contains(number) ? self : nil
+        case (.integer(let number), .number(let range)): range.contains(Double(number)) ? .number(Double(number)) : nil
+        case (.number(let number), .number(let range)): range.contains(number) ? self : nil
+        case (.text(let text), .choice(let words)): words.contains(text) ? self : nil
+        case (.text(let text), .text): text == "0" ? nil : self
+        default: nil
+        }
+    }
+}
+
 /// The flags of a property. Some of the C ones are macros that Swift does not import.
 enum PropertyFlags {
     static let readable: UInt32 = 1 << 0
@@ -139,7 +151,6 @@ enum PropertyFlags {
     static let mutableReady: UInt32 = 1 << 10
     static let mutablePaused: UInt32 = 1 << 11
     static let mutablePlaying: UInt32 = 1 << 12
-    static let isDeprecated: UInt32 = 1 << 31
 
     static func of(_ specification: UnsafeMutablePointer<GParamSpec>) -> UInt32 {
         UInt32(bitPattern: Int32(truncatingIfNeeded: specification.pointee.flags.rawValue))

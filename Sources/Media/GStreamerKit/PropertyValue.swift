@@ -2,48 +2,10 @@ internal import CGLib
 internal import CGStreamer
 package import MediaGraph
 
-/// The value of an element's property, or of a field of a message or structure.
-package enum PropertyValue: Sendable, Hashable, ExpressibleByBooleanLiteral, ExpressibleByIntegerLiteral,
-    ExpressibleByStringLiteral, ExpressibleByFloatLiteral, CustomStringConvertible
-{
-    case flag(Bool)
-    case integer(Int)
-    case number(Double)
-    /// Text, the nick of an enumeration's value, flags joined by `+`, a fraction, caps, or a structure.
-    case text(String)
-    /// The values of an array, such as the level of each channel.
-    case list([PropertyValue])
-
-    package init(booleanLiteral value: Bool) { self = .flag(value) }
-    package init(integerLiteral value: Int) { self = .integer(value) }
-    package init(floatLiteral value: Double) { self = .number(value) }
-    package init(stringLiteral value: String) { self = .text(value) }
-
-    package init(_ value: SettingValue) {
-        switch value {
-        case .flag(let value): self = .flag(value)
-        case .integer(let value): self = .integer(value)
-        case .number(let value): self = .number(value)
-        case .text(let value): self = .text(value)
-        }
-    }
-
-    /// In GStreamer's notation.
-    package var text: String {
-        switch self {
-        case .flag(let value): value ? "true" : "false"
-        case .integer(let value): "\(value)"
-        case .number(let value): "\(value)"
-        case .text(let value): value
-        case .list(let values): "< " + values.map(\.text).joined(separator: ", ") + " >"
-        }
-    }
-
-    package var description: String { text }
-}
-
 // The C macros for the fundamental types are not imported: G_TYPE_MAKE_FUNDAMENTAL shifts a number by 2.
 enum FundamentalType {
+    static let char: GType = 3 << 2
+    static let unsignedChar: GType = 4 << 2
     static let boolean: GType = 5 << 2
     static let int: GType = 6 << 2
     static let unsignedInt: GType = 7 << 2
@@ -61,11 +23,17 @@ enum FundamentalType {
     static let parameter: GType = 19 << 2
     static let object: GType = 20 << 2
 
-    static let signedIntegers: Set<GType> = [3 << 2, int, long, int64]
-    static let unsignedIntegers: Set<GType> = [4 << 2, unsignedInt, unsignedLong, unsignedInt64]
+    static let signedIntegers: Set<GType> = [char, int, long, int64]
+    static let unsignedIntegers: Set<GType> = [unsignedChar, unsignedInt, unsignedLong, unsignedInt64]
 }
 
-extension PropertyValue {
+extension SettingValue {
+    /// In GStreamer's notation: text is the nick of an enumeration's value, flags joined by `+`, a fraction, caps, a
+    /// structure or a list, too.
+    package var notation: String {
+        if case .text(let text) = self { text } else { description }
+    }
+
     /// Nil for unset values and those without a text form, such as pointers and objects.
     init?(_ value: UnsafePointer<GValue>) {
         let type = value.pointee.g_type
@@ -91,48 +59,18 @@ extension PropertyValue {
         case FundamentalType.enumeration:
             guard let nick = Self.nick(value) else { return nil }
             self = .text(nick)
+        case FundamentalType.pointer, FundamentalType.object, FundamentalType.parameter:
+            return nil
+        case FundamentalType.boxed where g_value_get_boxed(value) == nil:
+            return nil
         default:
-            self.init(compound: value)
-        }
-    }
-
-    private init?(compound value: UnsafePointer<GValue>) {
-        let type = value.pointee.g_type
-        if type == gst_value_array_get_type() {
-            self = .list(
-                (0..<gst_value_array_get_size(value)).compactMap { index in
-                    gst_value_array_get_value(value, index).flatMap { PropertyValue($0) }
-                })
-            return
-        }
-        if type == gst_value_list_get_type() {
-            self = .list(
-                (0..<gst_value_list_get_size(value)).compactMap { index in
-                    gst_value_list_get_value(value, index).flatMap { PropertyValue($0) }
-                })
-            return
-        }
-        if type == g_type_from_name("GValueArray") {
-            guard let array = g_value_get_boxed(value)?.assumingMemoryBound(to: GValueArray.self) else { return nil }
-            self = .list(
-                (0..<Int(array.pointee.n_values)).compactMap { index in
-                    array.pointee.values.flatMap { PropertyValue($0 + index) }
-                })
-            return
-        }
-        if type == gst_caps_get_type() {
-            guard let caps = gst_value_get_caps(value), let text = takeString(gst_caps_to_string(caps)) else {
-                return nil
-            }
+            let isCaps = type == gst_caps_get_type()
+            guard
+                let text = takeString(
+                    isCaps ? gst_caps_to_string(gst_value_get_caps(value)) : gst_value_serialize(value))
+            else { return nil }
             self = .text(text)
-            return
         }
-        let isEmptyBox =
-            g_type_fundamental(type) == FundamentalType.boxed && g_value_get_boxed(value) == nil
-        let isBare = [FundamentalType.pointer, FundamentalType.object, FundamentalType.parameter]
-            .contains(g_type_fundamental(type))
-        guard !isEmptyBox, !isBare, let text = takeString(gst_value_serialize(value)) else { return nil }
-        self = .text(text)
     }
 
     private static func integer<Number>(
@@ -151,16 +89,4 @@ extension PropertyValue {
         let entry = g_enum_get_value(opaque.assumingMemoryBound(to: GEnumClass.self), g_value_get_enum(value))
         return entry?.pointee.value_nick.map { String(cString: $0) }
     }
-}
-
-/// The fields of a structure with a text form. Nested structures become text.
-func fields(of structure: UnsafePointer<GstStructure>) -> [String: PropertyValue] {
-    var fields: [String: PropertyValue] = [:]
-    for index in 0..<max(0, gst_structure_n_fields(structure)) {
-        guard let name = gst_structure_nth_field_name(structure, UInt32(index)),
-            let value = gst_structure_get_value(structure, name), let read = PropertyValue(value)
-        else { continue }
-        fields[String(cString: name)] = read
-    }
-    return fields
 }

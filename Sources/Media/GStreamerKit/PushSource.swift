@@ -21,7 +21,7 @@ package struct PushSource: Sendable {
 
     /// `caps` are fixed, or nil if the format is set before the first push.
     package init(caps: Caps?) throws(MediaError) {
-        element = try Element("appsrc", Self.properties.mapValues(PropertyValue.init))
+        element = try Element("appsrc", Self.properties)
         if let caps { gst_app_src_set_caps(source, caps.pointer) }
     }
 
@@ -33,26 +33,13 @@ package struct PushSource: Sendable {
     package var waiting: Int { Int(gst_app_src_get_current_level_buffers(source)) }
 
     /// Copies bytes into a new buffer and queues it. Returns false if the element does not run.
-    package func push(_ bytes: RawSpan, timestamp: UInt64) -> Bool {
-        guard let buffer = gst_buffer_new_allocate(nil, gsize(bytes.byteCount), nil) else { return false }
-        bytes.withUnsafeBytes { source in
-            _ = gst_buffer_fill(buffer, 0, source.baseAddress, gsize(source.count))
-        }
-        buffer.pointee.pts = UInt(timestamp)
-        buffer.pointee.dts = UInt(timestamp)
-        return gst_app_src_push_buffer(source, buffer) == GST_FLOW_OK
-    }
-
-    /// Copies an encoded frame into a new buffer and queues it. Returns false if the element does not run.
-    package func push(_ bytes: RawSpan, timestamp: UInt64, isKeyframe: Bool) -> Bool {
+    package func push(_ bytes: RawSpan, timestamp: UInt64, isKeyframe: Bool = true) -> Bool {
         guard let buffer = gst_buffer_new_allocate(nil, gsize(bytes.byteCount), nil) else { return false }
         bytes.withUnsafeBytes { source in
             _ = gst_buffer_fill(buffer, 0, source.baseAddress, gsize(source.count))
         }
         if !isKeyframe { buffer.pointee.mini_object.flags |= GST_BUFFER_FLAG_DELTA_UNIT.rawValue }
-        buffer.pointee.pts = UInt(timestamp)
-        buffer.pointee.dts = UInt(timestamp)
-        return gst_app_src_push_buffer(source, buffer) == GST_FLOW_OK
+        return push(buffer, at: timestamp, decodedAt: UInt(timestamp))
     }
 
     /// Lets `body` draw into a frame of the pool and queues it without a copy. Returns false if the element does not
@@ -62,9 +49,7 @@ package struct PushSource: Sendable {
         _ body: (inout MutableVideoFrame) throws -> Void
     ) throws -> Bool {
         guard let buffer = try pool.draw(at: time, body) else { return false }
-        buffer.pointee.pts = UInt(timestamp)
-        buffer.pointee.dts = UInt.max
-        return gst_app_src_push_buffer(source, buffer) == GST_FLOW_OK
+        return push(buffer, at: timestamp)
     }
 
     /// Lets `body` write this many signed 16-bit samples into a new buffer and queues it. Returns false if the element
@@ -89,9 +74,7 @@ package struct PushSource: Sendable {
             throw error
         }
         gst_buffer_unmap(buffer, &map)
-        buffer.pointee.pts = UInt(timestamp)
-        buffer.pointee.dts = UInt.max
-        return gst_app_src_push_buffer(source, buffer) == GST_FLOW_OK
+        return push(buffer, at: timestamp)
     }
 
     /// Sets the caps of further data.
@@ -122,9 +105,7 @@ package struct PushSource: Sendable {
     package func push(_ picture: VideoBuffer, timestamp: UInt64) -> Bool {
         // A shallow copy: the samples are shared, the timestamp is separate.
         guard let buffer = gst_buffer_copy_region(picture.buffer, copyAll, 0, gsize.max) else { return false }
-        buffer.pointee.pts = UInt(timestamp)
-        buffer.pointee.dts = UInt.max
-        return gst_app_src_push_buffer(source, buffer) == GST_FLOW_OK
+        return push(buffer, at: timestamp)
     }
 
     /// Sets the format of further frames.
@@ -132,6 +113,13 @@ package struct PushSource: Sendable {
         guard let caps = gst_video_info_to_caps(&picture.format.info) else { return }
         gst_app_src_set_caps(source, caps)
         gst_caps_unref(caps)
+    }
+
+    /// Takes the buffer's ownership.
+    func push(_ buffer: UnsafeMutablePointer<GstBuffer>, at timestamp: UInt64, decodedAt: UInt = UInt.max) -> Bool {
+        buffer.pointee.pts = UInt(timestamp)
+        buffer.pointee.dts = decodedAt
+        return gst_app_src_push_buffer(source, buffer) == GST_FLOW_OK
     }
 
     package func endOfStream() {

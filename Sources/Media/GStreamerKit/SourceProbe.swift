@@ -26,7 +26,7 @@ package enum SourceProbe {
     package static func ask(
         _ factory: String, _ properties: [String: SettingValue], media: String, converter: String, seconds: Double
     ) throws(MediaError) -> Answer {
-        let source = try Element(factory, properties.mapValues(PropertyValue.init))
+        let source = try Element(factory, properties)
         let filter = try Element("capsfilter", ["caps": .text(media)])
         let converter = try Element(converter)
         let sink = try Element("fakesink", ["sync": false, "async": false])

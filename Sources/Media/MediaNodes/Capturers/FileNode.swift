@@ -142,12 +142,12 @@ final class FileTimeline: Sendable {
 
     private let state = Mutex(State())
     private let doesLoop: Bool
-    private let pipeline: WeakPipeline
+    private let pipeline: WeakBox<Pipeline>
     private let control: DispatchQueue
 
     init(doesLoop: Bool, pipeline: Pipeline, control: DispatchQueue) {
         self.doesLoop = doesLoop
-        self.pipeline = WeakPipeline(pipeline)
+        self.pipeline = WeakBox(pipeline)
         self.control = control
     }
 
@@ -189,7 +189,7 @@ final class FileTimeline: Sendable {
 
     private func begin(isVideo: Bool) -> (start: UInt64, isFirst: Bool) {
         state.withLock { state in
-            let start = state.roundStart ?? pipeline.pipeline?.runningTime ?? 0
+            let start = state.roundStart ?? pipeline.value?.runningTime ?? 0
             state.roundStart = start
             defer { if isVideo { state.isFirstVideo = false } else { state.isFirstAudio = false } }
             return (start, isVideo ? state.isFirstVideo : state.isFirstAudio)
@@ -230,7 +230,7 @@ final class FileTimeline: Sendable {
             state.lastVideo = nil
             return state.pads
         }
-        guard pipeline.pipeline != nil, let first = pads.first else { return }
+        guard pipeline.value != nil, let first = pads.first else { return }
         if !first.seekToStart() {
             // The file cannot be read again, so the loop ends here.
             for pad in pads { pad.sendEndOfStreamToPeer() }

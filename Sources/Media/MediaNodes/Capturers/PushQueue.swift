@@ -37,7 +37,7 @@ final class PushQueue: Sendable {
     private static let askInterval = 0.1
 
     private let source: PushSource
-    private let pipeline: WeakPipeline
+    private let pipeline: WeakBox<Pipeline>
     private let isEncoded: Bool
     private let state = Mutex(State())
     private let onKeyframeNeeded: @Sendable () -> Void
@@ -45,7 +45,7 @@ final class PushQueue: Sendable {
     /// Calls `onKeyframeNeeded` on the thread that detects the need.
     init(_ instance: NodeInstance, isEncoded: Bool, onKeyframeNeeded: @escaping @Sendable () -> Void) {
         source = PushSource(instance.element("source"))
-        pipeline = WeakPipeline(instance.pipeline)
+        pipeline = WeakBox(instance.pipeline)
         self.isEncoded = isEncoded
         self.onKeyframeNeeded = onKeyframeNeeded
         let output = instance.element("source").source
@@ -79,7 +79,7 @@ final class PushQueue: Sendable {
 
     /// Nanoseconds since the pipeline's start. Nil if it does not run, and for future times.
     private func timestamp(_ time: MediaTime) -> UInt64? {
-        guard !Self.isAhead(time), let base = pipeline.pipeline?.baseTime, base > 0 else { return nil }
+        guard !Self.isAhead(time), let base = pipeline.value?.baseTime, base > 0 else { return nil }
         return time.nanoseconds > base ? time.nanoseconds - base : 0
     }
 

@@ -47,7 +47,7 @@ final class Watchdog: Sendable {
 
     private let state: Mutex<State>
     private let control: DispatchQueue
-    private let pipeline: WeakPipeline?
+    private let pipeline: WeakBox<Pipeline>?
     private let isThere: @Sendable () -> Bool
     private let onSilence: @Sendable () -> Void
 
@@ -60,7 +60,7 @@ final class Watchdog: Sendable {
     ) {
         state = Mutex(State(silence: Silence(limit: limit, timeout: timeout ?? limit)))
         self.control = control
-        self.pipeline = pipeline.map(WeakPipeline.init)
+        self.pipeline = pipeline.map { WeakBox($0) }
         self.isThere = isThere
         self.onSilence = onSilence
     }
@@ -85,7 +85,7 @@ final class Watchdog: Sendable {
     private func check() {
         let (isStopped, judgement) = state.withLock { ($0.isStopped, $0.silence.poll()) }
         if isStopped { return }
-        if pipeline?.pipeline?.isPaused == true {
+        if pipeline?.value?.isPaused == true {
             state.withLock { $0.silence.begin() }
             return checkLater()
         }

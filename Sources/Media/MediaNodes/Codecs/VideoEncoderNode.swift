@@ -129,7 +129,7 @@ final class VideoEncoderNode: RunningNode {
             keyframeInterval: running.keyframeInterval, bitrate: instance.plan.formats["out"]?.bitsPerSecond)
         if running.choice.isHardware {
             for (name, value) in running.choice.properties(target) {
-                _ = running.element.trySet(name, PropertyValue(value))
+                _ = running.element.trySet(name, value)
             }
         }
         if let bitrate = running.chosenBitrate.withLock({ $0 }) { try running.setBitrate(bitrate) }
@@ -193,7 +193,7 @@ final class VideoEncoderNode: RunningNode {
 
     private func setBitrate(_ bitrate: Bitrate) throws(MediaError) {
         let (property, value) = choice.rateProperty(bitrate.bitsPerSecond, keyframeInterval: keyframeInterval)
-        try element.set(property, PropertyValue(value))
+        try element.set(property, value)
         ledger.set(bitrate: bitrate)
     }
 

@@ -64,25 +64,15 @@ extension ElementsNode {
             }
             // A missing element is reported when the node is used.
             guard let description = ElementFactory.describe(element.factory) else { continue }
-            guard let contract = ElementSettings.contract(of: parts[1], in: description, named: setting) else {
+            guard let contract = description.property(parts[1]) else {
                 throw wrong("exposes \(place), but \(element.factory) has no property \(parts[1])")
             }
             found.append(
                 ExposedProperty(
                     element: parts[0], property: parts[1],
-                    contract: contract.with(default: element.properties[parts[1]])))
+                    contract: contract.with(name: setting, default: element.properties[parts[1]])))
         }
         return found
-    }
-}
-
-extension SettingContract {
-    fileprivate func with(default value: SettingValue?) -> SettingContract {
-        var contract = SettingContract(
-            name, domain, default: value ?? defaultValue, isRequired: isRequired, isChangeable: isChangeable,
-            isSecret: isSecret, unit: unit, summary)
-        contract.isChangeUnsaid = isChangeUnsaid
-        return contract
     }
 }
 
@@ -108,7 +98,7 @@ private final class ElementsRun: RunningNode {
 
     func set(_ setting: String, to value: SettingValue) throws(MediaError) -> Bool {
         guard let (element, property) = elements[setting] else { return false }
-        if let reason = element.trySet(property, PropertyValue(value)) {
+        if let reason = element.trySet(property, value) {
             throw MediaError(code: MediaError.Code.settingFixed, message: "\"\(name)\": \(reason).", node: name)
         }
         return true

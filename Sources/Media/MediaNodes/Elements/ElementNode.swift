@@ -47,7 +47,7 @@ final class ElementNode: RunningNode {
         for (name, value) in settings.sorted(by: { $0.key < $1.key }) {
             let parts = name.split(separator: ".", maxSplits: 1).map(String.init)
             // Settings of an unlinked input are not used.
-            guard let pad = pads[parts[0]], let reason = pad.trySet(parts[1], PropertyValue(value)) else { continue }
+            guard let pad = pads[parts[0]], let reason = pad.trySet(parts[1], value) else { continue }
             throw MediaError(
                 code: MediaError.Code.graphInvalid, message: "\"\(instance.name)\": \(reason).", node: instance.name)
         }
@@ -58,9 +58,9 @@ final class ElementNode: RunningNode {
         let parts = setting.split(separator: ".", maxSplits: 1).map(String.init)
         let reason =
             parts.count == 2
-            ? pads[parts[0]].map { $0.trySet(parts[1], PropertyValue(value)) }
+            ? pads[parts[0]].map { $0.trySet(parts[1], value) }
                 ?? "no running element has the setting \(setting)"
-            : element.trySet(setting, PropertyValue(value))
+            : element.trySet(setting, value)
         guard let reason else { return true }
         throw MediaError(code: MediaError.Code.settingFixed, message: "\"\(name)\": \(reason).", node: name)
     }

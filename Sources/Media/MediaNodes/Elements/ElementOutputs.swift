@@ -96,24 +96,12 @@ extension Pad {
 ///
 /// Elements that are not live count from 0 whenever they start. Live ones are left alone.
 private final class ElementTimeline: Sendable {
-    private let pipeline: WeakPipeline
+    private let pipeline: WeakBox<Pipeline>
     /// The shift in nanoseconds, common to video and audio.
     private let offset = Mutex<Int64?>(nil)
 
-    private final class WeakPipeline: Sendable {
-        private let value: Mutex<Weak>
-
-        private struct Weak: Sendable {
-            weak var pipeline: Pipeline?
-        }
-
-        init(_ pipeline: Pipeline) { value = Mutex(Weak(pipeline: pipeline)) }
-
-        var pipeline: Pipeline? { value.withLock { $0.pipeline } }
-    }
-
     init(_ pipeline: Pipeline) {
-        self.pipeline = WeakPipeline(pipeline)
+        self.pipeline = WeakBox(pipeline)
     }
 
     func follow(_ pace: Element) {
@@ -126,7 +114,7 @@ private final class ElementTimeline: Sendable {
                 return .passAndRemove
             }
             let begins = Int64(buffer.runningTime ?? 0)
-            let now = Int64(pipeline.pipeline?.runningTime ?? 0)
+            let now = Int64(pipeline.value?.runningTime ?? 0)
             feeder.offset = offset.withLock { offset in
                 let moved = offset ?? max(0, now - begins)
                 offset = moved

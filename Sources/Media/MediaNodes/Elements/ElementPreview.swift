@@ -14,7 +14,7 @@ struct ElementPreview {
         element = try Element(plan.factory)
         self.node = node
         for (name, value) in plan.properties.sorted(by: { $0.key < $1.key }) {
-            guard let reason = element.trySet(name, PropertyValue(value)) else { continue }
+            guard let reason = element.trySet(name, value) else { continue }
             throw MediaError(
                 code: MediaError.Code.graphInvalid, message: "\"\(node)\": \(reason)\(reason.hasSuffix("?") ? "" : ".")"
             )

@@ -78,7 +78,7 @@ package final class OverlayNode: NodeType, RunningNode {
                     + "Start it with one.")
         }
         for property in present {
-            try instance.element(property.element).set(property.name, PropertyValue(property.value))
+            try instance.element(property.element).set(property.name, property.value)
         }
         return true
     }

@@ -31,7 +31,7 @@ enum ElementCost {
     }
 
     /// Encoders by the codec of their decoders, because frames must be encoded before they can be decoded.
-    private static let encoders: [String: (factory: String, properties: [String: PropertyValue])] = [
+    private static let encoders: [String: (factory: String, properties: [String: SettingValue])] = [
         "vp8": ("vp8enc", ["deadline": 1, "cpu-used": -8, "target-bitrate": 1_000_000]),
         "vp9": ("vp9enc", ["deadline": 1, "cpu-used": 8]),
         "h264": ("x264enc", ["tune": "zerolatency", "speed-preset": "ultrafast", "bitrate": 1000]),
@@ -45,7 +45,7 @@ enum ElementCost {
         let pipeline = Pipeline { message in
             switch message {
             case .endOfStream, .error: isDone.signal()
-            case .missingPlugin, .latencyChanged: break
+            case .warning, .missingPlugin, .latencyChanged: break
             }
         }
         let rate = min(max(format.framesPerSecond ?? 30, 10), 60)
@@ -63,7 +63,7 @@ enum ElementCost {
             chain.append(try Element(encoder.factory, encoder.properties))
             if format.encoding == "h264" { chain.append(try Element("h264parse")) }
         }
-        let element = try Element(plan.factory, plan.properties.mapValues(PropertyValue.init))
+        let element = try Element(plan.factory, plan.properties)
         chain.append(element)
         chain.append(try Element("fakesink", ["sync": false, "async": false]))
         for part in chain { pipeline.add(part) }

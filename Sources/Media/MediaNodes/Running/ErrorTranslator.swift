@@ -30,17 +30,11 @@ final class ErrorTranslator: Sendable {
         for failure in early { report(failure) }
     }
 
-    /// Handles messages of elements that need no answer.
-    func hear(_ note: BusNote) {
+    /// Reports an element's warning as that of its node.
+    func warn(_ path: [String], _ message: String) {
         let graph = state.withLock { $0.graph }
-        switch note {
-        case .warning(let remark):
-            guard case .live(let node)? = graph?.owner(ofElementIn: remark.path)?.state else { return }
-            reporter.warn(node, remark.message)
-        case .element(let message):
-            graph?.owner(ofElementIn: message.path)?.running?.hear(message)
-        case .information, .qualityOfService, .stateChanged, .sinkEnded: break
-        }
+        guard case .live(let node)? = graph?.owner(ofElementIn: path)?.state else { return }
+        reporter.warn(node, message)
     }
 
     /// Remembers the format that could not be decoded, for the error that follows.

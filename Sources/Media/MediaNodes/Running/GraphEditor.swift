@@ -140,7 +140,7 @@ final class GraphEditor: Sendable {
         if try member.running?.set(change.setting, to: value) == true { return }
         let elements = member.instance.allElements.filter { $0.has(change.setting) }
         guard let element = elements.first else { return }
-        if let reason = element.trySet(change.setting, PropertyValue(value)) {
+        if let reason = element.trySet(change.setting, value) {
             let isSecret = member.instance.kind.setting(change.setting)?.isSecret == true
             throw MediaError(
                 code: MediaError.Code.graphInvalid,

@@ -1,7 +1,6 @@
 import Dispatch
 import GStreamerKit
 import MediaGraph
-import Synchronization
 
 extension MediaPipeline {
     /// The components of a pipeline. Creating them loads plugins and makes elements, which may block.
@@ -22,16 +21,18 @@ extension MediaPipeline {
             let control = DispatchQueue(label: "media.pipeline")
             let translator = ErrorTranslator(reporter)
             // The closure lives inside the pipeline's bus, so it must not retain the pipeline.
-            let latency = LatencyReaction(control)
-            let pipeline = Pipeline(onNote: { translator.hear($0) }) { message in
+            let running = WeakBox<Pipeline>()
+            let pipeline = Pipeline { message in
                 switch message {
                 case .endOfStream: reporter.ended()
                 case .error(let failure): translator.report(failure)
+                case .warning(let path, let message): translator.warn(path, message)
                 case .missingPlugin(let name): translator.note(missing: name)
-                case .latencyChanged: latency.react()
+                // The message comes on a streaming thread.
+                case .latencyChanged: control.async { running.value?.distributeLatency() }
                 }
             }
-            latency.set(pipeline)
+            running.set(pipeline)
             bound = BoundCode(bindings)
             let context = PipelineContext(
                 pipeline: pipeline, reporter: reporter, control: control, bound: bound)
@@ -44,27 +45,5 @@ extension MediaPipeline {
             self.reporter = reporter
             self.control = control
         }
-    }
-}
-
-/// Applies a changed latency to the pipeline, on the control queue: not allowed on the thread that announces it.
-private final class LatencyReaction: Sendable {
-    private struct Target: Sendable {
-        weak var pipeline: Pipeline?
-    }
-
-    private let target = Mutex(Target())
-    private let control: DispatchQueue
-
-    init(_ control: DispatchQueue) {
-        self.control = control
-    }
-
-    func set(_ pipeline: Pipeline) {
-        target.withLock { $0.pipeline = pipeline }
-    }
-
-    func react() {
-        control.async { self.target.withLock { $0.pipeline }?.distributeLatency() }
     }
 }

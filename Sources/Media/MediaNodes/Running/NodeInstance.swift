@@ -90,7 +90,7 @@ package final class NodeInstance: Sendable {
         for element in plan.elements {
             elements[element.name] = try Element(
                 element.factory, name: "\(prefix).\(element.name)",
-                element.properties.mapValues(PropertyValue.init))
+                element.properties)
         }
         return elements
     }

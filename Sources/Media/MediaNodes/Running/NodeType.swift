@@ -53,8 +53,6 @@ package protocol RunningNode: Sendable {
     var stalled: MediaError? { get }
     /// Whether the node may stay without media indefinitely, so that the start does not wait for it downstream.
     var mayStayEmpty: Bool { get }
-    /// Called when one of the node's elements has posted a measurement.
-    func hear(_ message: ElementMessage)
     /// Changes a setting that the contract declares as changeable, to a valid value. If it returns false, the runner
     /// sets the property of this name on the node's only element that has it.
     func set(_ setting: String, to value: SettingValue) throws(MediaError) -> Bool
@@ -90,7 +88,6 @@ extension RunningNode {
     package func failedWhileLeaving(_ failure: PipelineFailure) {}
     package var stalled: MediaError? { nil }
     package var mayStayEmpty: Bool { false }
-    package func hear(_ message: ElementMessage) {}
     package func set(_ setting: String, to value: SettingValue) throws(MediaError) -> Bool { false }
 }
 

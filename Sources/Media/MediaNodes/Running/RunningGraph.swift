@@ -276,7 +276,7 @@ final class RunningGraph: Sendable {
         guard let planned = plan.queue else { return nil }
         let element = try Element(
             "queue", name: "\(target.prefix).branch-\(plan.link.to.port)\(suffix)",
-            planned.properties.mapValues(PropertyValue.init))
+            planned.properties)
         let queue = BranchQueue(element: element, containment: containment(from: source, to: target, isContained))
         queue.containment.apply(to: element.sink)
         context.pipeline.add(element)

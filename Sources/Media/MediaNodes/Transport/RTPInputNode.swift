@@ -24,7 +24,7 @@ package final class RTPInputNode: NodeType, RunningNode {
     package let name: String
     private let source: PushSource
     private let jitterBuffer: Element
-    private let pipeline: WeakPipeline
+    private let pipeline: WeakBox<Pipeline>
     private let capacity: Int
     private let packetsReceived = Atomic<Int>(0)
     private let packetsDropped = Atomic<Int>(0)
@@ -44,7 +44,7 @@ package final class RTPInputNode: NodeType, RunningNode {
         askForKeyframe = keyframeNeeded
         source = PushSource(instance.element("\(output)-source"))
         jitterBuffer = instance.element("\(output)-jitter-buffer")
-        pipeline = WeakPipeline(instance.pipeline)
+        pipeline = WeakBox(instance.pipeline)
         control = instance.control
         watch(instance.element("\(output)-depayloader"))
     }
@@ -177,7 +177,7 @@ package final class RTPInputNode: NodeType, RunningNode {
 
     package func push(_ packet: RawSpan) {
         packetsReceived.wrappingAdd(1, ordering: .relaxed)
-        guard isRunning.load(ordering: .acquiring), source.waiting < capacity, let pipeline = pipeline.pipeline,
+        guard isRunning.load(ordering: .acquiring), source.waiting < capacity, let pipeline = pipeline.value,
             source.push(packet, timestamp: pipeline.runningTime)
         else {
             packetsDropped.wrappingAdd(1, ordering: .relaxed)
@@ -263,15 +263,5 @@ final class TimestampMap: Sendable {
         state.withLock { state in
             state.entries.last { $0.time == time }?.rtp
         }
-    }
-}
-
-/// A weak reference to a pipeline.
-// @unchecked: a weak reference is loaded and cleared atomically, and this one is never set again.
-final class WeakPipeline: @unchecked Sendable {
-    private(set) weak var pipeline: Pipeline?
-
-    init(_ pipeline: Pipeline) {
-        self.pipeline = pipeline
     }
 }

@@ -16,14 +16,13 @@ public enum GStreamerLog {
     /// Calls `body` for each warning and error from now on; nil ends this. The calls come on the thread that logs:
     /// return soon, and do not call a pipeline.
     public static func listen(_ body: (@Sendable (Line) -> Void)?) {
+        guard let body else { return DebugLog.listen(nil) }
         DebugLog.listen { line in
-            guard let body else { return }
             let (node, element) = owner(of: line.path)
             body(
                 Line(
-                    isError: line.level == .error, node: node, source: element ?? line.category, message: line.message))
+                    isError: line.isError, node: node, source: element ?? line.category, message: line.message))
         }
-        if body == nil { DebugLog.listen(nil) }
     }
 
     /// Elements are named after their nodes, a point, and their own name. A node that was added by an edit also has a
