@@ -9,7 +9,7 @@ private struct MadeUpMachine: PlanEnvironment {
     func hasElement(_ factory: String) -> Bool { elements.contains(factory) }
     func canOpen(_ factory: String) -> Bool { usable.contains(factory) }
     func package(ofElement factory: String) -> String { "package-of-\(factory)" }
-    func camera(_ device: String) throws(MediaError) -> CameraDevice {
+    func camera(_ device: String) throws(MediaError) -> CameraChoice {
         throw MediaError(code: MediaError.Code.cameraAbsent, message: "There is no camera \(device).")
     }
     func file(_ path: String) throws(MediaError) -> MediaFileInfo {

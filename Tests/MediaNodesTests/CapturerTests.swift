@@ -85,8 +85,7 @@ extension MediaNodesTests {
             func hasElement(_ factory: String) -> Bool { true }
             func canOpen(_ factory: String) -> Bool { true }
             func package(ofElement factory: String) -> String { "" }
-            func camera(_ device: String) throws(MediaError) -> CameraDevice { choice.camera }
-            func cameraChoice(_ device: String) throws(MediaError) -> CameraChoice { choice }
+            func camera(_ device: String) throws(MediaError) -> CameraChoice { choice }
             func file(_ path: String) throws(MediaError) -> MediaFileInfo { throw MediaFile.notFound(path) }
             func windowSink() -> String? { nil }
             func soundSink() -> String? { nil }

@@ -18,7 +18,7 @@ struct MadeUpMachine: PlanEnvironment {
     func soundSource() -> String? { nil }
     func secondsPerFrame(_ element: ElementPlan, _ format: MediaFormat) -> Double { 0 }
 
-    func camera(_ device: String) throws(MediaError) -> CameraDevice {
+    func camera(_ device: String) throws(MediaError) -> CameraChoice {
         throw MediaError(code: MediaError.Code.cameraAbsent, message: "none")
     }
 

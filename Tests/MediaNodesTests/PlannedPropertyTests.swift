@@ -16,12 +16,12 @@ private struct FurnishedMachine: PlanEnvironment {
     func soundSource() -> String? { sinks.recording }
     func secondsPerFrame(_ element: ElementPlan, _ format: MediaFormat) -> Double { 0 }
 
-    func camera(_ device: String) throws(MediaError) -> CameraDevice {
+    func camera(_ device: String) throws(MediaError) -> CameraChoice {
         // JPEG alone is fast enough for the wish for 50 frames/s, and not of the wished-for shape.
         let formats = [("YUY2", 640, 480, 30.0), ("MJPG", 1280, 720, 60.0), ("H264", 1280, 720, 30.0)].map {
             CameraFormat(pixelFormat: $0, width: $1, height: $2, framesPerSecond: [$3])
         }
-        return CameraDevice(path: "/dev/video0", name: "Camera", stablePath: nil, formats: formats)
+        return CameraChoice(CameraDevice(path: "/dev/video0", name: "Camera", stablePath: nil, formats: formats))
     }
 
     func file(_ path: String) throws(MediaError) -> MediaFileInfo {
@@ -150,7 +150,7 @@ extension MediaNodesTests {
             #expect(plans > 0, "\(kind.name) was never planned")
             for element in planned where GStreamer.has(element.factory) {
                 #expect(throws: Never.self, "\(kind.name): \(element)") {
-                    _ = try Element(element.factory, element.properties.mapValues(PropertyValue.init))
+                    _ = try Element(element.factory, element.properties)
                 }
             }
         }
@@ -162,7 +162,7 @@ extension MediaNodesTests {
                 let rate = choice.rateProperty(1_000_000, keyframeInterval: target.keyframeInterval)
                 let properties = choice.properties(target).merging([rate.name: rate.value]) { $1 }
                 #expect(throws: Never.self) {
-                    _ = try Element(choice.factory, properties.mapValues(PropertyValue.init))
+                    _ = try Element(choice.factory, properties)
                 }
             }
         }

@@ -168,7 +168,7 @@ private struct KnownClip: PlanEnvironment {
     func hasElement(_ factory: String) -> Bool { system.hasElement(factory) }
     func canOpen(_ factory: String) -> Bool { system.canOpen(factory) }
     func package(ofElement factory: String) -> String { system.package(ofElement: factory) }
-    func camera(_ device: String) throws(MediaError) -> CameraDevice { try system.camera(device) }
+    func camera(_ device: String) throws(MediaError) -> CameraChoice { try system.camera(device) }
     func windowSink() -> String? { system.windowSink() }
     func soundSink() -> String? { system.soundSink() }
     func soundSource() -> String? { system.soundSource() }

@@ -9,8 +9,8 @@ public protocol PlanEnvironment: Sendable {
     func canOpen(_ factory: String) -> Bool
     /// The Debian package with an element.
     func package(ofElement factory: String) -> String
-    /// The camera that `device` of a camera node names. Throws `camera.absent` or `camera.busy`.
-    func camera(_ device: String) throws(MediaError) -> CameraDevice
+    /// The camera that `device` of a camera node names, and the rejected ones. Throws `camera.absent` or `camera.busy`.
+    func camera(_ device: String) throws(MediaError) -> CameraChoice
     /// The streams of a media file. Throws `file.not-found`, `file.unreadable` and other `file.` errors.
     func file(_ path: String) throws(MediaError) -> MediaFileInfo
     /// The reason why a path cannot be written, found without writing; nil if there seems to be none.
@@ -27,8 +27,6 @@ public protocol PlanEnvironment: Sendable {
     /// Checks that a microphone can be opened through a sound system. A nil device means the default. Throws
     /// `microphone.absent`.
     func checkMicrophone(_ device: String?, of system: SoundSystem) throws(MediaError)
-    /// The camera that `device` of a camera node names, and the rejected ones. Throws like `camera`.
-    func cameraChoice(_ device: String) throws(MediaError) -> CameraChoice
     /// The controls of the camera at this path; nil if they cannot be queried. Then every control is accepted.
     func cameraControls(_ path: String) -> [CameraControl]?
     /// The streams of the network camera at a URL. Throws `rtsp.unreachable` and other `rtsp.` errors.
@@ -51,10 +49,6 @@ extension PlanEnvironment {
     public func program(_ name: String) -> String? { name }
 
     public func fileIdentity(_ path: String) -> String? { FileConflict.normalized(path) }
-
-    public func cameraChoice(_ device: String) throws(MediaError) -> CameraChoice {
-        CameraChoice(try camera(device))
-    }
 
     public func cameraControls(_ path: String) -> [CameraControl]? { nil }
 

@@ -22,10 +22,6 @@ public struct SystemEnvironment: PlanEnvironment {
 
     public func package(ofElement factory: String) -> String { GStreamer.debianPackage(of: factory) }
 
-    public func camera(_ device: String) throws(MediaError) -> CameraDevice {
-        try cameraChoice(device).camera
-    }
-
     public func file(_ path: String) throws(MediaError) -> MediaFileInfo {
         try MediaFile.contents(of: path, trustingHeads: !doesMeasure)
     }
@@ -71,7 +67,7 @@ public struct SystemEnvironment: PlanEnvironment {
 
     public func program(_ name: String) -> String? { ProgramSearch.find(name) }
 
-    public func cameraChoice(_ device: String) throws(MediaError) -> CameraChoice {
+    public func camera(_ device: String) throws(MediaError) -> CameraChoice {
         try Devices.choose(device, mayReserve: !doesMeasure)
     }
 
