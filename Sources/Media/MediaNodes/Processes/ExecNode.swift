@@ -9,24 +9,22 @@ import Synchronization
 final class ExecNode: NodeType, RunningNode {
     private struct State {
         var splitter: StreamSplitter
-        var rate: RateLimit
         var pipe: OutputPipe?
         var readSource: ReadSource?
-        var isTooFastSaid = false
         var isRefused = false
         /// The last fault of the program's output.
         var refusal: FrameSocketError?
-        /// Polls since the last frame.
-        var polls = 0
+        /// Waits for the present program's frames.
+        var watchdog: Watchdog?
         var isStopped = false
 
         mutating func close() -> ReadSource? {
-            defer { (pipe, readSource) = (nil, nil) }
+            watchdog?.stop()
+            defer { (pipe, readSource, watchdog) = (nil, nil, nil) }
             return readSource
         }
     }
 
-    private static let pollInterval = 0.25
     /// Capacity of the pipe: most of a raw frame, so that the program does not wait for every 64 KiB.
     private static let pipeCapacity = 1 << 20
     /// Reads before other work on the queue gets its turn.
@@ -47,6 +45,7 @@ final class ExecNode: NodeType, RunningNode {
     private let queue: DispatchQueue
     private let reporter: Reporter
     private let timeout: Double
+    private let pipeline: WeakBox<Pipeline>
     private let state: Mutex<State>
     private let program: Program
 
@@ -56,11 +55,10 @@ final class ExecNode: NodeType, RunningNode {
         let picture = FeedPicture { instance.setting($0) }
         output = FeedOutput(instance, picture)
         timeout = instance.setting("timeout")?.number ?? 5
+        pipeline = WeakBox(instance.pipeline)
         let queue = DispatchQueue(label: "media.exec")
         self.queue = queue
-        let rate = RateLimit(
-            perSecond: picture.framesPerSecond * 2, burst: max(picture.framesPerSecond, 10), now: FrameFeed.now)
-        state = Mutex(State(splitter: StreamSplitter(picture.wanted), rate: rate))
+        state = Mutex(State(splitter: StreamSplitter(picture.wanted)))
         let node = WeakBox<ExecNode>()
         program = Program(
             instance, queue: queue,
@@ -99,7 +97,6 @@ final class ExecNode: NodeType, RunningNode {
 
     func prepare() throws(MediaError) {
         try program.begin()
-        pollLater()
     }
 
     private func wire() throws(MediaError) -> Program.Wiring {
@@ -120,11 +117,15 @@ final class ExecNode: NodeType, RunningNode {
     private func begin(_ pipe: OutputPipe) {
         output.beginAnew()
         let readSource = ReadSource(pipe.number, of: pipe, on: queue) { [weak self] in self?.read() }
+        let watchdog = Watchdog(limit: timeout, control: queue, pipeline: pipeline.value) { [weak self] in
+            self?.restartSilent()
+        }
         state.withLock { state in
             state.splitter = StreamSplitter(output.picture.wanted)
             (state.pipe, state.readSource) = (pipe, readSource)
-            (state.isRefused, state.polls) = (false, 0)
+            (state.isRefused, state.watchdog) = (false, watchdog)
         }
+        watchdog.feed()
     }
 
     private func read() {
@@ -138,18 +139,16 @@ final class ExecNode: NodeType, RunningNode {
                 return
             case .tooEarly(let seconds):
                 readSource?.hold(seconds: seconds)
-                return sayTooFast()
+                return
             }
         }
     }
 
     private func readOnce() -> Turn {
-        let (pipe, isStopped, appetite, wait) = state.withLock { state in
-            (state.pipe, state.isStopped, state.splitter.appetite, state.rate.delay(now: FrameFeed.now))
-        }
+        let (pipe, isStopped, appetite) = state.withLock { ($0.pipe, $0.isStopped, $0.splitter.appetite) }
         guard let pipe else { return .end }
         // A program that is to end is not blocked by its remaining output, which is discarded.
-        if wait > 0, !isStopped { return .tooEarly(max(wait, 0.02)) }
+        if !isStopped, let seconds = output.delay() { return .tooEarly(seconds) }
         switch pipe.receive(appetite) {
         case .nothing: return .nothing
         case .end: return .end
@@ -159,17 +158,10 @@ final class ExecNode: NodeType, RunningNode {
         }
     }
 
-    private func sayTooFast() {
-        let isNews = state.withLock { state in
-            defer { state.isTooFastSaid = true }
-            return !state.isTooFastSaid
-        }
-        if isNews { reporter.warn(name, FeedConnection.tooFast(output.picture).description) }
-    }
-
     /// The program has ended. Its remaining output in the pipe is read as usual.
     private func takeRest(_ whenTaken: @escaping @Sendable () -> Void) {
         let readSource = state.withLock { state in
+            state.watchdog?.stop()
             defer { state.readSource = nil }
             return state.readSource
         }
@@ -217,10 +209,8 @@ final class ExecNode: NodeType, RunningNode {
     }
 
     private func push(_ picture: [UInt8]) {
-        state.withLock { state in
-            state.rate.take()
-            state.polls = 0
-        }
+        state.withLock { $0.watchdog }?.feed()
+        output.tookOne()
         _ = output.push(picture, at: FrameFeed.now)
     }
 
@@ -237,28 +227,12 @@ final class ExecNode: NodeType, RunningNode {
         if isLast, isGood { output.endOfStream() }
     }
 
-    // MARK: Silence
-
-    private func pollLater() {
-        queue.asyncAfter(deadline: .now() + Self.pollInterval) { [weak self] in self?.poll() }
-    }
-
-    /// Counts polls, like a `Watchdog`.
-    private func poll() {
-        let (isStopped, polls) = state.withLock { state in
-            state.polls = output.isPaused || state.readSource == nil ? 0 : state.polls + 1
-            return (state.isStopped, state.polls)
-        }
-        if isStopped { return }
-        if polls == Int(timeout / Self.pollInterval) {
-            let error = FrameSocketError(
-                code: "feed.silent",
-                "The program \(program.command.first ?? "") has written no frame for \(Int(timeout)) s and is "
-                    + "restarted.")
-            reporter.warn(name, error.description)
-            program.replace()
-        }
-        pollLater()
+    private func restartSilent() {
+        let error = FrameSocketError(
+            code: "feed.silent",
+            "The program \(program.command.first ?? "") has written no frame for \(Int(timeout)) s and is restarted.")
+        reporter.warn(name, error.description)
+        program.replace()
     }
 
     func prepareToFinish() {

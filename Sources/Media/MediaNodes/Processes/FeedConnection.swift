@@ -28,14 +28,12 @@ final class FeedConnection: Sendable {
     private struct State {
         var intake: FrameIntake
         var memory: MappedMemory?
-        var rate: RateLimit
         /// Releases that the feeder has not received yet, in order, at most one per slot.
         var untold: [FrameMessage] = []
         var isHeldBack: Bool
         var isGreeted = false
         var hasFrame = false
         var isEnded = false
-        var isTooFastSaid = false
         /// Polls since the feeder's hello, last frame or pause.
         var polls = 0
         var readSource: ReadSource?
@@ -66,11 +64,10 @@ final class FeedConnection: Sendable {
         self.queue = queue
         self.onEvent = onEvent
         let now = FrameFeed.now
-        let rate = output.picture.framesPerSecond
         state = Mutex(
             State(
                 intake: FrameIntake(wanted: output.picture.wanted, takesAnySize: takesAnySize, now: now),
-                rate: RateLimit(perSecond: rate * 2, burst: max(rate, 10), now: now), isHeldBack: isHeldBack))
+                isHeldBack: isHeldBack))
     }
 
     /// Sends the greeting and begins to read. Called on the queue.
@@ -129,8 +126,10 @@ final class FeedConnection: Sendable {
         tellRest()
         for _ in 0..<Self.batch {
             if state.withLock({ $0.isEnded }) { return }
-            let wait = state.withLock { $0.rate.delay(now: FrameFeed.now) }
-            guard wait <= 0 else { return slowDown(wait) }
+            if let seconds = output.delay() {
+                state.withLock { $0.readSource }?.hold(seconds: seconds)
+                return
+            }
             switch socket.receive() {
             case .nothing: return
             case .end: return end(state.withLock { $0.isGreeted } ? .gone : .unheard)
@@ -144,29 +143,11 @@ final class FeedConnection: Sendable {
         }
     }
 
-    /// The feeder sends too much: it has to wait, and soon has no free slots.
-    private func slowDown(_ wait: Double) {
-        let (readSource, isNews) = state.withLock { state in
-            defer { state.isTooFastSaid = true }
-            return (state.readSource, !state.isTooFastSaid)
-        }
-        // Reads several at a time, not one by one.
-        readSource?.hold(seconds: max(wait, 0.02))
-        if isNews { onEvent(self, .remark(Self.tooFast(output.picture))) }
-    }
-
-    static func tooFast(_ picture: FeedPicture) -> FrameSocketError {
-        FrameSocketError(
-            code: "feed.too-fast",
-            "More than twice the \(Int(picture.framesPerSecond)) frames/s of the node's setting arrive, so some wait. "
-                + "Raise fps, or send fewer frames.")
-    }
-
     private func take(_ bytes: [UInt8], _ descriptors: [Descriptor], _ isCut: Bool) throws(FrameSocketError) {
         let now = FrameFeed.now
         let memory = descriptors.map(\.sealedBytes)
+        output.tookOne()
         let event = try state.withLock { (state) throws(FrameSocketError) in
-            state.rate.take()
             let event = try state.intake.receive(bytes, memory: memory, isCut: isCut, now: now)
             switch event {
             // Releases of replaced slots are not needed.

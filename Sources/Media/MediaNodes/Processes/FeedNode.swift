@@ -140,15 +140,6 @@ enum FeedNotes {
     }
 }
 
-/// A weak reference that is set after its creation.
-final class WeakBox<Value: AnyObject & Sendable>: Sendable {
-    private struct Weak: Sendable { weak var value: Value? }
-    private let state = Mutex(Weak())
-
-    func set(_ value: Value) { state.withLock { $0.value = value } }
-    var value: Value? { state.withLock { $0.value } }
-}
-
 /// The folder for the sockets of this user's graphs.
 enum RuntimeFolder {
     static var path: String {

@@ -1,3 +1,4 @@
+import FrameSocket
 import GStreamerKit
 import MediaGraph
 import Synchronization
@@ -7,25 +8,29 @@ final class FeedOutput: Sendable {
     private struct State {
         /// The last frame's time.
         var last: UInt64 = 0
+        var rate: RateLimit
+        var isTooFastSaid = false
         var onKeyframeWanted: (@Sendable () -> Void)?
     }
 
     let picture: FeedPicture
+    private let name: String
+    private let reporter: Reporter
     private let queue: PushQueue
-    private let pipeline: WeakPipeline
+    private let pipeline: WeakBox<Pipeline>
     private let codec: VideoCodec?
     private let state: Mutex<State>
 
     init(_ instance: NodeInstance, _ picture: FeedPicture) {
         self.picture = picture
-        pipeline = WeakPipeline(instance.pipeline)
+        pipeline = WeakBox(instance.pipeline)
         codec = VideoCodec(rawValue: picture.name)
         let output = WeakBox<FeedOutput>()
         queue = PushQueue(instance, isEncoded: codec != nil) { output.value?.wantKeyframe() }
-        state = Mutex(State())
+        state = Mutex(State(rate: Self.rate(of: picture)))
+        (name, reporter) = (instance.name, instance.reporter)
         output.set(self)
-        let (reporter, name) = (instance.reporter, instance.name)
-        instance.element("source").source.onBuffer { _ in
+        instance.element("source").source.onBuffer { [reporter, name] _ in
             reporter.isReady(name)
             return .pass
         }
@@ -41,7 +46,7 @@ final class FeedOutput: Sendable {
     }
 
     /// Whether the pipeline is paused, so that nothing is expected.
-    var isPaused: Bool { pipeline.pipeline?.isPaused == true }
+    var isPaused: Bool { pipeline.value?.isPaused == true }
 
     /// The capture time, later than that of the previous frame, of any feeder.
     private func settled(_ time: UInt64) -> MediaTime {
@@ -81,7 +86,40 @@ final class FeedOutput: Sendable {
     }
 
     /// Another feeder connects: its first encoded frame has to be a keyframe.
-    func beginAnew() { queue.dropToKeyframe() }
+    func beginAnew() {
+        queue.dropToKeyframe()
+        state.withLock { $0.rate = Self.rate(of: picture) }
+    }
+
+    // MARK: Pacing
+
+    /// Twice the frames that the settings state.
+    private static func rate(of picture: FeedPicture) -> RateLimit {
+        RateLimit(
+            perSecond: picture.framesPerSecond * 2, burst: max(picture.framesPerSecond, 10), now: FrameFeed.now)
+    }
+
+    /// How many seconds to wait before more is read. Nil if it can be read now.
+    func delay() -> Double? {
+        let (wait, isNews) = state.withLock { state in
+            let wait = state.rate.delay(now: FrameFeed.now)
+            defer { state.isTooFastSaid = state.isTooFastSaid || wait > 0 }
+            return (wait, wait > 0 && !state.isTooFastSaid)
+        }
+        if isNews {
+            let error = FrameSocketError(
+                code: "feed.too-fast",
+                "More than twice the \(Int(picture.framesPerSecond)) frames/s of the node's setting arrive, so some "
+                    + "wait. Raise fps, or send fewer frames.")
+            reporter.warn(name, error.description)
+        }
+        return wait > 0 ? max(wait, 0.02) : nil
+    }
+
+    /// A frame or another message was read.
+    func tookOne() {
+        state.withLock { $0.rate.take() }
+    }
 
     func endOfStream() { queue.endOfStream() }
 }
