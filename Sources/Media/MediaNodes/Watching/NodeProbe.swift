@@ -9,7 +9,7 @@ final class NodeProbe: Sendable {
         let flow: FlowCount
         let ages: PassageTimes
         let entry: Pad
-        let probe: Probe
+        let probes: AttachedProbes
     }
 
     private struct Queue: Sendable {
@@ -19,7 +19,7 @@ final class NodeProbe: Sendable {
         let flow: FlowCount
         /// The number of queued buffers when the counting began.
         let atStart: Int
-        let probes: [Probe]
+        let probes: AttachedProbes
 
         /// The number of dropped buffers. A queue that waits drops none: missing buffers are still about to enter.
         var dropped: Int {
@@ -33,16 +33,15 @@ final class NodeProbe: Sendable {
     private struct Exit: Sendable {
         let element: Element?
         let pad: Pad
-        let flow: FlowCount
-        let probe: Probe
+        let probes: AttachedProbes
     }
 
     private struct State {
         var arrivals: [String: Arrival] = [:]
         var queues: [Queue] = []
         var exits: [Exit] = []
-        /// The counts of removed exits.
-        var past = FlowCount.Count()
+        /// The counts of all exits, of removed ones too.
+        var out: [FlowCount] = []
         var format: MediaFormat?
     }
 
@@ -66,25 +65,24 @@ final class NodeProbe: Sendable {
     }
 
     private func followArrivals(_ connections: [Connection], _ state: inout State) {
-        let ports = Set(connections.map(\.plan.link.to.port))
-        for (port, arrival) in state.arrivals where !ports.contains(port) {
-            arrival.probe.remove()
-            state.arrivals[port] = nil
+        let before = state.arrivals
+        state.arrivals = connections.reduce(into: [:]) { arrivals, connection in
+            let port = connection.plan.link.to.port
+            let there = before[port]
+            arrivals[port] =
+                there?.entry === connection.entry ? there : arrival(at: connection.entry, continuing: there)
         }
-        for connection in connections {
-            let (port, entry) = (connection.plan.link.to.port, connection.entry)
-            let before = state.arrivals[port]
-            if before?.entry === entry { continue }
-            before?.probe.remove()
-            let (flow, ages, times) = (before?.flow ?? FlowCount(), before?.ages ?? PassageTimes(), times)
-            let probe = entry.onBuffer { buffer in
-                flow.add(bytes: buffer.byteCount)
-                ages.left(nil, captured: buffer.time)
-                times.entered(buffer.runningTime)
-                return .pass
-            }
-            state.arrivals[port] = Arrival(flow: flow, ages: ages, entry: entry, probe: probe)
+    }
+
+    private func arrival(at entry: Pad, continuing before: Arrival?) -> Arrival {
+        let (flow, ages, times) = (before?.flow ?? FlowCount(), before?.ages ?? PassageTimes(), times)
+        let probe = entry.onBuffer { buffer in
+            flow.add(bytes: buffer.byteCount)
+            ages.left(nil, captured: buffer.time)
+            times.entered(buffer.runningTime)
+            return .pass
         }
+        return Arrival(flow: flow, ages: ages, entry: entry, probes: AttachedProbes(probe))
     }
 
     private func followQueues(_ connections: [Connection], _ state: inout State) {
@@ -97,9 +95,6 @@ final class NodeProbe: Sendable {
             let element = member.instance.element(plan.element)
             if element.factory == "queue" { wanted.append((plan.element, plan.limits.rule, element)) }
         }
-        for queue in state.queues where !wanted.contains(where: { $0.element === queue.element }) {
-            for probe in queue.probes { probe.remove() }
-        }
         state.queues = wanted.map { queue in
             state.queues.first { $0.element === queue.element } ?? Self.watch(queue.name, queue.rule, queue.element)
         }
@@ -107,7 +102,7 @@ final class NodeProbe: Sendable {
 
     private static func watch(_ name: String, _ rule: QueuePlan.Rule, _ element: Element) -> Queue {
         let flow = FlowCount()
-        let probes = [
+        let probes = AttachedProbes(
             element.sink.onBuffer { _ in
                 flow.enter()
                 return .pass
@@ -115,8 +110,7 @@ final class NodeProbe: Sendable {
             element.source.onBuffer { _ in
                 flow.add(bytes: 0)
                 return .pass
-            },
-        ]
+            })
         return Queue(
             name: name, rule: rule, element: element, flow: flow, atStart: element.integer("current-level-buffers"),
             probes: probes)
@@ -126,29 +120,26 @@ final class NodeProbe: Sendable {
         let elements = tees.isEmpty ? Self.lastElements(of: member).filter { $0.pad("sink") != nil } : tees
         guard !elements.isEmpty else {
             // The elements of this end are not visible.
-            if state.exits.isEmpty { state.exits = connections.map { exit(nil, $0.entry) } }
+            if state.exits.isEmpty { state.exits = connections.map { exit(nil, $0.entry, &state.out) } }
             return
-        }
-        for exit in state.exits where !elements.contains(where: { $0 === exit.element }) {
-            exit.probe.remove()
-            state.past = state.past + exit.flow.count
         }
         let before = state.exits
         state.exits = elements.compactMap { element in
             if let exit = before.first(where: { $0.element === element }) { return exit }
-            return element.pad("sink").map { exit(element, $0) }
+            return element.pad("sink").map { exit(element, $0, &state.out) }
         }
     }
 
-    private func exit(_ element: Element?, _ pad: Pad) -> Exit {
+    private func exit(_ element: Element?, _ pad: Pad, _ out: inout [FlowCount]) -> Exit {
         let (flow, times) = (FlowCount(), times)
+        out.append(flow)
         let isPackets = element.map { Self.takesPackets($0, of: member.plan) } ?? false
         let probe = pad.onBuffer { buffer in
             flow.add(bytes: buffer.byteCount, frame: isPackets ? buffer.runningTime : nil)
             times.left(buffer.runningTime, captured: buffer.time)
             return .pass
         }
-        return Exit(element: element, pad: pad, flow: flow, probe: probe)
+        return Exit(element: element, pad: pad, probes: AttachedProbes(probe))
     }
 
     /// Whether a payloader feeds the element.
@@ -156,14 +147,6 @@ final class NodeProbe: Sendable {
         plan.links.contains { link in
             let factory = plan.element(link.from.element)?.factory ?? ""
             return factory.hasPrefix("rtp") && factory.hasSuffix("pay") && element.name.hasSuffix(".\(link.to.element)")
-        }
-    }
-
-    func remove() {
-        state.withLock { state in
-            for arrival in state.arrivals.values { arrival.probe.remove() }
-            for probe in state.queues.flatMap(\.probes) { probe.remove() }
-            for exit in state.exits { exit.probe.remove() }
         }
     }
 
@@ -177,15 +160,14 @@ final class NodeProbe: Sendable {
     var statistics: NodeStatistics {
         var statistics = NodeStatistics(node: member.plan.name, kind: member.plan.node.kind)
         statistics.secondsCounted = GStreamer.now.seconds(since: start)
-        let (arrivals, queues, exits, past) = state.withLock { ($0.arrivals, $0.queues, $0.exits, $0.past) }
+        let (arrivals, queues, exits, out) = state.withLock { ($0.arrivals, $0.queues, $0.exits, $0.out.map(\.count)) }
         for (input, arrival) in arrivals {
             let count = arrival.flow.count
             statistics.framesIn += count.left
             statistics.inputs[input] = .init(frames: count.left, bytes: count.bytes, latency: arrival.ages.medians.age)
         }
-        let out = exits.reduce(past) { $0 + $1.flow.count }
-        statistics.framesOut = out.left
-        statistics.bytesOut = out.bytes
+        statistics.framesOut = out.map(\.left).reduce(0, +)
+        statistics.bytesOut = out.map(\.bytes).reduce(0, +)
         for queue in queues {
             statistics.queued += queue.element.integer("current-level-buffers")
             statistics.dropped.append(.init(queue: queue.name, rule: queue.rule, frames: queue.dropped))
@@ -209,18 +191,23 @@ final class NodeProbe: Sendable {
     }
 }
 
+/// Probes that are removed with the last reference to them.
+private final class AttachedProbes: Sendable {
+    private let probes: [Probe]
+
+    init(_ probes: Probe...) { self.probes = probes }
+
+    deinit {
+        for probe in probes { probe.remove() }
+    }
+}
+
 /// Counts the data that passes a point, or enters and leaves a queue.
 final class FlowCount: Sendable {
     struct Count: Sendable {
         var entered = 0
         var left = 0
         var bytes = 0
-
-        static func + (first: Count, second: Count) -> Count {
-            Count(
-                entered: first.entered + second.entered, left: first.left + second.left,
-                bytes: first.bytes + second.bytes)
-        }
     }
 
     private struct State {

@@ -21,7 +21,6 @@ public final class NodeWatch: Sendable {
 
     deinit {
         graph.removeObserver(of: self)
-        for probe in probes.withLock({ $0.values.map(\.self) }) { probe.remove() }
     }
 
     /// Returns the statistics since the watch began, sources first.
@@ -35,10 +34,7 @@ public final class NodeWatch: Sendable {
         let members = graph.membersInOrder
         probes.withLock { probes in
             let prefixes = Set(members.map(\.prefix))
-            for (prefix, probe) in probes where !prefixes.contains(prefix) {
-                probe.remove()
-                probes[prefix] = nil
-            }
+            probes = probes.filter { prefixes.contains($0.key) }
             for member in members {
                 let (connections, tees) = (graph.connections(into: member.plan.name), graph.extras(of: member))
                 if let probe = probes[member.prefix] {
