@@ -2,7 +2,7 @@ import GStreamerKit
 import MediaGraph
 
 /// A V4L2 camera in the best mode, converted to the requested size and rate, or with its own encoding.
-final class CameraNode: NodeType, RunningNode {
+struct CameraNode: NodeType, RunningNode {
     /// An unplugged camera is detected within 2 s: this limit and the watchdog's interval.
     private static let silenceLimit = 1.5
     /// A camera that still responds may pause longer: some stop while they adjust, and a busy machine delays frames.
@@ -14,21 +14,13 @@ final class CameraNode: NodeType, RunningNode {
     private let watchdog: Watchdog
     private let gaps: NumberGaps
 
-    private init(_ name: String, device: String, source: Element, watchdog: Watchdog, gaps: NumberGaps) {
-        self.name = name
-        self.device = device
-        self.source = source
-        self.watchdog = watchdog
-        self.gaps = gaps
-    }
-
     static let kind = NodeKind.camera
 
     static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
         try request.environment.require("v4l2src")
         // An empty name comes from an unset variable.
         let device = request.text("device")
-        let choice = try request.environment.cameraChoice(device.isEmpty ? "auto" : device)
+        let choice = try request.environment.camera(device.isEmpty ? "auto" : device)
         let wish = CameraWish(request)
         guard let mode = CameraMode.best(of: choice.camera.formats, wish) else {
             throw noMode(choice.camera, wish)
@@ -125,7 +117,7 @@ final class CameraNode: NodeType, RunningNode {
         }
         if let there = DeviceProbe.controls(of: device) { try controls.check(there, of: device) }
         // Sets only the given controls; the others keep their values.
-        if let structure = controls.structure { try source.set("extra-controls", PropertyValue(structure)) }
+        if let structure = controls.structure { try source.set("extra-controls", structure) }
         return true
     }
 
@@ -145,7 +137,8 @@ final class CameraNode: NodeType, RunningNode {
             return .pass
         }
         reporter.await(name)
-        return CameraNode(name, device: device, source: instance.element("source"), watchdog: watchdog, gaps: gaps)
+        return CameraNode(
+            name: name, device: device, source: instance.element("source"), watchdog: watchdog, gaps: gaps)
     }
 
     func finish() {

@@ -3,7 +3,7 @@ import MediaGraph
 import Synchronization
 
 /// A microphone of PulseAudio (or PipeWire as its replacement), PipeWire itself or ALSA.
-final class MicrophoneNode: NodeType, RunningNode {
+struct MicrophoneNode: NodeType, RunningNode {
     private static let silenceLimit = 1.5
     /// Timeout for a sound system's first audio, in seconds.
     private static let firstAudioTimeout = 3.0
@@ -19,12 +19,6 @@ final class MicrophoneNode: NodeType, RunningNode {
     let name: String
     private let device: String
     private let watchdog: Watchdog
-
-    private init(_ name: String, device: String, watchdog: Watchdog) {
-        self.name = name
-        self.device = device
-        self.watchdog = watchdog
-    }
 
     static let kind = NodeKind.microphone
 
@@ -109,12 +103,12 @@ final class MicrophoneNode: NodeType, RunningNode {
         }
         let isStampedAtItsEnd = instance.plan.element("source")?.factory == "pipewiresrc"
         let clock = Mutex(SoundClock())
-        let pipeline = WeakPipeline(instance.pipeline)
+        let pipeline = WeakBox(instance.pipeline)
         instance.element("source").source.onBuffer { buffer in
             watchdog.feed()
             reporter.isReady(name)
             if !isStampedAtItsEnd, let stamp = buffer.timestamp, let time = buffer.runningTime,
-                let duration = buffer.duration, let now = pipeline.pipeline?.runningTime
+                let duration = buffer.duration, let now = pipeline.value?.runningTime
             {
                 let right = clock.withLock { $0.time(ofSoundAt: Int(time), lasting: Int(duration), now: Int(now)) }
                 guard let right else { return .drop }
@@ -127,14 +121,10 @@ final class MicrophoneNode: NodeType, RunningNode {
             return .pass
         }
         reporter.await(name)
-        return MicrophoneNode(name, device: device, watchdog: watchdog)
+        return MicrophoneNode(name: name, device: device, watchdog: watchdog)
     }
 
     func finish() {
-        watchdog.stop()
-    }
-
-    func stopped() {
         watchdog.stop()
     }
 

@@ -2,7 +2,7 @@ import GStreamerKit
 import MediaGraph
 
 /// A network camera: its encoded video and audio, passed through.
-final class RTSPNode: NodeType, RunningNode {
+struct RTSPNode: NodeType, RunningNode {
     /// A camera that is silent for this long is lost, because it sends video and audio continuously.
     private static let silenceLimit = 5.0
     /// From a frame's arrival until it leaves the depayloader, measured over loopback.
@@ -19,13 +19,6 @@ final class RTSPNode: NodeType, RunningNode {
     private let watchdog: Watchdog
     /// Whether the end was requested.
     private let isFinishing: AtomicBool
-
-    private init(_ name: String, address: String, watchdog: Watchdog, isFinishing: AtomicBool) {
-        self.name = name
-        self.address = address
-        self.isFinishing = isFinishing
-        self.watchdog = watchdog
-    }
 
     static let kind = NodeKind.rtsp
 
@@ -138,15 +131,11 @@ final class RTSPNode: NodeType, RunningNode {
             }
         }
         reporter.await(name)
-        return RTSPNode(name, address: address.url, watchdog: watchdog, isFinishing: isFinishing)
+        return RTSPNode(name: name, address: address.url, watchdog: watchdog, isFinishing: isFinishing)
     }
 
     func finish() {
         isFinishing.raise()
-        watchdog.stop()
-    }
-
-    func stopped() {
         watchdog.stop()
     }
 

@@ -172,10 +172,6 @@ final class ScreenNode: NodeType, RunningNode {
         watchdog.stop()
     }
 
-    func stopped() {
-        watchdog.stop()
-    }
-
     func explain(_ failure: PipelineFailure, missing: String?) -> MediaError? {
         guard failure.path.first?.hasSuffix(".source") == true else { return nil }
         if watchdog.isFed { return ScreenFailure.lost(what, failure.message) }

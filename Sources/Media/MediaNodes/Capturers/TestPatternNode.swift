@@ -1,18 +1,14 @@
 import GStreamerKit
+import Glibc
 import MediaGraph
-import Synchronization
 
 /// Scrolling colour bars with a bar-coded frame number, and a tone. In the first tenth of each second the bars flash
 /// and the tone beeps, so that their offset can be measured anywhere downstream.
-final class TestPatternNode: NodeType, RunningNode {
+struct TestPatternNode: NodeType, RunningNode {
     /// The length of an audio buffer, in milliseconds.
     private static let piece = 20
 
     let name: String
-
-    private init(_ name: String) {
-        self.name = name
-    }
 
     static let kind = NodeKind.testPattern
 
@@ -53,10 +49,10 @@ final class TestPatternNode: NodeType, RunningNode {
         let height = format?.height ?? 0
         let reporter = instance.reporter
         let name = instance.name
-        let counter = FrameNumber()
+        let counter = Counter()
         let output = instance.element("format").source
         output.onBuffer { buffer in
-            let number = counter.next()
+            let number = UInt32(truncatingIfNeeded: counter.next() - 1)
             let isFlash = buffer.timestamp.map(Beat.isOn) ?? false
             buffer.writeLuma(width: width, height: height) { luma, stride in
                 if isFlash { Beat.whiten(&luma) }
@@ -67,7 +63,7 @@ final class TestPatternNode: NodeType, RunningNode {
         }
         if instance.has("tone") { activateTone(instance, endingWith: output) }
         reporter.await(name)
-        return TestPatternNode(name)
+        return TestPatternNode(name: name)
     }
 
     private static func activateTone(_ instance: NodeInstance, endingWith picture: Pad) {
@@ -82,15 +78,6 @@ final class TestPatternNode: NodeType, RunningNode {
             buffer.write { samples in tone.write(into: &samples, at: time) }
             return .pass
         }
-    }
-}
-
-/// Numbers frames from 0, wrapping after 2^32.
-private final class FrameNumber: Sendable {
-    private let value = Atomic<UInt32>(0)
-
-    func next() -> UInt32 {
-        value.wrappingAdd(1, ordering: .relaxed).oldValue
     }
 }
 
@@ -126,18 +113,10 @@ private struct Tone: Sendable {
         samples.reserveCapacity(Self.rate)
         for index in 0..<Self.rate {
             let isBeep = index < Self.rate / 10
-            let (sine, amplitude) = isBeep ? (880, 12_000.0) : (440, 1_600.0)
-            samples.append(Int16(amplitude * Self.sine(Double(index * sine % Self.rate) / Double(Self.rate))))
+            let (hertz, amplitude) = isBeep ? (880, 12_000.0) : (440, 1_600.0)
+            samples.append(Int16(amplitude * sin(2 * .pi * Double(index * hertz % Self.rate) / Double(Self.rate))))
         }
         second = samples
-    }
-
-    /// The sine of a turn from 0 to 1 (Bhaskara's approximation, at most 0.2 % off).
-    private static func sine(_ turn: Double) -> Double {
-        let half = turn < 0.5 ? turn * 2 : (turn - 0.5) * 2
-        let product = half * (1 - half)
-        let value = 16 * product / (5 - 4 * product)
-        return turn < 0.5 ? value : -value
     }
 
     func write(into samples: inout MutableRawSpan, at time: UInt64) {

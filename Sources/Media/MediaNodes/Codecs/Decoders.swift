@@ -23,11 +23,7 @@ enum VideoDecoderNode: NodeType {
     }
 
     static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {
-        guard let input = instance.nearest(RTPInputNode.self) else { return nil }
-        instance.element("decoder").source.onBuffer { _ in
-            input.frameDecoded()
-            return .pass
-        }
+        instance.countDecodedFrames()
         return nil
     }
 }
@@ -59,11 +55,7 @@ enum AudioDecoderNode: NodeType {
             // By default it announces 120 ms, the longest that Opus allows, and loudspeakers would wait that long.
             decoder.source.answerLatencyQueries(asking: decoder.sink, adding: opusPacket)
         }
-        guard let input = instance.nearest(RTPInputNode.self) else { return nil }
-        instance.element("decoder").source.onBuffer { _ in
-            input.frameDecoded()
-            return .pass
-        }
+        instance.countDecodedFrames()
         return nil
     }
 }
@@ -86,5 +78,16 @@ extension NodePlan {
             inputs["in"] = ElementPad("parser")
         }
         return choice.factory
+    }
+}
+
+extension NodeInstance {
+    /// Counts frames from the room at the RTP input that they came through.
+    fileprivate func countDecodedFrames() {
+        guard let input = nearest(RTPInputNode.self) else { return }
+        element("decoder").source.onBuffer { _ in
+            input.frameDecoded()
+            return .pass
+        }
     }
 }

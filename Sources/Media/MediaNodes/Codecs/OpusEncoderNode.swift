@@ -2,7 +2,7 @@ import GStreamerKit
 import MediaGraph
 
 /// Opus in packets of 20 ms. Its in-band error correction repairs single losses without retransmission.
-final class OpusEncoderNode: NodeType, RunningNode {
+struct OpusEncoderNode: NodeType, RunningNode {
     static let kind = NodeKind.opusEncoder
     /// Seconds of audio in a packet.
     private static let packet = 0.02
@@ -14,11 +14,6 @@ final class OpusEncoderNode: NodeType, RunningNode {
 
     let name: String
     private let element: Element
-
-    private init(_ name: String, _ element: Element) {
-        self.name = name
-        self.element = element
-    }
 
     static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
         try request.environment.require("opusenc")
@@ -44,7 +39,7 @@ final class OpusEncoderNode: NodeType, RunningNode {
     }
 
     static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {
-        OpusEncoderNode(instance.name, instance.element("encoder"))
+        OpusEncoderNode(name: instance.name, element: instance.element("encoder"))
     }
 
     func set(_ setting: String, to value: SettingValue) throws(MediaError) -> Bool {

@@ -40,25 +40,14 @@ struct VideoEncoderElement: Sendable {
     var needsFineTime: Bool { factory == "av1enc" }
     let properties: @Sendable (Target) -> [String: SettingValue]
 
+    /// An encoder in hardware has the pixel format that it needs.
     private init(
-        hardware factory: String, _ pixelFormat: String, _ rate: Rate,
+        _ factory: String, hardware pixelFormat: String? = nil, _ rate: Rate, keyframes: Keyframes = .onEvent,
         _ properties: @escaping @Sendable (Target) -> [String: SettingValue]
     ) {
         self.factory = factory
-        isHardware = true
-        self.pixelFormat = pixelFormat
-        self.rate = rate
-        keyframes = .onEvent
-        self.properties = properties
-    }
-
-    private init(
-        software factory: String, _ rate: Rate, keyframes: Keyframes = .onEvent,
-        _ properties: @escaping @Sendable (Target) -> [String: SettingValue]
-    ) {
-        self.factory = factory
-        isHardware = false
-        pixelFormat = "I420"
+        isHardware = pixelFormat != nil
+        self.pixelFormat = pixelFormat ?? "I420"
         self.rate = rate
         self.keyframes = keyframes
         self.properties = properties
@@ -93,14 +82,14 @@ struct VideoEncoderElement: Sendable {
     private static let h264: [VideoEncoderElement] = [
         nvidia("nvh264enc"), mpp("mpph264enc"), quickSync("qsvh264enc"), va("vah264enc"), va("vah264lpenc"),
         vaapi("vaapih264enc"), msdk("msdkh264enc"), omx("omxh264enc"), v4l2("v4l2h264enc"),
-        VideoEncoderElement(software: "x264enc", .kilobitsPerSecond("bitrate")) { target in
+        VideoEncoderElement("x264enc", .kilobitsPerSecond("bitrate")) { target in
             [
                 "tune": "zerolatency", "speed-preset": "superfast", "byte-stream": true, "bframes": 0,
                 "key-int-max": .integer(target.keyframeInterval), "threads": 1, "aud": false,
                 "vbv-buf-capacity": 600, "option-string": "scenecut=0",
             ]
         },
-        VideoEncoderElement(software: "openh264enc", .bitsPerSecond("bitrate")) { target in
+        VideoEncoderElement("openh264enc", .bitsPerSecond("bitrate")) { target in
             [
                 "rate-control": "bitrate", "complexity": "low", "usage-type": "camera", "multi-thread": 1,
                 "enable-frame-skip": false, "scene-change-detection": false,
@@ -112,7 +101,7 @@ struct VideoEncoderElement: Sendable {
     private static let vp8: [VideoEncoderElement] = [
         mpp("mppvp8enc"), vaapi("vaapivp8enc"), omx("omxvp8enc"), v4l2("v4l2vp8enc"),
         // Realtime: one pass, no frame delayed or dropped, quantizers and buffers as in browsers.
-        VideoEncoderElement(software: "vp8enc", .bitsPerSecond("target-bitrate")) { target in
+        VideoEncoderElement("vp8enc", .bitsPerSecond("target-bitrate")) { target in
             realtime(target).merging([
                 "cpu-used": -8, "max-intra-bitrate": 600, "token-partitions": "2",
             ]) { $1 }
@@ -122,7 +111,7 @@ struct VideoEncoderElement: Sendable {
     private static let vp9: [VideoEncoderElement] = [
         quickSync("qsvvp9enc"), vaapi("vaapivp9enc"), msdk("msdkvp9enc"), v4l2("v4l2vp9enc"),
         // At speed 8 a frame of 640x480 needs 3 ms of one core; with GStreamer's defaults, 200 ms.
-        VideoEncoderElement(software: "vp9enc", .bitsPerSecond("target-bitrate")) { target in
+        VideoEncoderElement("vp9enc", .bitsPerSecond("target-bitrate")) { target in
             realtime(target).merging([
                 "cpu-used": 8, "aq-mode": "cyclic-refresh", "row-mt": false, "auto-alt-ref": false,
                 "frame-parallel-decoding": false,
@@ -134,7 +123,7 @@ struct VideoEncoderElement: Sendable {
         nvidia("nvav1enc"), quickSync("qsvav1enc"), va("vaav1enc"), msdk("msdkav1enc"),
         // At speed 9 a frame of 640x480 needs 7 ms of one core; with GStreamer's defaults, 3 s. The largest quantizer
         // has to be set: without it the library fails an assertion.
-        VideoEncoderElement(software: "av1enc", .kilobitsPerSecond("target-bitrate"), keyframes: .byRestart) { target in
+        VideoEncoderElement("av1enc", .kilobitsPerSecond("target-bitrate"), keyframes: .byRestart) { target in
             [
                 "usage-profile": "realtime", "cpu-used": 9, "threads": 1, "row-mt": false, "lag-in-frames": 0,
                 "end-usage": "cbr", "keyframe-max-dist": .integer(target.keyframeInterval), "min-quantizer": 2,
@@ -157,7 +146,7 @@ struct VideoEncoderElement: Sendable {
     // MARK: Families of hardware
 
     private static func nvidia(_ factory: String) -> VideoEncoderElement {
-        VideoEncoderElement(hardware: factory, "I420", .kilobitsPerSecond("bitrate")) { target in
+        VideoEncoderElement(factory, hardware: "I420", .kilobitsPerSecond("bitrate")) { target in
             [
                 "preset": "low-latency-hp", "rc-mode": "cbr", "zerolatency": true,
                 "gop-size": .integer(target.keyframeInterval),
@@ -166,7 +155,7 @@ struct VideoEncoderElement: Sendable {
     }
 
     private static func quickSync(_ factory: String) -> VideoEncoderElement {
-        VideoEncoderElement(hardware: factory, "NV12", .kilobitsPerSecond("bitrate")) { target in
+        VideoEncoderElement(factory, hardware: "NV12", .kilobitsPerSecond("bitrate")) { target in
             let properties: [String: SettingValue] = [
                 "rate-control": "cbr", "low-latency": true, "gop-size": .integer(target.keyframeInterval),
             ]
@@ -175,7 +164,7 @@ struct VideoEncoderElement: Sendable {
     }
 
     private static func va(_ factory: String) -> VideoEncoderElement {
-        VideoEncoderElement(hardware: factory, "NV12", .kilobitsPerSecond("bitrate")) { target in
+        VideoEncoderElement(factory, hardware: "NV12", .kilobitsPerSecond("bitrate")) { target in
             let properties: [String: SettingValue] = [
                 "rate-control": "cbr", "key-int-max": .integer(min(target.keyframeInterval, 1024)), "target-usage": 6,
             ]
@@ -184,7 +173,7 @@ struct VideoEncoderElement: Sendable {
     }
 
     private static func vaapi(_ factory: String) -> VideoEncoderElement {
-        VideoEncoderElement(hardware: factory, "NV12", .kilobitsPerSecond("bitrate")) { target in
+        VideoEncoderElement(factory, hardware: "NV12", .kilobitsPerSecond("bitrate")) { target in
             let properties: [String: SettingValue] = [
                 "rate-control": "cbr", "quality-level": 6, "keyframe-period": .integer(target.keyframeInterval),
             ]
@@ -193,7 +182,7 @@ struct VideoEncoderElement: Sendable {
     }
 
     private static func msdk(_ factory: String) -> VideoEncoderElement {
-        VideoEncoderElement(hardware: factory, "NV12", .kilobitsPerSecond("bitrate")) { target in
+        VideoEncoderElement(factory, hardware: "NV12", .kilobitsPerSecond("bitrate")) { target in
             [
                 "rate-control": "cbr", "target-usage": 7, "b-frames": 0, "async-depth": 1,
                 "gop-size": .integer(target.keyframeInterval),
@@ -202,13 +191,13 @@ struct VideoEncoderElement: Sendable {
     }
 
     private static func mpp(_ factory: String) -> VideoEncoderElement {
-        VideoEncoderElement(hardware: factory, "NV12", .bitsPerSecond("bps")) { target in
+        VideoEncoderElement(factory, hardware: "NV12", .bitsPerSecond("bps")) { target in
             ["rc-mode": "cbr", "header-mode": "each-idr", "gop": .integer(target.keyframeInterval)]
         }
     }
 
     private static func omx(_ factory: String) -> VideoEncoderElement {
-        VideoEncoderElement(hardware: factory, "I420", .bitsPerSecond("target-bitrate")) { target in
+        VideoEncoderElement(factory, hardware: "I420", .bitsPerSecond("target-bitrate")) { target in
             let properties: [String: SettingValue] = ["control-rate": "constant"]
             guard factory == "omxh264enc" else { return properties }
             return properties.merging([
@@ -218,7 +207,7 @@ struct VideoEncoderElement: Sendable {
     }
 
     private static func v4l2(_ factory: String) -> VideoEncoderElement {
-        VideoEncoderElement(hardware: factory, "I420", .controls) { target in
+        VideoEncoderElement(factory, hardware: "I420", .controls) { target in
             ["extra-controls": .text(controls(target.bitrate, target.keyframeInterval))]
         }
     }

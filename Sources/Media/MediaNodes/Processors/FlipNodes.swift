@@ -13,7 +13,7 @@ package enum MirrorNode: NodeType {
     }
 
     package static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {
-        FlipNode(instance.name, instance.element("flip"), setting: "direction") { $0.text.map(direction) }
+        FlipNode(name: instance.name, flip: instance.element("flip"), setting: "direction") { $0.text.map(direction) }
     }
 
     private static func direction(_ name: String) -> String {
@@ -45,8 +45,9 @@ package enum RotateNode: NodeType {
     }
 
     package static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {
-        let name = instance.name
-        return FlipNode(name, instance.element("flip"), setting: "degrees") { $0.integer.flatMap(direction) }
+        FlipNode(name: instance.name, flip: instance.element("flip"), setting: "degrees") {
+            $0.integer.flatMap(direction)
+        }
     }
 
     private static func direction(_ degrees: Int) -> String? {
@@ -65,20 +66,11 @@ extension NodePlan {
 }
 
 /// Changes the direction while frames pass. If width and height are swapped, announces new caps downstream.
-private final class FlipNode: RunningNode {
+private struct FlipNode: RunningNode {
     let name: String
-    private let flip: Element
-    private let setting: String
-    private let direction: @Sendable (SettingValue) -> String?
-
-    init(
-        _ name: String, _ flip: Element, setting: String, direction: @escaping @Sendable (SettingValue) -> String?
-    ) {
-        self.name = name
-        self.flip = flip
-        self.setting = setting
-        self.direction = direction
-    }
+    let flip: Element
+    let setting: String
+    let direction: @Sendable (SettingValue) -> String?
 
     func set(_ setting: String, to value: SettingValue) throws(MediaError) -> Bool {
         guard setting == self.setting else { return false }

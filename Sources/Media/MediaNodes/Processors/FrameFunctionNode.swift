@@ -34,9 +34,7 @@ package final class FrameFunctionNode: NodeType, RunningNode {
     }
 
     package static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {
-        guard let function = instance.context.bindings.frameFunctions[instance.name] else {
-            preconditionFailure("a validated graph has an unbound \(instance.name)")
-        }
+        let function = instance.bound(\.frameFunctions)
         return FrameFunctionNode(instance, settings: nil, function)
     }
 

@@ -91,9 +91,7 @@ enum SoundNode: NodeType {
     static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan { .sink(request) }
 
     static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {
-        guard let handOver = instance.context.bindings.audio[instance.name] else {
-            preconditionFailure("a validated graph has an unbound \(instance.name)")
-        }
+        let handOver = instance.bound(\.audio)
         return AudioRendererNode(instance, isAudible: false, handOver: handOver).watching(instance.element("sink"))
     }
 }

@@ -98,21 +98,7 @@ enum TerminalPicture {
 }
 
 extension [UInt8] {
-    fileprivate mutating func append(colour: TerminalPicture.Colour, _ place: StaticString) {
-        append(0x1b)
-        append(UInt8(ascii: "["))
-        place.withUTF8Buffer { append(contentsOf: $0) }
-        append(contentsOf: [UInt8(ascii: ";"), UInt8(ascii: "2")])
-        for part in [colour.red, colour.green, colour.blue] {
-            append(UInt8(ascii: ";"))
-            append(decimal: part)
-        }
-        append(UInt8(ascii: "m"))
-    }
-
-    private mutating func append(decimal value: UInt8) {
-        if value >= 100 { append(UInt8(ascii: "0") + value / 100) }
-        if value >= 10 { append(UInt8(ascii: "0") + value / 10 % 10) }
-        append(UInt8(ascii: "0") + value % 10)
+    fileprivate mutating func append(colour: TerminalPicture.Colour, _ place: String) {
+        self += "\u{1b}[\(place);2;\(colour.red);\(colour.green);\(colour.blue)m".utf8
     }
 }

@@ -97,9 +97,7 @@ enum FramesNode: NodeType {
     static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan { .sink(request) }
 
     static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {
-        guard let handOver = instance.context.bindings.frames[instance.name] else {
-            preconditionFailure("a validated graph has an unbound \(instance.name)")
-        }
+        let handOver = instance.bound(\.frames)
         return VideoRendererNode(instance, handOver: handOver).watching(instance.element("sink"))
     }
 }

@@ -52,3 +52,13 @@ public struct NodeBindings: Sendable {
             frameFunctions: Set(frameFunctions.keys))
     }
 }
+
+extension NodeInstance {
+    /// The function that the program binds to this node. Traps without one, which validation reports.
+    package func bound<Function>(_ functions: KeyPath<NodeBindings, [String: Function]>) -> Function {
+        guard let function = context.bindings[keyPath: functions][name] else {
+            preconditionFailure("a validated graph has an unbound \(name)")
+        }
+        return function
+    }
+}

@@ -50,9 +50,7 @@ package final class RTPOutputNode: NodeType, RunningNode {
     }
 
     package static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {
-        guard let handOver = instance.context.bindings.rtpOutputs[instance.name] else {
-            preconditionFailure("a validated graph has an unbound \(instance.name)")
-        }
+        let handOver = instance.bound(\.rtpOutputs)
         return try RTPOutputNode(instance, input: "in", name: instance.name, handOver: handOver)
     }
 
