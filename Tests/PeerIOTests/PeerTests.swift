@@ -308,28 +308,35 @@ struct PeerTests {
         loop.shutdown()
     }
 
-    @Test("seeded loss at the socket loses the same packets every time, at about the requested rate")
+    @Test("loss of one seed repeats at about the requested rate, whatever is received meanwhile")
+    func seededLoss() {
+        var one = Impairment(seed: 7, outgoingLoss: 0.05, incomingLoss: 0.05)
+        var other = one
+        let admitted = (0..<1000).map { _ in one.admitsOutgoing() }
+        let again = (0..<1000).map { _ in
+            _ = other.admitsIncoming()
+            return other.admitsOutgoing()
+        }
+        #expect(admitted == again)
+        #expect((930...970).contains(admitted.count { $0 }))
+    }
+
+    @Test("seeded loss at the socket is counted, and all other packets arrive")
     func impairment() async throws {
         let loop = EventLoop(name: "call")
-        var runs: [[Int]] = []
-        for _ in 0..<2 {
-            let call = try await Call.begin(on: loop)
-            try #require(await call.isSecured())
-            await onLoop(loop) {
-                call.offerer.value.peer.impairment = Impairment(seed: 7, outgoingLoss: 0.05)
-            }
-            await onLoop(loop) {}
-            await call.sendVideo(1000)
-            let sent = await onLoop(loop) { call.offerer.value.peer.statistics }
-            let expected = 1000 - sent.datagramsImpaired
-            #expect(await eventually { await call.videoReceived().count >= expected - 2 })
-            runs.append(await call.videoReceived())
-            await call.close()
+        let call = try await Call.begin(on: loop)
+        try #require(await call.isSecured())
+        await onLoop(loop) {
+            call.offerer.value.peer.impairment = Impairment(seed: 7, outgoingLoss: 0.05)
         }
+        await call.sendVideo(1000)
+        // A lost datagram may be a report.
+        let lost = await onLoop(loop) { call.offerer.value.peer.statistics.datagramsImpaired }
+        #expect((30...70).contains(lost))
+        #expect(await eventually { await call.videoReceived().count >= 1000 - lost })
+        #expect(await call.videoReceived().count <= 1000 - lost + 2)
+        await call.close()
         loop.shutdown()
-        #expect((930...970).contains(runs[0].count))
-        // A report among the packets shifts the draws by one; the beginning is the same.
-        #expect(runs[0].prefix(200) == runs[1].prefix(200))
     }
 
     @Test("at 5 % loss in both directions every packet arrives once, by NACK and RTX over real sockets")

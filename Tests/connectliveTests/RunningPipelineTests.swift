@@ -91,7 +91,7 @@ extension TemporaryFolder {
             let attributes = try? FileManager.default.attributesOfItem(atPath: run.folder.file(name))
             return (attributes?[.size] as? Int ?? 0) / 1000
         }
-        // Three seconds and more, at 64 kbit/s of sound and about 100 of pictures.
+        // Three seconds and more on a machine that keeps up: 64 kbit/s of audio and about 100 of video.
         let deadline = ContinuousClock.now + .seconds(30)
         while names.contains(where: { kilobytes($0) < 60 }), ContinuousClock.now < deadline { usleep(20_000) }
         kill(run.tool.process.processIdentifier, SIGKILL)
@@ -100,7 +100,7 @@ extension TemporaryFolder {
             let reading = """
                 chains:
                   - - {node: file, name: recording, path: \(name), loop: false}
-                    - {node: snapshot, path: \(name).png, frame: 60}
+                    - {node: snapshot, path: \(name).png, frame: 5}
                   - [{from: recording.audio}, {node: "null", name: heard}]
                 """
             try run.folder.write(reading, to: "reading.yaml")
