@@ -6,7 +6,7 @@ import MediaGraph
 import Synchronization
 
 /// A program that writes its frames to its standard output. The capture time of a frame is its complete arrival.
-final class ExecNode: NodeType, RunningNode {
+final class ExecNode: NodeType, RunningNode, ProgramOwner {
     private struct State {
         var splitter: StreamSplitter
         var pipe: OutputPipe?
@@ -56,19 +56,9 @@ final class ExecNode: NodeType, RunningNode {
         output = FeedOutput(instance, picture)
         timeout = instance.setting("timeout")?.number ?? 5
         pipeline = WeakBox(instance.pipeline)
-        let queue = DispatchQueue(label: "media.exec")
-        self.queue = queue
+        queue = DispatchQueue(label: "media.exec")
         state = Mutex(State(splitter: StreamSplitter(picture.wanted)))
-        let node = WeakBox<ExecNode>()
-        program = Program(
-            instance, queue: queue,
-            wire: { () throws(MediaError) in
-                guard let node = node.value else { throw Reporter.stopped }
-                return try node.wire()
-            },
-            takeRest: { whenTaken in node.value?.takeRest(whenTaken) },
-            onEnd: { isLast, isGood in node.value?.programEnded(isLast: isLast, isGood: isGood) })
-        node.set(self)
+        program = Program(instance, queue: queue)
     }
 
     static let kind = NodeKind.exec
@@ -96,10 +86,10 @@ final class ExecNode: NodeType, RunningNode {
     }
 
     func prepare() throws(MediaError) {
-        try program.begin()
+        try program.begin(for: self)
     }
 
-    private func wire() throws(MediaError) -> Program.Wiring {
+    func wire() throws(MediaError) -> Program.Wiring {
         let (pipe, end): (OutputPipe, PipeEnd)
         do throws(ChildProcess.Failure) {
             (pipe, end) = try OutputPipe.make(capacity: Self.pipeCapacity)
@@ -159,7 +149,7 @@ final class ExecNode: NodeType, RunningNode {
     }
 
     /// The program has ended. Its remaining output in the pipe is read as usual.
-    private func takeRest(_ whenTaken: @escaping @Sendable () -> Void) {
+    func takeRest(_ whenTaken: @escaping @Sendable () -> Void) {
         let readSource = state.withLock { state in
             state.watchdog?.stop()
             defer { state.readSource = nil }
@@ -214,7 +204,7 @@ final class ExecNode: NodeType, RunningNode {
         _ = output.push(picture, at: FrameFeed.now)
     }
 
-    private func programEnded(isLast: Bool, isGood: Bool) {
+    func programEnded(isLast: Bool, isGood: Bool) {
         var rest: [[UInt8]] = []
         let readSource = state.withLock { state in
             // A program that failed may have been in the middle of a frame.

@@ -7,6 +7,7 @@ import Synchronization
 /// A node's feeder: one at a time, and any number one after another.
 final class FeedHub: Sendable {
     private struct State {
+        weak var owner: (any FedNode)?
         var connection: FeedConnection?
         var status = FrameFeedControl.Status.notAvailable
         var feeder = ""
@@ -24,26 +25,21 @@ final class FeedHub: Sendable {
     private let reporter: Reporter
     private let takesAnySize: Bool
     private let timeout: Double
-    private let onEnd: @Sendable (_ end: FeedConnection.End, _ hasGivenPictures: Bool) -> Void
-    private let onSilence: @Sendable () -> Void
     private let state = Mutex(State())
 
-    /// Calls `onEnd` and `onSilence` on the queue, after the event was reported.
-    init(
-        _ instance: NodeInstance, queue: DispatchQueue,
-        onEnd: @escaping @Sendable (_ end: FeedConnection.End, _ hasGivenPictures: Bool) -> Void,
-        onSilence: @escaping @Sendable () -> Void
-    ) {
+    init(_ instance: NodeInstance, queue: DispatchQueue) {
         self.queue = queue
         output = FeedOutput(instance, FeedPicture { instance.setting($0) })
         name = instance.name
         reporter = instance.reporter
         takesAnySize = instance.setting("scale")?.flag ?? false
         timeout = instance.setting("timeout")?.number ?? 5
-        self.onEnd = onEnd
-        self.onSilence = onSilence
         output.onKeyframeWanted { [weak self] in self?.connection?.wantKeyframe() }
         if instance.has("parser") { watch(instance.element("format")) }
+    }
+
+    func set(owner: any FedNode) {
+        state.withLock { $0.owner = owner }
     }
 
     /// Compares a parser's findings about encoded frames with the stated format.
@@ -115,11 +111,11 @@ final class FeedHub: Sendable {
                     code: "feed.silent",
                     "The feeder \(feeder)has sent no frame for \(timeout.formatted) s and has not reported a pause."
                 ))
-            onSilence()
+            state.withLock { $0.owner }?.feedIsSilent()
         case .ended(let end):
             drop(connection)
             if case .refused(let error) = end { report(error) }
-            onEnd(end, connection.hasGivenPictures)
+            state.withLock { $0.owner }?.feedEnded(end, hasGivenPictures: connection.hasGivenPictures)
         }
     }
 

@@ -29,12 +29,10 @@ final class FeedNode: NodeType, FedNode {
     private init(_ instance: NodeInstance, path: String) {
         name = instance.name
         self.path = path
-        let queue = DispatchQueue(label: "media.feed")
-        self.queue = queue
-        let node = WeakBox<FeedNode>()
-        hub = FeedHub(instance, queue: queue, onEnd: { node.value?.hear($0, $1) }, onSilence: {})
+        queue = DispatchQueue(label: "media.feed")
+        hub = FeedHub(instance, queue: queue)
         door = Mutex(Door())
-        node.set(self)
+        hub.set(owner: self)
     }
 
     static let kind = NodeKind.feed
@@ -100,7 +98,7 @@ final class FeedNode: NodeType, FedNode {
         if isNews { hub.report(error) }
     }
 
-    private func hear(_ end: FeedConnection.End, _ hasGivenPictures: Bool) {
+    func feedEnded(_ end: FeedConnection.End, hasGivenPictures: Bool) {
         if !hasGivenPictures { door.withLock { $0.readSource }?.hold(seconds: Self.penalty) }
         switch end {
         // Refusals are reported already.

@@ -50,9 +50,16 @@ public struct FrameFeedControl: Sendable {
 }
 
 /// A node with a feeder.
-protocol FedNode: RunningNode {
+protocol FedNode: RunningNode, AnyObject {
     var hub: FeedHub { get }
     func stopFeeding(_ reason: StopReason)
+    /// A feeder is gone. Called on the hub's queue, like `feedIsSilent`, after the event was reported.
+    func feedEnded(_ end: FeedConnection.End, hasGivenPictures: Bool)
+    func feedIsSilent()
+}
+
+extension FedNode {
+    func feedIsSilent() {}
 }
 
 extension MediaPipeline {

@@ -6,7 +6,7 @@ import MediaGraph
 import Synchronization
 
 /// A program that the graph starts, and that sends its frames over an inherited socket.
-final class ProcessNode: NodeType, FedNode {
+final class ProcessNode: NodeType, FedNode, ProgramOwner {
     /// The socket's descriptor in the program.
     private static let descriptor = 3
 
@@ -22,40 +22,10 @@ final class ProcessNode: NodeType, FedNode {
 
     private init(_ instance: NodeInstance) {
         name = instance.name
-        let queue = DispatchQueue(label: "media.process")
-        self.queue = queue
-        let node = WeakBox<ProcessNode>()
-        let hub = FeedHub(
-            instance, queue: queue,
-            onEnd: { end, _ in
-                // A refused program is replaced. One that sent bye or closed the socket is about to end.
-                if case .refused = end { node.value?.program.replace() } else { node.value?.program.awaitEnd() }
-            },
-            onSilence: { node.value?.program.replace() })
-        self.hub = hub
-        program = Program(
-            instance, queue: queue,
-            wire: { () throws(MediaError) in
-                do throws(FrameSocketError) {
-                    let (own, other) = try MessageSocket.pair()
-                    return Program.Wiring(
-                        descriptors: [nil, nil, nil, other.number],
-                        environment: [FrameFeed.environmentVariable: "\(Self.descriptor)"], keeping: [other],
-                        started: {
-                            node.value?.socket.withLock { $0 = own }
-                            hub.attach(own)
-                        })
-                } catch {
-                    throw MediaError(code: error.code, message: error.message)
-                }
-            },
-            takeRest: { whenTaken in node.value?.takeRest(whenTaken) },
-            onEnd: { isLast, isGood in
-                node.value?.socket.withLock { $0 = nil }
-                hub.detach()
-                if isLast, isGood { hub.output.endOfStream() }
-            })
-        node.set(self)
+        queue = DispatchQueue(label: "media.process")
+        hub = FeedHub(instance, queue: queue)
+        program = Program(instance, queue: queue)
+        hub.set(owner: self)
     }
 
     static let kind = NodeKind.process
@@ -75,11 +45,26 @@ final class ProcessNode: NodeType, FedNode {
     }
 
     func prepare() throws(MediaError) {
-        try program.begin()
+        try program.begin(for: self)
     }
 
-    /// The program has ended. Its remaining messages in the socket are read as usual.
-    private func takeRest(_ whenTaken: @escaping @Sendable () -> Void) {
+    func wire() throws(MediaError) -> Program.Wiring {
+        do throws(FrameSocketError) {
+            let (own, other) = try MessageSocket.pair()
+            return Program.Wiring(
+                descriptors: [nil, nil, nil, other.number],
+                environment: [FrameFeed.environmentVariable: "\(Self.descriptor)"], keeping: [other],
+                started: { [weak self] in
+                    self?.socket.withLock { $0 = own }
+                    self?.hub.attach(own)
+                })
+        } catch {
+            throw MediaError(code: error.code, message: error.message)
+        }
+    }
+
+    /// Reads the remaining messages in the socket as usual.
+    func takeRest(_ whenTaken: @escaping @Sendable () -> Void) {
         // By then its frames have arrived at the allowed rate. Its children may continue to send.
         let seconds = Double(FrameIntake.mostSlots) / hub.output.picture.framesPerSecond + 1
         takeRest(until: FrameFeed.now + UInt64(seconds * 1e9), whenTaken)
@@ -94,6 +79,19 @@ final class ProcessNode: NodeType, FedNode {
             self?.takeRest(until: deadline, whenTaken)
         }
     }
+
+    func programEnded(isLast: Bool, isGood: Bool) {
+        socket.withLock { $0 = nil }
+        hub.detach()
+        if isLast, isGood { hub.output.endOfStream() }
+    }
+
+    func feedEnded(_ end: FeedConnection.End, hasGivenPictures: Bool) {
+        // A refused program is replaced. One that sent bye or closed the socket is about to end.
+        if case .refused = end { program.replace() } else { program.awaitEnd() }
+    }
+
+    func feedIsSilent() { program.replace() }
 
     func prepareToFinish() {
         queue.sync {

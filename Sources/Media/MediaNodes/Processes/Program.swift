@@ -4,6 +4,16 @@ import FrameSocket
 import MediaGraph
 import Synchronization
 
+/// A node with a program, which calls these on the node's queue.
+protocol ProgramOwner: AnyObject, Sendable {
+    /// The descriptors for the next start.
+    func wire() throws(MediaError) -> Program.Wiring
+    /// The program has ended. Calls `whenTaken` on the queue when all of its output is read.
+    func takeRest(_ whenTaken: @escaping @Sendable () -> Void)
+    /// All of its output is read. It is the last time if the program is not restarted.
+    func programEnded(isLast: Bool, isGood: Bool)
+}
+
 /// A node's program, which is restarted when it ends, and whose output is passed on.
 ///
 /// On one queue; `finish` is called from outside of it.
@@ -20,6 +30,7 @@ final class Program: Sendable {
     }
 
     private struct State {
+        weak var owner: (any ProgramOwner)?
         var child: ChildProcess?
         var end: ReadSource?
         var words: OutputPipe?
@@ -50,26 +61,14 @@ final class Program: Sendable {
     private let name: String
     private let queue: DispatchQueue
     private let reporter: Reporter
-    private let wire: @Sendable () throws(MediaError) -> Wiring
-    private let takeRest: @Sendable (_ whenTaken: @escaping @Sendable () -> Void) -> Void
-    private let onEnd: @Sendable (_ isLast: Bool, _ isGood: Bool) -> Void
     private let state: Mutex<State>
 
-    /// Calls `wire` before each start. After each end, calls `takeRest`, which calls its argument on the queue when all
-    /// of the program's output is read. Then calls `onEnd`, the last time if the program is not restarted.
-    init(
-        _ instance: NodeInstance, queue: DispatchQueue, wire: @escaping @Sendable () throws(MediaError) -> Wiring,
-        takeRest: @escaping @Sendable (_ whenTaken: @escaping @Sendable () -> Void) -> Void,
-        onEnd: @escaping @Sendable (_ isLast: Bool, _ isGood: Bool) -> Void
-    ) {
+    init(_ instance: NodeInstance, queue: DispatchQueue) {
         name = instance.name
         command = CommandWords.split(instance.setting("command")?.text ?? "") ?? []
         path = ProgramSearch.find(command.first ?? "") ?? ""
         self.queue = queue
         reporter = instance.reporter
-        self.wire = wire
-        self.takeRest = takeRest
-        self.onEnd = onEnd
         let isRestarted = instance.setting("restart")?.flag ?? true
         state = Mutex(State(log: LineLog(now: FrameFeed.now), isRestarted: isRestarted))
     }
@@ -96,12 +95,14 @@ final class Program: Sendable {
     /// The program's last output line.
     var lastWords: String? { state.withLock { $0.log.last } }
 
+    private var owner: (any ProgramOwner)? { state.withLock { $0.owner } }
     private var title: String { command.first ?? "" }
 
     // MARK: Starting
 
     /// Starts the program, from outside of the queue.
-    func begin() throws(MediaError) {
+    func begin(for owner: any ProgramOwner) throws(MediaError) {
+        state.withLock { $0.owner = owner }
         let failure = queue.sync { () -> MediaError? in
             do throws(MediaError) {
                 try start()
@@ -114,7 +115,8 @@ final class Program: Sendable {
     }
 
     private func start() throws(MediaError) {
-        let wiring = try wire()
+        guard let owner else { throw Reporter.stopped }
+        let wiring = try owner.wire()
         let (words, end): (OutputPipe, PipeEnd)
         let child: ChildProcess
         do throws(ChildProcess.Failure) {
@@ -183,7 +185,7 @@ final class Program: Sendable {
         }
         for line in rest { reporter.warn(name, line) }
         let seconds = Double(FrameFeed.now - startedAt) / 1e9
-        takeRest { [weak self] in self?.settle(ending, after: seconds) }
+        owner?.takeRest { [weak self] in self?.settle(ending, after: seconds) }
     }
 
     /// All output of the program is read.
@@ -194,7 +196,7 @@ final class Program: Sendable {
             return (state.isStopping, state.isDismissed, state.isRestarted, state.log.last)
         }
         if isStopping { return }
-        onEnd(!isRestarted, ending.isGood || isDismissed)
+        owner?.programEnded(isLast: !isRestarted, isGood: ending.isGood || isDismissed)
         let story =
             "The program \(title) ended: \(ending)" + (last.map { "; its last output was \"\($0)\"" } ?? "")
         guard isRestarted else {
@@ -247,7 +249,7 @@ final class Program: Sendable {
             state.isOver = true
             return true
         }
-        if isOverNow { onEnd(true, true) }
+        if isOverNow { owner?.programEnded(isLast: true, isGood: true) }
         awaitEnd()
     }
 

@@ -28,8 +28,8 @@ enum TerminalPicture {
             for column in 0..<columns {
                 let upper = colours[row * 2 * columns + column]
                 let lower = colours[(row * 2 + 1) * columns + column]
-                if upper != foreground { text.append(colour: upper, "38") }
-                if lower != background { text.append(colour: lower, "48") }
+                if upper != foreground { text.append(upper, after: foregroundIs) }
+                if lower != background { text.append(lower, after: backgroundIs) }
                 (foreground, background) = (upper, lower)
                 text.append(contentsOf: upperHalf)
             }
@@ -41,6 +41,10 @@ enum TerminalPicture {
     private static let home = Array("\u{1b}[H".utf8)
     private static let newLine = Array("\r\n".utf8)
     private static let upperHalf = Array("\u{2580}".utf8)
+    private static let foregroundIs = Array("\u{1b}[38;2".utf8)
+    private static let backgroundIs = Array("\u{1b}[48;2".utf8)
+    /// The parts of a colour, each after a semicolon.
+    fileprivate static let numbers = (0...255).map { Array(";\($0)".utf8) }
     private static let plain = Array("\u{1b}[0m".utf8)
 
     struct Colour: Equatable {
@@ -98,7 +102,9 @@ enum TerminalPicture {
 }
 
 extension [UInt8] {
-    fileprivate mutating func append(colour: TerminalPicture.Colour, _ place: String) {
-        self += "\u{1b}[\(place);2;\(colour.red);\(colour.green);\(colour.blue)m".utf8
+    fileprivate mutating func append(_ colour: TerminalPicture.Colour, after begin: [UInt8]) {
+        self += begin
+        for part in [colour.red, colour.green, colour.blue] { self += TerminalPicture.numbers[Int(part)] }
+        append(UInt8(ascii: "m"))
     }
 }
