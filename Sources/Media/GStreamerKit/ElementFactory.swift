@@ -10,18 +10,14 @@ package enum ElementFactory {
         package let name: String
         /// Such as `Codec/Encoder/Video`.
         package let classification: String
-        /// 256 and above for elements that GStreamer prefers, 0 for those that it never chooses by itself.
-        package let rank: Int
     }
 
-    /// All installed elements of a class, such as `Encoder` or `Encoder/Video`, by name.
-    package static func all(inClass classification: String = "", rankAtLeast rank: Int = 0) -> [Entry] {
+    /// All installed elements, by name.
+    package static func all() -> [Entry] {
         GStreamer.load()
         let list = gst_registry_get_feature_list(gst_registry_get(), gst_element_factory_get_type())
         defer { gst_plugin_feature_list_free(list) }
-        return items(of: list).compactMap { Entry(OpaquePointer($0)) }
-            .filter { $0.rank >= rank && (classification.isEmpty || $0.classification.contains(classification)) }
-            .sorted { $0.name < $1.name }
+        return items(of: list).compactMap { Entry(OpaquePointer($0)) }.sorted { $0.name < $1.name }
     }
 
     /// Whether media of this format is raw, or an installed decoder that GStreamer would choose decodes it.
@@ -89,7 +85,6 @@ extension ElementFactory.Entry {
         guard let name = takeString(gst_object_get_name(object)) else { return nil }
         self.name = name
         classification = ElementFactory.metadata(factory, "klass")
-        rank = Int(gst_plugin_feature_get_rank(factory))
     }
 }
 

@@ -7,14 +7,6 @@ import Synchronization
 /// Connections opened afterwards only fail, whichever code owns them. An element with such a connection continues
 /// without noticing, captures the last frame again, and shows nothing. Its node must therefore watch the connection.
 package enum XConnections {
-    private struct State {
-        var watchers: [ObjectIdentifier: Weak] = [:]
-    }
-
-    private struct Weak {
-        weak var watch: Watch?
-    }
-
     /// Waits for a connection to break, while it lives.
     package final class Watch: Sendable {
         /// Without the screen's number, because a server has one connection for all screens.
@@ -31,16 +23,16 @@ package enum XConnections {
 
         deinit {
             let identifier = ObjectIdentifier(self)
-            state.withLock { _ = $0.watchers.removeValue(forKey: identifier) }
+            watches.withLock { _ = $0.removeValue(forKey: identifier) }
         }
     }
 
-    private static let state = Mutex(State())
+    private static let watches = Mutex<[ObjectIdentifier: WeakBox<Watch>]>([:])
 
     private static let isInstalled: Bool = {
         x_connections_survive { name, number in
             let server = XConnections.server(of: String(cString: name))
-            let watches = state.withLock { $0.watchers.values.compactMap(\.watch) }
+            let watches = watches.withLock { $0.values.compactMap(\.value) }
             for watch in watches where watch.server == server && watch.since < number { watch.body() }
         }
         return true
@@ -59,7 +51,7 @@ package enum XConnections {
     package static func watch(_ display: String, _ body: @escaping @Sendable () -> Void) -> Watch {
         survive()
         let watch = Watch(display, body)
-        state.withLock { $0.watchers[ObjectIdentifier(watch)] = Weak(watch: watch) }
+        watches.withLock { $0[ObjectIdentifier(watch)] = WeakBox(watch) }
         return watch
     }
 
