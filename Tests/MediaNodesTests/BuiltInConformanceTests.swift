@@ -269,5 +269,29 @@ extension MediaNodesTests {
             }
             try Built.expect(result, silent: ["format-change", "vanishing"])
         }
+
+        @Test(
+            "A processor that ships handles both ends of its settings, also while it runs",
+            arguments: ["scale", "crop", "mirror", "rotate", "overlay", "volume", "level"])
+        func processor(_ kind: String) async throws {
+            let report = await Conformance.test(
+                try PipelineStand(kind, output: "out"), Rehearsal(),
+                Conformance.Options(checks: ["settings", "live-settings", "errors"]))
+            #expect(report.failures.isEmpty, "\(report)")
+        }
+
+        @Test("A processor made of elements is tested in a pipeline")
+        func elements() async throws {
+            let colours = ElementsNode(
+                "colours", "Changes the colours", elements: ["videobalance"],
+                exposing: ["brightness": "videobalance.brightness", "hue": "videobalance.hue"], takes: .rawVideo(),
+                gives: .rawVideo())
+            let report = try #require(
+                await Conformance.test(.elements(colours), Conformance.Options(reopenings: 5)))
+            #expect(report.isPassed, "\(report)")
+            let silent = report.results.filter { $0.verdict == .notApplicable }.map(\.check)
+            #expect(
+                Set(silent) == ["sizes", "format-change", "speed", "failure-while-starting", "errors"], "\(report)")
+        }
     }
 }

@@ -44,6 +44,30 @@ extension MediaNodesTests {
             #expect(pictures.first?.luma(x: 4, y: 4, width: 8, height: 8).allSatisfy { $0 == 16 } == true)
         }
 
+        @Test("A live crop that would leave nothing is refused, and so is an edge beside a shape")
+        func cropOfEverything() async throws {
+            for (settings, edge) in [(["right": 300], 340), (["shape": "1:1"], 1)] as [([String: SettingValue], Int)] {
+                let watched = try await Watched(
+                    MediaGraph {
+                        Chain {
+                            Node.testPattern("pattern", width: 640, height: 480, framesPerSecond: 30)
+                            Node("crop", settings: settings)
+                            Node.frames("view")
+                        }
+                    })
+                try await watched.pipeline.start()
+                await eventually("a frame") { !watched.pictures().isEmpty }
+                let error = await #expect(throws: MediaError.self) {
+                    try await watched.pipeline.set("crop", "left", to: .integer(edge))
+                }
+                #expect(error?.code == MediaError.Code.settingUnusable, "\(String(describing: error))")
+                let count = watched.pictures().count
+                await eventually("more frames") { watched.pictures().count > count + 3 }
+                await watched.pipeline.stop()
+                #expect(watched.failure == nil)
+            }
+        }
+
         @Test(
             "A crop to an aspect ratio keeps the middle, and the plan gives the size that is left",
             arguments: [("1:1", 480, 480), ("13:32", 196, 480), ("32:13", 640, 260), ("31:13", 640, 270)])

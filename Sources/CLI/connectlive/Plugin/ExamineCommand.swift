@@ -133,7 +133,7 @@ extension CustomNode {
         case .capturer: .capturer
         case .processor: .processor
         case .renderer: .renderer
-        case .elements(let node): node.group == .capturer ? .capturer : nil
+        case .elements(let node): Conformance.Group(of: node)
         }
     }
 }

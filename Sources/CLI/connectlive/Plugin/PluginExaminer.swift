@@ -19,8 +19,8 @@ struct PluginExaminer {
         guard !tested.isEmpty else {
             throw CommandFailure(
                 code: "plugin.not-testable",
-                "\(path) has no node with these checks, only \(names). Choose other checks; a node made of elements has "
-                    + "some if it is a capturer.")
+                "\(path) has no node with these checks, only \(names). Choose other checks; a renderer made of elements "
+                    + "has none.")
         }
         if let stray = settings.first(where: { setting in !tested.contains { $0.name == setting.node } }) {
             throw CommandFailure(

@@ -2,7 +2,7 @@ package import MediaGraph
 package import MediaTesting
 
 extension Conformance {
-    /// Runs the checks on a custom node. Nil if there are none for it: it is made of elements and not a capturer.
+    /// Runs the checks on a custom node. Nil if there are none for it: it is made of elements and a renderer.
     package static func test(
         _ node: CustomNode, _ options: Options = Options()
     ) async throws(MediaError) -> ConformanceReport? {
@@ -23,10 +23,21 @@ extension Conformance {
             }
             return await open(kind)
         case .elements(let elements):
-            guard elements.group == .capturer, let output = node.kind.outputs.first?.name else { return nil }
+            guard let output = node.kind.outputs.first?.name else { return nil }
             let registry = try NodeRegistry.builtIn.adding(node)
             return await test(
                 try PipelineStand(elements.name, output: output, registry: registry), Rehearsal(), options)
+        }
+    }
+}
+
+extension Conformance.Group {
+    /// The group of a node made of elements. Nil for a renderer, whose progress a pipeline does not show.
+    package init?(of elements: ElementsNode) {
+        switch elements.group {
+        case .capturer: self = .capturer
+        case .processor: self = .processor
+        default: return nil
         }
     }
 }

@@ -3,13 +3,14 @@ package import MediaGraph
 package import MediaTesting
 import Synchronization
 
-/// Tests a capturer in a whole pipeline, `kind -> frames` or `kind -> sound`: built-in ones, and those made of
-/// elements.
+/// Tests a capturer or processor in a whole pipeline that ends in `frames` or `sound`: built-in ones, and those made of
+/// elements. A test pattern feeds a processor.
 package struct PipelineStand: NodeStand {
     /// Feeds a node with pushed media until it is cancelled. The settings are those of the node.
     package typealias Feeding = @Sendable (FrameInput, [String: SettingValue]) async throws -> Void
 
     private static let node = "tried"
+    private static let source = "source"
 
     package let leavingLimit: Double
     private let kind: NodeKind
@@ -39,13 +40,15 @@ package struct PipelineStand: NodeStand {
     }
 
     package var name: String { kind.outputs.count > 1 ? "\(kind.name) (\(port.name))" : kind.name }
+    package var group: Conformance.Group { kind.inputs.isEmpty ? .capturer : .processor }
     package var settings: [SettingContract] { kind.settings.filter { !untried.contains($0.name) } }
     /// A pipeline gives its capturers eight seconds to start.
     package var frameTimeout: Double { 10 }
     /// The allocator reserves 16 MB when a thread first uses a pool of its own.
     package var memoryLimit: Int { 60_000_000 }
 
-    private var isSound: Bool { port.kinds.isSubset(of: [.rawAudio, .encodedAudio]) }
+    private var isSound: Bool { Self.isSound(port) }
+    private static func isSound(_ port: Port) -> Bool { port.kinds.isSubset(of: [.rawAudio, .encodedAudio]) }
 
     /// Backlog is handled by the pipeline's queues, not by the capturer.
     package func offers(_ consumer: CaptureConsumer) -> Bool { consumer == .quick }
@@ -89,21 +92,36 @@ package struct PipelineStand: NodeStand {
         if isSound { bindings.audio["end"] = sound } else { bindings.frames["end"] = frame }
     }
 
-    /// The capturer, its observer, and an end for every other required output.
+    /// The node, its source if it has inputs, its observer, and an end for every other required output.
     private func graph(_ settings: [String: SettingValue]) -> MediaGraph {
-        var graph = MediaGraph(
-            nodes: [Node(kind.name, name: Self.node, settings: settings), isSound ? .sound("end") : .frames("end")],
-            links: [
-                Link(from: PortReference(node: Self.node, port: port.name), to: PortReference(node: "end", port: "in"))
-            ])
+        var graph = MediaGraph(nodes: [
+            Node(kind.name, name: Self.node, settings: settings), isSound ? .sound("end") : .frames("end"),
+        ])
+        graph.link(Self.node, port.name, to: "end")
         for other in kind.outputs where other.name != port.name && other.isRequired {
-            graph.nodes.append(.null("null-\(other.name)"))
-            graph.links.append(
-                Link(
-                    from: PortReference(node: Self.node, port: other.name),
-                    to: PortReference(node: "null-\(other.name)", port: "in")))
+            graph.drop(Self.node, other.name)
         }
+        guard !kind.inputs.isEmpty else { return graph }
+        graph.nodes.append(.testPattern(Self.source))
+        for input in kind.inputs where input.isRequired {
+            graph.link(Self.source, Self.isSound(input) ? "audio" : "video", to: Self.node, input.name)
+        }
+        // A test pattern has to show its video somewhere.
+        if kind.inputs.allSatisfy(Self.isSound) { graph.drop(Self.source, "video") }
         return graph
+    }
+}
+
+extension MediaGraph {
+    fileprivate mutating func link(_ from: String, _ output: String, to node: String, _ input: String = "in") {
+        links.append(
+            Link(from: PortReference(node: from, port: output), to: PortReference(node: node, port: input)))
+    }
+
+    /// Ends an output that nothing reads.
+    fileprivate mutating func drop(_ node: String, _ output: String) {
+        nodes.append(.null("null-\(output)"))
+        link(node, output, to: "null-\(output)")
     }
 }
 

@@ -4,6 +4,7 @@ package import MediaGraph
 /// Crops frames at their edges, or to an aspect ratio.
 package enum CropNode: NodeType {
     package static let kind = NodeKind.crop
+    fileprivate static let edges = ["left", "right", "top", "bottom"]
 
     package static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
         let input = request.input("in") ?? .rawVideo()
@@ -20,26 +21,36 @@ package enum CropNode: NodeType {
         return plan
     }
 
+    package static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {
+        RunningCrop(instance.name, instance.element("crop"))
+    }
+
     private static func planEdges(
         _ request: NodeRequest, _ input: MediaFormat, _ plan: inout NodePlan
     ) throws(MediaError) {
-        let edges = ["left", "right", "top", "bottom"].map { ($0, request.integer($0) ?? 0) }
-        plan.add("videocrop", as: "crop", Dictionary(uniqueKeysWithValues: edges.map { ($0, .integer($1)) }))
-        let sides = edges[0].1 + edges[1].1
-        let ends = edges[2].1 + edges[3].1
+        let pixels = edges.reduce(into: [:]) { $0[$1] = request.integer($1) ?? 0 }
+        plan.add("videocrop", as: "crop", pixels.mapValues { .integer($0) })
         var format = input
         if let width = input.width, let height = input.height {
-            guard sides < width, ends < height else {
-                throw MediaError(
-                    code: MediaError.Code.settingUnusable,
-                    message:
-                        "\"\(request.name)\" crops \(sides) by \(ends) pixels off frames of \(width)x\(height), which "
-                        + "leaves nothing. Use smaller left, right, top and bottom.")
-            }
-            format.width = width - sides
-            format.height = height - ends
+            (format.width, format.height) = try size(width, height, without: pixels, of: request.name)
         }
         plan.formats["out"] = format
+    }
+
+    /// The size of a frame without these pixels at its edges. Throws `graph.setting-unusable` if nothing is left.
+    fileprivate static func size(
+        _ width: Int, _ height: Int, without pixels: [String: Int], of node: String
+    ) throws(MediaError) -> (width: Int, height: Int) {
+        let sides = pixels["left", default: 0] + pixels["right", default: 0]
+        let ends = pixels["top", default: 0] + pixels["bottom", default: 0]
+        guard sides < width, ends < height else {
+            throw MediaError(
+                code: MediaError.Code.settingUnusable,
+                message:
+                    "\"\(node)\" crops \(sides) by \(ends) pixels off frames of \(width)x\(height), which leaves "
+                    + "nothing. Use smaller left, right, top and bottom.")
+        }
+        return (width - sides, height - ends)
     }
 
     private static func planShape(
@@ -53,7 +64,7 @@ package enum CropNode: NodeType {
                 message:
                     "\"\(request.name)\": the shape \"\(text)\" is invalid. Write width to height, such as 16:9.")
         }
-        guard !["left", "right", "top", "bottom"].contains(where: request.isGiven) else {
+        guard !edges.contains(where: request.isGiven) else {
             throw MediaError(
                 code: MediaError.Code.settingUnusable,
                 message:
@@ -71,5 +82,32 @@ package enum CropNode: NodeType {
             plan.notes.append("the middle of the frame is kept")
         }
         plan.formats["out"] = format
+    }
+}
+
+/// Refuses live settings that the element accepts and then fails at.
+private final class RunningCrop: RunningNode {
+    let name: String
+    private let crop: Element
+
+    init(_ name: String, _ crop: Element) {
+        self.name = name
+        self.crop = crop
+    }
+
+    func set(_ setting: String, to value: SettingValue) throws(MediaError) -> Bool {
+        guard crop.has(setting) else {
+            throw MediaError(
+                code: MediaError.Code.settingUnusable,
+                message: "\"\(name)\" has a shape, so its \(setting) cannot change. Use two crop nodes.")
+        }
+        var pixels = CropNode.edges.reduce(into: [:]) { $0[$1] = crop.integer($1) }
+        pixels[setting] = value.integer
+        if let format = crop.sink.caps?.structures.first, let width = format.integer("width"),
+            let height = format.integer("height")
+        {
+            _ = try CropNode.size(width, height, without: pixels, of: name)
+        }
+        return false
     }
 }

@@ -31,6 +31,7 @@ extension ConformanceCheck {
             "a frame of \(hd) takes \((seconds * 1000).rounded(to: 1)) ms, \((seconds / interval * 100).whole) % of the "
             + "interval"
         if seconds < interval { return .passed(words) }
+        if Sanitizers.isOn { return .notApplicable("\(words) under a sanitizer") }
         // Loops over samples are 10 to 20 times slower in a debug build, and this frame has a sixteenth of them.
         if !examination.options.isOptimized,
             try await examination.secondsPerFrame(of: .usual, goal: interval) < interval

@@ -43,7 +43,7 @@ struct Growth {
     }
 
     private var bytes: Int { after.bytes - before.bytes }
-    private var isMemoryJudged: Bool { !Sanitizers.keepMemory }
+    private var isMemoryJudged: Bool { !Sanitizers.isOn }
     private var hasMoreThreads: Bool { after.threads.count > before.threads.count + allowed.threads }
 
     var isFlat: Bool {
@@ -72,7 +72,7 @@ struct Growth {
 enum Sanitizers {
     /// The address sanitizer holds up to 256 MB of freed memory to detect its use. The thread sanitizer keeps a shadow
     /// of all memory ever used.
-    static let keepMemory = dlsym(nil, "__asan_init") != nil || dlsym(nil, "__tsan_init") != nil
+    static let isOn = dlsym(nil, "__asan_init") != nil || dlsym(nil, "__tsan_init") != nil
 }
 
 /// The resources of this process.
