@@ -21,6 +21,8 @@ class RunningProgram {
         _ program: String, _ arguments: [String], folder: TemporaryFolder, environment: [String: String] = [:]
     ) throws {
         self.folder = folder
+        // A shell that starts the tests in the background lets them ignore SIGINT, and programs would inherit that.
+        signal(SIGINT, SIG_DFL)
         process.executableURL = URL(fileURLWithPath: program)
         process.arguments = arguments
         process.currentDirectoryURL = URL(fileURLWithPath: folder.path)
