@@ -159,11 +159,12 @@ let package = Package(
         .target(
             name: "RoomFixtures", dependencies: ["RoomProtocol"], path: "Tests/room-fixtures", swiftSettings: strict),
         .testTarget(
-            name: "MediaGraphTests", dependencies: ["MediaGraph"], path: "Tests/MediaGraphTests", swiftSettings: strict),
+            name: "MediaGraphTests", dependencies: ["MediaGraph", "MediaNodes"], path: "Tests/MediaGraphTests",
+            swiftSettings: strict),
         .testTarget(
             name: "MediaTestingTests", dependencies: kit, path: "Tests/MediaTestingTests",
             swiftSettings: strict),
-        tests(of: "GraphFile", with: ["MediaGraph"]),
+        tests(of: "GraphFile", with: ["MediaGraph", "MediaNodes"]),
         tests(of: "FrameSocket"),
         tests(of: "ChildProcesses"),
         tests(of: "GStreamerKit", with: ["MediaGraph", "TestFixtures"]),
@@ -177,7 +178,7 @@ let package = Package(
         // What make fuzz feeds with hostile bytes; FuzzTests replay what it has found.
         .target(
             name: "FuzzTargets",
-            dependencies: ["RTP", "PeerSession", "PeerIO", "RoomProtocol", "FrameSocket", "GraphFile", "MediaGraph"],
+            dependencies: ["RTP", "PeerSession", "PeerIO", "RoomProtocol", "FrameSocket", "GraphFile", "MediaNodes"],
             path: "Tests/fuzz/targets", swiftSettings: strict),
         .testTarget(
             name: "FuzzTests", dependencies: ["FuzzTargets"], path: "Tests/FuzzTests", swiftSettings: strict),

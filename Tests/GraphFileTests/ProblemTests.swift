@@ -1,5 +1,6 @@
 import GraphFile
 import MediaGraph
+import MediaNodes
 import Testing
 
 @Suite struct ProblemTests {
@@ -63,7 +64,7 @@ import Testing
                 - {node: "null"}
             """
         #expect(
-            problems(text, NodeKind.builtIn) == [
+            problems(text, NodeRegistry.builtIn.kinds) == [
                 "3:31 \"rotate\": degrees is 45, not 0, 90, 180 or 270 degrees.",
                 "4:30 \"overlay\": color is \"red\"; write red, green and blue as #rrggbb, such as #ffcc00.",
                 "4:42 \"overlay\": clock is \"true\"; write a format of strftime, such as %H:%M:%S.",
@@ -87,7 +88,7 @@ import Testing
               - - {node: rtsp, url: "rtsp://user:p@ss@[::1]:554/a?b"}
                 - {node: "null", name: end}
             """
-        #expect(problems(text, NodeKind.builtIn).isEmpty)
+        #expect(problems(text, NodeRegistry.builtIn.kinds).isEmpty)
     }
 
     @Test func `an input with two sources is the problem, not an unlinked output`() {
@@ -98,7 +99,7 @@ import Testing
               - - {node: test-pattern, name: b}
                 - {to: recorder.video}
             """
-        #expect(problems(text, NodeKind.builtIn) == ["5:12 recorder.video has more than one source."])
+        #expect(problems(text, NodeRegistry.builtIn.kinds) == ["5:12 recorder.video has more than one source."])
     }
 
     @Test func `an end node without input is a problem, though none of its inputs is required`() {
@@ -106,7 +107,7 @@ import Testing
             chains:
               - - {node: recorder, path: a.mkv}
             """
-        #expect(problems(text, NodeKind.builtIn) == ["2:14 Nothing feeds recorder.video or recorder.audio."])
+        #expect(problems(text, NodeRegistry.builtIn.kinds) == ["2:14 Nothing feeds recorder.video or recorder.audio."])
     }
 
     @Test func `a message that ends in a question mark gets no full stop`() {
@@ -115,7 +116,7 @@ import Testing
               - - {node: camera, format: mjpg}
                 - {node: "null"}
             """
-        #expect(problems(text, NodeKind.builtIn).first?.hasSuffix("did you mean \"mjpeg\"?") == true)
+        #expect(problems(text, NodeRegistry.builtIn.kinds).first?.hasSuffix("did you mean \"mjpeg\"?") == true)
     }
 
     @Test func `steps in the wrong place are reported`() {
@@ -195,9 +196,9 @@ import Testing
 
     @Test func `unbound names are reported at their places`() {
         let text = "{\"$schema\": \"x\", \"chains\": [[\"test-pattern\", {\"node\": \"frames\", \"name\": \"view\"}]]}"
-        #expect(GraphReading(text: text, catalogue: NodeKind.builtIn).problems.isEmpty)
+        #expect(GraphReading(text: text, catalogue: NodeRegistry.builtIn.kinds).problems.isEmpty)
         let bound = BoundNames(frames: ["veiw"])
-        let found = GraphReading(text: text, catalogue: NodeKind.builtIn, bound: bound).problems
+        let found = GraphReading(text: text, catalogue: NodeRegistry.builtIn.kinds, bound: bound).problems
         #expect(found.map(\.place) == [nil, GraphPlace(line: 1, column: 55)])
         #expect(found.last?.message == "\"view\" needs a bound frames function.")
         #expect(found.first?.message.contains("did you mean \"view\"?") == true)

@@ -1,5 +1,6 @@
 import Foundation
 import MediaGraph
+import MediaNodes
 import Testing
 
 @Suite struct GraphTests {
@@ -27,7 +28,7 @@ import Testing
 
     @Test("Chains and tees become nodes and links with matching ports")
     func builder() {
-        let graph = publishing
+        let graph = publishing.settled(with: NodeRegistry.builtIn)
         #expect(graph.nodes.map(\.name) == ["clip", "small", "preview", "encoder", "video", "voice", "audio"])
         #expect(
             Set(graph.links) == [
@@ -46,7 +47,7 @@ import Testing
             Node.testPattern("pattern")
             Chain(from: "pattern") { Node.opusEncoder() }
             Chain(from: "pattern") { Node.null("screen") }
-        }
+        }.settled(with: NodeRegistry.builtIn)
         #expect(graph.links(into: "opus-encoder").first?.from.port == "audio")
         #expect(graph.links(into: "screen").first?.from.port == "video")
     }
@@ -186,12 +187,12 @@ import Testing
             .feed(), .process(command: "x"), .exec(command: "x"),
             .vp9Encoder(), .av1Encoder(), .aacEncoder(), .terminal(), .recorder(path: "recording.mkv"),
         ]
-        #expect(Set(nodes.map(\.kind)) == Set(NodeKind.builtIn.map(\.name)))
+        #expect(Set(nodes.map(\.kind)) == Set(NodeRegistry.builtIn.kinds.map(\.name)))
         let problems = MediaGraph(nodes: nodes).validate().filter { $0.kind != .unconnected }
         #expect(problems.isEmpty)
         // A file that leaves defaults out gives the same nodes.
         for node in nodes {
-            let kind = try #require(NodeKind.builtIn.kind(named: node.kind))
+            let kind = try #require(NodeRegistry.builtIn.kind(named: node.kind))
             for (name, value) in node.settings { #expect(kind.setting(name)?.defaultValue != value, "\(node)") }
         }
         #expect(Node.window().settings.isEmpty && Node.window(title: "Preview").settings == ["title": "Preview"])
@@ -199,7 +200,7 @@ import Testing
 
     /// A kind with a secret of its own, and what names alone tell.
     private static let secretive: [NodeKind] =
-        NodeKind.builtIn + [
+        NodeRegistry.builtIn.kinds + [
             NodeKind(
                 "stage", .transport, "A stage", inputs: [Port("in", [.rawVideo])],
                 settings: [SettingContract("entry", .text, default: "", isSecret: true, "Password")])

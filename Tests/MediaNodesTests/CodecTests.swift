@@ -172,7 +172,7 @@ private func plan(_ node: Node, on machine: MadeUpMachine) throws -> NodePlan {
             let machine = MadeUpMachine(elements: Set(rest).union(["h265parse", "av1parse"]))
             let plan = try registry.plan(
                 NodeRequest(
-                    .videoDecoder(), .videoDecoder, inputs: [("in", MediaFormat(.encodedVideo, encoding))],
+                    .videoDecoder(), VideoDecoderNode.kind, inputs: [("in", MediaFormat(.encodedVideo, encoding))],
                     environment: machine))
             #expect(plan.element("decoder")?.factory == chosen)
         }

@@ -6,7 +6,7 @@ import Testing
     private func plan(_ settings: [String: SettingValue], _ machine: MadeUpMachine) throws -> NodePlan {
         let node = Node("speaker", settings: settings)
         return try NodeRegistry.builtIn.plan(
-            NodeRequest(node, .speaker, inputs: [("in", .rawAudio)], environment: machine))
+            NodeRequest(node, SpeakerNode.kind, inputs: [("in", .rawAudio)], environment: machine))
     }
 
     @Test("Without a sound system, audio is measured and dropped, as the plan states")

@@ -132,7 +132,7 @@ enum PlainPatternNode: NodeType {
         var plan = NodePlan(request.node)
         plan.add(
             "videotestsrc", as: "picture",
-            ["pattern": "smpte75", "horizontal-speed": 2, "num-buffers": .integer(request.integer("frames") ?? 300)])
+            ["pattern": "smpte75", "horizontal-speed": 2, "num-buffers": .integer(request.integer("frames"))])
         let format = MediaFormat.rawVideo(
             width: BenchmarkGraph.width, height: BenchmarkGraph.height, framesPerSecond: 30)
         plan.addFilter(

@@ -64,3 +64,17 @@ public enum VideoBitrate {
         return .kilobitsPerSecond(Int((row?.kilobits ?? kilobitsBeyondTable) * (rate / 30).squareRoot()))
     }
 }
+
+extension MediaKind {
+    private static let videoEncodings = ["vp8", "vp9", "h264", "h265", "av1", "mjpeg"]
+    private static let audioEncodings = ["opus", "aac", "pcmu", "pcma", "flac", "mp3", "vorbis"]
+
+    /// The kind of media that an encoding belongs to. A name that is neither a codec nor a sample format is a pixel format.
+    public init(ofEncoding encoding: String) {
+        self =
+            Self.videoEncodings.contains(encoding)
+            ? .encodedVideo
+            : Self.audioEncodings.contains(encoding)
+                ? .encodedAudio : ["S16LE", "S32LE", "F32LE"].contains(encoding) ? .rawAudio : .rawVideo
+    }
+}

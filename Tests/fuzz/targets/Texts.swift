@@ -2,6 +2,7 @@ internal import Foundation
 internal import FrameSocket
 internal import GraphFile
 internal import MediaGraph
+internal import MediaNodes
 internal import PeerIO
 internal import RTP
 internal import RoomProtocol
@@ -56,7 +57,7 @@ func fuzzFrameSocket(_ bytes: [UInt8]) {
 
 /// A graph file without problems is written as YAML and JSON, and both read as the same graph.
 func fuzzGraphFile(_ bytes: [UInt8]) {
-    let kinds = NodeKind.builtIn
+    let kinds = NodeRegistry.builtIn.kinds
     let reading = GraphReading(bytes, values: ["a": "1"], catalogue: kinds)
     precondition(reading.problems.allSatisfy { !$0.message.isEmpty })
     _ = reading.report(path: "x")

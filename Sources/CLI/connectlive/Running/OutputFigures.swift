@@ -61,7 +61,7 @@ extension OutputFigures.Arrival {
         let bytes = (count?.bytes ?? 0) - (past?.bytes ?? 0)
         if isImage, span > 0 { format.framesPerSecond = Double(frames) / span }
         // A recorder's output has no timestamps, so its latency is measured at the input.
-        let isAlone = plan.links(into: node.node).count == 1 && node.kind != NodeKind.recorder.name
+        let isAlone = plan.links(into: node.node).count == 1 && node.kind != "recorder"
         let latency = isAlone ? node.latency : count?.latency
         let way = plan.straightWay(to: link)
         let droppedBefore = way.nodes.map { now.dropped(in: $0, since: before) }.reduce(0, +)

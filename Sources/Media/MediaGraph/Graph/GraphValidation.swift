@@ -84,7 +84,7 @@ extension MediaGraph {
     ///   - bound: the names of the program's functions. With them, the result includes nodes without a bound function,
     ///     and functions without a node. Nil checks neither.
     public func validate(
-        with kinds: any NodeCatalogue = NodeKind.builtIn, bound: BoundNames? = nil
+        with kinds: any NodeCatalogue, bound: BoundNames? = nil
     ) -> [GraphProblem] {
         settled(with: kinds).problems(kinds, bound)
     }

@@ -27,9 +27,9 @@ public struct MediaGraph: Sendable, Hashable, Codable {
         self.links = links
     }
 
-    /// Settles open ports between nodes of built-in kinds. The others stay open until the graph is validated or run.
+    /// Ports that a chain does not name stay open until the graph is validated, planned or settled with a catalogue.
     public init(@GraphBuilder _ build: () -> MediaGraph) {
-        self = build().settled(with: NodeKind.builtIn)
+        self = build()
     }
 
     /// Two graphs are equal if their nodes and links are, in any order.
@@ -80,7 +80,7 @@ public struct MediaGraph: Sendable, Hashable, Codable {
     public func adding(@GraphBuilder _ build: () -> MediaGraph) -> MediaGraph {
         var graph = self
         graph.append(build())
-        return graph.settled(with: NodeKind.builtIn)
+        return graph
     }
 
     /// The graph with another value for one setting of one node.

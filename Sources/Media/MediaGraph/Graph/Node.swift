@@ -1,7 +1,7 @@
 /// One step of a graph: a name that is unique in the graph, a kind, and settings.
 public struct Node: Sendable, Hashable, Codable {
     public var name: String
-    /// The name of the node's kind, such as `vp8-encoder`; see `NodeKind.builtIn`.
+    /// The name of the node's kind, such as `vp8-encoder`.
     public var kind: String
     /// Settings that differ from the kind's defaults.
     public var settings: [String: SettingValue]
@@ -19,15 +19,6 @@ public struct Node: Sendable, Hashable, Codable {
         self.settings = settings
         self.branch = branch
         self.isOptional = isOptional
-    }
-
-    /// A built-in node with the settings of `given` that differ from the kind's defaults. It equals the node of a file
-    /// that omits defaults.
-    init(_ kind: String, name: String?, given: [String: SettingValue]) {
-        let contract = NodeKind.builtIn.first { $0.name == kind }
-        self.init(
-            kind, name: name,
-            settings: given.filter { setting, value in contract?.setting(setting)?.defaultValue != value })
     }
 
     /// Any installed GStreamer element. Its settings are the element's properties.

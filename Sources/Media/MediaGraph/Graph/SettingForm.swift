@@ -34,19 +34,6 @@ extension SettingContract {
         return contract
     }
 
-    /// The contract of a setting that holds the path of a file.
-    func writtenAsPath(example: String) -> SettingContract {
-        written(#"[\s\S]+"#, "the path of a file").example(.text(example))
-    }
-
-    /// The contract of a setting that holds a program and its arguments, in a shell's syntax.
-    func writtenAsCommand() -> SettingContract {
-        written(
-            #"(?:[^'"\\]|\\[\s\S]|'[^']*'|"(?:[^"\\]|\\[\s\S])*")+"#,
-            "a program and its arguments, with every quote closed"
-        ).example("python3 clock.py")
-    }
-
     /// The end of a sentence about a wrong value, without the full stop; nil for an accepted value. An integer is
     /// accepted where a number is expected.
     public func problem(of value: SettingValue) -> String? {

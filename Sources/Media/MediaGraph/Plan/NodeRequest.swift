@@ -1,5 +1,5 @@
 /// The input of a node's `plan` function: the node, the formats of its inputs, its linked outputs, and the machine.
-public struct NodeRequest: Sendable {
+public struct NodeRequest: NodeSettings, Sendable {
     public let node: Node
     public let kind: NodeKind
     /// The formats of the linked inputs, in the order of the links.
@@ -36,23 +36,5 @@ public struct NodeRequest: Sendable {
     /// The format of an input; nil if it is not linked.
     public func input(_ port: String) -> MediaFormat? {
         inputs.first { $0.port == port }?.format
-    }
-
-    private func value(_ setting: String) -> SettingValue? {
-        node.setting(setting, of: kind)
-    }
-
-    public func integer(_ setting: String) -> Int? { value(setting)?.integer }
-    public func number(_ setting: String) -> Double? { value(setting)?.number }
-    public func flag(_ setting: String) -> Bool { value(setting)?.flag ?? false }
-    public func text(_ setting: String) -> String { value(setting)?.text ?? "" }
-    public func isGiven(_ setting: String) -> Bool { node.settings[setting] != nil }
-}
-
-extension Node {
-    /// The value of a setting, or its default. Traps if the kind has no such setting.
-    public func setting(_ name: String, of kind: NodeKind) -> SettingValue? {
-        guard let contract = kind.setting(name) else { preconditionFailure("\(kind.name) has no setting \(name)") }
-        return settings[name] ?? contract.defaultValue
     }
 }

@@ -11,20 +11,28 @@ final class BypassNode: NodeType, RunningNode {
 
     private init(_ instance: NodeInstance) {
         name = instance.name
-        codec = instance.setting("format")?.text.flatMap(VideoCodec.init(rawValue:))
-        width = instance.setting("width")?.integer ?? 0
-        height = instance.setting("height")?.integer ?? 0
+        codec = VideoCodec(rawValue: instance.text("format"))
+        width = instance.integer("width")
+        height = instance.integer("height")
         queue = PushQueue(instance, isEncoded: codec != nil) { [reporter = instance.reporter, name] in
             reporter.keyframeNeeded(name)
         }
     }
 
-    static let kind = NodeKind.bypass
+    static let kind = NodeKind(
+        "bypass", .capturer, "Frames that the program pushes, raw or encoded, with their capture time",
+        outputs: [Port("video", [.rawVideo, .encodedVideo], encodings: ["I420", "vp8", "h264"])],
+        settings: [
+            SettingContract(
+                "format", .choice(["raw", "vp8", "h264"]), default: "raw",
+                "raw is I420; h264 is Annex B, one frame per push, with parameter sets before each keyframe"),
+            SettingContract("width", .integer(16...8192), default: 640, unit: "pixels", "Width of the frames"),
+            SettingContract("height", .integer(16...8192), default: 480, unit: "pixels", "Height of the frames"),
+            SettingContract("fps", .number(1...240), default: 30, unit: "frames/s", "Rate of the pushed frames"),
+        ])
 
     static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
-        guard let width = request.integer("width"), let height = request.integer("height"),
-            let fps = request.number("fps")
-        else { preconditionFailure("the settings of pushed frames have defaults") }
+        let (width, height, fps) = (request.integer("width"), request.integer("height"), request.number("fps"))
         var plan = NodePlan(request.node)
         if let codec = VideoCodec(rawValue: request.text("format")) {
             try plan.addPushed(
@@ -125,4 +133,15 @@ extension MediaTime {
 extension VideoCodec {
     /// Whether decoding can begin with this frame.
     func isKeyframe(_ bytes: [UInt8]) -> Bool { EncodedHeader.isKeyframe(bytes.span.bytes, encoding: rawValue) }
+}
+
+extension Node {
+    /// Frames that the program pushes into `MediaPipeline.frameInput(_:)` of this name; raw without a codec.
+    public static func bypass(
+        _ name: String = "bypass", width: Int, height: Int, framesPerSecond: Double? = nil, codec: VideoCodec? = nil
+    ) -> Node {
+        Node(
+            BypassNode.kind, name,
+            ["format": codec?.rawValue, "width": width, "height": height, "fps": framesPerSecond])
+    }
 }

@@ -34,7 +34,7 @@ struct CameraControls: Equatable {
     init(_ request: NodeRequest) throws(MediaError) {
         if request.isGiven("controls") { self = try Self(request.text("controls")) }
         let own = Self.names.compactMap { name in
-            request.isGiven(name) ? request.integer(name).map { (name: name, value: $0) } : nil
+            request.optionalInteger(name).map { (name: name, value: $0) }
         }
         values = own + values
     }

@@ -142,11 +142,8 @@ struct CameraWish: Equatable {
     }
 
     init(_ request: NodeRequest) {
-        guard let width = request.integer("width"), let height = request.integer("height"),
-            let fps = request.number("fps")
-        else { preconditionFailure("the camera's settings have defaults") }
         self.init(
-            width: width, height: height, framesPerSecond: fps,
+            width: request.integer("width"), height: request.integer("height"), framesPerSecond: request.number("fps"),
             format: Format(rawValue: request.text("format")) ?? .auto)
     }
 

@@ -1,5 +1,5 @@
 import GStreamerKit
-import MediaGraph
+public import MediaGraph
 
 /// A V4L2 camera in the best mode, converted to the requested size and rate, or with its own encoding.
 struct CameraNode: NodeType, RunningNode {
@@ -14,7 +14,42 @@ struct CameraNode: NodeType, RunningNode {
     private let watchdog: Watchdog
     private let gaps: NumberGaps
 
-    static let kind = NodeKind.camera
+    private static let controlPattern = " *[A-Za-z0-9_]+ *= *[+-]?[A-Za-z0-9]+ *"
+    /// The values of V4L2's controls. Each camera has its own limits within.
+    private static let cameraControl = Int(Int32.min)...Int(Int32.max)
+
+    static let kind = NodeKind(
+        "camera", .capturer, "A V4L2 camera, raw or encoded by the camera",
+        outputs: [Port("video", [.rawVideo, .encodedVideo], encodings: ["I420", "h264", "mjpeg"])],
+        settings: [
+            SettingContract(
+                "device", .text, default: "auto",
+                "Path such as /dev/video0, a name of /dev/v4l/by-id, a USB port such as 1-1.2, or auto for the first "
+                    + "free one"
+            ),
+            SettingContract("width", .integer(16...8192), default: 640, unit: "pixels", "Width of the frames"),
+            SettingContract("height", .integer(16...8192), default: 480, unit: "pixels", "Height of the frames"),
+            SettingContract("fps", .number(1...240), default: 20, unit: "frames/s", "Frame rate"),
+            SettingContract("mirror", .flag, default: false, "Whether to mirror raw frames"),
+            SettingContract(
+                "format", .choice(["auto", "raw", "mjpeg", "h264"]), default: "auto",
+                "mjpeg and h264 pass through the camera's encoding; raw avoids JPEG; auto chooses the best quality"
+            ),
+            SettingContract(
+                "brightness", .integer(cameraControl), isChangeable: true,
+                "Brightness control of the camera"),
+            SettingContract("contrast", .integer(cameraControl), isChangeable: true, "Contrast control of the camera"),
+            SettingContract(
+                "saturation", .integer(cameraControl), isChangeable: true,
+                "Saturation control of the camera"),
+            SettingContract("hue", .integer(cameraControl), isChangeable: true, "Hue control of the camera"),
+            SettingContract(
+                "controls", .text, isChangeable: true,
+                "Other controls of the camera, by their V4L2 names"
+            ).written(
+                "(?:\(controlPattern)(?:,\(controlPattern))*,?)?",
+                "names and values, such as exposure_auto=1,focus_absolute=30"),
+        ])
 
     static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
         try request.environment.require("v4l2src")
@@ -191,5 +226,17 @@ struct CameraNode: NodeType, RunningNode {
         MediaError(
             code: MediaError.Code.cameraLost,
             message: "The camera \(device) stopped delivering frames. Check that it is plugged in.")
+    }
+}
+
+extension Node {
+    /// A camera. `device` is a path such as `/dev/video0`, or `auto` for the first free camera.
+    public static func camera(
+        _ name: String = "camera", device: String? = nil, width: Int? = nil, height: Int? = nil,
+        framesPerSecond: Double? = nil, mirror: Bool? = nil
+    ) -> Node {
+        Node(
+            CameraNode.kind, name,
+            ["device": device, "width": width, "height": height, "fps": framesPerSecond, "mirror": mirror])
     }
 }

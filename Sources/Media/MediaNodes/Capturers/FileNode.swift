@@ -1,6 +1,6 @@
 import Dispatch
 import GStreamerKit
-import MediaGraph
+public import MediaGraph
 import Synchronization
 
 /// A media file of any format that GStreamer decodes, paced in real time at its own size and rate.
@@ -18,7 +18,17 @@ final class FileNode: NodeType, RunningNode {
         self.timeline = timeline
     }
 
-    static let kind = NodeKind.file
+    static let kind = NodeKind(
+        "file", .capturer, "A media file, decoded and paced in real time",
+        outputs: [
+            Port("video", [.rawVideo], encodings: ["I420"], isRequired: false),
+            Port("audio", [.rawAudio], isRequired: false),
+        ],
+        settings: [
+            SettingContract("path", .text, isRequired: true, "The file").writtenAsPath(example: "clip.mp4").naming(
+                .reads),
+            SettingContract("loop", .flag, default: true, "Whether to repeat without a gap"),
+        ])
 
     static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
         try request.requireSomeOutput()
@@ -73,11 +83,11 @@ final class FileNode: NodeType, RunningNode {
     }
 
     static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {
-        let path = instance.setting("path")?.text ?? ""
+        let path = instance.text("path")
         let video = instance.has("convert") ? instance.element("convert") : nil
         let audio = instance.has("sound-convert") ? instance.element("sound-convert") : nil
         let timeline = FileTimeline(
-            doesLoop: instance.setting("loop")?.flag ?? true, pipeline: instance.pipeline, control: instance.control)
+            doesLoop: instance.flag("loop"), pipeline: instance.pipeline, control: instance.control)
         let reporter = instance.reporter
         let name = instance.name
         let decoder = instance.element("decoder")
@@ -235,5 +245,12 @@ final class FileTimeline: Sendable {
             // The file cannot be read again, so the loop ends here.
             for pad in pads { pad.sendEndOfStreamToPeer() }
         }
+    }
+}
+
+extension Node {
+    /// A media file, paced in real time at its own size and rate.
+    public static func file(_ name: String = "file", path: String, loop: Bool? = nil) -> Node {
+        Node(FileNode.kind, name, ["path": path, "loop": loop])
     }
 }

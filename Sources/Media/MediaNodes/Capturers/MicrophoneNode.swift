@@ -1,5 +1,5 @@
 import GStreamerKit
-import MediaGraph
+public import MediaGraph
 import Synchronization
 
 /// A microphone of PulseAudio (or PipeWire as its replacement), PipeWire itself or ALSA.
@@ -20,7 +20,17 @@ struct MicrophoneNode: NodeType, RunningNode {
     private let device: String
     private let watchdog: Watchdog
 
-    static let kind = NodeKind.microphone
+    static let kind = NodeKind(
+        "microphone", .capturer, "A microphone of PulseAudio, PipeWire or ALSA",
+        outputs: [Port("audio", [.rawAudio])],
+        settings: [
+            SettingContract(
+                "device", .text, default: "auto",
+                "Name as listed by 'connectlive devices', or auto for the default"),
+            SettingContract(
+                "system", .choice(["auto", "pulse", "pipewire", "alsa"]), default: "auto",
+                "The sound system; auto is the first one that responds"),
+        ])
 
     static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
         let device = name(request.text("device"))
@@ -95,7 +105,7 @@ struct MicrophoneNode: NodeType, RunningNode {
     }
 
     static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {
-        let device = name(instance.setting("device")?.text ?? "")
+        let device = name(instance.text("device"))
         let reporter = instance.reporter
         let name = instance.name
         let watchdog = Watchdog(limit: silenceLimit, control: instance.control, pipeline: instance.pipeline) {
@@ -158,5 +168,12 @@ struct MicrophoneNode: NodeType, RunningNode {
         return MediaError(
             code: MediaError.Code.microphoneLost,
             message: "\(what) stopped delivering audio. Check that it is plugged in.")
+    }
+}
+
+extension Node {
+    /// A microphone. `device` is a name as listed by `Devices`, or `auto` for the default.
+    public static func microphone(_ name: String = "microphone", device: String? = nil) -> Node {
+        Node(MicrophoneNode.kind, name, ["device": device])
     }
 }

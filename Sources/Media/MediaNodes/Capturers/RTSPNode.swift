@@ -1,5 +1,5 @@
 import GStreamerKit
-import MediaGraph
+public import MediaGraph
 
 /// A network camera: its encoded video and audio, passed through.
 struct RTSPNode: NodeType, RunningNode {
@@ -20,7 +20,28 @@ struct RTSPNode: NodeType, RunningNode {
     /// Whether the end was requested.
     private let isFinishing: AtomicBool
 
-    static let kind = NodeKind.rtsp
+    static let kind = NodeKind(
+        "rtsp", .capturer, "A network camera over RTSP, as encoded by the camera",
+        outputs: [
+            Port("video", [.encodedVideo], encodings: ["h264", "vp8", "h265", "mjpeg"], isRequired: false),
+            Port("audio", [.encodedAudio], encodings: ["opus", "aac", "pcmu", "pcma"], isRequired: false),
+        ],
+        settings: [
+            SettingContract("url", .text, isRequired: true, "Address of the camera's stream").written(
+                #"[Rr][Tt][Ss][Pp][Ss]?://[^\s]+"#,
+                "rtsp://user:password@host:554/path, or rtsps:// for TLS"
+            ).example("rtsp://camera/stream"),
+            SettingContract(
+                "transport", .choice(["tcp", "udp"]), default: "tcp",
+                "tcp loses nothing; udp does not wait for lost packets"),
+            SettingContract(
+                "latency", .integer(0...5000), default: 100, unit: "ms",
+                "Longest delay of media: over udp the wait for a packet, over tcp the delay that a window allows for"),
+            SettingContract(
+                "verify-certificate", .flag, default: true,
+                "Whether the certificate of an rtsps:// camera has to be valid for this machine; most cameras sign their own"
+            ),
+        ])
 
     static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
         try request.requireSomeOutput()
@@ -31,7 +52,7 @@ struct RTSPNode: NodeType, RunningNode {
         let camera = try request.environment.networkCamera(text, verifyingCertificate: isVerified)
         var plan = NodePlan(request.node)
         let transport = request.text("transport")
-        let latency = request.integer("latency") ?? 100
+        let latency = request.integer("latency")
         // User and password are set when the element is created, because a plan may be printed.
         plan.add(
             "rtspsrc", as: "source",
@@ -91,7 +112,7 @@ struct RTSPNode: NodeType, RunningNode {
     }
 
     static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {
-        guard let address = RTSPAddress(instance.setting("url")?.text ?? "") else { return nil }
+        guard let address = RTSPAddress(instance.text("url")) else { return nil }
         let source = instance.element("source")
         if let user = address.user { try source.set("user-id", .text(user)) }
         if let password = address.password { try source.set("user-pw", .text(password)) }
@@ -105,7 +126,7 @@ struct RTSPNode: NodeType, RunningNode {
         source.onStreamOffered { ports.contains($0) }
         let inputs = Dictionary(uniqueKeysWithValues: ports.map { ($0, instance.element($0).sink) })
         // The jitter buffer would answer with the longest stall.
-        let latency = Double(instance.setting("latency")?.integer ?? 100) / 1000
+        let latency = Double(instance.integer("latency")) / 1000
         for input in inputs.values { input.answerLatencyQueries(seconds: latency, isLive: true) }
         source.onPadAdded { pad in
             guard let media = pad.caps?.structures.first?.text("media"), let input = inputs[media], !input.isLinked
@@ -221,5 +242,12 @@ enum RTSPFailure {
                     "The network camera \(address) refused to describe its stream (\(number) \(reason)). It may have "
                     + "too many clients; try again later.")
         }
+    }
+}
+
+extension Node {
+    /// A network camera's encoded video and audio. `url` is an address such as `rtsp://user:password@camera/stream`.
+    public static func rtsp(_ name: String = "rtsp", url: String) -> Node {
+        Node(RTSPNode.kind, name, ["url": url])
     }
 }

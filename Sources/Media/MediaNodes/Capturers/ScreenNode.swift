@@ -1,6 +1,6 @@
 import Dispatch
 import GStreamerKit
-import MediaGraph
+public import MediaGraph
 
 /// The screen of an X display, a region of it, one of its windows, or a PipeWire node.
 final class ScreenNode: NodeType, RunningNode {
@@ -33,7 +33,25 @@ final class ScreenNode: NodeType, RunningNode {
         if let errors { XErrors.unwatch(errors) }
     }
 
-    static let kind = NodeKind.screen
+    static let kind = NodeKind(
+        "screen", .capturer, "The screen of an X display, a region or window of it, or a PipeWire node",
+        outputs: [Port("video", [.rawVideo], encodings: ["I420"])],
+        settings: [
+            SettingContract("display", .text, default: "", "X display such as :0 (default: that of the environment)"),
+            SettingContract(
+                "window", .text, default: "", "Title of a window or part of it, or its number as printed by xwininfo"),
+            SettingContract("x", .integer(0...32_767), default: 0, unit: "pixels", "Left edge of the region"),
+            SettingContract("y", .integer(0...32_767), default: 0, unit: "pixels", "Top edge of the region"),
+            SettingContract(
+                "width", .integer(16...8192), unit: "pixels", "Width of the region (default: to the right edge)"),
+            SettingContract(
+                "height", .integer(16...8192), unit: "pixels", "Height of the region (default: to the bottom edge)"),
+            SettingContract("fps", .number(1...240), default: 30, unit: "frames/s", "Frame rate"),
+            SettingContract("cursor", .flag, default: true, "Whether to include the mouse pointer"),
+            SettingContract(
+                "pipewire-node", .text, default: "",
+                "Number or name of a PipeWire node to capture instead of a display"),
+        ])
 
     static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
         let node = request.text("pipewire-node")
@@ -60,7 +78,7 @@ final class ScreenNode: NodeType, RunningNode {
             properties["endy"] = .integer(region.y + region.height - 1)
         }
         var plan = NodePlan(request.node)
-        let fps = request.number("fps") ?? 30
+        let fps = request.number("fps")
         plan.add("ximagesrc", as: "source", properties)
         plan.addFilter("video/x-raw,framerate=\(fraction(fps))", as: "rate")
         finish(&plan, ["source", "rate"], width: region.width, height: region.height, fps: fps)
@@ -81,7 +99,7 @@ final class ScreenNode: NodeType, RunningNode {
         var properties = ScreenSearch.target(node)
         properties["keepalive-time"] = .integer(repetition)
         var plan = NodePlan(request.node)
-        let fps = request.number("fps") ?? 30
+        let fps = request.number("fps")
         plan.add("pipewiresrc", as: "source", properties)
         plan.addFilter("video/x-raw", as: "raw")
         plan.add("videorate", as: "rate", ["skip-to-first": true])
@@ -190,11 +208,11 @@ private struct Region: CustomStringConvertible {
     let isWhole: Bool
 
     init(_ request: NodeRequest, of screen: CapturedScreen) throws(MediaError) {
-        x = request.integer("x") ?? 0
-        y = request.integer("y") ?? 0
-        width = (request.integer("width") ?? screen.width - x) / 2 * 2
-        height = (request.integer("height") ?? screen.height - y) / 2 * 2
-        isWhole = x == 0 && y == 0 && request.integer("width") == nil && request.integer("height") == nil
+        x = request.integer("x")
+        y = request.integer("y")
+        width = (request.optionalInteger("width") ?? screen.width - x) / 2 * 2
+        height = (request.optionalInteger("height") ?? screen.height - y) / 2 * 2
+        isWhole = x == 0 && y == 0 && !request.isGiven("width") && !request.isGiven("height")
         guard width > 0, height > 0, x + width <= screen.width, y + height <= screen.height else {
             throw MediaError(
                 code: MediaError.Code.screenBadRegion,
@@ -205,4 +223,13 @@ private struct Region: CustomStringConvertible {
     }
 
     var description: String { isWhole ? "all" : "\(width)x\(height) at (\(x), \(y))" }
+}
+
+extension Node {
+    /// The screen of an X display, or the window whose title contains `window`.
+    public static func screen(
+        _ name: String = "screen", display: String? = nil, window: String? = nil, framesPerSecond: Double? = nil
+    ) -> Node {
+        Node(ScreenNode.kind, name, ["display": display, "window": window, "fps": framesPerSecond])
+    }
 }

@@ -1,6 +1,6 @@
 import GStreamerKit
 import Glibc
-import MediaGraph
+public import MediaGraph
 
 /// Scrolling colour bars with a bar-coded frame number, and a tone. In the first tenth of each second the bars flash
 /// and the tone beeps, so that their offset can be measured anywhere downstream.
@@ -10,12 +10,23 @@ struct TestPatternNode: NodeType, RunningNode {
 
     let name: String
 
-    static let kind = NodeKind.testPattern
+    static let kind = NodeKind(
+        "test-pattern", .capturer,
+        "Moving bars with a bar-coded frame number, and a tone; flash and beep mark the same tenth of each second",
+        outputs: [
+            Port("video", [.rawVideo], encodings: ["I420"]), Port("audio", [.rawAudio], isRequired: false),
+        ],
+        settings: [
+            SettingContract("width", .integer(64...8192), default: 640, unit: "pixels", "Width of the frames"),
+            SettingContract("height", .integer(64...8192), default: 480, unit: "pixels", "Height of the frames"),
+            SettingContract("fps", .number(1...240), default: 30, unit: "frames/s", "Frame rate"),
+            SettingContract(
+                "frames", .integer(0...Int(Int32.max)), default: 0, unit: "frames", "Number of frames; 0 is without end"
+            ),
+        ])
 
     static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
-        guard let width = request.integer("width"), let height = request.integer("height"),
-            let fps = request.number("fps"), let frames = request.integer("frames")
-        else { preconditionFailure("the test pattern's settings have defaults") }
+        let frames = request.integer("frames")
         var plan = NodePlan(request.node)
         // Scrolling moves the whole frame, which gives codecs real work.
         plan.add(
@@ -24,7 +35,8 @@ struct TestPatternNode: NodeType, RunningNode {
                 "is-live": true, "pattern": "smpte75", "horizontal-speed": 2,
                 "num-buffers": .integer(frames == 0 ? -1 : frames),
             ])
-        let format = MediaFormat.rawVideo(width: width, height: height, framesPerSecond: fps)
+        let format = MediaFormat.rawVideo(
+            width: request.integer("width"), height: request.integer("height"), framesPerSecond: request.number("fps"))
         plan.addFilter(RawFormat.video(format), as: "format")
         plan.link("picture", "format")
         plan.outputs["video"] = ElementPad("format")
@@ -126,5 +138,17 @@ private struct Tone: Sendable {
             samples.storeBytes(of: second[index], toByteOffset: offset + 2, as: Int16.self)
             index = index + 1 == Self.rate ? 0 : index + 1
         }
+    }
+}
+
+extension Node {
+    /// Moving colour bars with a bar-coded frame number, and a tone. Ends after `frames` frames unless that is 0.
+    public static func testPattern(
+        _ name: String = "test-pattern", width: Int? = nil, height: Int? = nil, framesPerSecond: Double? = nil,
+        frames: Int? = nil
+    ) -> Node {
+        Node(
+            TestPatternNode.kind, name,
+            ["width": width, "height": height, "fps": framesPerSecond, "frames": frames])
     }
 }

@@ -1,9 +1,14 @@
 import GStreamerKit
-import MediaGraph
+public import MediaGraph
 
 /// AAC, for containers without Opus. A packet has 1024 samples.
 enum AACEncoderNode: NodeType {
-    static let kind = NodeKind.aacEncoder
+    static let kind = NodeKind(
+        "aac-encoder", .codec, "AAC, for containers without Opus, such as HLS",
+        inputs: .rawAudioIn, outputs: [Port("out", [.encodedAudio], encodings: ["aac"])],
+        settings: [
+            SettingContract("bitrate", .integer(16_000...320_000), default: 128_000, unit: "bit/s", "Bitrate")
+        ])
 
     /// Best first, with the samples that each inserts before the first one without correcting its timestamps.
     private static let elements: [(factory: String, lead: Int)] = [
@@ -13,7 +18,7 @@ enum AACEncoderNode: NodeType {
 
     static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
         let choice = try request.environment.firstUsable(of: elements.map(\.factory))
-        let bitrate = request.integer("bitrate") ?? 128_000
+        let bitrate = request.integer("bitrate")
         var plan = NodePlan(request.node)
         plan.passedOver = choice.passedOver
         plan.addQueue(as: "queue", .rawSound, holding: nil)
@@ -40,5 +45,12 @@ enum AACEncoderNode: NodeType {
 
     private static func lead(of factory: String) -> Int {
         elements.first { $0.factory == factory }?.lead ?? 0
+    }
+}
+
+extension Node {
+    /// An AAC encoder, for containers without Opus.
+    public static func aacEncoder(_ name: String = "aac-encoder") -> Node {
+        Node(AACEncoderNode.kind, name)
     }
 }

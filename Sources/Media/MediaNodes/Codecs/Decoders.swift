@@ -1,9 +1,12 @@
 import GStreamerKit
-import MediaGraph
+public import MediaGraph
 
 /// Decodes video of any codec.
 enum VideoDecoderNode: NodeType {
-    static let kind = NodeKind.videoDecoder
+    static let kind = NodeKind(
+        "video-decoder", .codec, "Decodes video of any codec",
+        inputs: [Port("in", [.encodedVideo], encodings: Encoding.video)],
+        outputs: .rawVideoOut)
 
     static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
         let input = request.input("in") ?? MediaFormat(.encodedVideo, "vp8")
@@ -30,7 +33,10 @@ enum VideoDecoderNode: NodeType {
 
 /// Decodes audio of any codec.
 enum AudioDecoderNode: NodeType {
-    static let kind = NodeKind.audioDecoder
+    static let kind = NodeKind(
+        "audio-decoder", .codec, "Decodes audio of any codec, and conceals lost Opus packets",
+        inputs: [Port("in", [.encodedAudio], encodings: Encoding.audio)],
+        outputs: .rawAudioOut)
 
     /// The repair of a lost packet is in the next one. Conferences send one every 20 ms.
     private static let opusPacket = 0.02
@@ -89,5 +95,17 @@ extension NodeInstance {
             input.frameDecoded()
             return .pass
         }
+    }
+}
+
+extension Node {
+    /// A decoder of video of any codec.
+    public static func videoDecoder(_ name: String = "video-decoder") -> Node {
+        Node(VideoDecoderNode.kind, name)
+    }
+
+    /// A decoder of audio of any codec.
+    public static func audioDecoder(_ name: String = "audio-decoder") -> Node {
+        Node(AudioDecoderNode.kind, name)
     }
 }

@@ -59,16 +59,21 @@ struct Encoding: Sendable {
             depayloaders: ["MPEG4-GENERIC": "rtpmp4gdepay", "MP4A-LATM": "rtpmp4adepay"],
             decoders: ["avdec_aac", "faad"]),
         Encoding(
-            name: "mp3", mediaType: "audio/mpeg", framing: ",mpegversion=1", parser: "mpegaudioparse",
-            isParsedToDecode: true, decoders: ["mpg123audiodec", "avdec_mp3"]),
-        Encoding(
             name: "pcmu", mediaType: "audio/x-mulaw", depayloaders: ["PCMU": "rtppcmudepay"], decoders: ["mulawdec"]),
         Encoding(
             name: "pcma", mediaType: "audio/x-alaw", depayloaders: ["PCMA": "rtppcmadepay"], decoders: ["alawdec"]),
         Encoding(
             name: "flac", mediaType: "audio/x-flac", parser: "flacparse", isParsedToDecode: true, decoders: ["flacdec"]),
+        Encoding(
+            name: "mp3", mediaType: "audio/mpeg", framing: ",mpegversion=1", parser: "mpegaudioparse",
+            isParsedToDecode: true, decoders: ["mpg123audiodec", "avdec_mp3"]),
         Encoding(name: "vorbis", mediaType: "audio/x-vorbis", decoders: ["vorbisdec"]),
     ]
+
+    /// The names of all video codecs.
+    static let video = all.filter(\.isVideo).map(\.name)
+    /// The names of all audio codecs.
+    static let audio = all.filter { !$0.isVideo }.map(\.name)
 
     static func named(_ name: String) -> Encoding? { all.first { $0.name == name } }
 

@@ -1,9 +1,17 @@
 import GStreamerKit
-import MediaGraph
+public import MediaGraph
 
 /// Opus in packets of 20 ms. Its in-band error correction repairs single losses without retransmission.
 struct OpusEncoderNode: NodeType, RunningNode {
-    static let kind = NodeKind.opusEncoder
+    static let kind = NodeKind(
+        "opus-encoder", .codec, "Opus in packets of 20 ms, with in-band forward error correction",
+        inputs: .rawAudioIn, outputs: [Port("out", [.encodedAudio], encodings: ["opus"])],
+        settings: [
+            SettingContract(
+                "bitrate", .integer(6_000...510_000), default: 64_000, isChangeable: true, unit: "bit/s", "Bitrate"),
+            SettingContract(
+                "expected-loss", .integer(0...100), default: 10, unit: "%", "Expected loss, for the error correction"),
+        ])
     /// Seconds of audio in a packet.
     private static let packet = 0.02
     /// A packet waits for the buffer with its end. That takes the packet's length minus the audio that arrived with its
@@ -17,7 +25,7 @@ struct OpusEncoderNode: NodeType, RunningNode {
 
     static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
         try request.environment.require("opusenc")
-        let bitrate = request.integer("bitrate") ?? 64_000
+        let bitrate = request.integer("bitrate")
         var plan = NodePlan(request.node)
         // The capturing thread should not encode.
         plan.addQueue(as: "queue", .rawSound, holding: nil)
@@ -25,7 +33,7 @@ struct OpusEncoderNode: NodeType, RunningNode {
             "opusenc", as: "encoder",
             [
                 "bitrate": .integer(bitrate), "inband-fec": true, "frame-size": "20",
-                "packet-loss-percentage": .integer(request.integer("expected-loss") ?? 10), "audio-type": "voice",
+                "packet-loss-percentage": .integer(request.integer("expected-loss")), "audio-type": "voice",
                 "bandwidth": "fullband", "bitrate-type": "cbr", "complexity": 5,
             ])
         plan.link("queue", "encoder")
@@ -46,5 +54,16 @@ struct OpusEncoderNode: NodeType, RunningNode {
         guard setting == "bitrate", let bitrate = value.integer else { return false }
         try element.set("bitrate", .integer(bitrate))
         return true
+    }
+}
+
+extension Node {
+    /// An Opus encoder. `expectedLossPercent` is the expected packet loss, for the error correction.
+    public static func opusEncoder(
+        _ name: String = "opus-encoder", bitrate: Bitrate? = nil, expectedLossPercent: Int? = nil
+    ) -> Node {
+        Node(
+            OpusEncoderNode.kind, name,
+            ["bitrate": bitrate?.bitsPerSecond, "expected-loss": expectedLossPercent])
     }
 }

@@ -1,13 +1,11 @@
 import Dispatch
 import GStreamerKit
 import Glibc
-import MediaGraph
+public import MediaGraph
 import Synchronization
 
 /// A video encoder with its capture queue of 2 raw frames, which drops the oldest when a third arrives.
 final class VideoEncoderNode: RunningNode {
-    /// The default keyframe interval, in frames.
-    private static let usualInterval = 3000
     /// If a keyframe needs a restart, requests within this many seconds are combined.
     private static let leastRestartDistance = 0.3
     /// How long `finish` waits for the frames in progress.
@@ -35,10 +33,34 @@ final class VideoEncoderNode: RunningNode {
         }
         self.element = element
         self.choice = choice
-        keyframeInterval = instance.setting("keyframe-interval")?.integer ?? Self.usualInterval
-        chosenBitrate = Mutex(instance.setting("bitrate")?.integer.map(Bitrate.init(bitsPerSecond:)))
+        keyframeInterval = instance.integer("keyframe-interval")
+        chosenBitrate = Mutex(instance.optionalInteger("bitrate").map(Bitrate.init(bitsPerSecond:)))
         ledger = FrameLedger()
     }
+
+    // MARK: Contract
+
+    static func kind(of codec: EncodedVideo) -> NodeKind {
+        NodeKind(
+            "\(codec.rawValue)-encoder", .codec,
+            "\(codec.title)\(codec == .h264 ? " constrained baseline" : "") at a constant bitrate, after a queue of 2 "
+                + "frames that drops the oldest",
+            inputs: .rawVideoIn, outputs: [Port("out", [.encodedVideo], encodings: [codec.rawValue])],
+            settings: settings)
+    }
+
+    private static let settings = [
+        SettingContract(
+            "bitrate", .integer(30_000...100_000_000), isChangeable: true, unit: "bit/s",
+            "Constant bitrate (default: that of docs/bitrates.md)"
+        ).example(800_000),
+        SettingContract(
+            "keyframe-interval", .integer(1...100_000), default: 3000, unit: "frames",
+            "Longest interval between keyframes without a request"),
+        SettingContract(
+            "element", .text, default: "auto",
+            "The GStreamer element to use; auto is the first usable one, hardware first"),
+    ]
 
     // MARK: Planning
 
@@ -49,7 +71,7 @@ final class VideoEncoderNode: RunningNode {
         {
             throw error
         }
-        let bitrate = request.integer("bitrate") ?? codec.defaultBitrate(for: input)?.bitsPerSecond
+        let bitrate = request.optionalInteger("bitrate") ?? codec.defaultBitrate(for: input)?.bitsPerSecond
         let (choice, passedOver) = try choose(request, codec)
         var plan = NodePlan(request.node)
         plan.passedOver = passedOver
@@ -64,7 +86,7 @@ final class VideoEncoderNode: RunningNode {
             chain += ["convert", "pixels"]
         }
         let target = VideoEncoderElement.Target(
-            keyframeInterval: request.integer("keyframe-interval") ?? usualInterval, bitrate: bitrate)
+            keyframeInterval: request.integer("keyframe-interval"), bitrate: bitrate)
         // Hardware differs from driver to driver, so the properties are set on the created element, as far as it
         // accepts them.
         var properties = choice.isHardware ? [:] : choice.properties(target)
@@ -258,5 +280,32 @@ final class VideoEncoderNode: RunningNode {
 
     func report(into statistics: inout MediaStatistics) {
         statistics.encoders[name] = ledger.statistics
+    }
+}
+
+extension Node {
+    /// A video encoder. Without a bitrate, `VideoBitrate` determines it for the size and rate that arrive.
+    public static func videoEncoder(
+        _ name: String? = nil, codec: VideoCodec = .vp8, bitrate: Bitrate? = nil, keyframeInterval: Int? = nil
+    ) -> Node {
+        videoEncoder(codec == .vp8 ? .vp8 : .h264, name, bitrate, keyframeInterval)
+    }
+
+    /// An AV1 encoder, for recordings; bitrate as for `videoEncoder`.
+    public static func av1Encoder(_ name: String? = nil, bitrate: Bitrate? = nil) -> Node {
+        videoEncoder(.av1, name, bitrate)
+    }
+
+    /// A VP9 encoder, for recordings; bitrate as for `videoEncoder`.
+    public static func vp9Encoder(_ name: String? = nil, bitrate: Bitrate? = nil) -> Node {
+        videoEncoder(.vp9, name, bitrate)
+    }
+
+    private static func videoEncoder(
+        _ codec: EncodedVideo, _ name: String?, _ bitrate: Bitrate?, _ keyframeInterval: Int? = nil
+    ) -> Node {
+        Node(
+            VideoEncoderNode.kind(of: codec), name,
+            ["bitrate": bitrate?.bitsPerSecond, "keyframe-interval": keyframeInterval])
     }
 }

@@ -261,11 +261,8 @@ enum EncodedVideo: String, Sendable, CaseIterable {
 
     /// The node that encodes with this codec.
     var encoder: NodeImplementation {
-        guard let kind = NodeKind.builtIn.kind(named: "\(rawValue)-encoder") else {
-            preconditionFailure("\(title) has no kind of node")
-        }
-        return NodeImplementation(
-            kind: kind,
+        NodeImplementation(
+            kind: VideoEncoderNode.kind(of: self),
             plan: { (request) throws(MediaError) in try VideoEncoderNode.plan(request, codec: self) },
             activate: { (instance) throws(MediaError) in try VideoEncoderNode.activate(instance, codec: self) })
     }

@@ -2,7 +2,7 @@ import ChildProcesses
 import Dispatch
 import FrameSocket
 import GStreamerKit
-import MediaGraph
+public import MediaGraph
 import Synchronization
 
 /// A program that writes its frames to its standard output. The capture time of a frame is its complete arrival.
@@ -52,20 +52,32 @@ final class ExecNode: NodeType, RunningNode, ProgramOwner {
     private init(_ instance: NodeInstance) {
         name = instance.name
         reporter = instance.reporter
-        let picture = FeedPicture { instance.setting($0) }
+        let picture = FeedPicture(instance)
         output = FeedOutput(instance, picture)
-        timeout = instance.setting("timeout")?.number ?? 5
+        timeout = instance.number("timeout")
         pipeline = WeakBox(instance.pipeline)
         queue = DispatchQueue(label: "media.exec")
         state = Mutex(State(splitter: StreamSplitter(picture.wanted)))
         program = Program(instance, queue: queue)
     }
 
-    static let kind = NodeKind.exec
+    private static let writtenFormats = FeedPicture.formats.filter { $0 != "vp8" }
+
+    static let kind = NodeKind(
+        "exec", .capturer, "A program that writes frames to its standard output",
+        outputs: FeedPicture.output(writtenFormats),
+        settings: [Program.commandSetting]
+            + FeedPicture.settings(
+                writtenFormats,
+                "The program's output: raw frames without gaps, Annex B for h264, or successive JPEGs")
+            + [
+                Program.restartSetting,
+                FeedPicture.timeoutSetting("Timeout for frames, after which the program is restarted"),
+            ])
 
     static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
         let words = try Program.check(request)
-        let picture = FeedPicture { request.node.setting($0, of: request.kind) }
+        let picture = FeedPicture(request)
         var plan = try picture.plan(request)
         plan.notes.append(
             "runs \(words[0]) and reads its output; frames that are too fast for the graph are dropped, and the "
@@ -245,5 +257,20 @@ final class ExecNode: NodeType, RunningNode, ProgramOwner {
 
     var stalled: MediaError? {
         state.withLock { $0.refusal }.map { MediaError(code: $0.code, message: $0.message) } ?? program.stalled
+    }
+}
+
+extension Node {
+    /// Frames that a program writes to its standard output.
+    public static func exec(
+        _ name: String = "exec", command: String, width: Int? = nil, height: Int? = nil,
+        framesPerSecond: Double? = nil, format: String? = nil
+    ) -> Node {
+        Node(
+            ExecNode.kind, name,
+            [
+                "command": command, "width": width, "height": height, "fps": framesPerSecond,
+                "format": format,
+            ])
     }
 }

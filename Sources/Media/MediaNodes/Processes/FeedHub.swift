@@ -29,11 +29,11 @@ final class FeedHub: Sendable {
 
     init(_ instance: NodeInstance, queue: DispatchQueue) {
         self.queue = queue
-        output = FeedOutput(instance, FeedPicture { instance.setting($0) })
+        output = FeedOutput(instance, FeedPicture(instance))
         name = instance.name
         reporter = instance.reporter
-        takesAnySize = instance.setting("scale")?.flag ?? false
-        timeout = instance.setting("timeout")?.number ?? 5
+        takesAnySize = instance.flag("scale")
+        timeout = instance.number("timeout")
         output.onKeyframeWanted { [weak self] in self?.connection?.wantKeyframe() }
         if instance.has("parser") { watch(instance.element("format")) }
     }

@@ -2,7 +2,7 @@ import Dispatch
 import FrameSocket
 import GStreamerKit
 import Glibc
-import MediaGraph
+public import MediaGraph
 import Synchronization
 
 /// Frames of a program that connects to a socket, such as a shared screen.
@@ -35,10 +35,19 @@ final class FeedNode: NodeType, FedNode {
         hub.set(owner: self)
     }
 
-    static let kind = NodeKind.feed
+    static let kind = NodeKind(
+        "feed", .capturer, "Frames of another process, such as a shared screen, over a socket and shared memory",
+        outputs: FeedPicture.output(FeedPicture.formats),
+        settings: FeedPicture.settings(FeedPicture.formats, "Format of the frames; h264 is Annex B") + [
+            FeedPicture.scaleSetting,
+            SettingContract(
+                "socket", .text, default: "",
+                "Path to listen on (default: feed-NAME.sock in $XDG_RUNTIME_DIR/connectlive or /tmp/connectlive-UID)"),
+            FeedPicture.timeoutSetting("Timeout for frames, after which a warning is reported"),
+        ])
 
     static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
-        let picture = FeedPicture { request.node.setting($0, of: request.kind) }
+        let picture = FeedPicture(request)
         var plan = try picture.plan(request, isScaled: request.flag("scale"))
         let path = socketPath(request.text("socket"), request.name)
         // Two nodes cannot listen on one path.
@@ -53,7 +62,7 @@ final class FeedNode: NodeType, FedNode {
     }
 
     static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {
-        FeedNode(instance, path: socketPath(instance.setting("socket")?.text ?? "", instance.name))
+        FeedNode(instance, path: socketPath(instance.text("socket"), instance.name))
     }
 
     func prepare() throws(MediaError) {
@@ -166,5 +175,20 @@ enum RuntimeFolder {
         }
         guard status.st_uid == getuid() else { throw unusable("it belongs to another user") }
         guard status.st_mode & 0o077 == 0 || chmod(path, 0o700) == 0 else { throw unusable("other users can enter it") }
+    }
+}
+
+extension Node {
+    /// Frames of a program that connects to a Unix socket. `socket` is its path; by default, it is named after the node.
+    public static func feed(
+        _ name: String = "feed", socket: String? = nil, width: Int? = nil, height: Int? = nil,
+        framesPerSecond: Double? = nil, format: String? = nil
+    ) -> Node {
+        Node(
+            FeedNode.kind, name,
+            [
+                "socket": socket, "width": width, "height": height, "fps": framesPerSecond,
+                "format": format,
+            ])
     }
 }

@@ -9,11 +9,38 @@ struct FeedPicture: Sendable {
     let height: Int
     let framesPerSecond: Double
 
-    init(_ value: (String) -> SettingValue?) {
-        guard let name = value("format")?.text, let width = value("width")?.integer,
-            let height = value("height")?.integer, let rate = value("fps")?.number
-        else { preconditionFailure("the settings of fed frames have defaults") }
-        (self.name, self.width, self.height, framesPerSecond) = (name, width, height, rate)
+    // MARK: Contract
+
+    /// The formats of frames from other processes; the raw ones first.
+    static let formats = ["I420", "NV12", "BGRx", "BGRA", "RGBA", "YUY2", "h264", "vp8", "mjpeg"]
+
+    static func output(_ formats: [String]) -> [Port] {
+        [Port("video", [.rawVideo, .encodedVideo], encodings: formats)]
+    }
+
+    static func settings(_ formats: [String], _ format: String) -> [SettingContract] {
+        [
+            SettingContract("format", .choice(formats), default: "I420", format),
+            SettingContract("width", .integer(16...8192), default: 640, unit: "pixels", "Width of the frames"),
+            SettingContract("height", .integer(16...8192), default: 480, unit: "pixels", "Height of the frames"),
+            SettingContract(
+                "fps", .number(1...240), default: 30, unit: "frames/s",
+                "Highest frame rate; of more than twice as many frames, some wait"),
+        ]
+    }
+
+    static let scaleSetting = SettingContract(
+        "scale", .flag, default: false, "Whether to accept raw frames of other sizes, and scale them")
+
+    static func timeoutSetting(_ summary: String) -> SettingContract {
+        SettingContract("timeout", .number(0.5...3600), default: 5, unit: "s", summary)
+    }
+
+    init(_ settings: some NodeSettings) {
+        name = settings.text("format")
+        width = settings.integer("width")
+        height = settings.integer("height")
+        framesPerSecond = settings.number("fps")
     }
 
     fileprivate static let codecs: [String: FrameFormat.Encoding] = ["h264": .h264, "vp8": .vp8, "mjpeg": .mjpeg]

@@ -2,7 +2,7 @@ import ChildProcesses
 import Dispatch
 import FrameSocket
 import GStreamerKit
-import MediaGraph
+public import MediaGraph
 import Synchronization
 
 /// A program that the graph starts, and that sends its frames over an inherited socket.
@@ -28,11 +28,18 @@ final class ProcessNode: NodeType, FedNode, ProgramOwner {
         hub.set(owner: self)
     }
 
-    static let kind = NodeKind.process
+    static let kind = NodeKind(
+        "process", .capturer, "A program in any language that sends frames over a socket and shared memory",
+        outputs: FeedPicture.output(FeedPicture.formats),
+        settings: [Program.commandSetting]
+            + FeedPicture.settings(FeedPicture.formats, "Format that the program has to send; h264 is Annex B") + [
+                FeedPicture.scaleSetting, Program.restartSetting,
+                FeedPicture.timeoutSetting("Timeout for frames, after which the program is restarted"),
+            ])
 
     static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
         let words = try Program.check(request)
-        let picture = FeedPicture { request.node.setting($0, of: request.kind) }
+        let picture = FeedPicture(request)
         var plan = try picture.plan(request, isScaled: request.flag("scale"))
         plan.notes.append("runs \(words[0]); \(FeedNotes.copies(picture))")
         plan.copiesPerFrame = picture.encoding.isRaw ? 0 : 1
@@ -124,5 +131,20 @@ extension Program {
             message: "The program \(command.first ?? "") sent no frame within 8 s"
                 + (lastWords.map { "; its last output was \"\($0)\"" } ?? " and printed nothing")
                 + ". Run it by hand to see why.")
+    }
+}
+
+extension Node {
+    /// Frames of a program that starts with the graph, and again when it ends.
+    public static func process(
+        _ name: String = "process", command: String, width: Int? = nil, height: Int? = nil,
+        framesPerSecond: Double? = nil, format: String? = nil
+    ) -> Node {
+        Node(
+            ProcessNode.kind, name,
+            [
+                "command": command, "width": width, "height": height, "fps": framesPerSecond,
+                "format": format,
+            ])
     }
 }

@@ -63,13 +63,25 @@ final class Program: Sendable {
     private let reporter: Reporter
     private let state: Mutex<State>
 
+    static let commandSetting = SettingContract(
+        "command", .text, isRequired: true,
+        "The program and its arguments, split like a shell command; no shell runs"
+    ).written(
+        #"(?:[^'"\\]|\\[\s\S]|'[^']*'|"(?:[^"\\]|\\[\s\S])*")+"#,
+        "a program and its arguments, with every quote closed"
+    ).example("python3 clock.py")
+
+    static let restartSetting = SettingContract(
+        "restart", .flag, default: true,
+        "Whether to restart the program when it ends; otherwise its end is the end of the stream")
+
     init(_ instance: NodeInstance, queue: DispatchQueue) {
         name = instance.name
-        command = CommandWords.split(instance.setting("command")?.text ?? "") ?? []
+        command = CommandWords.split(instance.text("command")) ?? []
         path = ProgramSearch.find(command.first ?? "") ?? ""
         self.queue = queue
         reporter = instance.reporter
-        let isRestarted = instance.setting("restart")?.flag ?? true
+        let isRestarted = instance.flag("restart")
         state = Mutex(State(log: LineLog(now: FrameFeed.now), isRestarted: isRestarted))
     }
 

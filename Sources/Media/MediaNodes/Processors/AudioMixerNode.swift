@@ -1,16 +1,23 @@
 import GStreamerKit
-package import MediaGraph
+public import MediaGraph
 
 /// Mixes audio. Each input has a queue with its own thread. If one delivers nothing, the others continue.
 package enum AudioMixerNode: NodeType {
-    package static let kind = NodeKind.audioMixer
+    package static let kind = NodeKind(
+        "audio-mixer", .processor, "Mixes audio; an input that stalls or ends does not stop the others",
+        inputs: [Port("in", [.rawAudio], isRepeated: true)], outputs: .rawAudioOut,
+        settings: [
+            SettingContract(
+                "latency", .integer(0...1000), default: 20, unit: "ms",
+                "Longest delay of an input after the first one; at least the longest buffer")
+        ])
 
     /// The length of an output buffer, in seconds.
     private static let block = 0.01
 
     package static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
         try request.environment.require("audiomixer")
-        let wait = request.integer("latency") ?? 20
+        let wait = request.integer("latency")
         var plan = NodePlan(request.node)
         plan.add(
             "audiomixer", as: "mix",
@@ -33,5 +40,12 @@ package enum AudioMixerNode: NodeType {
             "\(request.inputs.count) inputs are mixed; a late one delays the others by at most \(wait) ms"
         )
         return plan
+    }
+}
+
+extension Node {
+    /// Mixes the audio of the inputs `in1`, `in2` and so on.
+    public static func audioMixer(_ name: String = "audio-mixer") -> Node {
+        Node(AudioMixerNode.kind, name)
     }
 }

@@ -1,10 +1,20 @@
 import GStreamerKit
-package import MediaGraph
+public import MediaGraph
 
 /// Crops frames at their edges, or to an aspect ratio.
 package enum CropNode: NodeType {
-    package static let kind = NodeKind.crop
     fileprivate static let edges = ["left", "right", "top", "bottom"]
+    package static let kind = NodeKind(
+        "crop", .processor, "Crops frames at their edges, or to an aspect ratio",
+        inputs: .rawVideoIn, outputs: .rawVideoOut,
+        settings: edges.map {
+            SettingContract(
+                $0, .integer(0...8192), default: 0, isChangeable: true, unit: "pixels", "Pixels to remove at the \($0)")
+        } + [
+            SettingContract("shape", .text, "Aspect ratio; the middle is kept")
+                .written(#"(?:[1-9][0-9]{0,3}|10000):(?:[1-9][0-9]{0,3}|10000)"#, "width to height, such as 16:9")
+                .excluding(edges)
+        ])
 
     package static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
         let input = request.input("in") ?? .rawVideo()
@@ -28,7 +38,7 @@ package enum CropNode: NodeType {
     private static func planEdges(
         _ request: NodeRequest, _ input: MediaFormat, _ plan: inout NodePlan
     ) throws(MediaError) {
-        let pixels = edges.reduce(into: [:]) { $0[$1] = request.integer($1) ?? 0 }
+        let pixels = edges.reduce(into: [:]) { $0[$1] = request.integer($1) }
         plan.add("videocrop", as: "crop", pixels.mapValues { .integer($0) })
         var format = input
         if let width = input.width, let height = input.height {
@@ -109,5 +119,19 @@ private final class RunningCrop: RunningNode {
             _ = try CropNode.size(width, height, without: pixels, of: name)
         }
         return false
+    }
+}
+
+extension Node {
+    /// Removes pixels at the edges.
+    public static func crop(
+        _ name: String = "crop", left: Int? = nil, right: Int? = nil, top: Int? = nil, bottom: Int? = nil
+    ) -> Node {
+        Node(CropNode.kind, name, ["left": left, "right": right, "top": top, "bottom": bottom])
+    }
+
+    /// Crops to an aspect ratio such as `16:9`, and keeps the middle.
+    public static func crop(_ name: String = "crop", shape: String) -> Node {
+        Node(CropNode.kind, name, ["shape": shape])
     }
 }

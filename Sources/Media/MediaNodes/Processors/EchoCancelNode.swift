@@ -1,5 +1,5 @@
 import GStreamerKit
-package import MediaGraph
+public import MediaGraph
 import Synchronization
 
 /// Removes played audio from the microphone's audio.
@@ -11,7 +11,27 @@ import Synchronization
 /// (measured: 50 dB inside, 17 dB at 42 ms). But sound servers and loudspeakers add unreported delays. So the node
 /// measures the echo's delay itself (`EchoDelay`) and informs the probe.
 package final class EchoCancelNode: NodeType, RunningNode {
-    package static let kind = NodeKind.echoCancel
+    package static let kind = NodeKind(
+        "echo-cancel", .processor,
+        "Removes played audio from the microphone's audio, suppresses noise and controls the gain",
+        inputs: [Port("in", [.rawAudio]), Port("played", [.rawAudio], isRequired: false)],
+        outputs: [Port("out", [.rawAudio]), Port("played-out", [.rawAudio], isRequired: false)],
+        settings: [
+            SettingContract(
+                "suppression", .choice(["low", "moderate", "high"]), default: "low",
+                "Strength of the echo suppression; each step costs the voice 1 dB while both sides speak"),
+            SettingContract(
+                "noise-suppression", .choice(["off", "low", "moderate", "high", "very-high"]), default: "moderate",
+                "Strength of the noise suppression"),
+            SettingContract(
+                "gain-control", .flag, default: false, "Whether to raise or lower the voice to the target level"),
+            SettingContract(
+                "target-level", .integer(-31...0), default: -3, unit: "dBFS",
+                "Peak level that the gain control aims at"),
+            SettingContract(
+                "delay", .integer(0...2000), unit: "ms",
+                "Time from playing audio until the microphone records it (default: measured)"),
+        ])
 
     /// How long after the probe's stated time the echo should arrive, in seconds. Well inside of the window: a room's
     /// echo continues longer after its beginning than before it.
@@ -42,7 +62,7 @@ package final class EchoCancelNode: NodeType, RunningNode {
                 "noise-suppression": .flag(noise != "off"),
                 "noise-suppression-level": .text(noise == "off" ? "moderate" : noise),
                 "gain-control": .flag(request.flag("gain-control")),
-                "target-level-dbfs": .integer(-(request.integer("target-level") ?? -3)),
+                "target-level-dbfs": .integer(-(request.integer("target-level"))),
             ])
         plan.addFilter(RawFormat.audio, as: "microphone")
         plan.addFilter(RawFormat.audio, as: "clean")
@@ -83,7 +103,7 @@ package final class EchoCancelNode: NodeType, RunningNode {
         }
         plan.formats["played-out"] = .rawAudio
         plan.notes.append(
-            request.integer("delay").map { "the echo is expected \($0) ms after the audio's timestamp" }
+            request.optionalInteger("delay").map { "the echo is expected \($0) ms after the audio's timestamp" }
                 ?? "the delay of the echo is measured within about 1 s of speech")
     }
 
@@ -116,7 +136,7 @@ package final class EchoCancelNode: NodeType, RunningNode {
     private init(_ instance: NodeInstance) {
         name = instance.name
         probe = instance.element("probe")
-        given = instance.setting("delay")?.integer.map { Double($0) / 1000 }
+        given = instance.optionalInteger("delay").map { Double($0) / 1000 }
     }
 
     private static let serial = Atomic<Int>(0)
@@ -160,5 +180,17 @@ package final class EchoCancelNode: NodeType, RunningNode {
 
     package func report(into statistics: inout MediaStatistics) {
         statistics.echoCancellers[name] = MediaStatistics.EchoCanceller(delay: state.withLock { $0.found })
+    }
+}
+
+extension Node {
+    /// Removes the audio that passes from `played` to `played-out` from the audio of `in`.
+    public static func echoCancel(
+        _ name: String = "echo-cancel", suppression: String? = nil, noiseSuppression: String? = nil,
+        gainControl: Bool? = nil
+    ) -> Node {
+        Node(
+            EchoCancelNode.kind, name,
+            ["suppression": suppression, "noise-suppression": noiseSuppression, "gain-control": gainControl])
     }
 }

@@ -1,9 +1,15 @@
 import GStreamerKit
-package import MediaGraph
+public import MediaGraph
 
 /// Swaps left and right, or top and bottom.
 package enum MirrorNode: NodeType {
-    package static let kind = NodeKind.mirror
+    package static let kind = NodeKind(
+        "mirror", .processor, "Mirrors frames horizontally or vertically", inputs: .rawVideoIn, outputs: .rawVideoOut,
+        settings: [
+            SettingContract(
+                "direction", .choice(["horizontal", "vertical", "none"]), default: "horizontal", isChangeable: true,
+                "Whether to swap left and right, or top and bottom")
+        ])
 
     package static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
         var plan = NodePlan(request.node)
@@ -27,10 +33,17 @@ package enum MirrorNode: NodeType {
 
 /// Rotates frames clockwise.
 package enum RotateNode: NodeType {
-    package static let kind = NodeKind.rotate
+    package static let kind = NodeKind(
+        "rotate", .processor, "Rotates frames clockwise", inputs: .rawVideoIn, outputs: .rawVideoOut,
+        settings: [
+            SettingContract(
+                "degrees", .integer(0...270), default: 90, isChangeable: true, unit: "degrees",
+                "Angle; 90 and 270 swap width and height"
+            ).limited(to: [0, 90, 180, 270])
+        ])
 
     package static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
-        let degrees = request.integer("degrees") ?? 0
+        let degrees = request.integer("degrees")
         guard let direction = direction(degrees) else {
             throw MediaError(
                 code: MediaError.Code.settingUnusable,
@@ -81,5 +94,17 @@ private struct FlipNode: RunningNode {
         }
         try flip.set("video-direction", .text(direction))
         return true
+    }
+}
+
+extension Node {
+    /// Mirrors frames. `direction` is `horizontal`, `vertical` or `none`.
+    public static func mirror(_ name: String = "mirror", direction: String? = nil) -> Node {
+        Node(MirrorNode.kind, name, ["direction": direction])
+    }
+
+    /// Rotates frames clockwise by 0, 90, 180 or 270 degrees.
+    public static func rotate(_ name: String = "rotate", degrees: Int? = nil) -> Node {
+        Node(RotateNode.kind, name, ["degrees": degrees])
     }
 }

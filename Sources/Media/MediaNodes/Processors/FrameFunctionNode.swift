@@ -1,10 +1,12 @@
 import GStreamerKit
-package import MediaGraph
+public import MediaGraph
 import Synchronization
 
 /// Passes each frame to a function of the program, which may change it in place.
 package final class FrameFunctionNode: NodeType, RunningNode {
-    package static let kind = NodeKind.frameFunction
+    package static let kind = NodeKind(
+        "frame-function", .processor, "Passes each frame to a function of the program, which may change it in place",
+        inputs: .rawVideoIn, outputs: .rawVideoOut, binding: .frameFunction)
 
     private struct State {
         var counts = MediaStatistics.FrameFunction()
@@ -77,5 +79,12 @@ package final class FrameFunctionNode: NodeType, RunningNode {
 
     package func report(into statistics: inout MediaStatistics) {
         statistics.frameFunctions[name] = state.withLock { $0.counts }
+    }
+}
+
+extension Node {
+    /// Passes each frame to the function that the program has bound to `name`.
+    public static func frameFunction(_ name: String) -> Node {
+        Node(FrameFunctionNode.kind, name)
     }
 }

@@ -1,11 +1,18 @@
 import Glibc
 import GStreamerKit
-package import MediaGraph
+public import MediaGraph
 import Synchronization
 
 /// Measures the level of audio without changing it.
 package final class LevelNode: NodeType, RunningNode {
-    package static let kind = NodeKind.level
+    package static let kind = NodeKind(
+        "level", .processor, "Measures the level of each audio channel, for the statistics",
+        inputs: .rawAudioIn, outputs: .rawAudioOut,
+        settings: [
+            SettingContract(
+                "interval", .number(0.01...10), default: 0.1, unit: "s",
+                "Length of the audio that one value covers")
+        ])
 
     package let name: String
     private let meter: Mutex<LevelMeter>
@@ -20,7 +27,7 @@ package final class LevelNode: NodeType, RunningNode {
     }
 
     package static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {
-        let node = LevelNode(instance.name, interval: instance.setting("interval")?.number ?? 0.1)
+        let node = LevelNode(instance.name, interval: instance.number("interval"))
         instance.element("sound").sink.onBuffer { buffer in
             _ = buffer.read { bytes in node.meter.withLock { $0.read(bytes) } }
             return .pass
@@ -85,5 +92,12 @@ struct LevelMeter: Sendable {
 
     private static func decibels(_ amplitude: Double) -> Double {
         amplitude > 1e-6 ? 20 * log10(amplitude) : -120
+    }
+}
+
+extension Node {
+    /// Measures the level of audio over each `interval`, in seconds.
+    public static func level(_ name: String = "level", interval: Double? = nil) -> Node {
+        Node(LevelNode.kind, name, ["interval": interval])
     }
 }

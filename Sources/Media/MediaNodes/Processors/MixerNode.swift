@@ -1,5 +1,5 @@
 import GStreamerKit
-package import MediaGraph
+public import MediaGraph
 import Synchronization
 
 /// Mixes several inputs into one frame.
@@ -7,7 +7,35 @@ import Synchronization
 /// Each input has a queue with its own thread. The mixing element waits for a late input for at most one of its own
 /// frames, then repeats that input's last frame. An input that ends gives its place to the others.
 package final class MixerNode: NodeType, RunningNode {
-    package static let kind = NodeKind.mixer
+    package static let kind = NodeKind(
+        "mixer", .processor, "Combines several videos into one; an input that stalls or ends does not stop the others",
+        inputs: [Port("in", [.rawVideo], encodings: ["I420"], isRepeated: true)], outputs: .rawVideoOut,
+        settings: [
+            SettingContract(
+                "layout", .choice(["picture-in-picture", "grid"]), default: "picture-in-picture", isChangeable: true,
+                "One input fills the frame with the others inset, or all have the same size"),
+            SettingContract(
+                "width", .integer(64...8192), unit: "pixels",
+                "Width (default: that of the first input, else 1280)"),
+            SettingContract(
+                "height", .integer(64...8192), unit: "pixels",
+                "Height (default: that of the first input, else 720)"),
+            SettingContract(
+                "fps", .number(1...240), unit: "frames/s",
+                "Frame rate (default: that of the fastest input, else 30)"),
+            SettingContract(
+                "main", .integer(1...1000), default: 1, isChangeable: true,
+                "Number of the input that fills the frame; if it is missing, the first available one"),
+            SettingContract(
+                "corner", .choice(["top-left", "top-right", "bottom-left", "bottom-right"]), default: "bottom-right",
+                isChangeable: true, "Corner of the insets"),
+            SettingContract(
+                "inset", .number(0.05...0.5), default: 0.25, isChangeable: true,
+                "Width of an inset, as a fraction of the frame"),
+            SettingContract(
+                "margin", .integer(0...500), default: 16, isChangeable: true, unit: "pixels",
+                "Margin between insets and edges"),
+        ])
 
     private struct State {
         var settings: MixerLayout.Settings
@@ -30,9 +58,9 @@ package final class MixerNode: NodeType, RunningNode {
         let known = first?.width != nil && first?.height != nil
         let rates = request.inputs.compactMap(\.format.framesPerSecond)
         let format = MediaFormat.rawVideo(
-            width: request.integer("width") ?? (known ? first?.width : nil) ?? 1280,
-            height: request.integer("height") ?? (known ? first?.height : nil) ?? 720,
-            framesPerSecond: request.number("fps") ?? rates.max() ?? 30)
+            width: request.optionalInteger("width") ?? (known ? first?.width : nil) ?? 1280,
+            height: request.optionalInteger("height") ?? (known ? first?.height : nil) ?? 720,
+            framesPerSecond: request.optionalNumber("fps") ?? rates.max() ?? 30)
         var plan = NodePlan(request.node)
         plan.add("compositor", as: "mix", ["background": "black", "start-time-selection": "first"])
         plan.addFilter("\(RawFormat.video(format)),pixel-aspect-ratio=1/1", as: "format")
@@ -83,7 +111,7 @@ package final class MixerNode: NodeType, RunningNode {
         let format = instance.plan.formats["out"]
         var settings = MixerLayout.Settings(width: format?.width ?? 1280, height: format?.height ?? 720)
         for name in ["layout", "main", "corner", "inset", "margin"] {
-            if let value = instance.setting(name) { settings.set(name, value) }
+            if let value = instance.node.setting(name, of: instance.kind) { settings.set(name, value) }
         }
         state = Mutex(State(settings: settings, inputs: Set(numbers), shapes: [:]))
     }
@@ -141,5 +169,16 @@ extension MixerLayout.Settings {
         case "margin": margin = value.integer ?? margin
         default: break
         }
+    }
+}
+
+extension Node {
+    /// Combines the video of the inputs `in1`, `in2` and so on. `layout` is `picture-in-picture` or `grid`.
+    public static func mixer(
+        _ name: String = "mixer", layout: String? = nil, width: Int? = nil, height: Int? = nil,
+        framesPerSecond: Double? = nil
+    ) -> Node {
+        Node(
+            MixerNode.kind, name, ["layout": layout, "width": width, "height": height, "fps": framesPerSecond])
     }
 }

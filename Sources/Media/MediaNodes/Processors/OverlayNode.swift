@@ -1,9 +1,55 @@
 package import GStreamerKit
-package import MediaGraph
+public import MediaGraph
 
 /// Writes text, the time or an image over frames, in place.
 package final class OverlayNode: NodeType, RunningNode {
-    package static let kind = NodeKind.overlay
+    private static let corners = [
+        "top-left", "top", "top-right", "left", "center", "right", "bottom-left", "bottom", "bottom-right",
+    ]
+
+    package static let kind = NodeKind(
+        "overlay", .processor, "Draws text, the time or an image over frames", inputs: .rawVideoIn,
+        outputs: .rawVideoOut,
+        settings: [
+            SettingContract("text", .text, default: "", isChangeable: true, "The text; may have several lines"),
+            SettingContract(
+                "position", .choice(corners), default: "bottom-left", isChangeable: true, "Place of the text"),
+            SettingContract(
+                "x", .integer(-8192...8192), default: 0, isChangeable: true, unit: "pixels",
+                "Offset to the right of that place"),
+            SettingContract(
+                "y", .integer(-8192...8192), default: 0, isChangeable: true, unit: "pixels", "Offset below that place"),
+            SettingContract(
+                "font-size", .integer(4...400), default: 18, isChangeable: true, unit: "points",
+                "Font size on a frame 640 pixels wide; grows with the frame"),
+            SettingContract(
+                "color", .text, default: "#ffffff", isChangeable: true,
+                "Color of the text"
+            ).written("#[0-9A-Fa-f]{6}", "red, green and blue as #rrggbb, such as #ffcc00"),
+            SettingContract(
+                "shaded", .flag, default: false, isChangeable: true,
+                "Whether to darken the frame behind the text"),
+            SettingContract(
+                "clock", .text, "Format of the time (default: no clock)"
+            ).written(#"(?:[\s\S]*%[\s\S]*)?"#, "a format of strftime, such as %H:%M:%S"),
+            SettingContract(
+                "clock-position", .choice(corners), default: "top-right", isChangeable: true, "Place of the clock"),
+            SettingContract("image", .text, "A PNG or JPEG file to draw over the frame"),
+            SettingContract(
+                "image-x", .integer(-8192...8192), default: 16, isChangeable: true, unit: "pixels",
+                "Left edge of the image; negative counts from the right"),
+            SettingContract(
+                "image-y", .integer(-8192...8192), default: 16, isChangeable: true, unit: "pixels",
+                "Top edge of the image; negative counts from the bottom"),
+            SettingContract(
+                "image-width", .integer(0...8192), default: 0, isChangeable: true, unit: "pixels",
+                "Width of the image; 0 is its own"),
+            SettingContract(
+                "image-height", .integer(0...8192), default: 0, isChangeable: true, unit: "pixels",
+                "Height of the image; 0 is its own"),
+            SettingContract(
+                "image-opacity", .number(0...1), default: 1, isChangeable: true, "From 0 (invisible) to 1"),
+        ])
 
     package let name: String
     private let instance: NodeInstance
@@ -86,7 +132,7 @@ package final class OverlayNode: NodeType, RunningNode {
     package func explain(_ failure: PipelineFailure, missing: String?) -> MediaError? {
         guard failure.path.first?.hasSuffix(".image") == true else { return nil }
         return Self.unreadable(
-            instance.setting("image")?.text ?? "", of: name, "it does not exist, or is not an image",
+            instance.text("image"), of: name, "it does not exist, or is not an image",
             cause: failure.message)
     }
 
@@ -155,5 +201,15 @@ package final class OverlayNode: NodeType, RunningNode {
             return nil
         }
         return 0xff00_0000 | value
+    }
+}
+
+extension Node {
+    /// Draws over frames. `clock` is a format of strftime, `image` the path of a PNG or JPEG file.
+    public static func overlay(
+        _ name: String = "overlay", text: String? = nil, position: String? = nil, clock: String? = nil,
+        image: String? = nil
+    ) -> Node {
+        Node(OverlayNode.kind, name, ["text": text, "position": position, "clock": clock, "image": image])
     }
 }

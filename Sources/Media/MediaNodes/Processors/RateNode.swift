@@ -1,12 +1,21 @@
 import GStreamerKit
-package import MediaGraph
+public import MediaGraph
 
 /// Changes the frame rate.
 package enum RateNode: NodeType {
-    package static let kind = NodeKind.rate
+    package static let kind = NodeKind(
+        "rate", .processor, "Changes the frame rate", inputs: .rawVideoIn, outputs: .rawVideoOut,
+        settings: [
+            SettingContract("fps", .number(1...240), isRequired: true, unit: "frames/s", "Output frame rate")
+                .example(15),
+            SettingContract(
+                "repeat", .flag,
+                "Whether to repeat frames if too few arrive, at one frame of latency (default: only if the input rate "
+                    + "is lower or unknown)"),
+        ])
 
     package static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
-        guard let rate = request.number("fps") else { preconditionFailure("the rate must be set") }
+        let rate = request.number("fps")
         var format = request.input("in") ?? .rawVideo()
         var plan = NodePlan(request.node)
         let repeats = request.isGiven("repeat") ? request.flag("repeat") : nil
@@ -35,5 +44,12 @@ extension NodePlan {
         } else {
             notes.append("frames are dropped but never repeated, so that none waits for the next")
         }
+    }
+}
+
+extension Node {
+    /// Changes the frame rate. Without `repeats`, frames are repeated only if too few arrive.
+    public static func rate(_ name: String = "rate", framesPerSecond: Double, repeats: Bool? = nil) -> Node {
+        Node(RateNode.kind, name, ["fps": framesPerSecond, "repeat": repeats])
     }
 }

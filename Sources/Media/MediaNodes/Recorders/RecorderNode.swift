@@ -1,7 +1,7 @@
 import Dispatch
 import GStreamerKit
 import Glibc
-import MediaGraph
+public import MediaGraph
 import Synchronization
 
 /// Writes encoded video and audio to a file, or to a folder as HLS.
@@ -9,7 +9,27 @@ import Synchronization
 /// Input is queued and never delayed: if the disk is too slow, frames are dropped up to the next keyframe. A full disk
 /// ends only this node, which then drops its input.
 final class RecorderNode: NodeType, RunningNode {
-    static let kind = NodeKind.recorder
+    static let kind = NodeKind(
+        "recorder", .recorder,
+        "Records encoded video and audio to a file that is always playable, even if the process is killed",
+        inputs: [
+            Port(
+                "video", [.encodedVideo], encodings: ["h264", "vp8", "vp9", "av1", "h265", "mjpeg"], isRequired: false),
+            Port(
+                "audio", [.encodedAudio],
+                encodings: ["opus", "aac", "pcmu", "pcma", "flac", "mp3", "vorbis"], isRequired: false),
+        ],
+        settings: [
+            SettingContract(
+                "path", .text, isRequired: true,
+                "The file to write, which replaces an existing one; for HLS the playlist, with its segments beside it"
+            ).writtenAsPath(example: "recording.mkv").naming(.writes),
+            SettingContract(
+                "format", .choice(["auto", "matroska", "mp4", "webm", "hls"]), default: "auto",
+                "Container; auto follows the file's extension: .webm, .mp4 (fragmented), .m3u8, otherwise Matroska"),
+            SettingContract(
+                "segment", .integer(1...60), default: 4, unit: "s", "Length of HLS segments"),
+        ])
 
     /// Limits of the data that waits for the disk, or for the stream that lags behind.
     private static let pictures = QueuePlan.Limits(bytes: 16_000_000, seconds: 12, rule: .dropToKeyframe)
@@ -53,8 +73,8 @@ final class RecorderNode: NodeType, RunningNode {
 
     private init(_ instance: NodeInstance) {
         name = instance.name
-        path = instance.setting("path")?.text ?? ""
-        container = RecordingContainer(format: instance.setting("format")?.text ?? "", path: path)
+        path = instance.text("path")
+        container = RecordingContainer(format: instance.text("format"), path: path)
         video = instance.has("video-queue") ? instance.element("video-queue") : nil
         audio = instance.has("audio-queue") ? instance.element("audio-queue") : nil
         parsers = RecordedStream.allCases.reduce(into: [:]) { parsers, stream in
@@ -64,7 +84,7 @@ final class RecorderNode: NodeType, RunningNode {
         sink = instance.has("sink") ? instance.element("sink") : nil
         isOptional = instance.plan.node.isOptional
         reporter = instance.reporter
-        let segment = instance.setting("segment")?.integer ?? 4
+        let segment = instance.integer("segment")
         state = Mutex(
             State(
                 gate: RecordingGate(
@@ -110,7 +130,7 @@ final class RecorderNode: NodeType, RunningNode {
             try add(port, format, container, to: &plan, request)
         }
         if container == .hls {
-            for (name, value) in container.playlist(path, seconds: request.integer("segment") ?? 4) {
+            for (name, value) in container.playlist(path, seconds: request.integer("segment")) {
                 plan.elements[0].properties[name] = value
             }
         } else {
@@ -421,5 +441,12 @@ final class RecorderNode: NodeType, RunningNode {
         MediaError(
             code: MediaError.Code.fileUnwritable,
             message: "The recording \(path) cannot be written: \(reason). Choose another place.")
+    }
+}
+
+extension Node {
+    /// Records its inputs `video` and `audio`. The file's extension selects the container.
+    public static func recorder(_ name: String = "recorder", path: String) -> Node {
+        Node(RecorderNode.kind, name, ["path": path])
     }
 }

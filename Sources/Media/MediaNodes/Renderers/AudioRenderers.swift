@@ -1,6 +1,6 @@
 import GStreamerKit
 import Glibc
-import MediaGraph
+public import MediaGraph
 import Synchronization
 
 /// Measures the audio that reaches a renderer, which plays it or passes it on.
@@ -86,7 +86,9 @@ final class AudioRendererNode: RunningNode {
 
 /// Passes each audio buffer to the program.
 enum SoundNode: NodeType {
-    static let kind = NodeKind.sound
+    static let kind = NodeKind(
+        "sound", .renderer, "Passes each audio buffer to the program", inputs: .rawAudioIn,
+        binding: .audio)
 
     static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan { .sink(request) }
 
@@ -98,7 +100,17 @@ enum SoundNode: NodeType {
 
 /// Plays on the first sound system that responds. If none does, audio is measured and dropped.
 enum SpeakerNode: NodeType {
-    static let kind = NodeKind.speaker
+    static let kind = NodeKind(
+        "speaker", .renderer, "Plays audio if there is a device, and measures it in any case",
+        inputs: .rawAudioIn,
+        settings: [
+            SettingContract(
+                "system", .choice(["auto", "pulse", "pipewire", "alsa"]), default: "auto",
+                "Sound system; auto is the first one that responds, and without one, audio is only measured"),
+            SettingContract(
+                "device", .text, default: "",
+                "Name of the output in the sound system (default: its default output)"),
+        ])
 
     /// The buffered audio in the sound system and its device, in seconds. PulseAudio divides it between both.
     private static let buffer = 0.06
@@ -172,5 +184,17 @@ enum SpeakerNode: NodeType {
         let isAudible = instance.has("queue")
         return AudioRendererNode(instance, isAudible: isAudible, handOver: nil)
             .watching(instance.element(isAudible ? "queue" : "sink"))
+    }
+}
+
+extension Node {
+    /// Passes audio to the function that the program has bound to `name`.
+    public static func sound(_ name: String) -> Node {
+        Node(SoundNode.kind, name)
+    }
+
+    /// Plays audio if there is a device, and measures it in any case.
+    public static func speaker(_ name: String = "speaker") -> Node {
+        Node(SpeakerNode.kind, name)
     }
 }

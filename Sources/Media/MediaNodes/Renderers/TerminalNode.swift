@@ -1,25 +1,34 @@
 import Dispatch
 import GStreamerKit
 import Glibc
-import MediaGraph
+public import MediaGraph
 import Synchronization
 
 /// Shows frames in the program's terminal, or in another, as coloured half blocks.
 enum TerminalNode: NodeType {
-    static let kind = NodeKind.terminal
+    static let kind = NodeKind(
+        "terminal", .renderer, "Shows frames in the terminal as coloured half blocks",
+        inputs: .rawVideoIn,
+        settings: [
+            SettingContract("columns", .integer(1...1000), unit: "characters", "Width (default: that of the terminal)"),
+            SettingContract("rows", .integer(1...500), unit: "characters", "Height (default: that of the terminal)"),
+            SettingContract("fps", .integer(1...60), default: 10, unit: "frames/s", "Highest frame rate"),
+            SettingContract(
+                "device", .text, default: "", "Another terminal, such as /dev/pts/3 (default: the program's own)"),
+        ])
 
     static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
         var plan = NodePlan.sink(request)
         plan.notes.append(
-            "at most \(request.integer("fps") ?? 10) frames/s are drawn; a slow terminal gets fewer")
+            "at most \(request.integer("fps")) frames/s are drawn; a slow terminal gets fewer")
         return plan
     }
 
     static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {
-        let device = instance.setting("device")?.text ?? ""
+        let device = instance.text("device")
         let screen = try TerminalScreen(
-            device: device, columns: instance.setting("columns")?.integer, rows: instance.setting("rows")?.integer,
-            picturesPerSecond: instance.setting("fps")?.integer ?? 10)
+            device: device, columns: instance.optionalInteger("columns"), rows: instance.optionalInteger("rows"),
+            picturesPerSecond: instance.integer("fps"))
         return VideoRendererNode(instance, handOver: screen.show, onStop: screen.close)
             .watching(instance.element("sink"))
     }
@@ -123,5 +132,12 @@ private final class TerminalScreen: Sendable {
         }
         guard isBegun else { return }
         queue.sync { write(Self.end) }
+    }
+}
+
+extension Node {
+    /// Shows frames in the terminal.
+    public static func terminal(_ name: String = "terminal") -> Node {
+        Node(TerminalNode.kind, name)
     }
 }

@@ -1,6 +1,6 @@
 import Dispatch
 import GStreamerKit
-import MediaGraph
+public import MediaGraph
 import Synchronization
 
 /// Counts the frames that reach a renderer and passes them on.
@@ -92,7 +92,9 @@ final class VideoRendererNode: RunningNode {
 
 /// Passes each frame to the program.
 enum FramesNode: NodeType {
-    static let kind = NodeKind.frames
+    static let kind = NodeKind(
+        "frames", .renderer, "Passes each frame to the program",
+        inputs: .rawVideoIn, binding: .frames)
 
     static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan { .sink(request) }
 
@@ -104,7 +106,9 @@ enum FramesNode: NodeType {
 
 /// Counts video or audio and drops it.
 enum NullNode: NodeType {
-    static let kind = NodeKind.null
+    static let kind = NodeKind(
+        "null", .renderer, "Counts and drops frames or audio of any format",
+        inputs: [Port("in", [.rawVideo, .rawAudio, .encodedVideo, .encodedAudio])])
 
     static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
         var plan = NodePlan.sink(request)
@@ -124,7 +128,16 @@ enum NullNode: NodeType {
 
 /// Writes one frame to an image file.
 enum SnapshotNode: NodeType {
-    static let kind = NodeKind.snapshot
+    static let kind = NodeKind(
+        "snapshot", .renderer, "Writes one frame to a PNG or JPEG file",
+        inputs: .rawVideoIn,
+        settings: [
+            SettingContract("path", .text, isRequired: true, "The file to write; its extension names the format")
+                .written(
+                    #"[\s\S]+\.([pP][nN][gG]|[jJ][pP][eE]?[gG])"#, "a path that ends in .png, .jpg or .jpeg"
+                ).example("picture.png").naming(.writes),
+            SettingContract("frame", .integer(1...1_000_000), default: 1, "Number of the frame, from 1"),
+        ])
 
     static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
         let path = request.text("path")
@@ -136,8 +149,8 @@ enum SnapshotNode: NodeType {
     }
 
     static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {
-        let path = instance.setting("path")?.text ?? ""
-        let wanted = instance.setting("frame")?.integer ?? 1
+        let path = instance.text("path")
+        let wanted = instance.integer("frame")
         let counter = Counter()
         let reporter = instance.reporter
         let control = instance.control
@@ -187,4 +200,21 @@ final class Counter: Sendable {
     }
 
     var count: Int { value.load(ordering: .relaxed) }
+}
+
+extension Node {
+    /// Passes frames to the function that the program has bound to `name`.
+    public static func frames(_ name: String) -> Node {
+        Node(FramesNode.kind, name)
+    }
+
+    /// Writes frame number `frame`, counted from 1, to a PNG or JPEG file.
+    public static func snapshot(_ name: String = "snapshot", path: String, frame: Int? = nil) -> Node {
+        Node(SnapshotNode.kind, name, ["path": path, "frame": frame])
+    }
+
+    /// Counts and drops video or audio.
+    public static func null(_ name: String = "null") -> Node {
+        Node(NullNode.kind, name)
+    }
 }

@@ -1,10 +1,13 @@
 import Dispatch
 import GStreamerKit
-import MediaGraph
+public import MediaGraph
 
 /// Shows frames in their own window.
 enum WindowNode: NodeType {
-    static let kind = NodeKind.window
+    static let kind = NodeKind(
+        "window", .renderer, "Shows frames in a window",
+        inputs: .rawVideoIn,
+        settings: [SettingContract("title", .text, default: "Video", "Title of the window")])
 
     static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
         guard let factory = request.environment.windowSink() else { throw unavailable }
@@ -19,7 +22,7 @@ enum WindowNode: NodeType {
     }
 
     static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {
-        setTitle(instance.setting("title")?.text ?? "", after: instance.element("queue"))
+        setTitle(instance.text("title"), after: instance.element("queue"))
         let reporter = instance.reporter
         let control = instance.control
         let name = instance.name
@@ -73,5 +76,12 @@ enum WindowNode: NodeType {
     static func explain(_ failure: PipelineFailure) -> MediaError? {
         guard failure.kind == .windowClosed else { return nil }
         return MediaError(code: MediaError.Code.windowClosed, message: "The window was closed.")
+    }
+}
+
+extension Node {
+    /// Shows frames in a window.
+    public static func window(_ name: String = "window", title: String? = nil) -> Node {
+        Node(WindowNode.kind, name, ["title": title])
     }
 }

@@ -60,7 +60,7 @@ final class BoundCode: Sendable {
 }
 
 /// A node whose elements are made, with the objects that its type needs to start it.
-package final class NodeInstance: Sendable {
+package final class NodeInstance: NodeSettings, Sendable {
     private struct State {
         var plan: NodePlan
         var elements: [String: Element] = [:]
@@ -118,7 +118,7 @@ package final class NodeInstance: Sendable {
         state.withLock { state in part.elements.compactMap { state.elements[$0.name] } }
     }
 
-    package func setting(_ name: String) -> SettingValue? { plan.node.setting(name, of: kind) }
+    package var node: Node { plan.node }
 
     /// Whether a node upstream may stay without media indefinitely.
     package var mayStayEmpty: Bool { above.contains { $0.mayStayEmpty } }

@@ -1,6 +1,6 @@
 import Dispatch
 import GStreamerKit
-package import MediaGraph
+public import MediaGraph
 import Synchronization
 
 /// Reads RTP packets from the program, waits for late ones, and assembles frames.
@@ -49,13 +49,25 @@ package final class RTPInputNode: NodeType, RunningNode {
         watch(instance.element("\(output)-depayloader"))
     }
 
-    package static let kind = NodeKind.rtpInput
+    package static let kind = NodeKind(
+        "rtp-input", .transport, "Receives RTP packets from the program, in any order, and assembles frames",
+        outputs: [Port("out", [.encodedVideo, .encodedAudio], encodings: ["vp8", "h264", "opus"])],
+        settings: [
+            SettingContract("codec", .choice(["vp8", "h264", "opus"]), isRequired: true, "Codec of the packets"),
+            SettingContract("payload-type", .integer(0...127), default: 96, "RTP payload type"),
+            SettingContract(
+                "latency", .integer(0...5000), default: 200, unit: "ms",
+                "Longest wait for the repair of a lost packet"),
+            SettingContract(
+                "capacity", .integer(16...65_536), default: 2048, unit: "packets",
+                "Capacity of the packet queue; further packets are dropped and counted"),
+        ])
 
     package static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
         var plan = NodePlan(request.node)
         try add(
-            to: &plan, output: "out", codec: request.text("codec"), payloadType: request.integer("payload-type") ?? 96,
-            latency: request.integer("latency") ?? 200, request)
+            to: &plan, output: "out", codec: request.text("codec"), payloadType: request.integer("payload-type"),
+            latency: request.integer("latency"), request)
         return plan
     }
 
@@ -108,7 +120,7 @@ package final class RTPInputNode: NodeType, RunningNode {
     package static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {
         let (reporter, name) = (instance.reporter, instance.name)
         return RTPInputNode(
-            instance, output: "out", name: name, capacity: instance.setting("capacity")?.integer ?? 2048
+            instance, output: "out", name: name, capacity: instance.integer("capacity")
         ) {
             reporter.keyframeNeeded(name)
         }
@@ -263,5 +275,27 @@ final class TimestampMap: Sendable {
         state.withLock { state in
             state.entries.last { $0.time == time }?.rtp
         }
+    }
+}
+
+extension Node {
+    /// Receives the RTP packets of a video stream. `latency` is the longest wait for a repair, in milliseconds.
+    public static func rtpInput(
+        _ name: String, codec: VideoCodec, payloadType: UInt8? = nil, latency: Int? = nil
+    ) -> Node {
+        rtpInput(name, codec.rawValue, payloadType, latency)
+    }
+
+    /// Receives the RTP packets of an audio stream. `latency` is the longest wait for a late packet, in milliseconds.
+    public static func rtpInput(
+        _ name: String, codec: AudioCodec, payloadType: UInt8 = 111, latency: Int = 60
+    ) -> Node {
+        rtpInput(name, codec.rawValue, payloadType, latency)
+    }
+
+    private static func rtpInput(_ name: String, _ codec: String, _ payloadType: UInt8?, _ latency: Int?) -> Node {
+        Node(
+            RTPInputNode.kind, name,
+            ["codec": codec, "payload-type": payloadType.map { Int($0) }, "latency": latency])
     }
 }

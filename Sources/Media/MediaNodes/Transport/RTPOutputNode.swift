@@ -1,5 +1,5 @@
 import GStreamerKit
-package import MediaGraph
+public import MediaGraph
 import Synchronization
 
 /// Packetizes encoded frames into RTP and delivers the packets of one frame together.
@@ -12,14 +12,25 @@ package final class RTPOutputNode: NodeType, RunningNode {
     private let cutter: PacketCutter
     private let payloader: Element
 
-    package static let kind = NodeKind.rtpOutput
+    package static let kind = NodeKind(
+        "rtp-output", .transport, "Passes the RTP packets of each encoded frame to the program",
+        inputs: [Port("in", [.encodedVideo, .encodedAudio], encodings: ["vp8", "h264", "opus"])],
+        settings: [
+            SettingContract("payload-type", .integer(0...127), default: 96, "RTP payload type"),
+            SettingContract("ssrc", .integer(0...Int(UInt32.max)), "RTP SSRC (default: random)"),
+            SettingContract(
+                "mtu", .integer(200...9000), default: 1180, unit: "bytes",
+                "Largest packet; the default leaves room for header extensions, RTX and SRTP in a datagram of 1280 "
+                    + "bytes"),
+        ],
+        binding: .rtpOutput)
 
     package static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
         var plan = NodePlan(request.node)
         var properties: [String: SettingValue] = [
-            "pt": .integer(request.integer("payload-type") ?? 96), "mtu": .integer(request.integer("mtu") ?? 1180),
+            "pt": .integer(request.integer("payload-type")), "mtu": .integer(request.integer("mtu")),
         ]
-        if let ssrc = request.integer("ssrc") { properties["ssrc"] = .integer(ssrc) }
+        if let ssrc = request.optionalInteger("ssrc") { properties["ssrc"] = .integer(ssrc) }
         try add(to: &plan, input: "in", properties, request)
         return plan
     }
@@ -150,4 +161,15 @@ private final class PacketCutter: Sendable {
 func rtpTimestamp(in bytes: [UInt8], at start: Int) -> UInt32 {
     UInt32(bytes[start + 4]) << 24 | UInt32(bytes[start + 5]) << 16 | UInt32(bytes[start + 6]) << 8
         | UInt32(bytes[start + 7])
+}
+
+extension Node {
+    /// Passes RTP packets to the function that the program has bound to `name`.
+    public static func rtpOutput(
+        _ name: String, payloadType: UInt8? = nil, ssrc: UInt32? = nil, mtu: Int? = nil
+    ) -> Node {
+        Node(
+            RTPOutputNode.kind, name,
+            ["payload-type": payloadType.map { Int($0) }, "ssrc": ssrc.map { Int($0) }, "mtu": mtu])
+    }
 }

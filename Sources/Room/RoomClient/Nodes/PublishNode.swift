@@ -13,7 +13,15 @@ internal import Synchronization
 /// Inputs can be added and removed while the participant stays. The room cannot remove a single stream, so a stream
 /// without input carries nothing until an input of the same codec is added.
 final class PublishNode: NodeType, PublishingNode {
-    static let kind = NodeKind.publish
+    static let kind = NodeKind(
+        "publish", .transport, "Publishes to a room, as a participant of its own",
+        inputs: [
+            Port("video", [.encodedVideo], encodings: ["vp8", "h264"], isRequired: false),
+            Port("audio", [.encodedAudio], encodings: ["opus"], isRequired: false),
+        ],
+        settings: RoomAccess.settings + [
+            SettingContract("label", .text, default: "", "Free text that all participants see beside the streams")
+        ])
 
     /// Leaves room for header extensions, RTX and SRTP in a datagram of 1280 bytes.
     private static let packetLength = 1180
@@ -77,7 +85,7 @@ final class PublishNode: NodeType, PublishingNode {
     static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {
         let access: RoomAccess
         do throws(RoomError) {
-            access = try RoomAccess { instance.setting($0)?.text ?? "" }
+            access = try RoomAccess(instance.text)
         } catch {
             throw MediaError(error, node: instance.name)
         }
@@ -90,7 +98,7 @@ final class PublishNode: NodeType, PublishingNode {
         reporter = instance.reporter
         isOptional = instance.plan.node.isOptional
         isAwaited = !instance.mayStayEmpty
-        label = instance.setting("label")?.text ?? ""
+        label = instance.text("label")
         let (reporter, name) = (reporter, name)
         // A publisher has no receivers, and ignores the server's own assignments.
         var options = RoomOptions(receivers: ReceiverPool(initial: 0, maximum: 0, growth: 1))

@@ -11,6 +11,25 @@ struct RoomAccess: Sendable {
     private let locator: ServerLocator
     private let token: String?
 
+    /// The settings of every node in a room.
+    static let settings: [SettingContract] = [
+        SettingContract("room", .text, isRequired: true, "Name of the room")
+            .written("[A-Za-z0-9-]{1,32}", "1 to 32 letters, digits and hyphens, such as kitchen")
+            .example("kitchen"),
+        SettingContract(
+            "server", .text, default: "",
+            "Server (default: CONNECTLIVE_SERVER, else the server of 'connectlive serve')"
+        ).written(
+            #"(?:(?:[Ww][Ss]|[Hh][Tt][Tt][Pp])://)?[^\s/@?#]+/?"#, "ws://HOST:PORT; TLS (wss://) is not supported"),
+        SettingContract(
+            "service-id", .text, default: "",
+            "Service id (default: CONNECTLIVE_SERVICE_ID, else that of 'connectlive serve')"),
+        SettingContract(
+            "service-secret", .text, default: "", isSecret: true,
+            "Service secret (default: CONNECTLIVE_SERVICE_SECRET, else that of 'connectlive serve')"),
+        SettingContract("token", .text, default: "", isSecret: true, "Access token instead of the secret"),
+    ]
+
     /// `setting` returns the text of a node's setting. Empty means not set.
     init(_ setting: (String) -> String) throws(RoomError) {
         room = try RoomName(setting("room"))

@@ -9,7 +9,24 @@ internal import Synchronization
 ///
 /// The pipeline's `start()` waits until the room is entered, not for a publisher.
 final class SubscribeNode: NodeType, BranchingNode {
-    static let kind = NodeKind.subscribe
+    static let kind = NodeKind(
+        "subscribe", .transport, "Receives the video and audio of one participant of a room",
+        outputs: [
+            Port("video", [.encodedVideo], encodings: ["vp8", "h264"], isRequired: false),
+            Port("audio", [.encodedAudio], encodings: ["opus"], isRequired: false),
+        ],
+        settings: RoomAccess.settings + [
+            SettingContract(
+                "participant", .text, default: "",
+                "Id of the participant to receive (default: the first publisher)"),
+            SettingContract(
+                "own", .flag, default: true,
+                "Whether to receive participants of this same program too; false avoids hearing oneself"),
+            SettingContract("codec", .choice(["vp8", "h264"]), default: "vp8", "Codec of the video"),
+            SettingContract(
+                "latency", .integer(0...5000), default: 200, unit: "ms",
+                "Longest wait for the repair of a lost packet"),
+        ])
 
     /// Longest wait for a late audio packet, in milliseconds.
     private static let soundLatency = 60
@@ -47,7 +64,7 @@ final class SubscribeNode: NodeType, BranchingNode {
         if request.usedOutputs.contains("video") {
             try RTPInputNode.add(
                 to: &plan, output: "video", codec: codec.nodeName, payloadType: Int(codec.payloadType),
-                latency: request.integer("latency") ?? 200, request)
+                latency: request.integer("latency"), request)
         }
         if request.usedOutputs.contains("audio") {
             try RTPInputNode.add(
@@ -56,14 +73,14 @@ final class SubscribeNode: NodeType, BranchingNode {
         }
         plan.notes.append(
             "Packets in order are passed on immediately. A missing one is waited for up to "
-                + "\(request.integer("latency") ?? 200) ms (video) or \(soundLatency) ms (audio).")
+                + "\(request.integer("latency")) ms (video) or \(soundLatency) ms (audio).")
         return plan
     }
 
     static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {
         let access: RoomAccess
         do throws(RoomError) {
-            access = try RoomAccess { instance.setting($0)?.text ?? "" }
+            access = try RoomAccess(instance.text)
         } catch {
             throw MediaError(error, node: instance.name)
         }
@@ -75,9 +92,9 @@ final class SubscribeNode: NodeType, BranchingNode {
         name = instance.name
         self.access = access
         reporter = instance.reporter
-        wanted = instance.setting("participant")?.text ?? ""
-        takesOwn = instance.setting("own") != .flag(false)
-        codec = Codec(node: instance.setting("codec")?.text ?? "") ?? .vp8
+        wanted = instance.text("participant")
+        takesOwn = instance.flag("own")
+        codec = Codec(node: instance.text("codec")) ?? .vp8
         parts = Mutex([:])
         for output in ["video", "audio"] where instance.has("\(output)-source") {
             let part = RTPInputNode(
