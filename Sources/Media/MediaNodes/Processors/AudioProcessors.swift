@@ -1,5 +1,5 @@
-import Glibc
 import GStreamerKit
+import Glibc
 public import MediaGraph
 import Synchronization
 
@@ -95,9 +95,84 @@ struct LevelMeter: Sendable {
     }
 }
 
+/// Changes the volume. Both settings are properties of the element, which the runner sets while audio passes.
+package enum VolumeNode: NodeType {
+    package static let kind = NodeKind(
+        "volume", .processor, "Changes the volume of audio", inputs: .rawAudioIn, outputs: .rawAudioOut,
+        settings: [
+            SettingContract(
+                "volume", .number(0...10), default: 1, isChangeable: true,
+                "Factor for samples: 0 is silence, 1 is unchanged, 2 is 6 dB louder"),
+            SettingContract("mute", .flag, default: false, isChangeable: true, "Whether to mute the audio"),
+        ])
+
+    package static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
+        var plan = NodePlan(request.node)
+        plan.add(
+            "volume", as: "volume",
+            ["volume": .number(request.number("volume")), "mute": .flag(request.flag("mute"))])
+        plan.inputs["in"] = ElementPad("volume")
+        plan.outputs["out"] = ElementPad("volume")
+        plan.formats["out"] = .rawAudio
+        return plan
+    }
+}
+
+/// Mixes audio. Each input has a queue with its own thread. If one delivers nothing, the others continue.
+package enum AudioMixerNode: NodeType {
+    package static let kind = NodeKind(
+        "audio-mixer", .processor, "Mixes audio; an input that stalls or ends does not stop the others",
+        inputs: [Port("in", [.rawAudio], isRepeated: true)], outputs: .rawAudioOut,
+        settings: [
+            SettingContract(
+                "latency", .integer(0...1000), default: 20, unit: "ms",
+                "Longest delay of an input after the first one; at least the longest buffer")
+        ])
+
+    /// The length of an output buffer, in seconds.
+    private static let block = 0.01
+
+    package static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
+        try request.environment.require("audiomixer")
+        let wait = request.integer("latency")
+        var plan = NodePlan(request.node)
+        plan.add(
+            "audiomixer", as: "mix",
+            [
+                "latency": .integer(wait * 1_000_000), "start-time-selection": "first",
+                "output-buffer-duration": .integer(Int(block * 1e9)),
+            ])
+        plan.addFilter(RawFormat.audio, as: "format")
+        plan.link("mix", "format")
+        for (port, _) in request.inputs {
+            plan.addQueue(as: port, .rawSound, holding: nil)
+            plan.link(ElementPad(port), ElementPad("mix", "sink_\(port.dropFirst(2))"))
+            plan.inputs[port] = ElementPad(port)
+        }
+        plan.outputs["out"] = ElementPad("format")
+        plan.formats["out"] = .rawAudio
+        plan.latency = block
+        plan.allowances["out"] = Double(wait) / 1000 + block
+        plan.notes.append(
+            "\(request.inputs.count) inputs are mixed; a late one delays the others by at most \(wait) ms"
+        )
+        return plan
+    }
+}
+
 extension Node {
     /// Measures the level of audio over each `interval`, in seconds.
     public static func level(_ name: String = "level", interval: Double? = nil) -> Node {
         Node(LevelNode.kind, name, ["interval": interval])
+    }
+
+    /// Multiplies samples by `volume`.
+    public static func volume(_ name: String = "volume", volume: Double? = nil, mute: Bool? = nil) -> Node {
+        Node(VolumeNode.kind, name, ["volume": volume, "mute": mute])
+    }
+
+    /// Mixes the audio of the inputs `in1`, `in2` and so on.
+    public static func audioMixer(_ name: String = "audio-mixer") -> Node {
+        Node(AudioMixerNode.kind, name)
     }
 }

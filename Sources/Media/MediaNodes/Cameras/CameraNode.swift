@@ -1,5 +1,6 @@
 import GStreamerKit
 public import MediaGraph
+import Synchronization
 
 /// A V4L2 camera in the best mode, converted to the requested size and rate, or with its own encoding.
 struct CameraNode: NodeType, RunningNode {
@@ -227,6 +228,21 @@ struct CameraNode: NodeType, RunningNode {
             code: MediaError.Code.cameraLost,
             message: "The camera \(device) stopped delivering frames. Check that it is plugged in.")
     }
+}
+
+/// Counts gaps in sequence numbers. A camera numbers all frames, including those that it could not deliver.
+final class NumberGaps: Sendable {
+    private let state = Mutex((last: UInt64?.none, missing: 0))
+
+    /// A number that does not increase means that the device restarted its count.
+    func saw(_ number: UInt64) {
+        state.withLock { state in
+            if let last = state.last, number > last { state.missing += Int(clamping: number - last - 1) }
+            state.last = number
+        }
+    }
+
+    var missing: Int { state.withLock { $0.missing } }
 }
 
 extension Node {

@@ -1,0 +1,77 @@
+import GStreamerKit
+public import MediaGraph
+
+extension Devices {
+    static func camera(at path: String) -> CameraDevice? {
+        let formats = DeviceProbe.formats(of: path)
+        guard !formats.isEmpty else { return nil }
+        return CameraDevice(
+            path: path, name: DeviceProbe.name(of: path), stablePath: DeviceProbe.stablePath(of: path),
+            formats: formats)
+    }
+
+    /// The camera with this path, name or USB port (see `CameraPlaces`). `auto` is the first one that is not in use.
+    ///
+    /// - Throws: `camera.absent`, or `camera.busy` if the device cannot be opened or is in use.
+    public static func camera(_ device: String) throws(MediaError) -> CameraDevice {
+        try choose(device).camera
+    }
+
+    /// With `mayReserve`, a camera that another program uses is skipped or refused. The check reserves the camera for a
+    /// moment, in which no other program can begin to capture.
+    static func choose(_ device: String, mayReserve: Bool = true) throws(MediaError) -> CameraChoice {
+        func isTaken(_ path: String) -> Bool { mayReserve && DeviceProbe.isTaken(path) }
+        if device == "auto" { return try chooseFirstFree(isTaken) }
+        let paths = CameraPlaces.system.paths(of: device)
+        guard !paths.isEmpty else { throw absent(device, others: cameras().map(\.path)) }
+        // A camera has several devices, of which one captures.
+        for path in paths {
+            if let found = camera(at: path) {
+                if isTaken(path) { throw cannotOpen(path, "another program uses it") }
+                return CameraChoice(found)
+            }
+        }
+        for path in paths {
+            if let reason = DeviceProbe.openingProblem(of: path) { throw cannotOpen(path, reason) }
+        }
+        throw MediaError(
+            code: MediaError.Code.cameraAbsent,
+            message: "\(device) is not a camera: it captures no video. Choose one of 'connectlive devices'.")
+    }
+
+    private static func chooseFirstFree(_ isTaken: (String) -> Bool) throws(MediaError) -> CameraChoice {
+        var passedOver: [String] = []
+        var closed: MediaError?
+        for path in DeviceProbe.videoDevicePaths() {
+            if let reason = DeviceProbe.openingProblem(of: path) {
+                passedOver.append("\(path) cannot be opened: \(reason)")
+                closed = closed ?? cannotOpen(path, reason)
+            } else if let found = camera(at: path) {
+                guard isTaken(path) else { return CameraChoice(found, passedOver: passedOver) }
+                passedOver.append("\(path) (\(found.name)) is used by another program")
+                closed = closed ?? cannotOpen(path, "another program uses it")
+            }
+        }
+        throw closed ?? absent("auto")
+    }
+
+    private static func cannotOpen(_ device: String, _ reason: String) -> MediaError {
+        guard exists(device) else { return absent(device) }
+        return MediaError(
+            code: MediaError.Code.cameraBusy,
+            message: "The camera \(device) cannot be opened: \(reason). Close the program that uses it, or join the "
+                + "group video.")
+    }
+
+    static func exists(_ device: String) -> Bool {
+        device == "auto" || DeviceProbe.exists(device)
+    }
+
+    static func absent(_ device: String, others: [String] = []) -> MediaError {
+        let what = device == "auto" ? "No camera was found" : "The camera \(device) does not exist"
+        let instead = others.isEmpty ? "" : "Use \(others.joined(separator: " or ")). "
+        return MediaError(
+            code: MediaError.Code.cameraAbsent,
+            message: "\(what). \(instead)Plug one in, or use a file or the test pattern.")
+    }
+}

@@ -1,0 +1,393 @@
+import GStreamerKit
+public import MediaGraph
+
+/// Crops frames at their edges, or to an aspect ratio.
+package enum CropNode: NodeType {
+    fileprivate static let edges = ["left", "right", "top", "bottom"]
+    package static let kind = NodeKind(
+        "crop", .processor, "Crops frames at their edges, or to an aspect ratio",
+        inputs: .rawVideoIn, outputs: .rawVideoOut,
+        settings: edges.map {
+            SettingContract(
+                $0, .integer(0...8192), default: 0, isChangeable: true, unit: "pixels", "Pixels to remove at the \($0)")
+        } + [
+            SettingContract("shape", .text, "Aspect ratio; the middle is kept")
+                .written(#"(?:[1-9][0-9]{0,3}|10000):(?:[1-9][0-9]{0,3}|10000)"#, "width to height, such as 16:9")
+                .excluding(edges)
+        ])
+
+    package static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
+        let input = request.input("in") ?? .rawVideo()
+        var plan = NodePlan(request.node)
+        if request.isGiven("shape") {
+            try planShape(request, input, &plan)
+        } else {
+            try planEdges(request, input, &plan)
+        }
+        plan.addFilter(RawFormat.video, as: "format")
+        plan.link("crop", "format")
+        plan.inputs["in"] = ElementPad("crop")
+        plan.outputs["out"] = ElementPad("format")
+        return plan
+    }
+
+    package static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {
+        RunningCrop(instance.name, instance.element("crop"))
+    }
+
+    private static func planEdges(
+        _ request: NodeRequest, _ input: MediaFormat, _ plan: inout NodePlan
+    ) throws(MediaError) {
+        let pixels = edges.reduce(into: [:]) { $0[$1] = request.integer($1) }
+        plan.add("videocrop", as: "crop", pixels.mapValues { .integer($0) })
+        var format = input
+        if let width = input.width, let height = input.height {
+            (format.width, format.height) = try size(width, height, without: pixels, of: request.name)
+        }
+        plan.formats["out"] = format
+    }
+
+    /// The size of a frame without these pixels at its edges. Throws `graph.setting-unusable` if nothing is left.
+    fileprivate static func size(
+        _ width: Int, _ height: Int, without pixels: [String: Int], of node: String
+    ) throws(MediaError) -> (width: Int, height: Int) {
+        let sides = pixels["left", default: 0] + pixels["right", default: 0]
+        let ends = pixels["top", default: 0] + pixels["bottom", default: 0]
+        guard sides < width, ends < height else {
+            throw MediaError(
+                code: MediaError.Code.settingUnusable,
+                message:
+                    "\"\(node)\" crops \(sides) by \(ends) pixels off frames of \(width)x\(height), which leaves "
+                    + "nothing. Use smaller left, right, top and bottom.")
+        }
+        return (width - sides, height - ends)
+    }
+
+    private static func planShape(
+        _ request: NodeRequest, _ input: MediaFormat, _ plan: inout NodePlan
+    ) throws(MediaError) {
+        let text = request.text("shape")
+        let parts = text.split(separator: ":").map { Int($0) ?? 0 }
+        guard parts.count == 2, parts.allSatisfy({ (1...10_000).contains($0) }) else {
+            throw MediaError(
+                code: MediaError.Code.settingUnusable,
+                message:
+                    "\"\(request.name)\": the shape \"\(text)\" is invalid. Write width to height, such as 16:9.")
+        }
+        guard !edges.contains(where: request.isGiven) else {
+            throw MediaError(
+                code: MediaError.Code.settingUnusable,
+                message:
+                    "\"\(request.name)\" has both a shape and edges. Set one of them, or use two crop nodes.")
+        }
+        plan.add("aspectratiocrop", as: "crop", ["aspect-ratio": .text("\(parts[0])/\(parts[1])")])
+        var format = input
+        if let width = input.width, let height = input.height {
+            // The element crops the side that is too long, by the same number of pixels at both ends.
+            if width * parts[1] > height * parts[0] {
+                format.width = width - (width * parts[1] - height * parts[0]) / parts[1] / 2 * 2
+            } else {
+                format.height = height - (height * parts[0] - width * parts[1]) / parts[0] / 2 * 2
+            }
+            plan.notes.append("the middle of the frame is kept")
+        }
+        plan.formats["out"] = format
+    }
+}
+
+/// Refuses live settings that the element accepts and then fails at.
+private final class RunningCrop: RunningNode {
+    let name: String
+    private let crop: Element
+
+    init(_ name: String, _ crop: Element) {
+        self.name = name
+        self.crop = crop
+    }
+
+    func set(_ setting: String, to value: SettingValue) throws(MediaError) -> Bool {
+        guard crop.has(setting) else {
+            throw MediaError(
+                code: MediaError.Code.settingUnusable,
+                message: "\"\(name)\" has a shape, so its \(setting) cannot change. Use two crop nodes.")
+        }
+        var pixels = CropNode.edges.reduce(into: [:]) { $0[$1] = crop.integer($1) }
+        pixels[setting] = value.integer
+        if let format = crop.sink.caps?.structures.first, let width = format.integer("width"),
+            let height = format.integer("height")
+        {
+            _ = try CropNode.size(width, height, without: pixels, of: name)
+        }
+        return false
+    }
+}
+
+/// Changes size or rate. With only one of width and height, the other keeps the aspect ratio.
+enum ScaleNode: NodeType {
+    static let kind = NodeKind(
+        "scale", .processor, "Changes the frame size or frame rate", inputs: .rawVideoIn, outputs: .rawVideoOut,
+        settings: [
+            SettingContract("width", .integer(16...8192), unit: "pixels", "Width (default: unchanged)")
+                .example(640),
+            SettingContract("height", .integer(16...8192), unit: "pixels", "Height (default: unchanged)"),
+            SettingContract("fps", .number(1...240), unit: "frames/s", "Frame rate (default: unchanged)"),
+        ])
+
+    static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
+        let input = request.input("in") ?? .rawVideo()
+        let (width, height) = size(request, of: input)
+        let fps = request.optionalNumber("fps")
+        var plan = NodePlan(request.node)
+        plan.add("videoscale", as: "scale")
+        var caps = RawFormat.video
+        if let width = request.optionalInteger("width") { caps += ",width=\(width)" }
+        if let height = request.optionalInteger("height") { caps += ",height=\(height)" }
+        if request.isGiven("width") || request.isGiven("height") { caps += ",pixel-aspect-ratio=1/1" }
+        if let fps, fps != input.framesPerSecond { caps += ",framerate=\(fraction(fps))" }
+        plan.addFilter(caps, as: "format")
+        if fps == nil || fps == input.framesPerSecond {
+            plan.link("scale", "format")
+            plan.inputs["in"] = ElementPad("scale")
+        } else if let fps {
+            plan.addRate(fps, from: input.framesPerSecond)
+            plan.link("rate", "scale", "format")
+            plan.inputs["in"] = ElementPad("rate")
+        }
+        plan.outputs["out"] = ElementPad("format")
+        plan.formats["out"] = .rawVideo(width: width, height: height, framesPerSecond: fps ?? input.framesPerSecond)
+        return plan
+    }
+
+    /// The output size, if it is known.
+    private static func size(_ request: NodeRequest, of input: MediaFormat) -> (width: Int?, height: Int?) {
+        switch (request.optionalInteger("width"), request.optionalInteger("height"), input.width, input.height) {
+        case (let width?, let height?, _, _): (width, height)
+        case (let width?, nil, let inWidth?, let inHeight?): (width, width * inHeight / inWidth)
+        case (nil, let height?, let inWidth?, let inHeight?): (height * inWidth / inHeight, height)
+        case (nil, nil, let inWidth, let inHeight): (inWidth, inHeight)
+        case (let width, let height, _, _): (width, height)
+        }
+    }
+}
+
+/// Changes the frame rate.
+package enum RateNode: NodeType {
+    package static let kind = NodeKind(
+        "rate", .processor, "Changes the frame rate", inputs: .rawVideoIn, outputs: .rawVideoOut,
+        settings: [
+            SettingContract("fps", .number(1...240), isRequired: true, unit: "frames/s", "Output frame rate")
+                .example(15),
+            SettingContract(
+                "repeat", .flag,
+                "Whether to repeat frames if too few arrive, at one frame of latency (default: only if the input rate "
+                    + "is lower or unknown)"),
+        ])
+
+    package static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
+        let rate = request.number("fps")
+        var format = request.input("in") ?? .rawVideo()
+        var plan = NodePlan(request.node)
+        let repeats = request.isGiven("repeat") ? request.flag("repeat") : nil
+        plan.addRate(rate, from: format.framesPerSecond, repeats: repeats)
+        plan.addFilter("video/x-raw,framerate=\(fraction(rate))", as: "format")
+        plan.link("rate", "format")
+        plan.inputs["in"] = ElementPad("rate")
+        plan.outputs["out"] = ElementPad("format")
+        format.framesPerSecond = rate
+        plan.formats["out"] = format
+        return plan
+    }
+}
+
+extension NodePlan {
+    /// Adds the element `rate`. Without `repeats`, it repeats frames only if the input rate is lower or unknown.
+    mutating func addRate(_ rate: Double, from given: Double?, repeats: Bool? = nil) {
+        let repeats = repeats ?? given.map { $0 < rate } ?? true
+        add("videorate", as: "rate", ["skip-to-first": true, "drop-only": .flag(!repeats)])
+        if repeats {
+            // The nearest frame is known only when the next one has arrived.
+            latency += 1 / (given ?? rate)
+            notes.append(
+                "frames are repeated if too few arrive, which adds one frame of latency"
+            )
+        } else {
+            notes.append("frames are dropped but never repeated, so that none waits for the next")
+        }
+    }
+}
+
+/// Changes the pixel format of frames.
+enum ConvertNode: NodeType {
+    /// The formats that GStreamer 1.22 converts to, the usual ones first.
+    private static let pixelFormats = """
+        I420 NV12 YV12 NV21 YUY2 UYVY YVYU VYUY RGB BGR RGBA BGRA ARGB ABGR RGBx BGRx xRGB xBGR GRAY8 AYUV VUYA \
+        Y444 Y42B Y41B A420 NV16 NV24 NV61 P010_10LE I420_10LE I422_10LE Y444_10LE GBR GBRA RGBP BGRP RGB16 BGR16 \
+        RGB15 BGR15 RGB8P YVU9 YUV9 IYU1 IYU2 v308 v210 v216 r210 UYVP Y210 Y410 AV12 GRAY16_LE GRAY16_BE GRAY10_LE32 \
+        A420_10LE A422_10LE A444_10LE GBR_10LE GBRA_10LE I420_12LE I422_12LE Y444_12LE GBR_12LE GBRA_12LE Y212_LE \
+        Y412_LE P012_LE P016_LE Y444_16LE RGB10A2_LE BGR10A2_LE ARGB64 AYUV64 ARGB64_LE RGBA64_LE BGRA64_LE ABGR64_LE \
+        P010_10BE I420_10BE I422_10BE Y444_10BE A420_10BE A422_10BE A444_10BE GBR_10BE GBRA_10BE I420_12BE I422_12BE \
+        Y444_12BE GBR_12BE GBRA_12BE Y212_BE Y412_BE P012_BE P016_BE Y444_16BE ARGB64_BE RGBA64_BE BGRA64_BE \
+        ABGR64_BE NV16_10LE32 NV12_10LE32 NV12_10LE40 NV12_10BE_8L128 NV12_8L128 NV12_64Z32 NV12_4L4 NV12_32L32 \
+        NV12_16L32S
+        """.split(separator: " ").map(String.init)
+
+    static let kind = NodeKind(
+        "convert", .processor, "Changes the pixel format",
+        inputs: [Port("in", [.rawVideo])], outputs: [Port("out", [.rawVideo])],
+        settings: [
+            SettingContract(
+                "pixel-format", .choice(pixelFormats), default: "I420", "GStreamer's name of the output format")
+        ])
+
+    static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
+        var format = request.input("in") ?? .rawVideo()
+        let given = format.encoding
+        format.encoding = request.text("pixel-format")
+        var plan = NodePlan(request.node)
+        plan.add("videoconvert", as: "convert")
+        plan.addFilter("video/x-raw,format=\(format.encoding)", as: "format")
+        plan.link("convert", "format")
+        plan.inputs["in"] = ElementPad("convert")
+        plan.outputs["out"] = ElementPad("format")
+        plan.formats["out"] = format
+        plan.notes.append("frames are converted from \(given) to \(format.encoding)")
+        return plan
+    }
+}
+
+/// Swaps left and right, or top and bottom.
+package enum MirrorNode: NodeType {
+    package static let kind = NodeKind(
+        "mirror", .processor, "Mirrors frames horizontally or vertically", inputs: .rawVideoIn, outputs: .rawVideoOut,
+        settings: [
+            SettingContract(
+                "direction", .choice(["horizontal", "vertical", "none"]), default: "horizontal", isChangeable: true,
+                "Whether to swap left and right, or top and bottom")
+        ])
+
+    package static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
+        var plan = NodePlan(request.node)
+        plan.addFlip(direction(request.text("direction")))
+        plan.formats["out"] = request.input("in") ?? .rawVideo()
+        return plan
+    }
+
+    package static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {
+        FlipNode(name: instance.name, flip: instance.element("flip"), setting: "direction") { $0.text.map(direction) }
+    }
+
+    private static func direction(_ name: String) -> String {
+        switch name {
+        case "horizontal": "horiz"
+        case "vertical": "vert"
+        default: "identity"
+        }
+    }
+}
+
+/// Rotates frames clockwise.
+package enum RotateNode: NodeType {
+    package static let kind = NodeKind(
+        "rotate", .processor, "Rotates frames clockwise", inputs: .rawVideoIn, outputs: .rawVideoOut,
+        settings: [
+            SettingContract(
+                "degrees", .integer(0...270), default: 90, isChangeable: true, unit: "degrees",
+                "Angle; 90 and 270 swap width and height"
+            ).limited(to: [0, 90, 180, 270])
+        ])
+
+    package static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
+        let degrees = request.integer("degrees")
+        guard let direction = direction(degrees) else {
+            throw MediaError(
+                code: MediaError.Code.settingUnusable,
+                message: "\"\(request.name)\" cannot rotate by \(degrees) degrees. Use 0, 90, 180 or 270.")
+        }
+        var plan = NodePlan(request.node)
+        plan.addFlip(direction)
+        var format = request.input("in") ?? .rawVideo()
+        if degrees == 90 || degrees == 270 { (format.width, format.height) = (format.height, format.width) }
+        plan.formats["out"] = format
+        return plan
+    }
+
+    package static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {
+        FlipNode(name: instance.name, flip: instance.element("flip"), setting: "degrees") {
+            $0.integer.flatMap(direction)
+        }
+    }
+
+    private static func direction(_ degrees: Int) -> String? {
+        [0: "identity", 90: "90r", 180: "180", 270: "90l"][degrees]
+    }
+}
+
+extension NodePlan {
+    fileprivate mutating func addFlip(_ direction: String) {
+        add("videoflip", as: "flip", ["video-direction": .text(direction)])
+        addFilter(RawFormat.video, as: "format")
+        link("flip", "format")
+        inputs["in"] = ElementPad("flip")
+        outputs["out"] = ElementPad("format")
+    }
+}
+
+/// Changes the direction while frames pass. If width and height are swapped, announces new caps downstream.
+private struct FlipNode: RunningNode {
+    let name: String
+    let flip: Element
+    let setting: String
+    let direction: @Sendable (SettingValue) -> String?
+
+    func set(_ setting: String, to value: SettingValue) throws(MediaError) -> Bool {
+        guard setting == self.setting else { return false }
+        guard let direction = direction(value) else {
+            throw MediaError(
+                code: MediaError.Code.settingUnusable,
+                message: "\"\(name)\" cannot rotate by \(value) degrees. Use 0, 90, 180 or 270.")
+        }
+        try flip.set("video-direction", .text(direction))
+        return true
+    }
+}
+
+extension Node {
+    /// Removes pixels at the edges.
+    public static func crop(
+        _ name: String = "crop", left: Int? = nil, right: Int? = nil, top: Int? = nil, bottom: Int? = nil
+    ) -> Node {
+        Node(CropNode.kind, name, ["left": left, "right": right, "top": top, "bottom": bottom])
+    }
+
+    /// Crops to an aspect ratio such as `16:9`, and keeps the middle.
+    public static func crop(_ name: String = "crop", shape: String) -> Node {
+        Node(CropNode.kind, name, ["shape": shape])
+    }
+
+    /// Changes the size or frame rate. Nil values stay unchanged.
+    public static func scale(
+        _ name: String = "scale", width: Int? = nil, height: Int? = nil, framesPerSecond: Double? = nil
+    ) -> Node {
+        Node(ScaleNode.kind, name, ["width": width, "height": height, "fps": framesPerSecond])
+    }
+
+    /// Changes the frame rate. Without `repeats`, frames are repeated only if too few arrive.
+    public static func rate(_ name: String = "rate", framesPerSecond: Double, repeats: Bool? = nil) -> Node {
+        Node(RateNode.kind, name, ["fps": framesPerSecond, "repeat": repeats])
+    }
+
+    /// Changes the pixel format. The planner inserts it where a node does not accept a format.
+    public static func convert(_ name: String = "convert", pixelFormat: String? = nil) -> Node {
+        Node(ConvertNode.kind, name, ["pixel-format": pixelFormat])
+    }
+
+    /// Mirrors frames. `direction` is `horizontal`, `vertical` or `none`.
+    public static func mirror(_ name: String = "mirror", direction: String? = nil) -> Node {
+        Node(MirrorNode.kind, name, ["direction": direction])
+    }
+
+    /// Rotates frames clockwise by 0, 90, 180 or 270 degrees.
+    public static func rotate(_ name: String = "rotate", degrees: Int? = nil) -> Node {
+        Node(RotateNode.kind, name, ["degrees": degrees])
+    }
+}
