@@ -1,3 +1,4 @@
+import Dispatch
 import GStreamerKit
 import MediaGraph
 import Testing
@@ -10,10 +11,12 @@ extension MediaNodesTests {
         private final class Shown: PublishingNode {
             let name: String
             private let appearances: Collected<String>
+            private let permission: Gate?
 
-            init(_ instance: NodeInstance, _ appearances: Collected<String>) {
+            init(_ instance: NodeInstance, _ appearances: Collected<String>, _ permission: Gate?) {
                 name = instance.name
                 self.appearances = appearances
+                self.permission = permission
             }
 
             func add(_ input: String, of instance: NodeInstance) {}
@@ -21,15 +24,20 @@ extension MediaNodesTests {
 
             func appear(_ done: @escaping @Sendable (MediaError?) -> Void) {
                 appearances.append(name)
-                done(nil)
+                guard let permission else { return done(nil) }
+                DispatchQueue.global().async {
+                    permission.wait()
+                    done(nil)
+                }
             }
 
-            static func registry(_ appearances: Collected<String>) -> NodeRegistry {
+            /// A built-in registry with this node, which others see once they have the permission.
+            static func registry(_ appearances: Collected<String>, permission: Gate? = nil) -> NodeRegistry {
                 let kind = NodeKind("shown", .transport, "Appears", inputs: [Port("in", [.rawVideo])])
                 return NodeRegistry.builtIn.adding([
                     NodeImplementation(
                         kind: kind, plan: { (request) throws(MediaError) in .sink(request) },
-                        activate: { (instance) throws(MediaError) in Shown(instance, appearances) })
+                        activate: { (instance) throws(MediaError) in Shown(instance, appearances, permission) })
                 ])
             }
         }
@@ -80,6 +88,89 @@ extension MediaNodesTests {
             #expect(appearances.count == 0)
             try await apply(pushing: 0)
             #expect(appearances.all == ["shown"])
+            await pipeline.stop()
+        }
+
+        @Test("Raw frames of a new source are current, however long another new node takes to appear")
+        func currentFrames() async throws {
+            let (appearances, frames, permission) = (Collected<String>(), Collected<(Int, MediaTime)>(), Gate())
+            var bindings = NodeBindings()
+            bindings.frames["view"] = { frames.append(($0.width, $0.captureTime)) }
+            func graph(width: Int, isShown: Bool) -> MediaGraph {
+                MediaGraph {
+                    Chain {
+                        Node.testPattern("source", width: width, height: 120, framesPerSecond: 30)
+                        Node.frames("view")
+                    }
+                    Chain {
+                        Node.testPattern("pattern", width: 160, height: 120)
+                        Node.null("rest")
+                    }
+                    if isShown { Chain(from: "pattern", port: "video") { Node("shown", name: "shown") } }
+                }
+            }
+            let pipeline = try await MediaPipeline(
+                graph(width: 160, isShown: false), bindings: bindings,
+                registry: Shown.registry(appearances, permission: permission))
+            try await pipeline.start()
+            async let change = pipeline.apply(graph(width: 320, isShown: true), within: 60)
+            await eventually("the node begins to appear") { appearances.count == 1 }
+            let before = frames.count
+            await eventually("the old source goes on meanwhile") { frames.count > before + 60 }
+            permission.open()
+            _ = try await change
+            await eventually("frames of the new source") { frames.all.last?.0 == 320 }
+            let first = try #require(frames.all.first { $0.0 == 320 })
+            // One or two, if the old source delivers while the links move.
+            let overlap = frames.all.count { $0.0 == 160 && $0.1 > first.1 }
+            #expect(overlap < 30, "\(overlap) frames of the old source are newer than the first of the new one")
+            await pipeline.stop()
+        }
+
+        @Test("An edit that waits for a keyframe ends at once if one of its new nodes fails, with that node's error")
+        func failureBeforeKeyframe() async throws {
+            let pictures = try await EncodedPictures.make("vp8", count: 2)
+            try #require(pictures.count == 2)
+            let packets = Collected<Bool>()
+            var bindings = NodeBindings()
+            for name in ["first", "two"] { bindings.rtpOutputs[name] = { _ in } }
+            bindings.rtpOutputs["one"] = { packets.append($0.isKeyframe) }
+            func graph(_ source: String, isBroken: Bool) -> MediaGraph {
+                MediaGraph {
+                    for name in ["a", "b"] { Node.bypass(name, width: 320, height: 240, codec: .vp8) }
+                    Chain(from: "a") { Node.rtpOutput("first") }
+                    Chain(from: "b") { Node.rtpOutput("two") }
+                    Chain(from: source) { Node.rtpOutput("one") }
+                    if isBroken {
+                        Chain {
+                            Node.testPattern("pattern", width: 160, height: 120, framesPerSecond: 30)
+                            Node("element:identity", name: "broken", settings: ["error-after": 30])
+                            Node.null("rest")
+                        }
+                    }
+                }
+            }
+            let pipeline = try await MediaPipeline(graph("a", isBroken: false), bindings: bindings)
+            try await pipeline.start()
+            func push(_ picture: Int, into node: String) {
+                _ = pipeline.frameInput(node)?.push(encoded: pictures[picture], at: .now)
+            }
+            for node in ["a", "b"] { push(0, into: node) }
+            await eventually("the first frame") { packets.count == 1 }
+            let isDone = AtomicBool()
+            async let failure = {
+                defer { isDone.raise() }
+                return await #expect(throws: MediaError.self) {
+                    try await pipeline.apply(graph("b", isBroken: true), within: 8)
+                }
+            }()
+            await eventually(within: 30, "the edit ends") {
+                push(1, into: "b")
+                return isDone.value
+            }
+            let error = await failure
+            #expect(error?.node == "broken", "\(error?.message ?? "")")
+            #expect(pipeline.state == .running)
             await pipeline.stop()
         }
     }

@@ -35,12 +35,13 @@ final class GraphEdit {
 
         /// The last pad before the input.
         var output: Pad { queue?.element.source ?? branch }
+        var isEncoded: Bool { plan.format.kind == .encodedVideo }
     }
 
     /// The probes that hold the new sources at a frame until the links have moved.
     private var held: [Probe] = []
 
-    /// The shortest wait for the hold, when the deadline has nearly passed.
+    /// The shortest wait for a keyframe, when the deadline has nearly passed, and the longest for a raw frame.
     private static let swapLimit = DispatchTimeInterval.milliseconds(500)
 
     init(_ graph: RunningGraph, _ change: GraphChange, until deadline: DispatchTime, outcome: EditOutcome) {
@@ -60,8 +61,10 @@ final class GraphEdit {
             try waitForFirstFrames()
             defer { for probe in held { probe.remove() } }
             let limit = max(deadline, .now() + Self.swapLimit)
-            try hold(until: limit)
+            // Without its keyframe an edit fails, so nobody sees the new nodes before.
+            try holdEncoded(until: limit)
             try appear(until: limit)
+            holdRaw()
             try outcome.commit()
             try swap()
         } catch {
@@ -190,8 +193,7 @@ final class GraphEdit {
         }
     }
 
-    /// Nothing but a format that does not fit can fail from here on, so others outside of this process may see the new
-    /// nodes.
+    /// All new nodes deliver, and encoded sources are held, so others outside of this process may see the new nodes.
     private func appear(until limit: DispatchTime) throws(MediaError) {
         let members = change.added.compactMap { staged[$0.name] } + grown.map { live($0.name) }
         let nodes = members.compactMap { $0.running as? any PublishingNode }
@@ -237,17 +239,29 @@ final class GraphEdit {
 
     // MARK: Replacing the old nodes
 
-    /// Holds the new sources of inputs that stay: raw ones at a frame, encoded ones at a keyframe.
-    private func hold(until limit: DispatchTime) throws(MediaError) {
-        for relink in relinks {
-            let isHeld = DispatchSemaphore(value: 0)
-            let isEncoded = relink.plan.format.kind == .encodedVideo
-            if let queue = relink.queue { held.append(queue.element.sink.refuseSerializedQueries()) }
-            held.append(
-                relink.output.block(from: { !isEncoded || $0.isKeyframe }) { isHeld.signal() })
-            if isEncoded { relink.branch.requestKeyframe() }
-            guard isHeld.wait(timeout: limit) == .success else { throw late("delivered no keyframe") }
+    /// Holds the encoded sources of inputs that stay at a keyframe.
+    private func holdEncoded(until limit: DispatchTime) throws(MediaError) {
+        let encoded = relinks.filter(\.isEncoded)
+        for relink in encoded {
+            hold(relink) { $0.isKeyframe }
+            relink.branch.requestKeyframe()
         }
+        guard outcome.wait(for: awaited, until: limit) else {
+            throw outcome.failure ?? late("delivered no keyframe")
+        }
+    }
+
+    /// Holds the raw sources of inputs that stay, immediately before the links move: a frame held for longer would be
+    /// old, and a source without a queue would fall behind. A source that pauses now is held when it continues.
+    private func holdRaw() {
+        for relink in relinks where !relink.isEncoded { hold(relink) { _ in true } }
+        _ = outcome.wait(for: awaited, until: .now() + Self.swapLimit)
+    }
+
+    private func hold(_ relink: Relink, at isFirst: @escaping @Sendable (borrowing PassingBuffer) -> Bool) {
+        if let queue = relink.queue { held.append(queue.element.sink.refuseSerializedQueries()) }
+        awaited += 1
+        held.append(relink.output.block(from: isFirst) { [outcome] in outcome.arrived() })
     }
 
     /// Moves the links. Fails only for a format that does not fit, and has cut off the old nodes by then.

@@ -72,8 +72,8 @@ package protocol PublishingNode: RunningNode {
     /// Called when an input gets no data any more.
     func remove(_ input: String)
     /// Shows all inputs from now on. Called at the start, and by an edit once all new nodes have delivered a first
-    /// frame and all new sources are held. `done` is called once, on any thread, when others can see the inputs, or with
-    /// the reason why they cannot.
+    /// frame and all new encoded sources are held. `done` is called once, on any thread, when others can see the inputs,
+    /// or with the reason why they cannot.
     func appear(_ done: @escaping @Sendable (MediaError?) -> Void)
 }
 
