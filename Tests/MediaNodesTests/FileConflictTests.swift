@@ -50,6 +50,12 @@ extension MediaNodesTests {
             #expect(error?.message.contains("both write \(folder.path)/a-00000.ts") == true, "\(error?.message ?? "")")
         }
 
+        @Test("Two HLS recordings with one path are one conflict, not one for each file")
+        func oneConflict() {
+            let problems = recording("/tmp/a.m3u8", "/tmp/a.m3u8").validate(with: NodeRegistry.builtIn)
+            #expect(problems.map(\.message).count { $0.contains("both write") } == 1, "\(problems)")
+        }
+
         @Test("A start that fails leaves an earlier recording as it was", arguments: ["a.mkv", "a.mp4", "a.m3u8"])
         func failedStart(name: String) async throws {
             let folder = TemporaryFolder()

@@ -35,6 +35,7 @@ extension MediaGraph {
                         FileConflict(
                             first: other.node, second: node.name, setting: contract.name,
                             message: Self.sentences(other, (node.name, use), path)))
+                    break
                 }
             }
         }
