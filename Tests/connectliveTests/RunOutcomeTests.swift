@@ -133,6 +133,28 @@ import Testing
         #expect(result.status == 0, "\(result.error)")
     }
 
+    @Test func `a run whose terminal closes ends in order, though shell and kernel both send SIGHUP`() throws {
+        let folder = try TemporaryFolder()
+        try folder.write(
+            """
+            chains:
+              - - {node: test-pattern, width: 160, height: 120}
+                - {node: "null"}
+            """, to: "graph.yaml")
+        let tool = try CommandLineTool(["run", "graph.yaml"], folder: folder)
+        _ = try tool.waitForText("Running")
+        // Many, because two that are pending together count as one.
+        let hasEnded = tool.wait(seconds: 20) {
+            guard tool.process.isRunning else { return true }
+            kill(tool.process.processIdentifier, SIGHUP)
+            return false
+        }
+        // The tests may run under nohup.
+        if !hasEnded { tool.interrupt() }
+        let result = try tool.finish(seconds: 20)
+        #expect(result.status == 0, "\(result.error)")
+    }
+
     @Test func `a snapshot whose picture never comes fails the run`() throws {
         let result = try run(
             """

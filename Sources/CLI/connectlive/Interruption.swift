@@ -3,7 +3,8 @@
 internal import Foundation
 
 /// Waits for Ctrl-C, SIGTERM or SIGHUP, so that a command can leave its room before it ends. A second signal ends the
-/// process immediately. A SIGHUP that the parent has ignored, as nohup does, stays ignored.
+/// process immediately, except SIGHUP: when a terminal closes, its shell and the kernel both send it. A SIGHUP that the
+/// parent has ignored, as nohup does, stays ignored.
 ///
 /// Dispatch on Linux replaces a signal's default action when the source is registered, which is some time after `resume`.
 /// Until then a signal ends the process; ignoring it here, as is usual on other systems, would lose it.
@@ -19,7 +20,7 @@ final class Interruption: Sendable {
         sources = [SIGINT, SIGTERM, SIGHUP].filter { $0 != SIGHUP || !Self.isIgnored($0) }.map { number in
             let source = DispatchSource.makeSignalSource(signal: number, queue: queue)
             source.setEventHandler {
-                if isSecond { Foundation.exit(130) }
+                if isSecond, number != SIGHUP { Foundation.exit(130) }
                 isSecond = true
                 continuation.yield(number)
             }
