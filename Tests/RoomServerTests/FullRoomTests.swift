@@ -33,6 +33,8 @@ import Testing
     }
 
     private func run(_ crowd: Crowd, _ probe: Probe, _ server: RoomServer) async -> Result<Void, any Error> {
+        let pings = probe.keepAlive()
+        defer { pings.cancel() }
         do {
             crowd.join()
             try await crowd.announceAudio()
@@ -77,6 +79,19 @@ private struct Probe {
                     return !down.value.received.isEmpty
                 }
             })
+    }
+
+    /// Pings until it is cancelled. The server drops a client whose signalling is silent for 20 s, and a busy machine may
+    /// take longer to admit the crowd.
+    func keepAlive() -> Task<Void, Never> {
+        // Sending does not disturb another thread that reads.
+        nonisolated(unsafe) let clients = [publisher.raw, subscriber.raw]
+        return Task {
+            while !Task.isCancelled {
+                for client in clients { client.sendMessage(.ping) }
+                try? await Task.sleep(for: .seconds(1))
+            }
+        }
     }
 
     /// Sends packets one by one; each has to come before the next is sent.
