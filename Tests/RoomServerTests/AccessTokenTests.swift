@@ -77,6 +77,19 @@ import Testing
         #expect(!loopback.admitsOrigin(["host": "evil.example:7880", "origin": "http://evil.example:7880"]))
     }
 
+    @Test func `a client whose proxy runs on this machine is not local`() {
+        let local: HTTPHeaders = ["host": "localhost:7880"]
+        #expect(loopback.isLocal(local, peerIsLoopback: true))
+        #expect(!loopback.isLocal(local, peerIsLoopback: false))
+        #expect(!loopback.isLocal(["host": "rooms.example"], peerIsLoopback: true))
+        for (name, value) in [("Forwarded", "for=192.0.2.1"), ("X-Forwarded-For", "192.0.2.1"), ("Via", "1.1 proxy")] {
+            var forwarded = local
+            forwarded.add(name: name, value: value)
+            #expect(!loopback.isLocal(forwarded, peerIsLoopback: true), "\(name)")
+            #expect(!loopback.admitsPageToken(forwarded, peerIsLoopback: true), "\(name)")
+        }
+    }
+
     @Test func `a page gets a token on loopback, and beyond it only from an open server`() {
         let mine: HTTPHeaders = ["host": "127.0.0.1:7880", "sec-fetch-site": "same-origin"]
         #expect(loopback.admitsPageToken(mine, peerIsLoopback: true))

@@ -1,6 +1,5 @@
 import Dispatch
 import NIOCore
-import NIOEmbedded
 import NIOPosix
 import NIOWebSocket
 import PeerIO
@@ -27,13 +26,8 @@ import Testing
         }
     }
 
-    @Test(arguments: [("127.0.0.1", true), ("::1", true), ("192.0.2.1", false), ("2001:db8::1", false)])
-    func `only a client that connects over loopback gets the server's loopback address`(
-        address: String, isLocal: Bool
-    ) async throws {
-        let channel = EmbeddedChannel()
-        channel.remoteAddress = try SocketAddress(ipAddress: address, port: 5000)
-        #expect(SignallingConnection(id: 1, channel: channel).isLocal == isLocal)
+    @Test(arguments: [true, false])
+    func `only a client on this machine gets the server's loopback address`(isLocal: Bool) async throws {
         let loop = PeerIO.EventLoop(name: "server")
         let certificate = try Certificate()
         let ignored = try await onLoop(loop) {

@@ -154,6 +154,8 @@ public final class MediaPipeline: Sendable {
         armStartTimeout()
         do throws(MediaError) {
             for node in nodes {
+                // A cancelled start must not open the files of the other nodes.
+                guard starting.isRunning else { return }
                 preparing.withLock { $0 = node.name }
                 try node.prepare()
             }

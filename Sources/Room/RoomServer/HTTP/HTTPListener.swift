@@ -94,9 +94,11 @@ final class HTTPListener: Sendable {
                 let admitted = head.uri == Signalling.webSocketPath && routes.origins.admitsOrigin(head.headers)
                 return channel.eventLoop.makeSucceededFuture(admitted ? HTTPHeaders() : nil)
             },
-            upgradePipelineHandler: { channel, _ in
+            upgradePipelineHandler: { channel, head in
                 channel.eventLoop.makeCompletedFuture {
-                    let connection = SignallingConnection(id: connections.next(), channel: channel)
+                    let isLocal = routes.origins.isLocal(
+                        head.headers, peerIsLoopback: ClientAddress(channel.remoteAddress?.ipAddress).isLoopback)
+                    let connection = SignallingConnection(id: connections.next(), channel: channel, isLocal: isLocal)
                     try channel.pipeline.syncOperations.addHandlers([
                         NIOWebSocketFrameAggregator(
                             minNonFinalFragmentSize: 1, maxAccumulatedFrameCount: 64,

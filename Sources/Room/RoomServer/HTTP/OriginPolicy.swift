@@ -23,7 +23,14 @@ struct OriginPolicy: Sendable {
     func admitsPageToken(_ headers: HTTPHeaders, peerIsLoopback: Bool) -> Bool {
         guard admitsOrigin(headers) else { return false }
         if let site = headers.first(name: "sec-fetch-site"), site != "same-origin", site != "none" { return false }
-        return isOpen || (peerIsLoopback && Self.isLoopbackName(hostName(headers)))
+        return isOpen || isLocal(headers, peerIsLoopback: peerIsLoopback)
+    }
+
+    /// Whether the client runs on this machine. Through a proxy here, everyone's peer is loopback; but a proxy passes on
+    /// the public host name, or names the client that it forwards (RFC 7239).
+    func isLocal(_ headers: HTTPHeaders, peerIsLoopback: Bool) -> Bool {
+        peerIsLoopback && Self.isLoopbackName(hostName(headers))
+            && !["forwarded", "x-forwarded-for", "via"].contains { headers.contains(name: $0) }
     }
 
     private func hasAcceptableHost(_ headers: HTTPHeaders) -> Bool {

@@ -10,17 +10,17 @@ final class SignallingConnection: Sendable, Hashable {
     static let maximumUnhandled = 256
 
     let id: UInt64
-    /// Whether the client connected over loopback, so it or its proxy runs on this machine.
+    /// Whether the client runs on this machine, as `OriginPolicy.isLocal` finds out.
     let isLocal: Bool
     private let channel: any Channel
     private let unhandled = Atomic<Int>(0)
     private let joined = Atomic<Bool>(false)
     private let ending = Atomic<Bool>(false)
 
-    init(id: UInt64, channel: any Channel) {
+    init(id: UInt64, channel: any Channel, isLocal: Bool = false) {
         self.id = id
         self.channel = channel
-        isLocal = channel.remoteAddress?.isLoopback ?? false
+        self.isLocal = isLocal
     }
 
     static func == (a: SignallingConnection, b: SignallingConnection) -> Bool { a === b }
