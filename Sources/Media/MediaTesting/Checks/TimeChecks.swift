@@ -128,8 +128,9 @@ struct Drift {
     /// In both directions, with 95 % confidence.
     private(set) var uncertainty = Double.infinity
 
-    /// Whether the drift certainly exceeds this many parts per million.
-    func isOff(by limit: Double) -> Bool { abs(perMillion) - uncertainty > limit }
+    /// Whether the drift certainly exceeds this many parts per million: with 99.9 % confidence (Student's t is 5.0 there),
+    /// because a check that runs a hundred times a day must not fail by chance.
+    func isOff(by limit: Double) -> Bool { abs(perMillion) - 2.2 * uncertainty > limit }
 
     /// Arrivals may be late because of the machine, never early. So the smallest delay in each of ten sections counts.
     init(_ units: [MediaUnit]) {
