@@ -120,7 +120,7 @@ public final class MediaPipeline: Sendable {
         guard isRunning else { return }
         // Joining streaming threads may block, and this may be one of them.
         control.async { [pipeline, graph] in
-            Self.halt(pipeline, graph.runningNodes)
+            Self.halt(pipeline, graph)
         }
     }
 
@@ -246,7 +246,7 @@ public final class MediaPipeline: Sendable {
                         self.pipeline.stop()
                     } else if wasRunning {
                         hasHalted.raise()
-                        Self.halt(self.pipeline, self.nodes)
+                        Self.halt(self.pipeline, self.graph)
                     } else if wasIdle {
                         // A node may claim a file from its creation on.
                         for node in self.nodes { node.stopped() }
@@ -289,8 +289,10 @@ public final class MediaPipeline: Sendable {
         }
     }
 
-    private static func halt(_ pipeline: Pipeline, _ nodes: [any RunningNode]) {
+    private static func halt(_ pipeline: Pipeline, _ graph: RunningGraph) {
+        let nodes = graph.runningNodes
         finish(pipeline, nodes)
+        graph.releaseSources()
         pipeline.stop()
         for node in nodes { node.stopped() }
     }

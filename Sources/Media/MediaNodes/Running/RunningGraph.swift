@@ -161,6 +161,16 @@ final class RunningGraph: Sendable {
         }
     }
 
+    /// Ignores the errors of sources from now on. Closing a network camera whose server has gone fails, and no media is
+    /// lost by it.
+    func releaseSources() {
+        state.withLock { state in
+            for member in state.members.values where state.plan.links(into: member.plan.name).isEmpty {
+                state.released.insert(member.prefix)
+            }
+        }
+    }
+
     /// Calls `body` after each edit, until `owner` is released.
     func onChange(for owner: AnyObject, _ body: @escaping @Sendable () -> Void) {
         state.withLock { $0.observers[ObjectIdentifier(owner)] = body }
