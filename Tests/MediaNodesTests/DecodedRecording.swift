@@ -1,4 +1,4 @@
-import Dispatch
+import Foundation
 import GStreamerKit
 import MediaGraph
 import Synchronization
@@ -93,7 +93,8 @@ private final class Reader: Sendable {
             case .warning, .missingPlugin, .latencyChanged: break
             }
         }
-        guard let source = try? Element("uridecodebin", ["uri": .text("file://" + path)]) else { return }
+        guard let source = try? Element("uridecodebin", ["uri": .text(URL(fileURLWithPath: path).absoluteString)])
+        else { return }
         pipeline.add(source)
         source.onPadAdded { pad in
             do {

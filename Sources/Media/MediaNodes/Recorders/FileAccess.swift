@@ -59,6 +59,18 @@ enum FileAccess {
         return count > 0 ? String(decoding: target.prefix(count).map(UInt8.init(bitPattern:)), as: UTF8.self) : nil
     }
 
+    /// Removes what a file contains.
+    static func empty(_ path: String) { truncate(path, 0) }
+
+    /// Returns false if there is no such file, or it cannot be removed.
+    static func remove(_ path: String) -> Bool { unlink(path) == 0 }
+
+    /// Whether a file exists and is not empty.
+    static func hasData(_ path: String) -> Bool {
+        var status = stat()
+        return stat(path, &status) == 0 && status.st_size > 0
+    }
+
     /// A short text file; nil when it cannot be read.
     static func text(of path: String) -> String? {
         guard let file = fopen(path, "r") else { return nil }

@@ -29,5 +29,13 @@ enum RecordedStream: String, CaseIterable, Sendable {
                 + "on, and the end of the recording.")
     }
 
+    /// The error for an HLS recording without the data of this segment.
+    static func lacking(_ segment: String, of path: String) -> MediaError {
+        MediaError(
+            code: MediaError.Code.recordingIncomplete,
+            message: "The recording \(path) lacks its segment \(segment), which is missing or empty. Check what else "
+                + "writes or removes files there.")
+    }
+
     private static func tenths(_ seconds: Double) -> Double { (seconds * 10).rounded() / 10 }
 }

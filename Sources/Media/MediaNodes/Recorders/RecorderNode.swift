@@ -11,7 +11,7 @@ import Synchronization
 final class RecorderNode: NodeType, RunningNode {
     static let kind = NodeKind(
         "recorder", .recorder,
-        "Records encoded video and audio to a file that is always playable, even if the process is killed",
+        "Records encoded video and audio to a file, of which a killed process loses only the newest part",
         inputs: [
             Port(
                 "video", [.encodedVideo], encodings: ["h264", "vp8", "vp9", "av1", "h265", "mjpeg"], isRequired: false),
@@ -28,7 +28,8 @@ final class RecorderNode: NodeType, RunningNode {
                 "format", .choice(["auto", "matroska", "mp4", "webm", "hls"]), default: "auto",
                 "Container; auto follows the file's extension: .webm, .mp4 (fragmented), .m3u8, otherwise Matroska"),
             SettingContract(
-                "segment", .integer(1...60), default: 4, unit: "s", "Length of HLS segments"),
+                "segment", .integer(1...60), default: 4, unit: "s",
+                "Length of HLS segments; a killed process loses up to two of them"),
         ])
 
     /// Limits of the data that waits for the disk, or for the stream that lags behind.
@@ -50,8 +51,8 @@ final class RecorderNode: NodeType, RunningNode {
         var hasFailed = false
         /// The failure while the node left the graph, which is not reported elsewhere.
         var lastFailure: MediaError?
-        /// Whether the end of the recording was not written in time.
-        var lacksEnd = false
+        /// The error for a recording without its end or a segment.
+        var lack: MediaError?
         /// Whether input is dropped, because the node is stopping or has failed.
         var isClosed = false
         /// Streams whose loss has been reported.
@@ -102,7 +103,7 @@ final class RecorderNode: NodeType, RunningNode {
     /// The first segment of an HLS recording.
     static func otherFiles(writtenBy node: Node) -> [String] {
         guard container(of: node) == .hls, let path = node.setting("path", of: kind)?.text else { return [] }
-        return [RecordingContainer.segments(path) + "-00000.ts"]
+        return [RecordingContainer.segment(0, of: path)]
     }
 
     /// The streams that the container can hold.
@@ -174,6 +175,11 @@ final class RecorderNode: NodeType, RunningNode {
     static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {
         let running = RecorderNode(instance)
         running.watch()
+        if running.container == .hls {
+            instance.element("muxer").writeSegments { [path = running.path] location in
+                RecordingContainer.segment(RecordingContainer.numberOfSegment(at: location), of: path)
+            }
+        }
         return running
     }
 
@@ -271,6 +277,8 @@ final class RecorderNode: NodeType, RunningNode {
 
     private func act(on decision: RecordingGate.Decision, at time: UInt64, otherSide: RecordedStream) {
         if decision.begins {
+            // Before any data reaches the muxer.
+            if container == .hls { RecordingContainer.clear(path) }
             release()
             reporter.firstFrame(name)
         }
@@ -340,8 +348,12 @@ final class RecorderNode: NodeType, RunningNode {
             if hasEntered(stream) { queue?.sink.sendEndOfStream() } else { end(stream) }
         }
         let isWhole = container == .hls ? waitForPlaylist() : waitForEnd()
+        let lack =
+            isWhole
+            ? lackingSegment()
+            : RecordedStream.unfinished(path, seconds: Int(Self.finishLimit / 1_000_000_000))
         if isWhole, container == .hls { mendPlaylist() }
-        state.withLock { $0.lacksEnd = !isWhole && !$0.hasFailed }
+        state.withLock { $0.lack = $0.hasFailed ? nil : lack }
     }
 
     private func waitForEnd() -> Bool {
@@ -356,6 +368,11 @@ final class RecorderNode: NodeType, RunningNode {
             usleep(5_000)
         }
         return true
+    }
+
+    private func lackingSegment() -> MediaError? {
+        guard container == .hls, let text = FileAccess.text(of: path) else { return nil }
+        return RecordingContainer.lackingSegment(in: text, of: path).map { RecordedStream.lacking($0, of: path) }
     }
 
     /// hlssink2 ends the last segment where its last frame begins. A segment with one frame would have no length.
@@ -376,7 +393,7 @@ final class RecorderNode: NodeType, RunningNode {
     // MARK: Missing streams
 
     func reportShortfall() {
-        let (missing, lacksEnd, failure) = state.withLock { state in
+        let (missing, lack, failure) = state.withLock { state in
             let isJudged = state.isPrepared && !state.hasFailed
             let missing = RecordedStream.allCases.filter { stream in
                 switch stream {
@@ -384,11 +401,11 @@ final class RecorderNode: NodeType, RunningNode {
                 case .audio: isJudged && audio != nil && state.gate.firstSound == nil
                 }
             }
-            return (missing, state.lacksEnd, state.lastFailure)
+            return (missing, state.lack, state.lastFailure)
         }
         if let failure { report(failure) }
         report(missing, at: nil)
-        if lacksEnd { report(RecordedStream.unfinished(path, seconds: Int(Self.finishLimit / 1_000_000_000))) }
+        if let lack { report(lack) }
     }
 
     /// Reports streams that the recording lacks, or that end at this running time, once each.

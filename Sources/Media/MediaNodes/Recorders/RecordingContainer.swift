@@ -2,8 +2,8 @@ import MediaGraph
 
 /// The formats of recordings, their codecs, and the elements that write them.
 ///
-/// Each can be played up to the last second when the process is killed: Matroska and WebM are written by clusters, MP4
-/// by fragments, HLS by segments.
+/// A killed process loses only the newest part: Matroska and WebM are written by clusters, MP4 by fragments, HLS by
+/// segments.
 enum RecordingContainer: String, CaseIterable, Sendable {
     case matroska
     case mp4
@@ -104,15 +104,48 @@ enum RecordingContainer: String, CaseIterable, Sendable {
         return lines.joined(separator: "\n")
     }
 
-    /// The path of an HLS recording's segments up to their number.
-    static func segments(_ path: String) -> String { path.hasSuffix(".m3u8") ? String(path.dropLast(5)) : path }
+    /// The path of an HLS recording's segment, which is next to the playlist and named after it.
+    static func segment(_ number: Int, of path: String) -> String {
+        let digits = String(number)
+        let zeros = String(repeating: "0", count: max(0, 5 - digits.count))
+        return (path.hasSuffix(".m3u8") ? String(path.dropLast(5)) : path) + "-\(zeros)\(digits).ts"
+    }
 
-    /// Where HLS writes: segments next to the playlist, named after it. All of them are kept and listed.
+    /// The number in the location of a segment.
+    static func numberOfSegment(at location: String) -> Int {
+        location.lastIndex(of: "-").flatMap { Int(location[location.index(after: $0)...].dropLast(3)) } ?? 0
+    }
+
+    /// Removes the segments of an earlier recording, which are numbered without a gap, and empties its playlist.
+    static func clear(_ path: String) {
+        FileAccess.empty(path)
+        var number = 0
+        while FileAccess.remove(segment(number, of: path)) { number += 1 }
+    }
+
+    /// The name of a recording's segments up to their number, as a URI relative to the playlist (RFC 3986 section 2.1).
+    static func uri(ofSegmentsOf path: String) -> String {
+        let name = path.split(separator: "/").last.map(String.init) ?? ""
+        let unreserved = Set("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~".utf8)
+        return (name.hasSuffix(".m3u8") ? name.dropLast(5) : name[...]).utf8.map { byte in
+            unreserved.contains(byte)
+                ? String(Unicode.Scalar(byte))
+                : "%" + (byte < 16 ? "0" : "") + String(byte, radix: 16, uppercase: true)
+        }.joined()
+    }
+
+    /// The first segment in a playlist that is missing or empty; nil if all of them have data.
+    static func lackingSegment(in playlist: String, of path: String) -> String? {
+        let count = playlist.split(separator: "\n").count { !$0.hasPrefix("#") }
+        return (0..<count).lazy.map { segment($0, of: path) }.first { !FileAccess.hasData($0) }
+    }
+
+    /// Where HLS writes. All segments are kept and listed.
     func playlist(_ path: String, seconds: Int) -> [String: SettingValue] {
         [
             "playlist-location": .text(path),
-            // The element reads it as a C format string.
-            "location": .text(Self.segments(path).replacing("%", with: "%%") + "-%05d.ts"),
+            // The playlist lists its last component. The element reads it as a C format string.
+            "location": .text(Self.uri(ofSegmentsOf: path).replacing("%", with: "%%") + "-%05d.ts"),
             "target-duration": .integer(seconds), "playlist-length": 0, "max-files": 0,
             // GStreamer 1.22 computes a wrong time for the request if timestamps were shifted. The gate requests
             // instead.
