@@ -3,11 +3,13 @@ internal import RoomProtocol
 
 /// How long a command runs.
 struct SecondsFlag: ParsableArguments {
-    @Option(help: "End after this many seconds (default: run until Ctrl-C).") var seconds: Double?
+    // Unconditional, so that a negative number is a value.
+    @Option(parsing: .unconditional, help: "End after this many seconds (default: run until Ctrl-C).")
+    var seconds: Double?
 
     func validate() throws {
-        if let seconds, !(seconds.isFinite && (0...31_536_000).contains(seconds)) {
-            throw ValidationError("--seconds must be 0 to 31536000, which is a year.")
+        if let seconds, !(seconds > 0 && seconds <= 31_536_000) {
+            throw ValidationError("--seconds must be more than 0 and at most 31536000, which is a year.")
         }
     }
 }

@@ -21,6 +21,13 @@ struct ViewCommand: AsyncParsableCommand {
 
     @OptionGroup var server: ServerFlags
 
+    func validate() throws {
+        let endings = [".png", ".jpg", ".jpeg"]
+        if let snapshot, !endings.contains(where: snapshot.lowercased().hasSuffix) {
+            throw ValidationError("--snapshot is \"\(snapshot)\"; write a path that ends in .png, .jpg or .jpeg.")
+        }
+    }
+
     func run() async throws {
         for path in [snapshot, report].compactMap({ $0 }) { try OutputFile.check(path) }
         let interruption = Interruption()
