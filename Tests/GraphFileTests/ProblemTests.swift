@@ -45,8 +45,8 @@ import Testing
                 "5:77 \"a\": mirror is \"yes\" instead of true or false.",
                 "7:14 \"f\" (file) needs the setting \"path\".",
                 "8:12 There is no node \"recoding\"; did you mean \"recording\"?",
-                "10:14 \"recording\" (recorder) has no output \"out\": it has no outputs.",
-                "12:14 \"a\" (camera) has no output \"vidio\": it has video.",
+                "10:14 Nothing can follow \"recording\" (recorder). Put it last in its chain, or in a tee.",
+                "11:14 \"a\" (camera) has no output \"vidio\": it has video.",
                 "13:7 This step has no kind; did you mean \"node\"?",
             ])
     }
@@ -107,7 +107,10 @@ import Testing
             chains:
               - - {node: recorder, path: a.mkv}
             """
-        #expect(problems(text, NodeRegistry.builtIn.kinds) == ["2:14 Nothing feeds recorder.video or recorder.audio."])
+        #expect(
+            problems(text, NodeRegistry.builtIn.kinds) == [
+                "2:14 Nothing feeds recorder.video or recorder.audio. Link an output to one of them, or remove the node."
+            ])
     }
 
     @Test func `a message that ends in a question mark gets no full stop`() {
@@ -178,7 +181,27 @@ import Testing
                 - tee: [window]
                 - {to: a}
             """)
-        #expect(found == ["2:14 These nodes form a cycle: a, b (lines 2, 3)."])
+        #expect(
+            found == ["2:14 Remove one of the links between these nodes, which form a cycle: a, b (lines 2, 3)."])
+    }
+
+    @Test func `an unknown source is reported at its from, once for all that it feeds`() {
+        let found = problems(
+            """
+            chains:
+              - - {node: camera}
+                - {node: "null"}
+              - - {from: camra}
+                - tee: [{node: window, name: a}]
+                - {node: window, name: b}
+              - - {node: file, path: x}
+                - {to: camera}
+            """)
+        #expect(
+            found == [
+                "4:14 There is no node \"camra\"; did you mean \"camera\"?",
+                "8:12 Nothing can feed \"camera\". Put it first in its chain.",
+            ])
     }
 
     @Test func `incompatible media are reported at the link`() {

@@ -157,7 +157,7 @@ import Testing
         let problem = try #require(graph.validate().first)
         #expect(graph.validate().count == 1)
         #expect(problem.kind == .cycle)
-        #expect(problem.message == "These nodes form a cycle: a, b.")
+        #expect(problem.message == "Remove one of the links between these nodes, which form a cycle: a, b.")
     }
 
     @Test("Missing and unused functions are reported, with a suggestion")

@@ -228,7 +228,7 @@ struct RoomNodesTests {
         #expect(badName?.message.contains("\"publish\": room is \"my room\"; write 1 to 32 letters") == true)
         let nothing = refusal(MediaGraph { Node("publish", settings: ["room": "room"]) })
         #expect(nothing?.code == MediaError.Code.graphInvalid)
-        #expect(nothing?.message == "Nothing feeds publish.video or publish.audio.")
+        #expect(nothing?.message.hasPrefix("Nothing feeds publish.video or publish.audio.") == true)
         let badServer = refusal(
             MediaGraph {
                 Chain {

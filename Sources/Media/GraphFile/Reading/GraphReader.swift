@@ -69,6 +69,8 @@ struct GraphReader {
     var nodes: [Node] = []
     var links: [FoundLink] = []
     var places = GraphPlaces()
+    /// The place of the `from` that names a link's source, if one does.
+    private var sources: [Link: GraphPlace] = [:]
     var steps = 0
     /// Nodes next to an unreadable step, whose links are unknown.
     var besideBroken: Set<String> = []
@@ -93,6 +95,8 @@ struct GraphReader {
         var text: String
         /// Whether `text` is a node's name without a port.
         var isNode: Bool
+        /// The place of a `from` or `to`.
+        var place: GraphPlace?
     }
 
     init(values: [String: String], catalogue: any NodeCatalogue, bound: BoundNames?) {
@@ -188,6 +192,7 @@ struct GraphReader {
         let graph = MediaGraph(nodes: nodes, links: open).settled(with: catalogue)
         for (link, found) in zip(graph.links, links) where places.links[link] == nil {
             places.links[link] = found.place
+            sources[link] = found.from.place
         }
         document.graph = graph
         document.places = places
@@ -221,7 +226,10 @@ struct GraphReader {
     }
 
     private func place(of problem: GraphProblem) -> GraphPlace? {
-        if let link = problem.link, let place = places.links[link] { return place }
+        if let link = problem.link, let place = places.links[link] {
+            let isOfSource = [.unknownNode, .unknownPort].contains(problem.kind) && problem.node == link.from.node
+            return isOfSource ? sources[link] ?? place : place
+        }
         if problem.kind == .cycle { return placesOnCircle(problem).min() }
         guard let node = problem.node else { return nil }
         if let setting = problem.setting, problem.kind == .unknownSetting { return settingNames[node]?[setting] }

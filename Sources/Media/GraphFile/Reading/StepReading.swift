@@ -256,7 +256,7 @@ extension GraphReader {
             problems.add(scalar.place, "The name of a node or port is missing here, such as \"recorder.video\".")
             return nil
         }
-        return FoundPort(text: filled.text, isNode: false)
+        return FoundPort(text: filled.text, isNode: false, place: scalar.place)
     }
 
     // MARK: Keys of steps

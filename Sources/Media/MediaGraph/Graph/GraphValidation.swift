@@ -214,11 +214,15 @@ extension MediaGraph {
         if let port = ports.first(where: { $0.matches(reference.port) }) { return port }
         let side = isOutput ? "output" : "input"
         let names = ports.map { $0.isRepeated ? "\($0.name)1, \($0.name)2 and so on" : $0.name }
-        let others = ports.isEmpty ? "it has no \(side)s" : "it has " + names.joined(separator: ", ")
-        problems.append(
-            GraphProblem(
-                .unknownPort, node: node.name, link: link,
-                "\(node.shown) has no \(side) \"\(reference.port)\": \(others).", accepted: names))
+        let message =
+            if !ports.isEmpty {
+                "\(node.shown) has no \(side) \"\(reference.port)\": it has \(names.joined(separator: ", "))."
+            } else if isOutput {
+                "Nothing can follow \(node.shown). Put it last in its chain, or in a tee."
+            } else {
+                "Nothing can feed \(node.shown). Put it first in its chain."
+            }
+        problems.append(GraphProblem(.unknownPort, node: node.name, link: link, message, accepted: names))
         return nil
     }
 
@@ -236,10 +240,16 @@ extension MediaGraph {
             let isEnd = !isMeantElsewhere && !kind.inputs.isEmpty && kind.outputs.isEmpty && kind.group != .element
             if isEnd, !kind.inputs.contains(where: \.isRequired), links(into: node.name).isEmpty {
                 let ports = kind.inputs.map { "\(node.name).\($0.name)" }.joined(separator: " or ")
-                return [GraphProblem(.unconnected, node: node.name, "Nothing feeds \(ports).")]
+                return [
+                    GraphProblem(
+                        .unconnected, node: node.name,
+                        "Nothing feeds \(ports). Link an output to one of them, or remove the node.")
+                ]
             }
             return inputs.map {
-                GraphProblem(.unconnected, node: node.name, "Nothing feeds \(node.name).\($0.name).")
+                GraphProblem(
+                    .unconnected, node: node.name,
+                    "Nothing feeds \(node.name).\($0.name). Link an output to it, or remove the node.")
             }
                 + outputs.map {
                     GraphProblem(
@@ -271,7 +281,9 @@ extension MediaGraph {
         }
         guard !left.isEmpty else { return [] }
         return [
-            GraphProblem(.cycle, "These nodes form a cycle: \(left.listed).", nodes: left.sorted())
+            GraphProblem(
+                .cycle, "Remove one of the links between these nodes, which form a cycle: \(left.listed).",
+                nodes: left.sorted())
         ]
     }
 
