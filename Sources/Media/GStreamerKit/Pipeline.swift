@@ -50,7 +50,7 @@ package final class Pipeline: @unchecked Sendable {
             preconditionFailure("GStreamer cannot create a pipeline")
         }
         gst_object_ref_sink(made)
-        XElements.prepareChildren(of: made)
+        Self.prepareChildren(of: made)
         pointer = made
         self.bus = bus
         let clock = gst_system_clock_obtain()
@@ -72,6 +72,22 @@ package final class Pipeline: @unchecked Sendable {
         gst_bus_set_sync_handler(bus, nil, nil, nil)
         gst_object_unref(bus)
         gst_object_unref(pointer)
+    }
+
+    /// Prepares elements that are created inside a bin, such as the decoders of a decodebin.
+    private static func prepareChildren(of pipeline: UnsafeMutablePointer<GstElement>) {
+        let added:
+            @convention(c) (
+                UnsafeMutablePointer<GstBin>?, UnsafeMutablePointer<GstBin>?, UnsafeMutablePointer<GstElement>?,
+                UnsafeMutableRawPointer?
+            ) -> Void = { _, bin, child, _ in
+                guard let bin, let child else { return }
+                XElements.prepare(for: child)
+                AutomaticDecoders.prepare(child, in: bin)
+            }
+        g_signal_connect_data(
+            pipeline, "deep-element-added", unsafeBitCast(added, to: GCallback.self), nil, nil,
+            GConnectFlags(rawValue: 0))
     }
 
     private var bin: UnsafeMutablePointer<GstBin> {

@@ -21,17 +21,4 @@ enum XElements {
         XConnections.survive()
         XErrors.survive()
     }
-
-    /// The same for elements that are created inside a bin, such as the decoders of a decodebin.
-    static func prepareChildren(of bin: UnsafeMutablePointer<GstElement>) {
-        let added:
-            @convention(c) (
-                UnsafeMutablePointer<GstElement>?, UnsafeMutablePointer<GstElement>?,
-                UnsafeMutablePointer<GstElement>?, UnsafeMutableRawPointer?
-            ) -> Void = { _, _, child, _ in
-                if let child { XElements.prepare(for: child) }
-            }
-        g_signal_connect_data(
-            bin, "deep-element-added", unsafeBitCast(added, to: GCallback.self), nil, nil, GConnectFlags(rawValue: 0))
-    }
 }
