@@ -17,6 +17,7 @@ final class Loopback: Sendable {
     struct Rendered: Sendable {
         let number: UInt32?
         let rtpTimestamp: UInt32?
+        let captureTime: MediaTime
         let handedOver: MediaTime
     }
 
@@ -45,7 +46,9 @@ final class Loopback: Sendable {
         var bindings = NodeBindings()
         bindings.frames["view"] = {
             rendered.append(
-                Rendered(number: $0.barCode, rtpTimestamp: $0.rtpTimestamp, handedOver: $0.handedOver))
+                Rendered(
+                    number: $0.barCode, rtpTimestamp: $0.rtpTimestamp, captureTime: $0.captureTime,
+                    handedOver: $0.handedOver))
         }
         let wish = KeyframeWish()
         keyframeWish = wish

@@ -127,13 +127,17 @@ package final class RTPInputNode: NodeType, RunningNode {
     }
 
     private func watch(_ depayloader: Element) {
+        let times = Mutex(RisingTimes())
         jitterBuffer.source.onBuffer { [timestamps] buffer in
-            guard let time = buffer.timestamp else { return .pass }
+            guard let measured = buffer.timestamp else { return .pass }
             let rtp = buffer.read { packet -> UInt32? in
                 guard packet.byteCount >= 12 else { return nil }
                 return UInt32(bigEndian: packet.unsafeLoadUnaligned(fromByteOffset: 4, as: UInt32.self))
             }
-            if let rtp = rtp ?? nil { timestamps.remember(rtp, at: time) }
+            guard let rtp = rtp ?? nil else { return .pass }
+            let time = times.withLock { $0.next(rtp, at: measured) }
+            if time != measured { buffer.retime(to: time) }
+            timestamps.remember(rtp, at: time)
             return .pass
         }
         depayloader.source.onBuffer { [weak self] _ in
