@@ -48,6 +48,26 @@ extension MediaNodesTests {
             #expect(sent.all.reduce(0, +) > packets.framesOut)
         }
 
+        @Test("A recorder writes no more frames than it takes", arguments: ["take.mkv", "take.mp4"])
+        func recorder(file: String) async throws {
+            let folder = TemporaryFolder()
+            let pipeline = try await MediaPipeline(
+                MediaGraph {
+                    Chain {
+                        Node.testPattern("pattern", width: 64, height: 64, framesPerSecond: 60)
+                        Node.videoEncoder("encoder", codec: .h264)
+                        Node.recorder("recorder", path: "\(folder.path)/\(file)")
+                    }
+                })
+            let watch = pipeline.watch()
+            func recorder() -> NodeStatistics? { watch.sample().first { $0.node == "recorder" } }
+            try await pipeline.start()
+            await eventually("frames") { recorder()?.framesIn ?? 0 > 30 }
+            await pipeline.stop()
+            let counted = try #require(recorder())
+            #expect(counted.framesOut > 0 && counted.framesOut <= counted.framesIn, "\(counted)")
+        }
+
         @Test("A level meter's statistics show the level of its audio")
         func levels() async throws {
             let pipeline = try await MediaPipeline(

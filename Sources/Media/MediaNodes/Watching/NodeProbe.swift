@@ -134,12 +134,34 @@ final class NodeProbe: Sendable {
         let (flow, times) = (FlowCount(), times)
         out.append(flow)
         let isPackets = element.map { Self.takesPackets($0, of: member.plan) } ?? false
+        let muxed = element.map(padsBeforeMuxer) ?? []
         let probe = pad.onBuffer { buffer in
-            flow.add(bytes: buffer.byteCount, frame: isPackets ? buffer.runningTime : nil)
+            flow.add(
+                bytes: buffer.byteCount, frame: isPackets ? buffer.runningTime : nil, isFrame: muxed.isEmpty)
             times.left(buffer.runningTime, captured: buffer.time)
             return .pass
         }
-        return Exit(element: element, pad: pad, probes: AttachedProbes(probe))
+        let frameProbes = muxed.map { pad in
+            pad.onBuffer { _ in
+                flow.add(bytes: 0)
+                return .pass
+            }
+        }
+        return Exit(element: element, pad: pad, probes: AttachedProbes([probe] + frameProbes))
+    }
+
+    /// The inputs of a muxer that feeds the element. A muxer writes the header and the media of a frame apart, so frames
+    /// count where they enter it. Empty without a muxer.
+    private func padsBeforeMuxer(_ element: Element) -> [Pad] {
+        let (plan, instance) = (member.plan, member.instance)
+        let muxers = plan.links.filter { link in
+            plan.element(link.from.element)?.factory.hasSuffix("mux") == true && instance.has(link.to.element)
+                && instance.element(link.to.element) === element
+        }.map(\.from.element)
+        return plan.links.compactMap { link in
+            guard muxers.contains(link.to.element), instance.has(link.from.element) else { return nil }
+            return instance.element(link.from.element).pad("src")?.peer
+        }
     }
 
     /// Whether a payloader feeds the element.
@@ -197,6 +219,8 @@ private final class AttachedProbes: Sendable {
 
     init(_ probes: Probe...) { self.probes = probes }
 
+    init(_ probes: [Probe]) { self.probes = probes }
+
     deinit {
         for probe in probes { probe.remove() }
     }
@@ -219,10 +243,11 @@ final class FlowCount: Sendable {
 
     func enter() { state.withLock { $0.count.entered += 1 } }
 
-    /// `frame` is the time of the frame of this buffer, if frames arrive in parts: one frame counts once.
-    func add(bytes: Int, frame: UInt64? = nil) {
+    /// `frame` is the time of the frame of this buffer, if frames arrive in parts: one frame counts once. Without
+    /// `isFrame`, only its bytes count.
+    func add(bytes: Int, frame: UInt64? = nil, isFrame: Bool = true) {
         state.withLock { state in
-            if frame == nil || frame != state.lastFrame { state.count.left += 1 }
+            if isFrame, frame == nil || frame != state.lastFrame { state.count.left += 1 }
             state.lastFrame = frame
             state.count.bytes += bytes
         }
@@ -258,7 +283,8 @@ final class PassageTimes: Sendable {
     func left(_ time: UInt64?, captured: MediaTime) {
         let now = GStreamer.now
         state.withLock { state in
-            Self.keep(now.seconds(since: captured), in: &state.age)
+            // The time of a frame may be up to a second in the future after a burst of packets.
+            Self.keep(max(0, now.seconds(since: captured)), in: &state.age)
             guard let time, let index = state.entries.lastIndex(where: { $0.time <= time }) else { return }
             Self.keep(now.seconds(since: state.entries[index].at), in: &state.inNode)
             state.entries.removeFirst(index)
