@@ -12,6 +12,9 @@ final class Screen: Sendable {
 
     init(title: String, hasWindow: Bool) throws {
         window = hasWindow && TiledWindow.isPossible ? try TiledWindow(title: title) : nil
+        if hasWindow, window == nil {
+            Console.line("There is no display, so no window opens; the frames are only counted.")
+        }
     }
 
     func add(_ stream: Int) { window?.addTile(String(stream)) }
@@ -39,6 +42,8 @@ final class Audience: Sendable {
     private struct State {
         var room: (any Room)?
         var lastStatistics = RoomStatistics()
+        /// The ids of the other participants, from the same moment.
+        var lastPresent: [String] = []
     }
 
     private let screen: Screen
@@ -67,6 +72,11 @@ final class Audience: Sendable {
     /// The statistics from the moment before the room was left.
     var lastStatistics: RoomStatistics { state.withLock { $0.lastStatistics } }
 
+    /// The cause if the only participant to watch was not in the room then. Nil if it was, or if all are watched.
+    var absence: String? {
+        only.flatMap { AbsentParticipant.words($0, among: state.withLock { $0.lastPresent }) }
+    }
+
     func enter(_ room: any Room, named name: String) {
         state.withLock { $0.room = room }
         room.connect(roomId: name)
@@ -79,12 +89,17 @@ final class Audience: Sendable {
         try await Attendance.until(interruption, seconds: seconds, [guest] + (other.map { [$0] } ?? []), leaving: room)
         { [self] in
             let statistics = await room.statistics()
-            state.withLock { $0.lastStatistics = statistics }
+            let present = room.remoteParticipants.values.map(\.id)
+            state.withLock { ($0.lastStatistics, $0.lastPresent) = (statistics, present) }
         }
     }
 
     private func watchPresentVideos() {
         guard let room = state.withLock({ $0.room }) else { return }
+        let present = room.remoteParticipants.values.map(\.id)
+        if let absence = only.flatMap({ AbsentParticipant.words($0, among: present) }) {
+            Console.line("\(absence) The command waits for it.")
+        }
         for participant in room.remoteParticipants.values {
             for video in participant.videos.values.sorted(by: { $0.id < $1.id }) { watch(video, of: participant) }
         }

@@ -52,8 +52,10 @@ struct ViewCommand: AsyncParsableCommand {
         if let seconds = length.seconds, measured.framesRendered == 0 {
             throw CommandFailure(
                 code: "view.nothing-rendered",
-                "No frame was rendered in the room '\(self.room.room)' within \(seconds.formatted()) s. Check that a "
-                    + "participant publishes video there.")
+                "No frame was rendered in the room '\(self.room.room)' within \(seconds.formatted()) s. "
+                    + (audience.absence.map { "\($0) Check --participant." }
+                        ?? "Check that \(participant.map { "participant \($0)" } ?? "a participant") publishes video "
+                        + "there."))
         }
     }
 }

@@ -151,7 +151,11 @@ final class SubscribeNode: NodeType, BranchingNode {
     /// Called on the engine's loop.
     private func handle(_ event: RoomEvent) {
         switch event {
-        case .connected(_, let others): state.withLock { $0.present = others }
+        case .connected(_, let others):
+            state.withLock { $0.present = others }
+            if !wanted.isEmpty, let absence = AbsentParticipant.words(wanted, among: others.map(\.id)) {
+                reporter.warn(name, "\(absence) \"\(name)\" waits for it.")
+            }
         case .participantEntered(let info): state.withLock { $0.present.append(info) }
         case .streamPublished(let participant, let stream):
             state.withLock { state in
