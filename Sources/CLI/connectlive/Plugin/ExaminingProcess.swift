@@ -84,7 +84,8 @@ struct ExaminingProcess {
         let text = String(decoding: try JSONEncoder().encode(request), as: UTF8.self)
         let child = try ChildProcess(
             path: "/proc/self/exe", arguments: ["plugin", ExamineCommand.name, text],
-            environment: ChildProcess.inheritedEnvironment,
+            // The reason for a trap is its last output; a backtrace of a hundred lines would hide it.
+            environment: ["SWIFT_BACKTRACE": "enable=no"].merging(ChildProcess.inheritedEnvironment) { $1 },
             descriptors: [nil, wordsEnd.number, wordsEnd.number, answersEnd.number])
         // The child's ends of the pipes must stay open until here.
         withExtendedLifetime((answersEnd, wordsEnd)) {}

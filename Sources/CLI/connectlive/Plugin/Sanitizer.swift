@@ -53,14 +53,29 @@ enum Sanitizer: String, CaseIterable {
             return (.notApplicable, "the program \"swift\" is not in PATH; install Swift, or add it")
         }
         let lines = text.split(separator: "\n").map(String.init)
+        return verdict(on: lines, isGood: process.terminationStatus == 0)
+    }
+
+    /// The verdict on the output of the tests.
+    func verdict(on lines: [String], isGood: Bool) -> (CheckResult.Verdict, String) {
         if let summary = lines.first(where: { $0.contains("SUMMARY: ") && $0.contains("Sanitizer") }) {
             return (.failed, summary)
         }
-        guard process.terminationStatus == 0 else {
-            let last = lines.last { $0.contains("error:") || $0.contains("failed") } ?? lines.last ?? ""
-            return (.failed, "the tests failed: \(last)")
+        func trimmed(_ line: String) -> String { line.trimmingCharacters(in: .whitespaces.union(.symbols)) }
+        if isGood { return (.passed, trimmed(lines.last { $0.contains("Test run with") } ?? lines.last ?? "")) }
+        // Swift Testing's form of a failed expectation, and XCTest's.
+        let failures = lines.filter { $0.contains(" recorded an issue") || $0.contains(": error: -[") }.map(trimmed)
+        guard failures.isEmpty else {
+            let more = failures.count > Self.shownFailures ? "; and \(failures.count - Self.shownFailures) more" : ""
+            return (
+                .failed,
+                "the sanitizer found nothing, but the tests failed: "
+                    + failures.prefix(Self.shownFailures).joined(separator: "; ") + more
+            )
         }
-        let count = lines.last { $0.contains("Test run with") } ?? lines.last ?? ""
-        return (.passed, count.trimmingCharacters(in: .whitespaces.union(.symbols)))
+        let last = lines.last { $0.contains("error:") || $0.contains("failed") } ?? lines.last ?? ""
+        return (.failed, "the sanitizer found nothing, but the tests did not run to their end: \(trimmed(last))")
     }
+
+    private static let shownFailures = 5
 }
