@@ -264,5 +264,5 @@ final class Examination: Sendable {
 
 extension [String: SettingValue] {
     /// As text, sorted.
-    var shown: String { map { "\($0) \($1)" }.sorted().joined(separator: ", ") }
+    var shown: String { map { "\($0) = \($1)" }.sorted().joined(separator: ", ") }
 }

@@ -15,12 +15,14 @@ struct PluginExaminer {
     func reports() throws -> [ConformanceReport] {
         let nodes = try listed()
         let tested = nodes.map { (name: $0.name, checks: checks(of: $0)) }.filter { !$0.checks.isEmpty }
-        let names = nodes.map(\.name).joined(separator: ", ")
         guard !tested.isEmpty else {
+            let chosen = checks.isEmpty ? "checks" : "the check \(checks.joined(separator: " or "))"
+            let kinds = nodes.map { node in
+                "\(node.name) is a " + (node.group?.rawValue ?? "renderer made of elements, without checks")
+            }
             throw CommandFailure(
                 code: "plugin.not-testable",
-                "\(path) has no node with these checks, only \(names). Choose other checks; a renderer made of elements "
-                    + "has none.")
+                "No node of \(path) has \(chosen): \(kinds.joined(separator: ", ")). Choose other checks.")
         }
         if let stray = settings.first(where: { setting in !tested.contains { $0.name == setting.node } }) {
             throw CommandFailure(

@@ -3,7 +3,7 @@ import MediaAuthoring
 extension ConformanceCheck {
     static let settings = ConformanceCheck(
         "settings",
-        "A value out of its range is refused with a message; at both ends of the range, the capturer works or reports "
+        "A value out of its range is refused with a message; at both ends of the range, the node works or reports "
             + "why not."
     ) { examination in
         let settings = examination.stand.settings

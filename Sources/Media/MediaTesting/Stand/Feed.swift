@@ -10,7 +10,9 @@ struct FrameShape: Sendable, Hashable, CustomStringConvertible {
     /// Small, so that a debug build processes it in time.
     static let usual = FrameShape(width: 320, height: 180)
 
-    var description: String { "\(width)x\(height)" + (padding == 0 ? "" : " with \(padding) bytes behind each row") }
+    var description: String {
+        "\(width)x\(height)" + (padding == 0 ? "" : " with \(padding) bytes of padding after each row")
+    }
 }
 
 /// The media that a node with an input is fed with. It waits for the node, so that nothing is dropped on a busy machine.

@@ -22,6 +22,8 @@ struct Growth {
     let before: Holdings
     let after: Holdings
     let allowed: Allowance
+    /// Rounds before these that were not judged.
+    var warmUp = 0
 
     /// Allocators and thread pools need some rounds to settle. Growth that occurs once may belong to a pool, after a
     /// stall of the machine; a leak grows again.
@@ -29,8 +31,12 @@ struct Growth {
         warmUp: Int, rounds: Int, _ allowed: Allowance, _ settling: Settling, _ body: () async throws -> Void
     ) async throws -> Growth {
         for _ in 0..<warmUp { try await body() }
-        let growth = try await once(rounds, allowed, settling, body)
-        return growth.isFlat ? growth : try await once(rounds, allowed, settling, body)
+        var growth = try await once(rounds, allowed, settling, body)
+        growth.warmUp = warmUp
+        if growth.isFlat { return growth }
+        growth = try await once(rounds, allowed, settling, body)
+        growth.warmUp = warmUp + rounds
+        return growth
     }
 
     private static func once(
@@ -52,7 +58,7 @@ struct Growth {
     }
 
     var words: String {
-        "in \(rounds) rounds descriptors went from \(before.descriptors) to \(after.descriptors), threads from "
+        "in \(warmUp + rounds) rounds, of which \(warmUp) to settle, descriptors went from \(before.descriptors) to \(after.descriptors), threads from "
             + "\(before.threads.count) to \(after.threads.count)\(newThreads), resident memory by \(bytes / 1024) KiB"
             + (isMemoryJudged ? "" : ", which is not judged: the sanitizer keeps what is freed")
     }
