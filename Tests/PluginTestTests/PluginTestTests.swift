@@ -83,7 +83,7 @@ import Testing
         #expect(set.contains("with every = 0") && set.hasSuffix("Fatal error: Division by zero\""), "\(set)")
         // The process that reported it has ended.
         #expect(trapping["errors"]?.words.contains("[trapping.title]") == true, "\(trapping)")
-        #expect(!answer.error.contains(" Crashed:"), "\(answer.error)")
+        #expect(!answer.error.contains("*** Program crashed"), "\(answer.error)")
         let hanging = reports[1]
         #expect(hanging.failures == ["settings"] && hanging.results.count == 5, "\(hanging)")
         #expect(hanging["settings"]?.words == "it did not reply for 5 s with is-asked = true", "\(hanging)")
