@@ -123,15 +123,20 @@ enum RecordingContainer: String, CaseIterable, Sendable {
         while FileAccess.remove(segment(number, of: path)) { number += 1 }
     }
 
-    /// The name of a recording's segments up to their number, as a URI relative to the playlist (RFC 3986 section 2.1).
+    /// The name of a recording's segments up to their number, as a URI relative to the playlist. Only the characters with a
+    /// meaning of their own are percent-encoded (RFC 3986 section 2.1): players accept others as they are, and some do not
+    /// decode the names of local files.
     static func uri(ofSegmentsOf path: String) -> String {
         let name = path.split(separator: "/").last.map(String.init) ?? ""
-        let unreserved = Set("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~".utf8)
-        return (name.hasSuffix(".m3u8") ? name.dropLast(5) : name[...]).utf8.map { byte in
-            unreserved.contains(byte)
-                ? String(Unicode.Scalar(byte))
-                : "%" + (byte < 16 ? "0" : "") + String(byte, radix: 16, uppercase: true)
-        }.joined()
+        let stem = name.hasSuffix(".m3u8") ? name.dropLast(5) : name[...]
+        let uri = stem.utf8.reduce(into: [UInt8]()) { uri, byte in
+            if byte >= 0x20, byte != 0x7f, !"%#?:\"\\".utf8.contains(byte) {
+                uri.append(byte)
+            } else {
+                uri += Array("%\(byte < 16 ? "0" : "")\(String(byte, radix: 16, uppercase: true))".utf8)
+            }
+        }
+        return String(decoding: uri, as: UTF8.self)
     }
 
     /// The first segment in a playlist that is missing or empty; nil if all of them have data.
