@@ -21,8 +21,6 @@ class RunningProgram {
         _ program: String, _ arguments: [String], folder: TemporaryFolder, environment: [String: String] = [:]
     ) throws {
         self.folder = folder
-        // A shell that starts the tests in the background lets them ignore SIGINT, and programs would inherit that.
-        signal(SIGINT, SIG_DFL)
         process.executableURL = URL(fileURLWithPath: program)
         process.arguments = arguments
         process.currentDirectoryURL = URL(fileURLWithPath: folder.path)
@@ -34,6 +32,9 @@ class RunningProgram {
         process.standardInput = FileHandle.nullDevice
         process.standardOutput = output.pipe
         process.standardError = errors.pipe
+        // A program inherits the signals that the tests ignore: SIGINT in the background of a shell, SIGHUP under nohup.
+        let inherited = [SIGINT, SIGHUP].map { ($0, signal($0, SIG_DFL)) }
+        defer { for (number, action) in inherited { signal(number, action) } }
         try process.run()
     }
 
