@@ -55,6 +55,10 @@ public struct GraphPlace: Sendable, Hashable, Comparable, CustomStringConvertibl
     }
 
     public var description: String { "\(line):\(column)" }
+
+    /// The whole file, and what is nowhere in it.
+    static let start = GraphPlace(line: 0, column: 0)
+    static let end = GraphPlace(line: .max, column: 0)
 }
 
 /// The places of a graph's parts in its file.
@@ -67,6 +71,32 @@ public struct GraphPlaces: Sendable {
     public var links: [Link: GraphPlace] = [:]
 
     public init() {}
+}
+
+/// The `branch` and `optional` of a step.
+struct BranchMarks {
+    var branch: String?
+    var isOptional = false
+}
+
+extension Node {
+    /// The kind as in a file: an element by its factory.
+    var kindInFiles: String {
+        kind.hasPrefix(NodeKind.elementPrefix) ? String(kind.dropFirst(NodeKind.elementPrefix.count)) : kind
+    }
+
+    /// The settings in the order of the contract, which is by importance. Unknown ones are last.
+    func settings(inOrderOf contract: NodeKind?) -> [(key: String, value: SettingValue)] {
+        let known = contract?.settings.map(\.name) ?? []
+        func place(_ name: String) -> Int { known.firstIndex(of: name) ?? known.count }
+        return settings.sorted { (place($0.key), $0.key) < (place($1.key), $1.key) }
+    }
+
+    /// Takes the marks of a tee or a `from`, unless it has its own.
+    mutating func inherit(_ marks: BranchMarks) {
+        branch = branch ?? marks.branch
+        isOptional = isOptional || marks.isOptional
+    }
 }
 
 /// The keys at the top of a file.

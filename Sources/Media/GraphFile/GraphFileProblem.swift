@@ -44,14 +44,31 @@ struct ProblemList {
         add(place, "\(what) \"\(word.clipped)\"\(hint)", accepted: accepted)
     }
 
+    /// The scalar. Nil, with a reported problem, for another tree: `demand` begins its sentence.
+    mutating func scalar(_ tree: Tree, _ demand: String) -> Tree.Scalar? {
+        if case .scalar(let scalar) = tree { return scalar }
+        add(tree.place, "\(demand), not \(tree.noun).")
+        return nil
+    }
+
+    /// The items of a list. Nil, with a reported problem, for another tree.
+    mutating func list(_ tree: Tree, _ demand: String, hint: String = "") -> [Tree]? {
+        if case .list(let items, _) = tree { return items }
+        add(tree.place, "\(demand), not \(tree.noun).\(hint)")
+        return nil
+    }
+
+    /// The entries of a map. Nil, with a reported problem, for another tree.
+    mutating func map(_ tree: Tree, _ demand: String, accepted: [String] = []) -> [Tree.Entry]? {
+        if case .map(let entries, _) = tree { return entries }
+        add(tree.place, "\(demand), not \(tree.noun).", accepted: accepted)
+        return nil
+    }
+
     /// In the order of the file. Problems without a place come first.
     var sorted: [GraphFileProblem] {
-        let ordered = problems.enumerated().sorted { left, right in
-            let places = (left.element.place, right.element.place)
-            if places.0 == places.1 { return left.offset < right.offset }
-            guard let first = places.0 else { return true }
-            guard let second = places.1 else { return false }
-            return first < second
+        let ordered = problems.enumerated().sorted {
+            ($0.element.place ?? .start, $0.offset) < ($1.element.place ?? .start, $1.offset)
         }.map(\.element)
         guard omitted > 0 else { return ordered }
         return ordered + [GraphFileProblem(nil, "\(omitted) more problems are not shown. Correct these first.")]
@@ -109,16 +126,24 @@ extension GraphReading {
         guard !problem.accepted.isEmpty else { return "" }
         let listed = problem.accepted.prefix(Self.longestAcceptedList).map(\.clipped)
         let rest = problem.accepted.count - listed.count
-        var rows = ["  accepted here:"]
-        for (index, word) in listed.enumerated() {
-            let part = " " + word + (index < listed.count - 1 ? "," : rest > 0 ? " and \(rest) more" : "")
-            if rows[rows.count - 1].count + part.count > Self.excerptWidth {
-                rows.append("   \(part)")
+        let last = (listed.last ?? "") + (rest > 0 ? " and \(rest) more" : "")
+        return (["  accepted here:"] + listed.dropLast().map { $0 + "," } + [last])
+            .wrapped(separator: " ", width: Self.excerptWidth, indent: "    ").map { $0 + "\n" }.joined()
+    }
+}
+
+extension [String] {
+    /// The words in rows of at most this width, unless a single word is longer.
+    func wrapped(separator: String, width: Int, indent: String = "") -> [String] {
+        var rows: [String] = []
+        for word in self {
+            if let last = rows.last, last.count + separator.count + word.count <= width {
+                rows[rows.count - 1] = last + separator + word
             } else {
-                rows[rows.count - 1] += part
+                rows.append(rows.isEmpty ? word : indent + word)
             }
         }
-        return rows.map { $0 + "\n" }.joined()
+        return rows
     }
 }
 
@@ -127,25 +152,9 @@ struct FileLines {
     let lines: [Substring.UnicodeScalarView]
 
     init(_ text: String) {
-        var lines: [Substring.UnicodeScalarView] = []
-        let scalars = text.unicodeScalars
-        var start = scalars.startIndex
-        var index = start
-        while index < scalars.endIndex {
-            let scalar = scalars[index]
-            let next = scalars.index(after: index)
-            if scalar.isYAMLBreak {
-                lines.append(scalars[start..<index])
-                // Two scalars, one line break.
-                let isPair = scalar == "\r" && next < scalars.endIndex && scalars[next] == "\n"
-                start = isPair ? scalars.index(after: next) : next
-                index = start
-            } else {
-                index = next
-            }
-        }
-        lines.append(scalars[start...])
-        self.lines = lines
+        // A line break is a character of its own, and "\r\n" is one.
+        lines = text.split(omittingEmptySubsequences: false) { $0.unicodeScalars.contains(where: \.isYAMLBreak) }
+            .map(\.unicodeScalars)
     }
 
     /// The place after the last character.

@@ -37,11 +37,9 @@ enum FileText {
                 .map { (scalar: $1, place: GraphPlace(line: number + 1, column: $0 + 1)) }
         }
         for (scalar, place) in found.prefix(longestList) {
-            let number = String(scalar.value, radix: 16, uppercase: true)
             problems.add(
                 place,
-                "YAML does not allow the character "
-                    + "U+\(String(repeating: "0", count: max(0, 4 - number.count)))\(number) here. Write "
+                "YAML does not allow the character U+\(scalar.value.hexadecimal(digits: 4)) here. Write "
                     + "\"\\u....\" in quotes.")
         }
         return !found.isEmpty

@@ -93,8 +93,6 @@ struct GraphReader {
     /// A node as written, with or without its port.
     struct FoundPort {
         var text: String
-        /// Whether `text` is a node's name without a port.
-        var isNode: Bool
         /// The place of a `from` or `to`.
         var place: GraphPlace?
     }
@@ -116,12 +114,8 @@ struct GraphReader {
     }
 
     private mutating func readTop(_ tree: Tree) {
-        guard case .map(let entries, let place) = tree else {
-            problems.add(
-                tree.place, "A graph file must be a map with the key \"chains\", not \(tree.noun).",
-                accepted: TopKey.all)
-            return
-        }
+        let demand = "A graph file must be a map with the key \"chains\""
+        guard let entries = problems.map(tree, demand, accepted: TopKey.all) else { return }
         var chains: Tree?
         for entry in entries {
             switch entry.key.text {
@@ -138,41 +132,32 @@ struct GraphReader {
         if let chains {
             readChains(chains)
         } else {
-            problems.add(place, "The file has no \"chains\". Add lists of nodes, each feeding the next.")
+            problems.add(tree.place, "The file has no \"chains\". Add lists of nodes, each feeding the next.")
         }
         variables.finish(&problems)
         document.variables = variables.listed
         finishGraph()
     }
 
+    /// A scalar with its variables filled in. Nil, with a reported problem, if that fails.
+    mutating func filled(_ tree: Tree, _ demand: String) -> Tree.Scalar? {
+        problems.scalar(tree, demand).flatMap { variables.fillIn($0, &problems) }
+    }
+
     private mutating func readDescription(_ tree: Tree) {
-        guard case .scalar(let scalar) = tree else {
-            problems.add(tree.place, "\"description\" must be text, not \(tree.noun).")
-            return
-        }
-        guard let filled = variables.fillIn(scalar, &problems) else { return }
+        guard let filled = filled(tree, "\"description\" must be text") else { return }
         let lines = filled.text.split(separator: "\n", omittingEmptySubsequences: false)
         let text = lines.reversed().drop { $0.isEmpty }.reversed().joined(separator: "\n")
         document.description = text.isEmpty ? nil : text
     }
 
     private mutating func readChains(_ tree: Tree) {
-        guard case .list(let chains, let place) = tree else {
-            problems.add(tree.place, "\"chains\" must be a list of chains, not \(tree.noun).")
-            return
-        }
-        guard !chains.isEmpty else {
-            problems.add(place, "\"chains\" is empty, so the graph has no nodes.")
-            return
-        }
+        guard let chains = problems.list(tree, "\"chains\" must be a list of chains") else { return }
+        if chains.isEmpty { problems.add(tree.place, "\"chains\" is empty, so the graph has no nodes.") }
         for chain in chains {
-            guard case .list(let steps, let place) = chain else {
-                problems.add(
-                    chain.place,
-                    "A chain must be a list, not \(chain.noun). Begin its first step with two dashes: \"- - camera\".")
-                continue
-            }
-            if steps.isEmpty { problems.add(place, "The chain has no steps.") }
+            let hint = " Begin its first step with two dashes: \"- - camera\"."
+            guard let steps = problems.list(chain, "A chain must be a list", hint: hint) else { continue }
+            if steps.isEmpty { problems.add(chain.place, "The chain has no steps.") }
             readSteps(steps, in: .chain)
         }
     }
@@ -207,7 +192,7 @@ struct GraphReader {
     }
 
     private func reference(_ port: FoundPort, _ names: Set<String>) -> PortReference {
-        guard !port.isNode, !names.contains(port.text), let dot = port.text.lastIndex(of: ".") else {
+        guard !names.contains(port.text), let dot = port.text.lastIndex(of: ".") else {
             return PortReference(node: port.text, port: "")
         }
         return PortReference(

@@ -6,38 +6,22 @@ enum JSONText {
         guard text.utf8.first(where: { !" \t\r\n".utf8.contains($0) }) == UInt8(ascii: "{"), text.contains("\\u") else {
             return text
         }
-        let bytes = Array(text.utf8)
-        var joined: [UInt8] = []
-        var index = 0
-        while index < bytes.count {
-            guard bytes[index] == UInt8(ascii: "\\"), index + 1 < bytes.count else {
-                joined.append(bytes[index])
-                index += 1
-                continue
+        // An escaped backslash begins no escape.
+        let escapes = #/\\\\|\\u([Dd][89ABab][0-9A-Fa-f]{2})\\u([Dd][C-Fc-f][0-9A-Fa-f]{2})/#
+        return text.replacing(escapes.matchingSemantics(.unicodeScalar)) { match in
+            let units = [match.1, match.2].compactMap { $0.flatMap { UInt16($0, radix: 16) } }
+            guard units.count == 2, let scalar = String(decoding: units, as: UTF16.self).unicodeScalars.first else {
+                return String(match.0)
             }
-            if let high = unit(bytes, index), let low = unit(bytes, index + 6), UTF16.isLeadSurrogate(high),
-                UTF16.isTrailSurrogate(low)
-            {
-                let scalar = 0x10000 + (UInt32(high) - 0xD800) << 10 + (UInt32(low) - 0xDC00)
-                let digits = String(scalar, radix: 16, uppercase: true)
-                joined += "\\U\(String(repeating: "0", count: 8 - digits.count))\(digits)".utf8
-                index += 12
-            } else {
-                // An escaped backslash begins no escape.
-                joined += bytes[index...index + 1]
-                index += 2
-            }
+            return "\\U" + scalar.value.hexadecimal(digits: 8)
         }
-        return String(decoding: joined, as: UTF8.self)
     }
+}
 
-    /// The number of a four-digit escape that begins here.
-    private static func unit(_ bytes: [UInt8], _ index: Int) -> UInt16? {
-        guard index + 6 <= bytes.count, bytes[index] == UInt8(ascii: "\\"), bytes[index + 1] == UInt8(ascii: "u") else {
-            return nil
-        }
-        let digits = bytes[index + 2..<index + 6]
-        guard digits.allSatisfy({ Character(Unicode.Scalar($0)).isHexDigit }) else { return nil }
-        return UInt16(String(decoding: digits, as: UTF8.self), radix: 16)
+extension UInt32 {
+    /// With at least this many digits.
+    func hexadecimal(digits: Int) -> String {
+        let shown = String(self, radix: 16, uppercase: true)
+        return String(repeating: "0", count: Swift.max(0, digits - shown.count)) + shown
     }
 }

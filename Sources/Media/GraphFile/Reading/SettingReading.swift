@@ -1,36 +1,20 @@
 public import MediaGraph
 
-extension SettingContract? {
-    /// The scalar as a value of the setting's type. A value that does not fit keeps its apparent type, so that
-    /// validation can report it. Nil if it is empty.
-    func value(of scalar: Tree.Scalar) -> SettingValue? {
-        let text = scalar.text
-        if scalar.isNull { return nil }
-        if scalar.isQuoted, !scalar.wasFilledIn { return .text(text) }
-        switch self?.domain {
+extension Tree.Scalar {
+    /// The value of a setting with this contract. A value that does not fit keeps its apparent type, so that validation
+    /// can report it. Nil if it is empty.
+    func value(for contract: SettingContract?) -> SettingValue? {
+        if isNull { return nil }
+        if isQuoted, !wasFilledIn { return .text(text) }
+        switch contract?.domain {
         case .text, .choice: return .text(text)
         case .flag: return SettingValue.flag(text) ?? .text(text)
-        case .integer: return wholeNumber(text) ?? SettingValue.plain(text)
+        case .integer:
+            let isBitrate = contract?.unit == SettingContract.bitsPerSecond
+            return SettingValue.integer(text, isBitrate: isBitrate) ?? SettingValue.plain(text)
         case .number: return Double(plain: text).map { .number($0) } ?? SettingValue.plain(text)
         case nil: return SettingValue.plain(text)
         }
-    }
-
-    /// Digits, or for the unit bit/s, a number with the suffix `k` or `M`.
-    private func wholeNumber(_ text: String) -> SettingValue? {
-        if let number = Int(text) { return .integer(number) }
-        var digits = text[...]
-        var factor = 1.0
-        if self?.unit == SettingContract.bitsPerSecond, let last = text.last, let known = SettingContract.factors[last]
-        {
-            digits = text.dropLast()
-            factor = known
-        }
-        return Double(plain: String(digits)).flatMap { Int(exactly: ($0 * factor).rounded(.toNearestOrEven)) }
-            .flatMap { number in
-                // 2.5M is a whole number of bits, 2.5 is not.
-                Double(plain: String(digits)).map { $0 * factor } == Double(number) ? .integer(number) : nil
-            }
     }
 }
 
@@ -39,12 +23,10 @@ extension SettingContract {
     /// type.
     public func value(written text: String) -> SettingValue {
         let scalar = Tree.Scalar(text: text, isQuoted: false, place: GraphPlace(line: 1, column: 1), wasFilledIn: true)
-        return SettingContract?.some(self).value(of: scalar) ?? .text(text)
+        return scalar.value(for: self) ?? .text(text)
     }
 
     static let bitsPerSecond = "bit/s"
-    /// Suffixes of bitrates.
-    static let factors: [Character: Double] = ["k": 1e3, "M": 1e6]
 }
 
 extension SettingValue {
@@ -54,6 +36,16 @@ extension SettingValue {
         if let integer = Int(text) { return .integer(integer) }
         if let number = Double(plain: text) { return .number(number) }
         return .text(text)
+    }
+
+    /// Digits, or for a bitrate, a number with the suffix `k` or `M`.
+    fileprivate static func integer(_ text: String, isBitrate: Bool) -> SettingValue? {
+        if let number = Int(text) { return .integer(number) }
+        let factors: [Character: Double] = isBitrate ? ["k": 1e3, "M": 1e6] : [:]
+        let factor = text.last.flatMap { factors[$0] }
+        // 2.5M is a whole number of bits, 2.5 is not.
+        return Double(plain: factor == nil ? text : String(text.dropLast()))
+            .flatMap { Int(exactly: $0 * (factor ?? 1)) }.map { .integer($0) }
     }
 
     fileprivate static func flag(_ text: String) -> SettingValue? {

@@ -1,11 +1,5 @@
 internal import MediaGraph
 
-/// The `branch` and `optional` of a step.
-private struct BranchMarks {
-    var branch: String?
-    var isOptional = false
-}
-
 /// Keys with a meaning in a step. A setting of such a name belongs under `settings`.
 enum StepKey {
     static let node = "node"
@@ -61,15 +55,23 @@ extension GraphReader {
                 walk.end = nil
                 walk.isBroken = true
             }
-            switch parts(of: step) {
-            case nil: lose(&walk)
-            case .node(let kind, let isElement, let entries): readNode(kind, isElement, entries, &walk)
-            case .tee(let tee, let entries): readTee(tee, entries, walk)
-            case .from(let reference, let entries): readFrom(reference, entries, isFirst: index == 0, &walk)
-            case .to(let reference, let entries): readTo(reference, entries, &walk)
-            }
+            read(step, isFirst: index == 0, &walk)
         }
         mark(nodes.indices.suffix(from: firstNode), walk.marks)
+    }
+
+    private mutating func read(_ step: Tree, isFirst: Bool, _ walk: inout Walk) {
+        guard let (kind, entries) = parts(of: step) else { return lose(&walk) }
+        let key = kind.key.text
+        if key == StepKey.tee { return readTee(kind.value, entries, walk) }
+        guard var word = problems.scalar(kind.value, "\"\(key)\" must be a name") else { return lose(&walk) }
+        // The node of that name, not YAML's null.
+        if word.isNull, !word.text.isEmpty { word.text = "null" }
+        switch key {
+        case StepKey.from: readFrom(word, entries, isFirst: isFirst, &walk)
+        case StepKey.to: readTo(word, entries, &walk)
+        default: readNode(word, isElement: key == StepKey.element, entries, &walk)
+        }
     }
 
     /// Continues after an unreadable step.
@@ -77,17 +79,6 @@ extension GraphReader {
         if let previous = walk.previous { besideBroken.insert(previous.text) }
         walk.previous = nil
         walk.isBroken = true
-    }
-
-    private mutating func readNode(
-        _ kind: Tree.Scalar, _ isElement: Bool, _ entries: [Tree.Entry], _ walk: inout Walk
-    ) {
-        guard let name = readNode(kind, isElement: isElement, entries) else { return lose(&walk) }
-        let port = FoundPort(text: name, isNode: true)
-        if let previous = walk.previous { links.append(FoundLink(from: previous, to: port, place: kind.place)) }
-        if walk.isBroken { besideBroken.insert(name) }
-        walk.previous = port
-        walk.isBroken = false
     }
 
     private mutating func readFrom(
@@ -122,24 +113,16 @@ extension GraphReader {
 
     // MARK: Kinds of steps
 
-    private enum Parts {
-        case node(Tree.Scalar, isElement: Bool, [Tree.Entry])
-        case tee(Tree, [Tree.Entry])
-        case from(Tree.Scalar, [Tree.Entry])
-        case to(Tree.Scalar, [Tree.Entry])
-    }
-
-    /// The step's kind and other keys. Nil, with a reported problem, if it has none.
-    private mutating func parts(of step: Tree) -> Parts? {
+    /// The entry with the step's kind, and the others. Nil, with a reported problem, if it has none.
+    private mutating func parts(of step: Tree) -> (kind: Tree.Entry, [Tree.Entry])? {
         switch step {
-        case .scalar(var scalar):
+        case .scalar(let scalar):
             if scalar.text.isEmpty {
                 problems.add(scalar.place, "The step is empty. Write the name of a node, or a map.")
                 return nil
             }
-            // The node of that name, not YAML's null.
-            if scalar.isNull { scalar.text = "null" }
-            return .node(scalar, isElement: false, [])
+            let key = Tree.Scalar(text: StepKey.node, isQuoted: false, place: scalar.place)
+            return (Tree.Entry(key: key, value: step), [])
         case .list(_, let place):
             problems.add(place, "A step must not be a list. Write a branch as {tee: [...]}.")
             return nil
@@ -156,37 +139,24 @@ extension GraphReader {
                     other.key.place,
                     "\"\(other.key.text)\" needs a separate step; it cannot be combined with \"\(kind.key.text)\".")
             }
-            let rest = entries.filter { !StepKey.kinds.contains($0.key.text) }
-            if kind.key.text == StepKey.tee { return .tee(kind.value, rest) }
-            guard case .scalar(var word) = kind.value else {
-                problems.add(kind.value.place, "\"\(kind.key.text)\" must be a name, not \(kind.value.noun).")
-                return nil
-            }
-            if word.isNull { word.text = word.text.isEmpty ? "" : "null" }
-            switch kind.key.text {
-            case StepKey.from: return .from(word, rest)
-            case StepKey.to: return .to(word, rest)
-            default: return .node(word, isElement: kind.key.text == StepKey.element, rest)
-            }
+            return (kind, entries.filter { !StepKey.kinds.contains($0.key.text) })
         }
     }
 
-    /// The name of the added node. Nil, with a reported problem, if its kind is unreadable.
-    private mutating func readNode(_ word: Tree.Scalar, isElement: Bool, _ entries: [Tree.Entry]) -> String? {
+    private mutating func readNode(
+        _ word: Tree.Scalar, isElement: Bool, _ entries: [Tree.Entry], _ walk: inout Walk
+    ) {
         guard let kind = variables.fillIn(word, &problems) else {
             for entry in entries { fillInOnly(entry.value) }
-            return nil
+            return lose(&walk)
         }
         guard !kind.text.isEmpty else {
             problems.add(
                 kind.place, "The name of \(isElement ? "a GStreamer element" : "a kind of node") is missing here.")
-            return nil
+            return lose(&walk)
         }
-        let kindName = isElement ? NodeKind.elementPrefix + kind.text : kind.text
-        let factory =
-            kindName.hasPrefix(NodeKind.elementPrefix)
-            ? String(kindName.dropFirst(NodeKind.elementPrefix.count)) : kindName
-        var node = Node(kindName, name: factory)
+        var node = Node(isElement ? NodeKind.elementPrefix + kind.text : kind.text)
+        node.name = node.kindInFiles
         var namePlace = kind.place
         if let entry = entries.first(where: { $0.key.text == StepKey.name }),
             let name = text(of: entry, for: "the node")
@@ -194,12 +164,14 @@ extension GraphReader {
             node.name = name.text
             namePlace = name.place
         }
-        let marks = readMarks(entries.filter { StepKey.ofBranches.contains($0.key.text) }, of: kindName)
-        node.branch = marks.branch
-        node.isOptional = marks.isOptional
+        node.inherit(readMarks(entries.filter { StepKey.ofBranches.contains($0.key.text) }, of: node.kind))
         readSettings(entries, of: &node)
         add(node, at: kind.place, namePlace)
-        return node.name
+        let port = FoundPort(text: node.name)
+        if let previous = walk.previous { links.append(FoundLink(from: previous, to: port, place: kind.place)) }
+        if walk.isBroken { besideBroken.insert(node.name) }
+        walk.previous = port
+        walk.isBroken = false
     }
 
     private mutating func add(_ node: Node, at place: GraphPlace, _ namePlace: GraphPlace) {
@@ -223,20 +195,19 @@ extension GraphReader {
 
     private mutating func readTee(_ tee: Tree, _ entries: [Tree.Entry], _ walk: Walk) {
         let marks = readMarks(entries, of: StepKey.tee)
-        guard case .list(let steps, let place) = tee else {
-            problems.add(tee.place, "\"tee\" must be a list of steps, not \(tee.noun).")
+        guard let steps = problems.list(tee, "\"tee\" must be a list of steps") else {
             if let previous = walk.previous { besideBroken.insert(previous.text) }
             return
         }
-        if steps.isEmpty { problems.add(place, "The tee has no steps.") }
+        if steps.isEmpty { problems.add(tee.place, "The tee has no steps.") }
         if walk.previous == nil, !walk.isBroken {
-            problems.add(place, "No step before this tee can feed it.")
+            problems.add(tee.place, "No step before this tee can feed it.")
         }
         let firstNode = nodes.count
         readSteps(steps, in: .tee, after: walk.previous, isBroken: walk.previous == nil)
         if nodes.count == firstNode, marks.branch != nil || marks.isOptional, !steps.isEmpty {
             problems.add(
-                place,
+                tee.place,
                 "\"branch\" and \"optional\" need a node, and this tee has none. Write them at the node that it feeds.")
         }
         mark(nodes.indices.suffix(from: firstNode), marks)
@@ -244,10 +215,7 @@ extension GraphReader {
 
     /// Marks nodes, except for those with their own marks.
     private mutating func mark(_ indices: Range<Int>, _ marks: BranchMarks) {
-        for index in indices {
-            nodes[index].branch = nodes[index].branch ?? marks.branch
-            nodes[index].isOptional = nodes[index].isOptional || marks.isOptional
-        }
+        for index in indices { nodes[index].inherit(marks) }
     }
 
     private mutating func readReference(_ scalar: Tree.Scalar) -> FoundPort? {
@@ -256,7 +224,7 @@ extension GraphReader {
             problems.add(scalar.place, "The name of a node or port is missing here, such as \"recorder.video\".")
             return nil
         }
-        return FoundPort(text: filled.text, isNode: false, place: scalar.place)
+        return FoundPort(text: filled.text, place: scalar.place)
     }
 
     // MARK: Keys of steps
@@ -268,19 +236,14 @@ extension GraphReader {
             case StepKey.branch where step != StepKey.to:
                 marks.branch = text(of: entry, for: "the branch")?.text
             case StepKey.optional where step != StepKey.to:
-                guard case .scalar(let scalar) = entry.value, let filled = variables.fillIn(scalar, &problems) else {
-                    if case .scalar = entry.value { continue }
-                    problems.add(entry.value.place, "\"optional\" must be true or false, not \(entry.value.noun).")
-                    continue
-                }
-                let contract = SettingContract(StepKey.optional, .flag, "")
-                guard case .flag(let flag)? = SettingContract?.some(contract).value(of: filled) else {
+                let demand = "\"optional\" must be true or false"
+                guard let filled = filled(entry.value, demand) else { continue }
+                if let flag = filled.value(for: SettingContract(StepKey.optional, .flag, ""))?.flag {
+                    marks.isOptional = flag
+                } else {
                     problems.add(
-                        filled.place, "\"optional\" must be true or false, not \(Tree.scalar(filled).noun).",
-                        accepted: ["true", "false"])
-                    continue
+                        filled.place, "\(demand), not \(Tree.scalar(filled).noun).", accepted: ["true", "false"])
                 }
-                marks.isOptional = flag
             default:
                 problems.addUnknown(
                     "\"\(step)\" has no key", entry.key.text, at: entry.key.place,
@@ -292,13 +255,7 @@ extension GraphReader {
 
     /// A name, which must not be empty.
     private mutating func text(of entry: Tree.Entry, for what: String) -> Tree.Scalar? {
-        guard case .scalar(let scalar) = entry.value else {
-            problems.add(
-                entry.value.place,
-                "\"\(entry.key.text)\" must be a name for \(what), not \(entry.value.noun).")
-            return nil
-        }
-        guard let filled = variables.fillIn(scalar, &problems) else { return nil }
+        guard let filled = filled(entry.value, "\"\(entry.key.text)\" must be a name for \(what)") else { return nil }
         guard !filled.text.isEmpty else {
             problems.add(filled.place, "\"\(entry.key.text)\" is empty. Write a name for \(what).")
             return nil
@@ -312,13 +269,7 @@ extension GraphReader {
             read(entry, of: &node, kind)
         }
         for entry in entries where entry.key.text == StepKey.settings {
-            guard case .map(let settings, _) = entry.value else {
-                problems.add(
-                    entry.value.place,
-                    "\"settings\" must be a map of settings and their values, not \(entry.value.noun).")
-                continue
-            }
-            for setting in settings {
+            for setting in problems.map(entry.value, "\"settings\" must be a map of settings and their values") ?? [] {
                 // Elements have many properties, so users need not know which of them are our keys.
                 if let kind, !node.kind.hasPrefix(NodeKind.elementPrefix), !StepKey.all.contains(setting.key.text) {
                     problems.add(
@@ -337,25 +288,19 @@ extension GraphReader {
 
     private mutating func read(_ entry: Tree.Entry, of node: inout Node, _ kind: NodeKind?) {
         let name = entry.key.text
-        guard case .scalar(let scalar) = entry.value else {
-            problems.add(entry.value.place, "The setting \"\(name.clipped)\" needs one value, not \(entry.value.noun).")
-            brokenSettings.insert("\(node.name).\(name)")
-            return
-        }
+        func giveUp() { brokenSettings.insert("\(node.name).\(name)") }
+        let demand = "The setting \"\(name.clipped)\" needs one value"
+        guard let scalar = problems.scalar(entry.value, demand) else { return giveUp() }
         let isSecret = kind?.setting(name)?.isSecret ?? SettingContract.soundsSecret(name)
         // A variable is not a secret.
         if isSecret, !scalar.text.contains("${") { secrets[scalar.place] = scalar.text.unicodeScalars.count }
-        guard let filled = variables.fillIn(scalar, isSecret: isSecret, &problems) else {
-            brokenSettings.insert("\(node.name).\(name)")
-            return
-        }
+        guard let filled = variables.fillIn(scalar, isSecret: isSecret, &problems) else { return giveUp() }
         // An empty variable leaves the setting at its default.
         if filled.wasFilledIn, filled.text.isEmpty { return }
-        guard let value = kind?.setting(name).value(of: filled) ?? SettingContract?.none.value(of: filled) else {
+        guard let value = filled.value(for: kind?.setting(name)) else {
             problems.add(
                 filled.place, "The setting \"\(name.clipped)\" has no value. Leave it out for its default.")
-            brokenSettings.insert("\(node.name).\(name)")
-            return
+            return giveUp()
         }
         node.settings[name] = value
         places.settings[node.name, default: [:]][name] = filled.place

@@ -8,18 +8,13 @@ struct TreeReader {
     /// references to the one before, exceed all memory and time.
     private static let mostAliases = 24
 
-    private let text: String
-    private var problems: ProblemList
+    let text: String
+    var problems: ProblemList
 
     static func read(_ text: String, _ problems: inout ProblemList) -> Tree? {
         var reader = TreeReader(text: JSONText.joiningSurrogates(in: text), problems: problems)
         defer { problems = reader.problems }
         return reader.read()
-    }
-
-    private init(text: String, problems: ProblemList) {
-        self.text = text
-        self.problems = problems
     }
 
     private mutating func read() -> Tree? {
@@ -43,7 +38,7 @@ struct TreeReader {
     // MARK: Trees
 
     private mutating func tree(_ node: Yams.Node, depth: Int) -> Tree? {
-        let place = node.mark.map { GraphPlace(line: $0.line, column: $0.column) } ?? GraphPlace(line: 1, column: 1)
+        let place = node.mark.map(GraphPlace.init) ?? GraphPlace(line: 1, column: 1)
         guard node.anchor == nil else {
             problems.add(place, "Anchors and aliases (&name, *name) are not supported. Write out their values.")
             return nil
@@ -53,20 +48,13 @@ struct TreeReader {
             return nil
         }
         switch node {
-        case .scalar(let scalar): return .scalar(leaf(scalar, place))
-        case .sequence(let sequence):
-            var list: [Tree] = []
-            for item in sequence {
-                if let item = tree(item, depth: depth + 1) { list.append(item) }
-            }
-            return .list(list, place)
+        case .scalar(let scalar):
+            let isQuoted = scalar.style != .plain && scalar.style != .any
+            return .scalar(Tree.Scalar(text: scalar.string, isQuoted: isQuoted, place: place))
+        case .sequence(let sequence): return .list(sequence.compactMap { tree($0, depth: depth + 1) }, place)
         case .mapping(let mapping): return .map(entries(mapping, depth: depth), place)
         case .alias: return nil
         }
-    }
-
-    private func leaf(_ scalar: Yams.Node.Scalar, _ place: GraphPlace) -> Tree.Scalar {
-        Tree.Scalar(text: scalar.string, isQuoted: scalar.style != .plain && scalar.style != .any, place: place)
     }
 
     private mutating func entries(_ mapping: Yams.Node.Mapping, depth: Int) -> [Tree.Entry] {
@@ -74,8 +62,7 @@ struct TreeReader {
         var names: Set<String> = []
         for (key, value) in mapping {
             guard case .scalar(let name)? = tree(key, depth: depth + 1) else {
-                let mark = key.mark.map { GraphPlace(line: $0.line, column: $0.column) }
-                problems.add(mark, "A key must be a word, not a list or a map.")
+                problems.add(key.mark.map(GraphPlace.init), "A key must be a word, not a list or a map.")
                 continue
             }
             // The parser takes 1 and "1" for two keys.
@@ -118,9 +105,9 @@ struct TreeReader {
         case YamlError.scanner(let context, let problem, let mark, _),
             YamlError.parser(let context, let problem, let mark, _),
             YamlError.composer(let context, let problem, let mark, _):
-            report(problem, context, GraphPlace(line: mark.line, column: mark.column))
+            report(problem, context, GraphPlace(mark))
         case YamlError.duplicatedKeysInMapping(let names, let context):
-            addRepeated(names.first ?? "", at: GraphPlace(line: context.mark.line, column: context.mark.column))
+            addRepeated(names.first ?? "", at: GraphPlace(context.mark))
         case YamlError.reader(let problem, _, _, _):
             problems.add(nil, "The file is not valid YAML: \(problem).")
         default:
@@ -158,6 +145,12 @@ struct TreeReader {
             sentence += "; a file can have only one graph"
         }
         problems.add(place, sentence + ".")
+    }
+}
+
+extension GraphPlace {
+    fileprivate init(_ mark: Mark) {
+        self.init(line: mark.line, column: mark.column)
     }
 }
 

@@ -18,27 +18,15 @@ struct Variables {
 
     /// Used ones first, in the order of the file.
     var listed: [GraphVariable] {
-        entries.values.sorted { left, right in
-            let places = (left.use, right.use)
-            switch places {
-            case (let first?, let second?): return first < second
-            case (nil, nil): return left.variable.name < right.variable.name
-            default: return places.0 != nil
-            }
-        }.map(\.variable)
+        entries.values.sorted { ($0.use ?? .end, $0.variable.name) < ($1.use ?? .end, $1.variable.name) }.map(
+            \.variable)
     }
 
     // MARK: Declarations
 
     mutating func declare(_ tree: Tree, _ problems: inout ProblemList) {
-        guard case .map(let declarations, _) = tree else {
-            problems.add(
-                tree.place,
-                "\"variables\" must be a map of names and descriptions, such as camera: Which camera, not "
-                    + "\(tree.noun).")
-            return
-        }
-        for entry in declarations {
+        let demand = "\"variables\" must be a map of names and descriptions, such as camera: Which camera"
+        for entry in problems.map(tree, demand) ?? [] {
             guard Self.isName(entry.key.text) else {
                 problems.add(
                     entry.key.place,
@@ -53,10 +41,7 @@ struct Variables {
                 variable.summary = scalar.isNull ? nil : scalar.text
             case .map(let parts, _):
                 for part in parts {
-                    guard case .scalar(let scalar) = part.value else {
-                        problems.add(part.value.place, "This must be text, not \(part.value.noun).")
-                        continue
-                    }
+                    guard let scalar = problems.scalar(part.value, "This must be text") else { continue }
                     switch part.key.text {
                     case "summary": variable.summary = scalar.text
                     case "default":
@@ -178,12 +163,6 @@ struct Variables {
     private var usedNames: [String] { entries.values.filter { $0.use != nil }.map(\.variable.name).sorted() }
 
     static func isName(_ text: String) -> Bool {
-        let scalars = text.unicodeScalars
-        guard let first = scalars.first, first.isASCII, first.properties.isAlphabetic || first == "_" else {
-            return false
-        }
-        return scalars.allSatisfy {
-            $0.isASCII && ($0.properties.isAlphabetic || ("0"..."9").contains($0) || $0 == "-" || $0 == "_")
-        }
+        text.wholeMatch(of: /[A-Za-z_][A-Za-z0-9_-]*/) != nil
     }
 }
