@@ -5,29 +5,19 @@ extension GraphDrawing {
     public var dot: String { DotDrawing(drawing: self).text }
 }
 
-/// Colours by group: light boxes with a darker frame. Readable in grey too, because each box names its group.
-private struct Palette {
-    var fill: String
-    var frame: String
-    var word: String
-
-    init(_ kind: NodeKind?) {
-        switch kind?.group {
-        case .capturer: self = Palette("#E6F4EA", "#2E7D4F", "capturer")
-        case .processor: self = Palette("#E8F0FC", "#2F5DA8", "processor")
-        case .codec: self = Palette("#FFF3DF", "#A86400", "codec")
-        case .renderer: self = Palette("#F3EAFB", "#6B3FA0", "renderer")
-        case .recorder: self = Palette("#FCE8E6", "#A8322B", "recorder")
-        case .transport: self = Palette("#E0F3F5", "#0B6E7A", kind?.name.hasPrefix("rtp") == true ? "RTP" : "room")
-        case .element: self = Palette("#F1F3F4", "#4D5358", "GStreamer element")
-        case nil: self = Palette("#FFFFFF", "#4D5358", "unknown")
+extension NodeKind? {
+    /// Colours by group: light boxes with a darker frame. Readable in grey too, because each box names its group.
+    fileprivate var palette: (fill: String, frame: String, word: String) {
+        switch self?.group {
+        case .capturer: ("#E6F4EA", "#2E7D4F", "capturer")
+        case .processor: ("#E8F0FC", "#2F5DA8", "processor")
+        case .codec: ("#FFF3DF", "#A86400", "codec")
+        case .renderer: ("#F3EAFB", "#6B3FA0", "renderer")
+        case .recorder: ("#FCE8E6", "#A8322B", "recorder")
+        case .transport: ("#E0F3F5", "#0B6E7A", self?.name.hasPrefix("rtp") == true ? "RTP" : "room")
+        case .element: ("#F1F3F4", "#4D5358", "GStreamer element")
+        case nil: ("#FFFFFF", "#4D5358", "unknown")
         }
-    }
-
-    private init(_ fill: String, _ frame: String, _ word: String) {
-        self.fill = fill
-        self.frame = frame
-        self.word = word
     }
 }
 
@@ -61,14 +51,8 @@ private struct DotDrawing {
     }
 
     private func heading(_ title: String) -> String {
-        var rows: [String] = []
-        for word in title.split(whereSeparator: \.isWhitespace) {
-            if let last = rows.last, last.count + word.count < Self.titleWidth {
-                rows[rows.count - 1] = "\(last) \(word)"
-            } else {
-                rows.append(String(word))
-            }
-        }
+        let rows = title.split(whereSeparator: \.isWhitespace).map(String.init)
+            .wrapped(separator: " ", width: Self.titleWidth)
         let lines = rows.map { "<TR><TD ALIGN=\"LEFT\">\($0.escaped)</TD></TR>" }.joined()
         return "<FONT POINT-SIZE=\"14\" COLOR=\"\(Self.ink)\"><TABLE BORDER=\"0\" CELLSPACING=\"0\" CELLPADDING=\"3\">"
             + "\(lines)</TABLE></FONT>"
@@ -94,7 +78,7 @@ private struct DotDrawing {
 
     private func node(_ node: Node) -> String {
         let kind = drawing.kind(of: node)
-        let palette = Palette(kind)
+        let palette = kind.palette
         let caption = drawing.caption(of: node)
         var rows = [
             "<TR><TD ALIGN=\"LEFT\"><FONT POINT-SIZE=\"8\" COLOR=\"\(palette.frame)\">\(palette.word.uppercased().escaped)"
@@ -105,19 +89,17 @@ private struct DotDrawing {
             "<TR><TD ALIGN=\"LEFT\"><FONT POINT-SIZE=\"10\" COLOR=\"\(Self.faint)\">\($0.escaped)</FONT></TD></TR>"
         }
         let text = "<TABLE BORDER=\"0\" CELLBORDER=\"0\" CELLSPACING=\"0\" CELLPADDING=\"1\">\(rows.joined())</TABLE>"
-        let inputs = ports(graph.links(into: node.name).map(\.to.port), of: kind?.inputs, "LEFT")
-        let outputs = ports(graph.links(outOf: node.name).map(\.from.port), of: kind?.outputs, "RIGHT")
+        let inputs = column(ports(of: node, isOutput: false), "LEFT")
+        let outputs = column(ports(of: node, isOutput: true), "RIGHT")
         let style = node.isOptional ? "ROUNDED,DASHED" : "ROUNDED"
         return "\(node.name.dotName) [tooltip=\(caption.title.dotName), label=<<TABLE BORDER=\"1\" STYLE=\"\(style)\" "
             + "COLOR=\"\(palette.frame)\" BGCOLOR=\"\(palette.fill)\" CELLBORDER=\"0\" CELLSPACING=\"0\" CELLPADDING=\"0\">"
             + "<TR>\(inputs)<TD CELLPADDING=\"6\">\(text)</TD>\(outputs)</TR></TABLE>>]"
     }
 
-    /// A column with the ports' names, if there are several.
-    private func ports(_ used: [String], of contract: [Port]?, _ side: String) -> String {
-        let names = portNames(used, contract ?? [])
-        let isPlain = contract?.count == 1 && contract?.first?.isRepeated == false
-        guard !names.isEmpty, names.count > 1 || !isPlain else { return "" }
+    /// A column with the ports' names.
+    private func column(_ names: [String], _ side: String) -> String {
+        if names.isEmpty { return "" }
         let rows = names.map {
             "<TR><TD PORT=\($0.dotName.attribute) ALIGN=\"\(side)\"><FONT POINT-SIZE=\"9\" COLOR=\"\(Self.faint)\">\($0.escaped)"
                 + "</FONT></TD></TR>"
@@ -126,13 +108,17 @@ private struct DotDrawing {
             "<TD><TABLE BORDER=\"0\" CELLBORDER=\"0\" CELLSPACING=\"0\" CELLPADDING=\"5\">\(rows.joined())</TABLE></TD>"
     }
 
-    /// In the order of the contract; numbered ports by number.
-    private func portNames(_ used: [String], _ contract: [Port]) -> [String] {
-        var seen: Set<String> = []
-        return used.filter { !$0.isEmpty && seen.insert($0).inserted }.sorted { left, right in
+    /// The linked ports in the order of the contract; numbered ports by number. Empty if the kind has only one.
+    private func ports(of node: Node, isOutput: Bool) -> [String] {
+        let kind = drawing.kind(of: node)
+        let contract = (isOutput ? kind?.outputs : kind?.inputs) ?? []
+        let used =
+            isOutput ? graph.links(outOf: node.name).map(\.from.port) : graph.links(into: node.name).map(\.to.port)
+        let names = Set(used).subtracting([""]).sorted { left, right in
             let places = [left, right].map { name in contract.firstIndex { $0.matches(name) } ?? contract.count }
             return (places[0], left.count, left) < (places[1], right.count, right)
         }
+        return names.count == 1 && contract.count == 1 && !contract[0].isRepeated ? [] : names
     }
 
     private func edge(_ link: Link) -> String {
@@ -150,11 +136,7 @@ private struct DotDrawing {
     private func end(_ port: PortReference, isOutput: Bool) -> String {
         let side = isOutput ? "e" : "w"
         guard let node = graph.node(port.node) else { return "\(port.node.dotName):\(side)" }
-        let contract = drawing.kind(of: node)
-        let used =
-            isOutput ? graph.links(outOf: port.node).map(\.from.port) : graph.links(into: port.node).map(\.to.port)
-        let isDrawn =
-            !ports(used, of: isOutput ? contract?.outputs : contract?.inputs, "").isEmpty && !port.port.isEmpty
+        let isDrawn = ports(of: node, isOutput: isOutput).contains(port.port)
         return isDrawn ? "\(port.node.dotName):\(port.port.dotName):\(side)" : "\(port.node.dotName):\(side)"
     }
 }

@@ -10,23 +10,15 @@ struct NodeCaption {
     var details: [String]
 
     init(_ node: Node, _ contract: NodeKind?) {
-        let isElement = node.kind.hasPrefix(NodeKind.elementPrefix)
-        let kindName = isElement ? String(node.kind.dropFirst(NodeKind.elementPrefix.count)) : node.kind
         title = node.name
-        kind = node.name == kindName ? nil : kindName
-        var left = node.settings
+        kind = node.name == node.kindInFiles ? nil : node.kindInFiles
+        var settings = node.settings(inOrderOf: contract)
         details = []
-        if let width = left["width"]?.short, let height = left["height"]?.short {
+        if let width = node.settings["width"]?.short, let height = node.settings["height"]?.short {
             details.append("\(width) × \(height)")
-            left["width"] = nil
-            left["height"] = nil
+            settings.removeAll { $0.key == "width" || $0.key == "height" }
         }
-        // In the order of the contract, which is by importance.
-        let known = contract?.settings.map(\.name) ?? []
-        let order = known.filter { left[$0] != nil } + left.keys.filter { !known.contains($0) }.sorted()
-        details += order.compactMap { name in
-            left[name].map { Self.words(name, $0, contract?.setting(name)) }
-        }
+        details += settings.map { Self.words($0.key, $0.value, contract?.setting($0.key)) }
     }
 
     private static func words(_ name: String, _ value: SettingValue, _ contract: SettingContract?) -> String {
@@ -42,30 +34,16 @@ struct NodeCaption {
     }
 
     private static func bitrate(_ bits: Int) -> String {
-        if bits >= 1_000_000 { return "\((Double(bits) / 1e5).rounded().short.tenth) Mbit/s" }
-        return bits >= 1000 ? "\((Double(bits) / 100).rounded().short.tenth) kbit/s" : "\(bits) bit/s"
+        if bits >= 1_000_000 { return "\(((Double(bits) / 1e5).rounded() / 10).short) Mbit/s" }
+        return bits >= 1000 ? "\(((Double(bits) / 100).rounded() / 10).short) kbit/s" : "\(bits) bit/s"
     }
 }
 
 extension String {
-    /// A tenth of this whole number, without a needless ".0".
-    fileprivate var tenth: String { hasSuffix("0") ? String(dropLast()) : "\(dropLast()).\(suffix(1))" }
-
     fileprivate var oneLine: String {
         let line = String(map { $0.isNewline || $0 == "\t" ? " " : $0 })
         // The end of a path or an address is more specific than its beginning.
         return line.count > 44 ? "...\(line.suffix(41))" : line
-    }
-}
-
-extension SettingValue {
-    var short: String {
-        switch self {
-        case .flag(let flag): "\(flag)"
-        case .integer(let number): "\(number)"
-        case .number(let number): number.short
-        case .text(let text): text
-        }
     }
 }
 
@@ -99,24 +77,17 @@ struct LinkMedia {
     var kind: MediaKind
     var encoding: String?
 
+    private static let codecs = [
+        "vp8": "VP8", "vp9": "VP9", "h264": "H.264", "h265": "H.265", "av1": "AV1", "mjpeg": "Motion JPEG",
+        "jpeg": "Motion JPEG", "opus": "Opus", "aac": "AAC",
+    ]
+
     var words: String {
-        switch (kind, encoding) {
-        case (.rawVideo, _): "raw video"
-        case (.rawAudio, _): "raw audio"
-        case (.rtp, _): "RTP"
-        case (.applicationFrames, _): "frames"
-        case (.data, let type): type ?? "data"
-        case (_, "vp8"?): "VP8"
-        case (_, "vp9"?): "VP9"
-        case (_, "h264"?): "H.264"
-        case (_, "h265"?): "H.265"
-        case (_, "av1"?): "AV1"
-        case (_, "mjpeg"?), (_, "jpeg"?): "Motion JPEG"
-        case (_, "opus"?): "Opus"
-        case (_, "aac"?): "AAC"
-        case (_, let encoding?): encoding
-        case (.encodedVideo, nil): "encoded video"
-        case (.encodedAudio, nil): "encoded audio"
+        switch kind {
+        case .rawVideo, .rawAudio, .rtp: kind.words
+        case .applicationFrames: "frames"
+        case .data: encoding ?? "data"
+        case .encodedVideo, .encodedAudio: encoding.map { Self.codecs[$0] ?? $0 } ?? kind.words
         }
     }
 

@@ -18,40 +18,41 @@ extension GraphDrawing {
 private struct TextDrawing {
     /// Widest text in a box.
     private static let width = 56
+    private static let arrow = "   ▼"
 
     let drawing: GraphDrawing
     let layout: ChainLayout
 
-    func lines(of chain: ChainLayout.Chain) -> [String] {
-        guard let start = chain.start else { return lines(of: chain.items, inherited: nil) }
-        return ["  from \(start)"] + flow(from: start.node, port: start.port) + arrow(chain.items.first)
-            + lines(of: chain.items, inherited: nil)
+    func lines(of chain: Chain) -> [String] {
+        let rows = lines(of: chain.items, inherited: nil)
+        guard let start = chain.start else { return rows }
+        let arrow = if case .node? = chain.items.first { [Self.arrow] } else { [String]() }
+        return ["  from \(start)"] + flow(from: start.node, port: start.port) + arrow + rows
     }
 
     /// The items from top to bottom. The first line of a box is its upper edge; the arrow points to the second.
-    private func lines(of items: [ChainLayout.Item], inherited: Node?) -> [String] {
+    private func lines(of items: [ChainItem], inherited: Node?) -> [String] {
         var lines: [String] = []
         var current = inherited
         for (index, item) in items.enumerated() {
             let isLast = index == items.count - 1
             switch item {
-            case .node(let index):
-                if let current, !lines.isEmpty { lines += arrow(item, after: current) }
-                let node = layout.graph.nodes[index]
+            case .node(let node):
+                if current != nil, !lines.isEmpty { lines.append(Self.arrow) }
                 lines += box(node, isLast: isLast, besides: inherited ?? current)
                 if !isLast { lines += flow(from: node.name, port: nil) }
                 current = node
-            case .tee(let items): lines += tee(items, of: current)
-            case .join(let port): lines.append("   ╰─▶ \(name(port))")
+            case .tee(let tee): lines += self.tee(tee.items, of: current)
+            case .join(let join): lines.append("   ╰─▶ \(join.target)")
             }
         }
         return lines
     }
 
-    private func tee(_ items: [ChainLayout.Item], of node: Node?) -> [String] {
-        if case .join(let port)? = items.first { return ["   ├─▶ \(name(port))"] }
+    private func tee(_ items: [ChainItem], of node: Node?) -> [String] {
+        if case .join(let join)? = items.first { return ["   ├─▶ \(join.target)"] }
         let block = lines(of: items, inherited: node)
-        let isOptional = firstNode(items)?.isOptional ?? false
+        let isOptional = Chain(items: items).fragment.nodes.first?.isOptional ?? false
         return block.enumerated().map { index, line in
             (index == 1 ? "   ├\(isOptional ? "╌" : "─")▶" : "   │  ") + line
         }
@@ -64,14 +65,11 @@ private struct TextDrawing {
         return ["   │ \(words ?? "")"]
     }
 
-    private func arrow(_ item: ChainLayout.Item?, after node: Node? = nil) -> [String] {
-        guard case .node? = item else { return [] }
-        return ["   ▼"]
-    }
-
     private func box(_ node: Node, isLast: Bool, besides parent: Node?) -> [String] {
         let caption = drawing.caption(of: node)
-        let rows = [caption.title + (caption.kind.map { "  (\($0))" } ?? "")] + wrapped(caption.details)
+        let rows =
+            [caption.title + (caption.kind.map { "  (\($0))" } ?? "")]
+            + caption.details.wrapped(separator: ", ", width: Self.width)
         let width = rows.map(\.count).max() ?? 0
         let horizontal = String(repeating: "─", count: width + 2)
         let lower = isLast ? "└\(horizontal)┘" : "└──┬" + String(repeating: "─", count: max(0, width - 1)) + "┘"
@@ -91,23 +89,6 @@ private struct TextDrawing {
         return words.isEmpty ? "" : "  " + words.joined(separator: ", ")
     }
 
-    private func wrapped(_ details: [String]) -> [String] {
-        var rows: [String] = []
-        for detail in details {
-            if let last = rows.last, last.count + detail.count + 2 <= Self.width {
-                rows[rows.count - 1] = "\(last), \(detail)"
-            } else {
-                rows.append(detail)
-            }
-        }
-        return rows
-    }
-
-    private func firstNode(_ items: [ChainLayout.Item]) -> Node? {
-        ChainLayout.nodes(in: items).first.map { layout.graph.nodes[$0] }
-    }
-
-    private func name(_ port: PortReference) -> String { "\(port)" }
 }
 
 extension String {

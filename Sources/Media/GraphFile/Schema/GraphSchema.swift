@@ -4,7 +4,8 @@ public import MediaGraph
 ///
 /// It checks words and values. Only reading a file checks whether its nodes match.
 public struct GraphSchema: Sendable {
-    private static let variablePattern = #"\$\{[A-Za-z_][A-Za-z0-9_-]*(:-[^}]*)?\}"#
+    private static let namePattern = "[A-Za-z_][A-Za-z0-9_-]*"
+    private static let variablePattern = #"\$\{\#(namePattern)(:-[^}]*)?\}"#
     private static let bitratePattern = "^[0-9]+(\\.[0-9]+)?[kM]$"
 
     private let kinds: [NodeKind]
@@ -44,7 +45,7 @@ public struct GraphSchema: Sendable {
             "Descriptions of the file's variables",
             [
                 "type": "object",
-                "propertyNames": ["pattern": "^[A-Za-z_][A-Za-z0-9_-]*$"],
+                "propertyNames": ["pattern": .text("^\(Self.namePattern)$")],
                 "additionalProperties": ["anyOf": [["type": ["string", "null"]], parts]],
             ])
     }

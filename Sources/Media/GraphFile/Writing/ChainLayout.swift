@@ -4,20 +4,6 @@ internal import MediaGraph
 ///
 /// Omits ports that reading settles in the same way, and reads the layout back to check.
 struct ChainLayout {
-    struct Chain {
-        /// The port of another chain's node at which the chain begins.
-        var start: PortReference?
-        var items: [Item]
-    }
-
-    indirect enum Item {
-        /// A node, by its index in the graph.
-        case node(Int)
-        case tee([Item])
-        /// The node or port of another chain that is fed. Open ports are empty.
-        case join(PortReference)
-    }
-
     let graph: MediaGraph
     private(set) var chains: [Chain] = []
 
@@ -28,7 +14,8 @@ struct ChainLayout {
         for round in 0... {
             var builder = Builder(graph: settled, catalogue: catalogue, explicit: explicit)
             chains = builder.build()
-            let found = Set(fragment.settledLinks(nodes: settled.nodes, with: catalogue))
+            let links = chains.flatMap(\.fragment.links)
+            let found = Set(MediaGraph(nodes: settled.nodes, links: links).settled(with: catalogue).links)
             let lost = settled.links.indices.filter { !found.contains(settled.links[$0]) && !explicit.contains($0) }
             if lost.isEmpty { return }
             // Usually one round is enough. With all ports written, no link is lost.
@@ -37,47 +24,6 @@ struct ChainLayout {
     }
 
     private static let mostRounds = 4
-
-    /// The links in the order in which reading finds them, with the layout's open ports.
-    private var fragment: [Link] {
-        var links: [Link] = []
-        for chain in chains { append(chain.items, after: chain.start, to: &links) }
-        return links
-    }
-
-    private func append(_ items: [Item], after start: PortReference?, to links: inout [Link]) {
-        var previous = start
-        for item in items {
-            switch item {
-            case .node(let index):
-                let port = PortReference(node: graph.nodes[index].name, port: "")
-                if let previous { links.append(Link(from: previous, to: port)) }
-                previous = port
-            case .tee(let items):
-                append(items, after: previous, to: &links)
-            case .join(let port):
-                if let previous { links.append(Link(from: previous, to: port)) }
-                previous = nil
-            }
-        }
-    }
-
-    /// The indices of the nodes in the items.
-    static func nodes(in items: [Item]) -> [Int] {
-        items.flatMap { item -> [Int] in
-            switch item {
-            case .node(let index): [index]
-            case .tee(let items): nodes(in: items)
-            case .join: []
-            }
-        }
-    }
-}
-
-extension [Link] {
-    fileprivate func settledLinks(nodes: [Node], with catalogue: any NodeCatalogue) -> [Link] {
-        MediaGraph(nodes: nodes, links: self).settled(with: catalogue).links
-    }
 }
 
 /// Splits a graph into chains.
@@ -101,8 +47,8 @@ private struct Builder {
     private var size: [Int]
     /// By node: whether it or a downstream node encodes, records or sends, which is the purpose of most graphs.
     private var isMain: [Bool]
-    /// Chains that begin at a port of an earlier node.
-    private var waiting: [ChainLayout.Chain] = []
+    /// Links that begin chains at a port of an earlier node.
+    private var waiting: [Int] = []
 
     init(graph: MediaGraph, catalogue: any NodeCatalogue, explicit: Set<Int>) {
         self.graph = graph
@@ -127,16 +73,19 @@ private struct Builder {
         measure()
     }
 
-    mutating func build() -> [ChainLayout.Chain] {
-        var chains: [ChainLayout.Chain] = []
+    mutating func build() -> [Chain] {
+        var chains: [Chain] = []
         for node in graph.nodes.indices where carrier[node] == nil {
-            chains.append(ChainLayout.Chain(start: nil, items: items(from: node, depth: 0)))
+            chains.append(Chain(items: items(from: node, depth: 0)))
             // A chain may add further ones.
-            while !waiting.isEmpty { chains.append(follow(waiting.removeFirst())) }
+            while !waiting.isEmpty {
+                let link = waiting.removeFirst()
+                chains.append(Chain(from: graph.links[link].from, items: branch(link, depth: 0)))
+            }
         }
         // Links from missing nodes are written too, so that reading reports them.
         for link in graph.links where indexOfNode[link.from.node] == nil {
-            chains.append(ChainLayout.Chain(start: link.from, items: [.join(link.to)]))
+            chains.append(Chain(from: link.from, items: [.join(Join(link.to))]))
         }
         return chains
     }
@@ -189,17 +138,11 @@ private struct Builder {
 
     // MARK: Chains
 
-    /// A waiting chain, whose single link is followed now.
-    private mutating func follow(_ chain: ChainLayout.Chain) -> ChainLayout.Chain {
-        guard case .node(let node)? = chain.items.first else { return chain }
-        return ChainLayout.Chain(start: chain.start, items: items(from: node, depth: 0))
-    }
-
-    private mutating func items(from first: Int, depth: Int) -> [ChainLayout.Item] {
-        var items: [ChainLayout.Item] = []
+    private mutating func items(from first: Int, depth: Int) -> [ChainItem] {
+        var items: [ChainItem] = []
         var node: Int? = first
         while let current = node {
-            items.append(.node(current))
+            items.append(.node(graph.nodes[current]))
             node = nil
             var (here, elsewhere) = linksByPort(of: current)
             let next = next(after: current, here)
@@ -208,8 +151,8 @@ private struct Builder {
                 elsewhere = here + elsewhere
                 here = []
             }
-            for link in here { items.append(.tee(branch(link, depth: depth + 1))) }
-            for link in elsewhere { wait(for: link) }
+            for link in here { items.append(.tee(Tee(items: branch(link, depth: depth + 1)))) }
+            waiting += elsewhere
             guard let next else { continue }
             if carried(by: next) { node = target(of: next) } else { items.append(join(next)) }
         }
@@ -246,21 +189,16 @@ private struct Builder {
         }
     }
 
-    private mutating func branch(_ link: Int, depth: Int) -> [ChainLayout.Item] {
+    private mutating func branch(_ link: Int, depth: Int) -> [ChainItem] {
         if carried(by: link), let target = target(of: link) { return items(from: target, depth: depth) }
         return [join(link)]
     }
 
-    private mutating func wait(for link: Int) {
-        let items = carried(by: link) ? target(of: link).map { [ChainLayout.Item.node($0)] } : nil
-        waiting.append(ChainLayout.Chain(start: graph.links[link].from, items: items ?? [join(link)]))
-    }
-
     /// Names the port if the node has several inputs.
-    private func join(_ link: Int) -> ChainLayout.Item {
+    private func join(_ link: Int) -> ChainItem {
         let port = graph.links[link].to
         let inputs = target(of: link).flatMap { catalogue.kind(named: graph.nodes[$0].kind) }?.inputs ?? []
         let isOnly = inputs.count == 1 && !inputs[0].isRepeated
-        return .join(isOnly && !explicit.contains(link) ? PortReference(node: port.node, port: "") : port)
+        return .join(Join(isOnly && !explicit.contains(link) ? PortReference(node: port.node, port: "") : port))
     }
 }

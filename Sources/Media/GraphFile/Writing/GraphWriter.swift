@@ -14,7 +14,7 @@ extension GraphDocument {
 
     /// One node as a step of YAML, on one line.
     public static func step(_ node: Node, of kind: NodeKind?) -> String {
-        GraphWriter.step(node, kind, GraphWriter.Inherited()).yamlInBraces
+        GraphWriter.step(node, kind, BranchMarks()).yamlInBraces
     }
 }
 
@@ -23,12 +23,6 @@ private struct GraphWriter {
     private let document: GraphDocument
     private let catalogue: any NodeCatalogue
     private let layout: ChainLayout
-
-    /// Marks of nodes without their own.
-    struct Inherited {
-        var branch: String?
-        var isOptional = false
-    }
 
     init(_ document: GraphDocument, _ catalogue: any NodeCatalogue) {
         self.document = document
@@ -39,38 +33,34 @@ private struct GraphWriter {
     var tree: OutputTree {
         var entries: [OutputTree.Entry] = []
         if let description = document.description {
-            entries.append(OutputTree.Entry("description", .text(Self.escaped(description))))
+            entries.append(OutputTree.Entry(TopKey.description, .text(Self.escaped(description))))
         }
         let chains = layout.chains.map { chain -> OutputTree in
-            guard let start = chain.start else { return .list(steps(chain.items, Inherited())) }
-            let (marks, inherited) = marks(for: chain.items, Inherited())
+            guard let start = chain.start else { return .list(steps(chain.items, BranchMarks())) }
+            let (marks, inherited) = marks(for: chain.items, BranchMarks())
             return .list(
                 [.map([OutputTree.Entry(StepKey.from, .text(Self.escaped("\(start)")))] + marks)]
                     + steps(chain.items, inherited))
         }
-        entries.append(OutputTree.Entry("chains", .list(chains)))
+        entries.append(OutputTree.Entry(TopKey.chains, .list(chains)))
         return .map(entries)
     }
 
-    private func steps(_ items: [ChainLayout.Item], _ inherited: Inherited) -> [OutputTree] {
+    private func steps(_ items: [ChainItem], _ inherited: BranchMarks) -> [OutputTree] {
         items.map { item in
             switch item {
-            case .node(let index):
-                let node = layout.graph.nodes[index]
-                return Self.step(node, catalogue.kind(named: node.kind), inherited)
-            case .tee(let items):
-                let (marks, within) = marks(for: items, inherited)
-                return .map([OutputTree.Entry(StepKey.tee, .list(steps(items, within)))] + marks)
-            case .join(let port): return .map([OutputTree.Entry(StepKey.to, .text(Self.escaped("\(port)")))])
+            case .node(let node): return Self.step(node, catalogue.kind(named: node.kind), inherited)
+            case .tee(let tee):
+                let (marks, within) = marks(for: tee.items, inherited)
+                return .map([OutputTree.Entry(StepKey.tee, .list(steps(tee.items, within)))] + marks)
+            case .join(let join): return .map([OutputTree.Entry(StepKey.to, .text(Self.escaped("\(join.target)")))])
             }
         }
     }
 
     /// The marks of a tee or a `from` that apply to all its nodes.
-    private func marks(
-        for items: [ChainLayout.Item], _ inherited: Inherited
-    ) -> ([OutputTree.Entry], Inherited) {
-        let nodes = ChainLayout.nodes(in: items).map { layout.graph.nodes[$0] }
+    private func marks(for items: [ChainItem], _ inherited: BranchMarks) -> ([OutputTree.Entry], BranchMarks) {
+        let nodes = Chain(items: items).fragment.nodes
         var within = inherited
         var marks: [OutputTree.Entry] = []
         if let branch = nodes.first?.branch, branch != inherited.branch, nodes.allSatisfy({ $0.branch != nil }) {
@@ -84,9 +74,9 @@ private struct GraphWriter {
         return (marks, within)
     }
 
-    static func step(_ node: Node, _ contract: NodeKind?, _ inherited: Inherited) -> OutputTree {
-        let isElement = node.kind.hasPrefix(NodeKind.elementPrefix)
-        let kind = isElement ? String(node.kind.dropFirst(NodeKind.elementPrefix.count)) : node.kind
+    static func step(_ node: Node, _ contract: NodeKind?, _ inherited: BranchMarks) -> OutputTree {
+        let kind = node.kindInFiles
+        let isElement = kind != node.kind
         var entries = [OutputTree.Entry(isElement ? StepKey.element : StepKey.node, .text(Self.escaped(kind)))]
         if node.name != kind { entries.append(OutputTree.Entry(StepKey.name, .text(Self.escaped(node.name)))) }
         if let branch = node.branch, branch != inherited.branch {
@@ -95,13 +85,7 @@ private struct GraphWriter {
         if node.isOptional, !inherited.isOptional {
             entries.append(OutputTree.Entry(StepKey.optional, .value(.flag(true))))
         }
-        // In the order of the contract, which is by importance.
-        let known = contract?.settings.map(\.name) ?? []
-        let names =
-            known.filter { node.settings[$0] != nil } + node.settings.keys.filter { !known.contains($0) }.sorted()
-        let settings = names.compactMap { name in node.settings[name].map { (key: name, value: $0) } }.map {
-            OutputTree.Entry($0.key, written($0.value))
-        }
+        let settings = node.settings(inOrderOf: contract).map { OutputTree.Entry($0.key, written($0.value)) }
         entries += settings.filter { !StepKey.all.contains($0.key) }
         let others = settings.filter { StepKey.all.contains($0.key) }
         if !others.isEmpty { entries.append(OutputTree.Entry(StepKey.settings, .map(others))) }

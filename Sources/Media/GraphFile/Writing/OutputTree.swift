@@ -69,14 +69,16 @@ indirect enum OutputTree: Sendable {
         case .map(let entries):
             let line = yamlInBraces
             if isListItem, isFlat, indent + line.count <= Self.width { return " \(line)\n" }
-            let margin = String(repeating: " ", count: indent)
-            let lines = entries.map { "\($0.key.yamlWord):\($0.value.yaml(indent: indent + 2))" }
-            return isListItem ? " " + lines.joined(separator: margin) : "\n" + lines.map { margin + $0 }.joined()
+            return Self.block(
+                entries.map { "\($0.key.yamlWord):\($0.value.yaml(indent: indent + 2))" }, indent, isListItem)
         case .list(let items):
-            let margin = String(repeating: " ", count: indent)
-            let lines = items.map { "-\($0.yaml(indent: indent + 2, isListItem: true))" }
-            return isListItem ? " " + lines.joined(separator: margin) : "\n" + lines.map { margin + $0 }.joined()
+            return Self.block(items.map { "-\($0.yaml(indent: indent + 2, isListItem: true))" }, indent, isListItem)
         }
+    }
+
+    private static func block(_ lines: [String], _ indent: Int, _ isListItem: Bool) -> String {
+        let margin = String(repeating: " ", count: indent)
+        return isListItem ? " " + lines.joined(separator: margin) : "\n" + lines.map { margin + $0 }.joined()
     }
 
     var yamlInBraces: String { line(key: \.yamlWord, value: \.yaml) }
@@ -94,15 +96,18 @@ indirect enum OutputTree: Sendable {
 }
 
 extension SettingValue {
-    fileprivate var json: String {
+    /// Without quotes.
+    var short: String {
         switch self {
-        case .flag(let flag): flag ? "true" : "false"
+        case .flag(let flag): "\(flag)"
         case .integer(let number): "\(number)"
-        // JSON has no infinities, and no setting's range contains them.
-        case .number(let number): number.isFinite ? number.short : "\"\(number)\""
-        case .text(let text): text.quoted
+        case .number(let number): number.short
+        case .text(let text): text
         }
     }
+
+    // JSON has no infinities, and no setting's range contains them.
+    fileprivate var json: String { text != nil || number?.isFinite == false ? short.quoted : short }
 
     fileprivate var yaml: String {
         if case .text(let text) = self { text.yamlWord } else { json }
@@ -145,8 +150,7 @@ extension String {
                 if scalar.isYAMLPrintable, !scalar.isYAMLBreak {
                     text.unicodeScalars.append(scalar)
                 } else {
-                    let digits = String(scalar.value, radix: 16, uppercase: true)
-                    text += "\\u" + String(repeating: "0", count: max(0, 4 - digits.count)) + digits
+                    text += "\\u" + scalar.value.hexadecimal(digits: 4)
                 }
             }
         }

@@ -23,17 +23,21 @@ extension Node: GraphPart {
 /// A link without a named port uses the first output that fits and the first free input that fits. `from:port:` starts
 /// the chain at a node elsewhere in the graph, at the given output.
 public struct Chain: GraphPart {
-    let start: PortReference?
-    let items: [ChainItem]
+    /// The port of another chain's node at which the chain begins.
+    package let start: PortReference?
+    package let items: [ChainItem]
+
+    package init(from start: PortReference? = nil, items: [ChainItem]) {
+        self.start = start
+        self.items = items
+    }
 
     public init(@ChainBuilder _ build: () -> [ChainItem]) {
-        start = nil
-        items = build()
+        self.init(items: build())
     }
 
     public init(from node: String, port: String? = nil, @ChainBuilder _ build: () -> [ChainItem]) {
-        start = PortReference(node: node, port: port ?? "")
-        items = build()
+        self.init(from: PortReference(node: node, port: port ?? ""), items: build())
     }
 
     public var fragment: MediaGraph {
@@ -63,7 +67,7 @@ extension MediaGraph {
                 }
                 append(side)
             case .join(let join):
-                links += link(to: PortReference(node: join.node, port: join.port ?? ""))
+                links += link(to: join.target)
                 previous = nil
             }
         }
@@ -77,9 +81,13 @@ extension MediaGraph {
 
 /// A side branch of a chain. Its nodes receive the same media as the chain's next node.
 public struct Tee: Sendable {
-    let items: [ChainItem]
+    package let items: [ChainItem]
     let branch: String?
     let isOptional: Bool
+
+    package init(items: [ChainItem]) {
+        self.init { return items }
+    }
 
     /// - Parameters:
     ///   - branch: a name by which the branch can be removed or replaced while the graph runs.
@@ -96,12 +104,15 @@ public struct Tee: Sendable {
 
 /// The end of a chain that is linked to a node elsewhere in the graph.
 public struct Join: Sendable {
-    let node: String
-    let port: String?
+    /// The node or port that is fed. An open port is empty.
+    package let target: PortReference
+
+    package init(_ target: PortReference) {
+        self.target = target
+    }
 
     public init(_ node: String, port: String? = nil) {
-        self.node = node
-        self.port = port
+        self.init(PortReference(node: node, port: port ?? ""))
     }
 }
 
