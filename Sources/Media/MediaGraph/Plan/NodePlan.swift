@@ -50,6 +50,24 @@ public struct NodePlan: Sendable, Hashable, Codable {
         elements.append(ElementPlan(name: name, factory: factory, properties: properties))
     }
 
+    /// Adds an element, and links the one that was added last to it.
+    public mutating func append(_ factory: String, as name: String, _ properties: [String: SettingValue] = [:]) {
+        let last = elements.last
+        add(factory, as: name, properties)
+        if let last { link(last.name, name) }
+    }
+
+    /// Appends a capsfilter.
+    public mutating func appendFilter(_ caps: String, as name: String) {
+        append("capsfilter", as: name, ["caps": .text(caps)])
+    }
+
+    /// Makes the element that was added last an output of the node.
+    public mutating func setOutput(_ port: String, _ format: MediaFormat) {
+        outputs[port] = elements.last.map { ElementPad($0.name) }
+        formats[port] = format
+    }
+
     /// Adds a capsfilter.
     public mutating func addFilter(_ caps: String, as name: String) {
         add("capsfilter", as: name, ["caps": .text(caps)])

@@ -65,7 +65,7 @@ struct CameraNode: NodeType, RunningNode {
         plan.resource = choice.camera.path
         let controls = try controls(request, of: choice.camera)
         plan.add("v4l2src", as: "source", controls.merging(["device": .text(choice.camera.path)]) { $1 })
-        plan.addFilter(mode.caps, as: "mode")
+        plan.appendFilter(mode.caps, as: "mode")
         if mode.isUntouched {
             try planEncoded(&plan, mode, request.environment)
         } else {
@@ -84,39 +84,32 @@ struct CameraNode: NodeType, RunningNode {
         _ plan: inout NodePlan, _ mode: CameraMode, _ environment: any PlanEnvironment
     ) throws(MediaError) {
         guard let encoding = Encoding.named(mode.isJPEG ? "mjpeg" : "h264") else { return }
-        plan.link("source", "mode")
-        try plan.addParser(of: encoding, after: "mode", environment)
-        plan.outputs["video"] = ElementPad("format")
-        plan.formats["video"] = MediaFormat(
-            .encodedVideo, encoding.name, width: mode.width, height: mode.height,
-            framesPerSecond: mode.framesPerSecond)
+        try plan.appendParser(of: encoding, environment)
+        plan.setOutput(
+            "video",
+            MediaFormat(
+                .encodedVideo, encoding.name, width: mode.width, height: mode.height,
+                framesPerSecond: mode.framesPerSecond))
         plan.notes.append("the camera's encoded frames are passed through: not scaled, mirrored or encoded again")
     }
 
     private static func planRaw(_ plan: inout NodePlan, _ mode: CameraMode, _ wish: CameraWish, isMirrored: Bool) {
-        var chain = ["source", "mode"]
-        func append(_ factory: String, _ name: String, _ properties: [String: SettingValue] = [:]) {
-            plan.add(factory, as: name, properties)
-            chain.append(name)
-        }
-        if mode.isJPEG { append("jpegdec", "decoder") }
+        if mode.isJPEG { plan.append("jpegdec", as: "decoder") }
         let rate = min(wish.framesPerSecond, mode.framesPerSecond)
-        if mode.framesPerSecond > wish.framesPerSecond { append("videorate", "rate", ["drop-only": true]) }
+        if mode.framesPerSecond > wish.framesPerSecond { plan.append("videorate", as: "rate", ["drop-only": true]) }
         if let crop = mode.crop(toShapeOf: wish.width, wish.height) {
             // Not every format of cameras can be cropped.
-            append("videoconvert", "convert")
-            append("videocrop", "crop", crop.properties)
-            append("videoscale", "scale")
+            plan.append("videoconvert", as: "convert")
+            plan.append("videocrop", as: "crop", crop.properties)
+            plan.append("videoscale", as: "scale")
         } else {
-            append("videoscale", "scale")
-            append("videoconvert", "convert")
+            plan.append("videoscale", as: "scale")
+            plan.append("videoconvert", as: "convert")
         }
-        if isMirrored { append("videoflip", "mirror", ["video-direction": "horiz"]) }
+        if isMirrored { plan.append("videoflip", as: "mirror", ["video-direction": "horiz"]) }
         let format = MediaFormat.rawVideo(width: wish.width, height: wish.height, framesPerSecond: rate)
-        append("capsfilter", "format", ["caps": .text(RawFormat.video(format))])
-        for (from, to) in zip(chain, chain.dropFirst()) { plan.link(from, to) }
-        plan.outputs["video"] = ElementPad("format")
-        plan.formats["video"] = format
+        plan.appendFilter(RawFormat.video(format), as: "format")
+        plan.setOutput("video", format)
     }
 
     private static func noMode(_ camera: CameraDevice, _ wish: CameraWish) -> MediaError {

@@ -41,8 +41,7 @@ final class FileNode: NodeType, RunningNode {
         plan.add("filesrc", as: "source", ["location": .text(path)])
         // Unused streams are not decoded.
         let only = wantsVideo == wantsAudio ? nil : wantsVideo ? "video/x-raw(ANY)" : "audio/x-raw(ANY)"
-        plan.add("decodebin", as: "decoder", only.map { ["caps": .text($0), "expose-all-streams": false] } ?? [:])
-        plan.link("source", "decoder")
+        plan.append("decodebin", as: "decoder", only.map { ["caps": .text($0), "expose-all-streams": false] } ?? [:])
         if wantsVideo { planVideo(&plan, info) }
         if wantsAudio { planAudio(&plan) }
         if wantsAudio, !info.hasAudio {
@@ -57,29 +56,27 @@ final class FileNode: NodeType, RunningNode {
 
     private static func planVideo(_ plan: inout NodePlan, _ info: MediaFileInfo) {
         plan.add("videoconvert", as: "convert")
-        plan.addFilter(RawFormat.video, as: "format")
+        plan.appendFilter(RawFormat.video, as: "format")
         let format = MediaFormat.rawVideo(
             width: info.width, height: info.height,
             framesPerSecond: info.framesPerSecond > 0 ? info.framesPerSecond : nil)
         // Frames decoded in advance bridge the restart of the file.
         plan.addQueue(as: "ahead", .init(frames: 8, rule: .wait), holding: format)
-        plan.add("clocksync", as: "pace")
-        plan.link("convert", "format", "ahead", "pace")
-        plan.outputs["video"] = ElementPad("pace")
-        plan.formats["video"] = format
+        plan.link("format", "ahead")
+        plan.append("clocksync", as: "pace")
+        plan.setOutput("video", format)
     }
 
     private static func planAudio(_ plan: inout NodePlan) {
         plan.add("audioconvert", as: "sound-convert")
-        plan.add("audioresample", as: "sound-resample")
-        plan.addFilter(RawFormat.audio, as: "sound-format")
+        plan.append("audioresample", as: "sound-resample")
+        plan.appendFilter(RawFormat.audio, as: "sound-format")
         // Audio and video of a file seldom end together. This fills or cuts audio at the restart.
-        plan.add("audiorate", as: "sound-rate", ["tolerance": 1_000_000])
+        plan.append("audiorate", as: "sound-rate", ["tolerance": 1_000_000])
         plan.addQueue(as: "sound-ahead", .init(seconds: 0.4, rule: .wait), holding: nil)
-        plan.add("clocksync", as: "sound-pace")
-        plan.link("sound-convert", "sound-resample", "sound-format", "sound-rate", "sound-ahead", "sound-pace")
-        plan.outputs["audio"] = ElementPad("sound-pace")
-        plan.formats["audio"] = .rawAudio
+        plan.link("sound-rate", "sound-ahead")
+        plan.append("clocksync", as: "sound-pace")
+        plan.setOutput("audio", .rawAudio)
     }
 
     static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {

@@ -39,12 +39,10 @@ struct MicrophoneNode: NodeType, RunningNode {
         try request.environment.checkMicrophone(device == "auto" ? nil : device, of: choice.system)
         var plan = NodePlan(request.node)
         plan.add(choice.factory, as: "source", properties(device == "auto" ? nil : device, of: choice.system))
-        plan.add("audioconvert", as: "convert")
-        plan.add("audioresample", as: "resample")
-        plan.addFilter(RawFormat.audio, as: "format")
-        plan.link("source", "convert", "resample", "format")
-        plan.outputs["audio"] = ElementPad("format")
-        plan.formats["audio"] = .rawAudio
+        plan.append("audioconvert", as: "convert")
+        plan.append("audioresample", as: "resample")
+        plan.appendFilter(RawFormat.audio, as: "format")
+        plan.setOutput("audio", .rawAudio)
         let which = device == "auto" ? "the default microphone" : "the microphone \(device)"
         plan.notes.append("\(which) through \(choice.factory): \(choice.reason)")
         plan.latency = choice.system == .pipewire ? pipeWirePiece : piece

@@ -94,20 +94,18 @@ struct RTSPNode: NodeType, RunningNode {
         }
         try request.environment.require(depayloader)
         plan.add(depayloader, as: port)
-        var last = port
         if encoding.name == "opus" {
             // The depayloader does not state the number of channels, which containers require.
             try request.environment.require("opusparse")
-            plan.add("opusparse", as: "\(port)-parser")
-            plan.link(port, "\(port)-parser")
-            last = "\(port)-parser"
+            plan.append("opusparse", as: "\(port)-parser")
         }
-        try plan.addParser(of: encoding, after: last, prefix: "\(port)-", request.environment)
-        plan.outputs[port] = ElementPad("\(port)-format")
-        plan.formats[port] = MediaFormat(
-            stream.isVideo ? .encodedVideo : .encodedAudio, encoding.name, width: stream.width,
-            height: stream.height, framesPerSecond: stream.framesPerSecond,
-            sampleRate: stream.isVideo ? nil : stream.clockRate, channels: stream.channels)
+        try plan.appendParser(of: encoding, prefix: "\(port)-", request.environment)
+        plan.setOutput(
+            port,
+            MediaFormat(
+                stream.isVideo ? .encodedVideo : .encodedAudio, encoding.name, width: stream.width,
+                height: stream.height, framesPerSecond: stream.framesPerSecond,
+                sampleRate: stream.isVideo ? nil : stream.clockRate, channels: stream.channels))
         plan.notes.append("the \(port) is \(encoding.name), passed through")
     }
 

@@ -80,15 +80,14 @@ final class ScreenNode: NodeType, RunningNode {
         var plan = NodePlan(request.node)
         let fps = request.number("fps")
         plan.add("ximagesrc", as: "source", properties)
-        plan.addFilter("video/x-raw,framerate=\(fraction(fps))", as: "rate")
-        finish(&plan, ["source", "rate"], width: region.width, height: region.height, fps: fps)
+        plan.appendFilter("video/x-raw,framerate=\(fraction(fps))", as: "rate")
+        finish(&plan, region, fps: fps)
         let what = screen.title.map { "the window \"\($0)\" of \(screen.display)" } ?? "the screen of \(screen.display)"
         plan.notes.append("\(what), \(screen.width)x\(screen.height), capturing \(region)")
         if screen.window != nil {
             plan.notes.append("a window that changes its size later is scaled to \(region.width)x\(region.height)")
         }
         plan.notes += screen.notes
-        plan.latency = copying + conversion * Double(region.width * region.height)
         return plan
     }
 
@@ -101,38 +100,33 @@ final class ScreenNode: NodeType, RunningNode {
         var plan = NodePlan(request.node)
         let fps = request.number("fps")
         plan.add("pipewiresrc", as: "source", properties)
-        plan.addFilter("video/x-raw", as: "raw")
-        plan.add("videorate", as: "rate", ["skip-to-first": true])
-        var chain = ["source", "raw", "rate"]
+        plan.appendFilter("video/x-raw", as: "raw")
+        plan.append("videorate", as: "rate", ["skip-to-first": true])
         if !region.isWhole {
-            plan.add("videoconvert", as: "croppable")
-            plan.add(
+            plan.append("videoconvert", as: "croppable")
+            plan.append(
                 "videocrop", as: "crop",
                 [
                     "left": .integer(region.x), "top": .integer(region.y),
                     "right": .integer(screen.width - region.x - region.width),
                     "bottom": .integer(screen.height - region.y - region.height),
                 ])
-            chain += ["croppable", "crop"]
         }
-        finish(&plan, chain, width: region.width, height: region.height, fps: fps)
+        finish(&plan, region, fps: fps)
         plan.notes.append(
             "the PipeWire node \(node), \(screen.width)x\(screen.height), capturing \(region); the program that "
                 + "shares the screen decides whether the pointer is included")
-        plan.latency = copying + conversion * Double(region.width * region.height)
         return plan
     }
 
     /// Frames of one size and format, whatever the source changes to.
-    private static func finish(_ plan: inout NodePlan, _ chain: [String], width: Int, height: Int, fps: Double) {
-        let format = MediaFormat.rawVideo(width: width, height: height, framesPerSecond: fps)
-        plan.add("videoconvert", as: "convert")
-        plan.add("videoscale", as: "scale", ["add-borders": true])
-        plan.addFilter(RawFormat.video(format) + ",pixel-aspect-ratio=1/1", as: "format")
-        let all = chain + ["convert", "scale", "format"]
-        for (from, to) in zip(all, all.dropFirst()) { plan.link(from, to) }
-        plan.outputs["video"] = ElementPad("format")
-        plan.formats["video"] = format
+    private static func finish(_ plan: inout NodePlan, _ region: Region, fps: Double) {
+        let format = MediaFormat.rawVideo(width: region.width, height: region.height, framesPerSecond: fps)
+        plan.append("videoconvert", as: "convert")
+        plan.append("videoscale", as: "scale", ["add-borders": true])
+        plan.appendFilter(RawFormat.video(format) + ",pixel-aspect-ratio=1/1", as: "format")
+        plan.setOutput("video", format)
+        plan.latency = copying + conversion * Double(region.width * region.height)
     }
 
     static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {

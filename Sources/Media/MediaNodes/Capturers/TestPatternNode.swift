@@ -37,18 +37,14 @@ struct TestPatternNode: NodeType, RunningNode {
             ])
         let format = MediaFormat.rawVideo(
             width: request.integer("width"), height: request.integer("height"), framesPerSecond: request.number("fps"))
-        plan.addFilter(RawFormat.video(format), as: "format")
-        plan.link("picture", "format")
-        plan.outputs["video"] = ElementPad("format")
-        plan.formats["video"] = format
+        plan.appendFilter(RawFormat.video(format), as: "format")
+        plan.setOutput("video", format)
         if request.usedOutputs.contains("audio") {
             plan.add(
                 "audiotestsrc", as: "tone",
                 ["is-live": true, "wave": "silence", "samplesperbuffer": .integer(Self.piece * 48)])
-            plan.addFilter(RawFormat.audio, as: "sound-format")
-            plan.link("tone", "sound-format")
-            plan.outputs["audio"] = ElementPad("sound-format")
-            plan.formats["audio"] = .rawAudio
+            plan.appendFilter(RawFormat.audio, as: "sound-format")
+            plan.setOutput("audio", .rawAudio)
             // The tone is generated: a buffer leaves at its beginning, though its element announces its end.
             plan.allowances["audio"] = Double(Self.piece) / 1000
         }

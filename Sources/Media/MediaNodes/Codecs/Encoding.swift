@@ -98,20 +98,16 @@ struct Encoding: Sendable {
 }
 
 extension NodePlan {
-    /// Plans the parser of a codec and the caps in which nodes exchange it, downstream of `element`. The last element is
-    /// `format`. Throws `element.missing`.
-    mutating func addParser(
-        of encoding: Encoding, after element: String, prefix: String = "", _ environment: any PlanEnvironment
+    /// Appends the parser of a codec and the caps in which nodes exchange it. The last element is `format`. Throws
+    /// `element.missing`.
+    mutating func appendParser(
+        of encoding: Encoding, prefix: String = "", _ environment: any PlanEnvironment
     ) throws(MediaError) {
-        var last = element
         if let parser = encoding.parser {
             try environment.require(parser)
-            add(parser, as: "\(prefix)parser", encoding.parserProperties)
-            link(last, "\(prefix)parser")
-            last = "\(prefix)parser"
+            append(parser, as: "\(prefix)parser", encoding.parserProperties)
         }
-        addFilter(encoding.caps, as: "\(prefix)format")
-        link(last, "\(prefix)format")
+        appendFilter(encoding.caps, as: "\(prefix)format")
     }
 
     /// Plans a queue into which media of a format is pushed, and its parser, as the node's output. Throws
@@ -124,13 +120,8 @@ extension NodePlan {
         let usual: QueuePlan.Limits =
             encoding != nil ? PushQueue.encodedLimits : isAudio ? .rawSound : .rawPictures
         PushQueue.plan(&self, caps: format.pushedCaps, limits ?? usual, holding: format)
-        let port = isAudio ? "audio" : "video"
-        formats[port] = format
-        outputs[port] = ElementPad("source")
-        if let encoding, encoding.parser != nil {
-            try addParser(of: encoding, after: "source", environment)
-            outputs[port] = ElementPad("format")
-        }
+        if let encoding, encoding.parser != nil { try appendParser(of: encoding, environment) }
+        setOutput(isAudio ? "audio" : "video", format)
     }
 }
 
