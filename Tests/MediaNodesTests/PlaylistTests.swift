@@ -52,6 +52,22 @@ extension MediaNodesTests {
             #expect(DecodedRecording(path).numbers.count == recorded)
         }
 
+        @Test("A second recording does not replace one that runs")
+        func runningRecording() async throws {
+            let folder = TemporaryFolder()
+            let path = folder.path + "/a.m3u8"
+            let pipeline = try await MediaPipeline(graph(path, frames: 0))
+            try await pipeline.start()
+            // By then hlssink2 has replaced the playlist.
+            await eventually("two segments") { fileSize(folder.path + "/a-00001.ts") > 0 }
+            let second = try await MediaPipeline(graph(path, frames: 20))
+            let error = await #expect(throws: MediaError.self) { try await second.start() }
+            #expect(error?.code == MediaError.Code.fileConflict)
+            await pipeline.stop()
+            #expect(pipeline.shortfalls.isEmpty, "\(pipeline.shortfalls)")
+            _ = try await record(path, in: folder, frames: 20)
+        }
+
         // RFC 8216 section 4.1, RFC 3986 section 3.3
         @Test(
             "Every name of a recording can be played",

@@ -58,6 +58,9 @@ final class RecorderNode: NodeType, RunningNode {
         /// Streams whose loss has been reported.
         var lost: Set<RecordedStream> = []
         var claim: FileClaim?
+        /// That of the first segment of an HLS recording. hlssink2 replaces the playlist with each segment, and with it the
+        /// file that is claimed.
+        var segmentClaim: FileClaim?
     }
 
     let name: String
@@ -176,8 +179,14 @@ final class RecorderNode: NodeType, RunningNode {
         let running = RecorderNode(instance)
         running.watch()
         if running.container == .hls {
-            instance.element("muxer").writeSegments { [path = running.path] location in
-                RecordingContainer.segment(RecordingContainer.numberOfSegment(at: location), of: path)
+            let path = running.path
+            let first = RecordingContainer.segment(0, of: path)
+            instance.element("muxer").writeSegments { location in
+                let segment = RecordingContainer.segment(RecordingContainer.numberOfSegment(at: location), of: path)
+                if segment == first { RecordingContainer.removeSegments(of: path) }
+                return segment
+            } opened: { [weak running] segment in
+                if segment == first { running?.claimSegment(segment) }
             }
         }
         return running
@@ -277,8 +286,8 @@ final class RecorderNode: NodeType, RunningNode {
 
     private func act(on decision: RecordingGate.Decision, at time: UInt64, otherSide: RecordedStream) {
         if decision.begins {
-            // Before any data reaches the muxer.
-            if container == .hls { RecordingContainer.clear(path) }
+            // Before any data reaches the muxer. The earlier segments are removed there, where nothing waits for it.
+            if container == .hls { FileAccess.empty(path) }
             release()
             reporter.firstFrame(name)
         }
@@ -328,10 +337,17 @@ final class RecorderNode: NodeType, RunningNode {
         switch FileAccess.obstacle(path) {
         case nil:
             let claim = try FileClaim.writing(path, by: name)
-            state.withLock { ($0.claim, $0.isPrepared) = (claim, true) }
+            let segmentClaim =
+                container == .hls ? try FileClaim.writing(RecordingContainer.segment(0, of: path), by: name) : nil
+            state.withLock { ($0.claim, $0.segmentClaim, $0.isPrepared) = (claim, segmentClaim, true) }
         case .full: throw Self.full(path)
         case .other(let reason): throw Self.unwritable(path, reason)
         }
+    }
+
+    private func claimSegment(_ path: String) {
+        let claim = try? FileClaim.writing(path, by: name)
+        state.withLock { $0.segmentClaim = claim }
     }
 
     /// Writes the end: the queued data, then the trailer.
@@ -383,7 +399,7 @@ final class RecorderNode: NodeType, RunningNode {
     }
 
     func stopped() {
-        state.withLock { $0.claim = nil }
+        state.withLock { ($0.claim, $0.segmentClaim) = (nil, nil) }
     }
 
     func report(into statistics: inout MediaStatistics) {

@@ -116,9 +116,8 @@ enum RecordingContainer: String, CaseIterable, Sendable {
         location.lastIndex(of: "-").flatMap { Int(location[location.index(after: $0)...].dropLast(3)) } ?? 0
     }
 
-    /// Removes the segments of an earlier recording, which are numbered without a gap, and empties its playlist.
-    static func clear(_ path: String) {
-        FileAccess.empty(path)
+    /// Removes the segments of an earlier recording, which are numbered without a gap. Takes seconds for thousands of them.
+    static func removeSegments(of path: String) {
         var number = 0
         while FileAccess.remove(segment(number, of: path)) { number += 1 }
     }
