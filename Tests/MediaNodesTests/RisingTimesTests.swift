@@ -26,6 +26,16 @@ extension MediaNodesTests {
             #expect(times.next(.max - 97_000, at: 160_000_000) == 202_000_000)
         }
 
+        @Test("Times stay near those of the jitter buffer, though a sender numbers far more frames than it can have")
+        func flood() {
+            var times = RisingTimes()
+            for frame in 0..<UInt32(100_000) {
+                let measured = UInt64(frame) * 100_000
+                let time = times.next(frame, at: measured)
+                #expect(time >= measured && time <= measured + 3_000_000_000)
+            }
+        }
+
         @Test("Frames of seconds that arrive at once have rising times", arguments: VideoCodec.allCases)
         func burst(codec: VideoCodec) async throws {
             let loopback = try await Loopback(codec: codec, frames: 90) { _, _ in }

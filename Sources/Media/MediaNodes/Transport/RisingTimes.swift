@@ -9,6 +9,10 @@ struct RisingTimes {
     /// How far back a codec that reorders frames goes, in RTP ticks: a second of audio, half a second of video. A stream
     /// that goes back further has restarted.
     private static let reordering: Int32 = 48_000
+    /// How far the times may be ahead of the jitter buffer's, in nanoseconds: more than the second by which those go back.
+    /// A sender of more than a thousand frames a second would otherwise move all later times into the future, also those of
+    /// the streams that follow in the same receiver.
+    private static let lead: UInt64 = 3_000_000_000
 
     private var last: (rtp: UInt32, time: UInt64)?
 
@@ -25,7 +29,8 @@ struct RisingTimes {
         if rtp == last.rtp { return last.time }
         let ahead = Int32(bitPattern: rtp &- last.rtp)
         if ahead < 0, ahead > -Self.reordering { return time }
-        let rising = max(time, last.time + Self.step)
+        let next = last.time + Self.step
+        let rising = next > time + Self.lead ? time : max(time, next)
         self.last = (rtp, rising)
         return rising
     }
