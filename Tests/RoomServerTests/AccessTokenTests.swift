@@ -82,10 +82,12 @@ import Testing
         #expect(loopback.isLocal(local, peerIsLoopback: true))
         #expect(!loopback.isLocal(local, peerIsLoopback: false))
         #expect(!loopback.isLocal(["host": "rooms.example"], peerIsLoopback: true))
+        #expect(loopback.place(of: ["host": "rooms.example"], peerIsLoopback: true) == .unknown)
+        #expect(loopback.place(of: ["host": "rooms.example"], peerIsLoopback: false) == .elsewhere)
         for (name, value) in [("Forwarded", "for=192.0.2.1"), ("X-Forwarded-For", "192.0.2.1"), ("Via", "1.1 proxy")] {
             var forwarded = local
             forwarded.add(name: name, value: value)
-            #expect(!loopback.isLocal(forwarded, peerIsLoopback: true), "\(name)")
+            #expect(loopback.place(of: forwarded, peerIsLoopback: true) == .elsewhere, "\(name)")
             #expect(!loopback.admitsPageToken(forwarded, peerIsLoopback: true), "\(name)")
         }
     }

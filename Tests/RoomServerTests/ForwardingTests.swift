@@ -88,8 +88,8 @@ private final class Downlink {
 
     init(loop: EventLoop) throws {
         let settings = SessionSettings(loop: loop, certificate: try Certificate(), scope: .loopback, impairment: nil)
-        publisher = try settings.makePeer(.controlled, isLocal: true)
-        peer = try settings.makePeer(.controlling, isLocal: true)
+        publisher = try settings.makePeer(.controlled, place: .here)
+        peer = try settings.makePeer(.controlling, place: .here)
         let receiver = Receiver(mid: "0", media: .video, ssrc: SSRC(7000), retransmissionSSRC: SSRC(7001))
         consumer = Consumer(receiver, peer: peer, cacheCapacity: 512)
         client = try MediaSession(loop: loop, role: .controlled)

@@ -214,12 +214,12 @@ private final class Uplink {
     init(loop: EventLoop) throws {
         let settings = SessionSettings(loop: loop, certificate: try Certificate(), scope: .loopback, impairment: nil)
         client = try MediaSession(loop: loop, role: .controlling)
-        session = try UpSession(participant: "p-1", settings: settings, isLocal: true) { _ in }
+        session = try UpSession(participant: "p-1", settings: settings, place: .here) { _ in }
         let publish = client.offer([.vp8])
         let (answer, streams) = try session.publish(
             publish, offer: try SessionDescription(parsing: publish.sdp), numbered: { 1 })
         try client.connect(by: answer)
-        subscriber = try settings.makePeer(.controlling, isLocal: true)
+        subscriber = try settings.makePeer(.controlling, place: .here)
         consumer = Consumer(
             Receiver(mid: "0", media: .video, ssrc: SSRC(1), retransmissionSSRC: nil), peer: subscriber,
             cacheCapacity: 0)

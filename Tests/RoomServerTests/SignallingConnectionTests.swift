@@ -26,20 +26,20 @@ import Testing
         }
     }
 
-    @Test(arguments: [true, false])
-    func `only a client on this machine gets the server's loopback address`(isLocal: Bool) async throws {
+    @Test(arguments: [ClientPlace.here, .unknown, .elsewhere])
+    func `the server tries loopback candidates only of a client on this machine`(place: ClientPlace) async throws {
         let loop = PeerIO.EventLoop(name: "server")
         let certificate = try Certificate()
         let ignored = try await onLoop(loop) {
             Result {
                 let settings = SessionSettings(loop: loop, certificate: certificate, scope: .any, impairment: nil)
-                let peer = try settings.makePeer(.controlled, isLocal: isLocal)
+                let peer = try settings.makePeer(.controlled, place: place)
                 peer.addRemoteCandidate("candidate:1 1 udp 1 127.0.0.1 20000 typ host")
                 peer.close()
                 return peer.statistics.candidatesIgnored
             }
         }.get()
-        #expect(ignored == (isLocal ? 0 : 1))
+        #expect(ignored == (place == .here ? 0 : 1))
         await onLoop(loop) {}
         loop.shutdown()
     }

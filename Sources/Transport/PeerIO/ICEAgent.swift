@@ -10,6 +10,9 @@ package enum ListeningScope: Sendable, Hashable {
     /// Every address of the machine, and 127.0.0.1. Only for a peer on this machine: another one could direct checks at
     /// the machine's own services.
     case any
+    /// Like `any`, but loopback candidates of the peer are not tried: for a peer that may be on this machine or not. If it
+    /// is, its own checks over loopback reveal its address.
+    case anyTryingNoLoopback
     /// Every address of the machine except loopback, for a peer on another machine.
     case anyButLoopback
     /// These literal addresses.
@@ -202,14 +205,14 @@ final class ICEAgent {
 
     // MARK: - Local addresses
 
-    /// Adds the listen addresses, and returns their scopes.
+    /// Adds the listen addresses, and returns the scopes of the addresses that may be tried.
     private static func listen(
         _ agent: OpaquePointer, on scope: ListeningScope
     ) throws(TransportError) -> Set<AddressScope> {
         let addresses: [String] =
             switch scope {
             case .loopback: ["127.0.0.1"]
-            case .any: ["127.0.0.1"] + machineAddresses()
+            case .any, .anyTryingNoLoopback: ["127.0.0.1"] + machineAddresses()
             case .anyButLoopback: machineAddresses()
             case .addresses(let list): list
             }
@@ -226,7 +229,7 @@ final class ICEAgent {
             }
             if let own = AddressScope(text) { scopes.insert(own) }
         }
-        return scopes
+        return scope == .anyTryingNoLoopback ? scopes.filter { if case .loopback = $0 { false } else { true } } : scopes
     }
 
     /// The machine's addresses, without loopback and without IPv6 link-local ones, which are meaningless without the

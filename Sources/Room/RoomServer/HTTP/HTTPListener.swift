@@ -96,9 +96,9 @@ final class HTTPListener: Sendable {
             },
             upgradePipelineHandler: { channel, head in
                 channel.eventLoop.makeCompletedFuture {
-                    let isLocal = routes.origins.isLocal(
-                        head.headers, peerIsLoopback: ClientAddress(channel.remoteAddress?.ipAddress).isLoopback)
-                    let connection = SignallingConnection(id: connections.next(), channel: channel, isLocal: isLocal)
+                    let place = routes.origins.place(
+                        of: head.headers, peerIsLoopback: ClientAddress(channel.remoteAddress?.ipAddress).isLoopback)
+                    let connection = SignallingConnection(id: connections.next(), channel: channel, place: place)
                     try channel.pipeline.syncOperations.addHandlers([
                         NIOWebSocketFrameAggregator(
                             minNonFinalFragmentSize: 1, maxAccumulatedFrameCount: 64,

@@ -1,5 +1,14 @@
 internal import NIOHTTP1
 
+/// Where a client runs, as far as its signalling connection shows.
+enum ClientPlace: Sendable {
+    /// On this machine.
+    case here
+    /// On this machine under a name of its own, such as Debian's 127.0.1.1, or behind a proxy on this machine.
+    case unknown
+    case elsewhere
+}
+
 /// Which web pages may use this server.
 ///
 /// A page of another origin must not reach a server on loopback through its visitor's browser. Its `Origin` differs,
@@ -26,11 +35,17 @@ struct OriginPolicy: Sendable {
         return isOpen || isLocal(headers, peerIsLoopback: peerIsLoopback)
     }
 
-    /// Whether the client runs on this machine. Through a proxy here, everyone's peer is loopback; but a proxy passes on
-    /// the public host name, or names the client that it forwards (RFC 7239).
+    /// Whether the client runs on this machine.
     func isLocal(_ headers: HTTPHeaders, peerIsLoopback: Bool) -> Bool {
-        peerIsLoopback && Self.isLoopbackName(hostName(headers))
-            && !["forwarded", "x-forwarded-for", "via"].contains { headers.contains(name: $0) }
+        place(of: headers, peerIsLoopback: peerIsLoopback) == .here
+    }
+
+    /// Through a proxy here, everyone's peer is loopback; but a proxy passes on the public host name, or names the client
+    /// that it forwards (RFC 7239).
+    func place(of headers: HTTPHeaders, peerIsLoopback: Bool) -> ClientPlace {
+        let isForwarded = ["forwarded", "x-forwarded-for", "via"].contains { headers.contains(name: $0) }
+        guard peerIsLoopback, !isForwarded else { return .elsewhere }
+        return Self.isLoopbackName(hostName(headers)) ? .here : .unknown
     }
 
     private func hasAcceptableHost(_ headers: HTTPHeaders) -> Bool {

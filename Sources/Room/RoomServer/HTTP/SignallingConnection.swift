@@ -10,17 +10,16 @@ final class SignallingConnection: Sendable, Hashable {
     static let maximumUnhandled = 256
 
     let id: UInt64
-    /// Whether the client runs on this machine, as `OriginPolicy.isLocal` finds out.
-    let isLocal: Bool
+    let place: ClientPlace
     private let channel: any Channel
     private let unhandled = Atomic<Int>(0)
     private let joined = Atomic<Bool>(false)
     private let ending = Atomic<Bool>(false)
 
-    init(id: UInt64, channel: any Channel, isLocal: Bool = false) {
+    init(id: UInt64, channel: any Channel, place: ClientPlace = .elsewhere) {
         self.id = id
         self.channel = channel
-        self.isLocal = isLocal
+        self.place = place
     }
 
     static func == (a: SignallingConnection, b: SignallingConnection) -> Bool { a === b }

@@ -31,13 +31,13 @@ final class DownSession {
     var onUnauthenticated: ((Int) -> Void)?
 
     init(
-        pool: ReceiverPool, settings: SessionSettings, isLocal: Bool, send: @escaping (ServerMessage) -> Void
+        pool: ReceiverPool, settings: SessionSettings, place: ClientPlace, send: @escaping (ServerMessage) -> Void
     ) throws(RoomError) {
         self.pool = pool
         self.settings = settings
         self.send = send
         sessionID = settings.nextSessionID()
-        peer = try settings.makePeer(.controlling, isLocal: isLocal)
+        peer = try settings.makePeer(.controlling, place: place)
     }
 
     /// Creates the first receivers and opens their sockets.

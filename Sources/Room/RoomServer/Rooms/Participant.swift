@@ -25,7 +25,7 @@ final class Participant: AudioListener {
         self.token = token
         self.connection = connection
         self.settings = settings
-        down = try DownSession(pool: pool, settings: settings, isLocal: connection.isLocal) { [connection] message in
+        down = try DownSession(pool: pool, settings: settings, place: connection.place) { [connection] message in
             connection.send(message)
         }
         down.onEnded = { [unowned self] error in onEnded?(error) }
@@ -88,7 +88,7 @@ final class Participant: AudioListener {
     }
 
     private func makeUpSession() throws(RoomError) -> UpSession {
-        let session = try UpSession(participant: id, settings: settings, isLocal: connection.isLocal) {
+        let session = try UpSession(participant: id, settings: settings, place: connection.place) {
             [connection] message in connection.send(message)
         }
         session.onEnded = { [unowned self] error in onEnded?(error) }

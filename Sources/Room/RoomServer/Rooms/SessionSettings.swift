@@ -29,16 +29,23 @@ final class SessionSettings {
         return SSRC(usedSSRCs)
     }
 
-    /// - Parameter isLocal: whether the client is on this machine. Only then is loopback of use, and may a candidate of the
-    ///   client name it.
-    func makePeer(_ role: ICERole, isLocal: Bool) throws(RoomError) -> Peer {
+    /// - Parameter place: where the client is. Loopback is of use only on this machine, and only a client that is known to
+    ///   be here may name it in a candidate.
+    func makePeer(_ role: ICERole, place: ClientPlace) throws(RoomError) -> Peer {
         guard Descriptors.areLeft(besides: Descriptors.sessionReserve) else {
             throw RoomError(
                 .serverFull,
                 "The server has no free file descriptors. Raise its limit (ulimit -n), or try later.")
         }
         var configuration = PeerConfiguration(iceRole: role, certificate: certificate, cname: cname, scope: scope)
-        if scope == .any, !isLocal { configuration.scope = .anyButLoopback }
+        if scope == .any {
+            configuration.scope =
+                switch place {
+                case .here: .any
+                case .unknown: .anyTryingNoLoopback
+                case .elsewhere: .anyButLoopback
+                }
+        }
         configuration.impairment = impairment?()
         do throws(TransportError) {
             return try Peer(loop: loop, configuration: configuration)

@@ -34,13 +34,13 @@ final class UpSession {
     var onRefused: ((RoomError) -> Void)?
 
     init(
-        participant: String, settings: SessionSettings, isLocal: Bool, send: @escaping (ServerMessage) -> Void
+        participant: String, settings: SessionSettings, place: ClientPlace, send: @escaping (ServerMessage) -> Void
     ) throws(RoomError) {
         self.participant = participant
         self.settings = settings
         self.send = send
         sessionID = settings.nextSessionID()
-        peer = try settings.makePeer(.controlled, isLocal: isLocal)
+        peer = try settings.makePeer(.controlled, place: place)
         peer.onEvent = { [unowned self] event in handle(event) }
         peer.onMedia = { [unowned self] receiver, header, position, packet in
             guard let index = streams.firstIndex(where: { $0.receiver == receiver }) else { return }
