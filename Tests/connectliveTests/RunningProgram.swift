@@ -11,6 +11,8 @@ class RunningProgram {
         var error: String
     }
 
+    private static let starting = Mutex(())
+
     let process = Process()
     private let output = Collector()
     private let errors = Collector()
@@ -33,9 +35,12 @@ class RunningProgram {
         process.standardOutput = output.pipe
         process.standardError = errors.pipe
         // A program inherits the signals that the tests ignore: SIGINT in the background of a shell, SIGHUP under nohup.
-        let inherited = [SIGINT, SIGHUP].map { ($0, signal($0, SIG_DFL)) }
-        defer { for (number, action) in inherited { signal(number, action) } }
-        try process.run()
+        // One start at a time: another would restore them before this program has begun, or keep the default for the tests.
+        try Self.starting.withLock { _ in
+            let inherited = [SIGINT, SIGHUP].map { ($0, signal($0, SIG_DFL)) }
+            defer { for (number, action) in inherited { signal(number, action) } }
+            try process.run()
+        }
     }
 
     deinit {
