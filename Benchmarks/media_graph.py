@@ -99,7 +99,7 @@ def measure(program, root, pairs, shapes):
             frames = SHAPES[shape][1]
             mine, other = ours(program, shape, frames), theirs(program, root, shape, frames)
             result = {"ours": {}, "theirs": {}}
-            # Looking into the clip is given up after 5 s, which valgrind takes longer for; the times have it.
+            # Reading the clip's headers times out after 5 s, which is too short under valgrind; the times include it.
             counted = {"ours": [*mine, "--known-clip"] if shape == "file" else mine, "theirs": other}
             sides = (("ours", mine, ours(program, shape, frames, "--pipe")),
                      ("theirs", other, theirs(program, root, shape, frames, "--pipe")))

@@ -13,7 +13,7 @@ import tempfile
 import benchmark_program
 
 FILES = ["test-pattern-latency.yaml", "webcam-to-room.yaml", "two-cameras-to-room.yaml"]
-# More than half beside the plan is marked, unless it is within this many milliseconds.
+# A value that differs from the plan by more than half is marked, unless it is within this many milliseconds.
 SLACK_MS = 15
 
 

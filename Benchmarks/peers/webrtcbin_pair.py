@@ -31,9 +31,9 @@ gi.require_version("GstWebRTC", "1.0")
 from gi.repository import GLib, Gst, GstSdp, GstWebRTC  # noqa: E402
 
 CLOCK_RATE = 90_000
-# What VideoBitrate.default gives for 640x480 at 30 frames/s.
+# The result of VideoBitrate.default for 640x480 at 30 frames/s.
 BITRATE = 1_000_000
-# What VideoEncoderNode sets for VP8; `Benchmarks/run` holds the two together.
+# The settings of VideoEncoderNode for VP8; `Benchmarks/run` compares the two.
 ENCODER = {
     "deadline": 1, "cpu-used": -8, "threads": 1, "end-usage": "cbr", "lag-in-frames": 0, "dropframe-threshold": 0,
     "error-resilient": 0, "keyframe-max-dist": 3000, "min-quantizer": 2, "max-quantizer": 56, "undershoot": 100,
@@ -50,7 +50,7 @@ def now():
 def listen_on_loopback(webrtc):
     """Keeps libnice off every address but 127.0.0.1, which it would not gather by itself."""
     ice = webrtc.get_property("ice-agent")
-    # webrtcbin keeps a floating reference, which Python has just taken for its own: one more, never given back.
+    # webrtcbin keeps a floating reference, which Python has just claimed: adds another one, never released.
     gobject = ctypes.CDLL("libgobject-2.0.so.0")
     gobject.g_object_ref.argtypes = [ctypes.c_void_p]
     gobject.g_object_ref.restype = ctypes.c_void_p
@@ -113,10 +113,10 @@ class Pair:
             bus = pipeline.get_bus()
             bus.add_signal_watch()
             bus.connect("message::error", self.failed)
-        # Of the receiver alone: a sender told of its source's latency holds every frame back by one frame's time.
+        # Only for the receiver: a sender that knows its source's latency delays every frame by one frame interval.
         self.receiver.get_bus().connect("message::latency", lambda *_: self.receiver.recalculate_latency())
 
-    # Negotiation. Candidates may come before the descriptions that they belong to: they wait.
+    # Negotiation. Candidates may arrive before their descriptions, and wait for them.
 
     def trickle(self, _, line, candidate, other):
         GLib.idle_add(lambda: self.deliver(other, line, candidate))
@@ -134,7 +134,7 @@ class Pair:
         webrtc.emit("create-offer", None, Gst.Promise.new_with_change_func(self.offered))
 
     def offered(self, promise):
-        # The description lives in the reply: it has to be kept as long.
+        # The description is part of the reply, which must be kept as long.
         reply = promise.get_reply()
         offer = reply.get_value("offer")
         self.offerer.emit("set-local-description", offer, None)
@@ -278,7 +278,7 @@ def main():
     Gst.init(None)
     result = Pair(options).run()
     print(json.dumps(result), flush=True)
-    # Without the interpreter's own end, which may wait for threads of GStreamer's.
+    # Skips the interpreter's shutdown, which may wait for GStreamer's threads.
     os._exit(0 if result["framesDecoded"] and not result["error"] else 1)
 
 

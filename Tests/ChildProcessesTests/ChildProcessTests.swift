@@ -5,7 +5,7 @@ import Synchronization
 import Testing
 
 @Suite(.serialized) struct ChildProcessTests {
-    /// A Python program, with what it writes.
+    /// Runs a Python program and collects its output.
     private func python(_ program: String, _ descriptors: [Int32?] = []) throws -> (ChildProcess, OutputPipe) {
         let (output, end) = try OutputPipe.make()
         let child = try ChildProcess(
@@ -15,7 +15,7 @@ import Testing
         return (child, output)
     }
 
-    /// All that is written until nobody can any more.
+    /// All output until the last writer has closed the pipe.
     private func text(_ output: OutputPipe) -> String {
         var bytes: [UInt8] = []
         while true {
@@ -85,7 +85,7 @@ import Testing
                 + "print('ready', flush=True); time.sleep(100)")
         #expect(line(output) == "ready")
         #expect(child.end(within: 0.2) == .killed(SIGKILL))
-        // The pipe ends when the last that could write is gone: the one that it had started, too.
+        // The pipe ends with its last writer, which is the program's own child.
         #expect(text(output) == "")
     }
 
@@ -160,7 +160,7 @@ import Testing
             let started = try ChildProcess(
                 path: "/usr/bin/python3", arguments: ["-c", "import time; time.sleep(100)"], environment: [:],
                 descriptors: [nil, nil, nil])
-            // Nothing of it may be let go before.
+            // Nothing of it may be released before.
             withExtendedLifetime(started) {
                 let path = "/tmp/child-process-test-\(getppid())"
                 let file = fopen(path, "w")
@@ -181,7 +181,7 @@ import Testing
         #expect(!isRunning(child))
     }
 
-    /// Whether a process runs: one that has ended and that nobody has waited for does not.
+    /// Whether a process runs. A zombie does not.
     private func isRunning(_ process: pid_t) -> Bool {
         guard let file = fopen("/proc/\(process)/stat", "r") else { return false }
         defer { fclose(file) }

@@ -5,7 +5,7 @@ import Testing
 
 @testable import ConnectLiveSDK
 
-/// Sign-ins, renewals and sign-outs in every order. The server is a function that answers when the test lets it.
+/// Sign-ins, renewals and sign-outs in every order. The server is a function that responds when the test lets it.
 @Suite(.timeLimit(.minutes(1)))
 struct AuthenticationTests {
     private let server = Server()
@@ -108,7 +108,7 @@ private final class Server: Sendable {
         for continuation in waiting { continuation.resume() }
     }
 
-    /// Returns when the service has been asked this often.
+    /// Returns when the service has received this many requests.
     func requested(_ name: String, count: Int) async {
         await withCheckedContinuation { continuation in
             let isThere = services.withLock { services in

@@ -7,8 +7,8 @@ import Testing
 
 @testable import RoomClient
 
-/// Calls between SDK clients and a server, all in this process. One after the other: a process has one sign-in, and
-/// figures of one call should not suffer from the next.
+/// Calls between SDK clients and a server, all in this process. Serialized, because a process has one sign-in, and
+/// measurements of one call should not suffer from the next.
 extension SDKTests {
     @Suite(.timeLimit(.minutes(3)))
     struct Calls {
@@ -35,12 +35,12 @@ extension SDKTests {
             return watcher
         }
 
-        /// RTP timestamps of what the publisher sent, in order.
+        /// RTP timestamps of the publisher's packets, in order.
         private func sent(_ video: RemoteVideo, on stage: Stage) throws -> [UInt32] {
             CaptureLedger.shared.timestamps(.init(server: try ServerAddress(stage.server.url), stream: video.id))
         }
 
-        /// Waits until the pattern has ended and all of it was given to the up session.
+        /// Waits until the pattern has ended and the up session has all of it.
         private func end(of capture: LocalCapture, after frames: Int, publishedBy client: Client) async throws {
             try await eventually("the end of the pattern", within: Double(frames) / 30 + 15) {
                 let encoder = capture.encoderStatistics
@@ -73,7 +73,7 @@ extension SDKTests {
                 #expect(
                     isComplete,
                     "rendered \(sights.count) of \(all.count - first) frames from \(first) on, without \(missing)")
-                // A busy machine drops pictures before the encoder, which is counted, and tested below.
+                // A busy machine drops frames before the encoder, which are counted, and tested below.
                 #expect(sights.count > 50)
                 let codes = sights.compactMap(\.barCode)
                 #expect(codes.count == sights.count, "every frame shows its number")
@@ -95,7 +95,7 @@ extension SDKTests {
         /// must reach the decoder: a frame without one packet loses all frames up to the next keyframe.
         @Test func `five percent of loss on every hop is repaired without a visible effect`() async throws {
             try await onStage { stage in
-                // Each client loses 5 % of what it sends and of what comes in: one hop is between it and the server.
+                // Each client loses 5 % of its sent and received packets: one hop is between it and the server.
                 let viewer = Client(impairment: LinkImpairment(seed: 1, outgoingLoss: 0.05, incomingLoss: 0.05))
                 _ = try await viewer.join("loss")
                 let publisher = Client(impairment: LinkImpairment(seed: 101, outgoingLoss: 0.05, incomingLoss: 0.05))
@@ -106,7 +106,7 @@ extension SDKTests {
                 let capture = try #require(media.localCapture)
                 try await end(of: capture, after: 150, publishedBy: publisher)
                 let sent = try sent(video, on: stage)
-                // Nothing follows the last frames that would show their loss.
+                // No packets follow the last frames, so their loss would not show.
                 try await eventually("nearly the last frame") {
                     sent.suffix(5).contains { $0 == watcher.sights.last?.rtpTimestamp }
                 }
@@ -151,7 +151,7 @@ extension SDKTests {
         @Test func `a receiver that carried VP8 can carry H264 next, and decodes it`() async throws {
             try await onStage { _ in
                 var config = silent()
-                // The maximum holds although the default of the initial count is greater.
+                // The maximum applies although the default of the initial count is greater.
                 config.videoReceiverMaximumCount = 1
                 let viewer = Client(config: config)
                 _ = try await viewer.join("switch")
@@ -166,7 +166,7 @@ extension SDKTests {
                 ]
                 let before = try await subscribe(videos[0], by: viewer)
                 try await eventually("VP8") { before.sights.count >= 5 }
-                // The only receiver is taken.
+                // The only receiver is in use.
                 guard case .failure(let error as ConnectLiveError) = await viewer.room.subscribe(videoId: videos[1].id)
                 else { throw NotInTime(what: "a refusal") }
                 #expect(error.code == 1322)

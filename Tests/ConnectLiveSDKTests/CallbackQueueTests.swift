@@ -4,7 +4,7 @@ import Testing
 
 @testable import ConnectLiveSDK
 
-/// On which queue callbacks come. The queues are the tests' own, held and released in a fixed order.
+/// The queues of callbacks. They are the tests' own, held and released in a fixed order.
 @Suite struct CallbackQueueTests {
     private static func heldQueue(_ name: String) -> DispatchQueue {
         DispatchQueue(label: name, attributes: .initiallyInactive)

@@ -119,7 +119,7 @@ extension SDKTests {
             }
         }
 
-        /// Joins through a relay, so that the way to the server can be cut.
+        /// Joins through a relay, so that the path to the server can be cut.
         private func joined(through relay: Relay, _ stage: Stage) async throws -> Client {
             let (code, message) = await ConnectLive.signIn(
                 serviceId: stage.key.id, serviceSecret: stage.key.secret, endpoint: relay.url)
@@ -166,7 +166,7 @@ extension SDKTests {
                 if case .failure(let error) = await viewer.room.subscribe(videoId: video.id) { throw error }
                 try await eventually("pictures") { watcher.sights.count >= 5 }
                 let engine = try #require(viewer.room as? RoomSession).engine
-                // The cable is out: neither signalling nor media passes.
+                // The cable is unplugged: neither signalling nor media passes.
                 relay.freeze()
                 engine.cutMedia(true)
                 try await Task.sleep(for: .seconds(5))
@@ -178,7 +178,7 @@ extension SDKTests {
                 #expect(zip(codes, codes.dropFirst()).allSatisfy { $0 < $1 })
                 #expect(viewer.room.isConnected)
                 #expect(!viewer.listener.names.contains("error"))
-                // And the line works both ways.
+                // The path works in both directions.
                 if case .failure(let error) = await viewer.room.unsubscribe(videoId: video.id) { throw error }
                 try await viewer.leave()
                 try await publisher.leave()
@@ -210,7 +210,7 @@ extension SDKTests {
                 #expect(reason == .disconnected)
                 #expect(!client.listener.names.contains("error"))
                 client.room.disconnect()
-                // A room that has ended stays so.
+                // A room that has ended does not come back.
                 client.room.connect(roomId: "hasty")
                 #expect(try await client.listener.waitForError().code == 1302)
                 #expect(client.listener.names.count { $0 == "disconnected" } == 1)

@@ -8,8 +8,8 @@ import TestFixtures
 import Testing
 
 extension SDKTests {
-    /// The example's code is a target of this package too, which is what runs here; make soak builds the example as the
-    /// package that it is.
+    /// The example's code is also a target of this package, which runs here. `make soak` builds the example as a
+    /// package of its own.
     @Suite(.timeLimit(.minutes(1)))
     struct Hello {
         private static let root = URL(fileURLWithPath: #filePath).resolvingSymlinksInPath()
@@ -71,7 +71,7 @@ extension SDKTests {
                 #expect(hello.exitCode == 0)
                 let shown = hello.output.matches(of: /frames shown: (\d+)/).compactMap { Int($0.output.1) }
                 #expect(try #require(shown.last) > 20, "\(hello.output)")
-                // The exit of a process may be noticed before its last line is read.
+                // The end of a process may be noticed before its last line is read.
                 try await eventually("its last line") { hello.output.contains("disconnected") }
                 try await host.listener.wait(for: "left") { if case .left = $0 { true } else { nil } }
                 try await host.leave()

@@ -9,7 +9,7 @@ import Testing
 @testable import RoomClient
 
 extension SDKTests {
-    /// How a room ends, and what its delegate hears of it.
+    /// How a room ends, and its delegate's events.
     @Suite(.timeLimit(.minutes(1)))
     struct Leaving {
         @Test func `only onDisconnected follows a disconnect`() async throws {
@@ -110,7 +110,7 @@ extension SDKTests {
     }
 }
 
-/// Holds the thread on which all rooms of the process live, so that a test can order what happens.
+/// Holds the thread of all rooms of the process, so that a test can determine the order of events.
 private struct HeldLoop {
     private let gate = DispatchSemaphore(value: 0)
 

@@ -2,8 +2,8 @@ import NIOCore
 import NIOPosix
 import Synchronization
 
-/// A TCP relay in front of a server, which can stop passing bytes on while it keeps its connections open, as a cut
-/// network or a stopped process does, or drop them, as a killed process does.
+/// A TCP relay in front of a server. It can stop forwarding while its connections stay open, like a cut
+/// network or a stopped process, or drop them, like a killed process.
 final class Relay: Sendable {
     private struct State {
         var isFrozen = false
@@ -17,7 +17,7 @@ final class Relay: Sendable {
 
     private init(port: Int) { self.port = port }
 
-    /// Listens on a free port of loopback. With no target it accepts connections and never answers.
+    /// Listens on a free port of loopback. Without a target it accepts connections and never responds.
     static func start(to target: Int?) async throws -> Relay {
         let group = MultiThreadedEventLoopGroup.singleton
         let holder = Mutex<Relay?>(nil)
@@ -37,7 +37,7 @@ final class Relay: Sendable {
 
     var url: String { "ws://127.0.0.1:\(port)" }
 
-    /// From now on bytes wait, in both directions.
+    /// From now on, bytes wait in both directions.
     func freeze() { state.withLock { $0.isFrozen = true } }
 
     /// Delivers the waiting datagrams.
@@ -50,7 +50,7 @@ final class Relay: Sendable {
         for item in held { item.channel.writeAndFlush(item.bytes, promise: nil) }
     }
 
-    /// Closes every connection and takes no more.
+    /// Closes every connection and accepts no more.
     func kill() async {
         try? await listener.withLock { $0 }?.close()
         let channels = state.withLock { $0.channels }

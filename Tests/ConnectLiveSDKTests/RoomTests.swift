@@ -58,7 +58,7 @@ extension SDKTests {
                 #expect(publisher.room.localParticipant.videos.keys.sorted() == [video.id])
                 #expect(publisher.room.localParticipant.audios[audio.id] === media.audio)
                 #expect(media.video.id == video.id)
-                // Who comes later finds it without being told.
+                // A participant that joins later finds it without an event.
                 let late = Client()
                 _ = try await late.join("early")
                 let found = late.room.remoteParticipants.values.flatMap { $0.videos.keys }

@@ -15,7 +15,7 @@ struct NotInTime: Error, CustomStringConvertible {
     var description: String { "not in time: \(what); seen: \(log.joined(separator: ", "))" }
 }
 
-/// Waits until the condition holds, looking every few milliseconds.
+/// Polls until the condition holds.
 func eventually(
     _ what: String, within seconds: Double = 10, _ condition: () async throws -> Bool
 ) async throws {
@@ -53,10 +53,10 @@ final class Listener: RoomDelegate, Sendable {
 
     var events: [Heard] { heard.withLock { $0 } }
     var names: [String] { events.map(\.name) }
-    /// Whether each was told on the main queue, which is not always the main thread.
+    /// Whether each event arrived on the main queue, which is not always the main thread.
     var mainQueue: [Bool] { onMainQueue.withLock { $0 } }
 
-    /// The view of each video that was unpublished, at the time when that was told.
+    /// The view of each unpublished video, at the time of its event.
     var viewsOfGoneVideos: [String] { viewsOfGone.withLock { $0 } }
 
     private static let mainKey: DispatchSpecificKey<Bool> = {
@@ -103,7 +103,7 @@ final class Listener: RoomDelegate, Sendable {
         add(.unheard(remoteAudio))
     }
 
-    /// The first thing told that fits, waiting for it if need be.
+    /// Waits for an event that matches. Returns the first.
     @discardableResult
     func wait<Found>(
         for what: String, within seconds: Double = 10, _ match: (Heard) -> Found?
@@ -168,14 +168,14 @@ struct Stage {
         try #require(code == 0, "\(message)")
     }
 
-    /// Sign-out before the server goes, so that nothing is left waiting for it.
+    /// Signs out before the server stops, so that no request waits for it.
     func end() async {
         ConnectLive.signOut()
         await server.stop()
     }
 }
 
-/// Runs the test on a stage of its own and takes the stage down whatever happens.
+/// Runs the test on its own stage, and always dismantles the stage.
 func onStage(
     isSignedIn: Bool = true,
     _ body: (Stage) async throws -> Void
@@ -190,7 +190,7 @@ func onStage(
     await stage.end()
 }
 
-/// Frames as a view was shown them.
+/// The frames that a view was given.
 final class Watcher: Sendable {
     struct Sight: Sendable {
         var rtpTimestamp: UInt32?

@@ -5,7 +5,7 @@ import Testing
 
 @testable import FrameSocket
 
-/// The feeding side over a real socket, against a receiver of the tests.
+/// The feeding side on a real socket, with a receiver of the tests.
 @Suite struct FeedTests {
     /// Accepts one feeder and reads its hello.
     private struct Host {
@@ -122,7 +122,7 @@ import Testing
             #expect(try feed.send { _ in })
             _ = try host.next()
         }
-        // As another thread may, while this one draws into slot 2.
+        // As another thread may do while this one draws into slot 2.
         func change() { #expect(throws: Never.self) { try feed.change(to: small, slots: 1) } }
         #expect(try !feed.send { _ in change() })
         guard case .memory(2, _, _, false)? = try host.next() else { return #expect(Bool(false), "no memory") }
@@ -248,7 +248,7 @@ import Testing
             #expect(stat(path, &status) == 0 && status.st_mode & 0o777 == 0o600)
             #expect(refusal { _ = try MessageListener(path: path) } == "feed.unavailable")
             let client = try MessageSocket.connect(to: path)
-            // The check whether somebody listens has connected, too.
+            // The check whether a graph listens has also connected.
             #expect(listener.accept() != nil && listener.accept() != nil && listener.accept() == nil)
             #expect(client.peer?.user == getuid())
         }
@@ -258,7 +258,7 @@ import Testing
         _ = try MessageListener(path: path)
     }
 
-    /// The remains of a killed process: a socket file without a listener.
+    /// A killed process's leftover: a socket file without a listener.
     private func leaveSocket(at path: String) {
         let left = socket(AF_UNIX, Int32(SOCK_SEQPACKET.rawValue), 0)
         var address = sockaddr_un()
@@ -369,9 +369,9 @@ import Testing
         #expect(descriptors() == before)
     }
 
-    /// Sends a message with several descriptors, as only a feeder does that is wrong.
+    /// Sends a message with several descriptors, as only a broken feeder does.
     private func send(_ count: Int, copiesOf descriptor: Int32, over socket: MessageSocket) -> Bool {
-        // struct cmsghdr: its length with what follows, level and type; then the descriptors, filled up to 8 bytes.
+        // struct cmsghdr: the total length, level and type; then the descriptors, padded to 8 bytes.
         var control = [UInt64](repeating: 0, count: 2 + (count + 1) / 2)
         var byte: UInt8 = 1
         return control.withUnsafeMutableBytes { control in

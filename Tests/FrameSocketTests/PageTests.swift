@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// docs/frame-socket.md shows the example as it is tried elsewhere.
+/// docs/frame-socket.md shows the example that other tests run.
 @Suite struct PageTests {
     private static let projectFolder = URL(fileURLWithPath: #filePath).resolvingSymlinksInPath()
         .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()

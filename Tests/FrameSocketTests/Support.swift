@@ -27,7 +27,7 @@ func greeted(_ format: FrameFormat = small, slots: UInt32 = 4, slotBytes: UInt32
 
 let second: UInt64 = 1_000_000_000
 
-/// The code with which something is refused.
+/// The code of a refusal.
 func refusal(_ body: () throws -> Void) -> String? {
     do {
         try body()

@@ -2,7 +2,7 @@ import Foundation
 import FuzzTargets
 import Testing
 
-/// Replays the inputs that fuzzing has kept: the corpus, and every input that once crashed a target.
+/// Replays the stored inputs of fuzzing: the corpus, and every input that once crashed a target.
 @Suite struct FuzzTests {
     private static let corpus = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
         .appendingPathComponent("fuzz/corpus")

@@ -2,7 +2,7 @@ import Foundation
 import GStreamerKit
 import Testing
 
-/// A made-up tree of devices: two cameras of two devices each behind a hub, as the kernel lays them out.
+/// A fake device tree in the kernel's layout: two cameras of two devices each on a hub.
 @Suite struct CameraPlacesTests {
     private let root: URL
     private let places: CameraPlaces

@@ -45,7 +45,7 @@ import Testing
         let all = ElementFactory.all()
         #expect(all.count > 500)
         #expect(all.contains { $0.name == "x264enc" && $0.classification == "Codec/Encoder/Video" })
-        // Those of displays and hardware may open what is not there when they are made.
+        // Elements of displays and hardware may open missing devices when they are created.
         let plain = all.filter { entry in
             ["Filter/", "Codec/", "Generic"].contains { entry.classification.contains($0) }
                 && !entry.classification.contains("Hardware")

@@ -13,12 +13,12 @@ import Testing
         return "/" + path.split(separator: "/").dropLast(3).joined(separator: "/") + "/media/bigbuckbunny.mp4"
     }()
 
-    /// A container with what is put into it.
+    /// A container and its streams.
     struct Format: Sendable, CustomTestStringConvertible {
         var muxer: String
         var video: [String] = []
         var audio: [String] = []
-        /// Whether the file says all of itself without being decoded.
+        /// Whether the headers describe the file completely, without decoding.
         var isPlain: Bool
 
         var testDescription: String { ([muxer] + video + audio).joined(separator: " ") }

@@ -20,7 +20,7 @@ import Testing
         }
         let source = try Element("videotestsrc", name: "pattern", ["num-buffers": 20])
         let tee = try Element("tee")
-        // Nothing follows it, which it turns into an error.
+        // No element follows it, which it reports as an error.
         let failing = try Element(
             "errorignore", name: "failing", ["ignore-notlinked": true, "convert-to": .text(flow)])
         let end = try Element("fakesink", ["sync": false, "async": false])

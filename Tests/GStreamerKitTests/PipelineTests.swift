@@ -25,7 +25,7 @@ import Testing
         let start = GStreamer.now
         let base = pipeline.baseTime
         let standing = pipeline.runningTime
-        // Time has to pass: that is what a pause is.
+        // A pause is time that passes.
         let pause = 400_000_000 as UInt64
         while GStreamer.now.nanoseconds < start.nanoseconds + pause { _ = Moment().wait(seconds: 0.05) }
         #expect(pipeline.runningTime == standing)

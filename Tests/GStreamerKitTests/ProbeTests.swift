@@ -48,7 +48,7 @@ import Testing
         #expect(probe.isRemoved)
         let last = seen.entries.count
         #expect(others.wait(count: last + 10))
-        // One call may have been under way.
+        // One call may still have been running.
         #expect(seen.entries.count <= last + 1)
     }
 
@@ -216,7 +216,7 @@ import Testing
         let late = Moment()
         other.sink.onEndOfStream { late.happened() }
         #expect(late.wait(seconds: 0))
-        // The other branch goes on, and the pipeline has not ended.
+        // The other branch continues, and the pipeline has not ended.
         let count = arrived[0].entries.count
         #expect(arrived[0].wait(count: count + 10))
         #expect(line.messages.entries.allSatisfy { if case .endOfStream = $0 { false } else { true } })

@@ -6,7 +6,7 @@ import Testing
 
 @testable import GStreamerKit
 
-/// Network cameras are asked before anything runs; see ../fixtures/rtsp_server.py.
+/// Network cameras are probed before anything runs; see ../fixtures/rtsp_server.py.
 @Suite(.serialized) struct RTSPProbeTests {
     private func describe(
         _ text: String, verifyingCertificate: Bool = true, seconds: Double = 60
@@ -97,14 +97,14 @@ import Testing
         #expect(try failure(url) == .untrusted("this machine does not know its issuer"))
         let camera = try describe(url, verifyingCertificate: false)
         #expect(camera.streams.map(\.payloadFormat) == ["H264", "OPUS"])
-        // Neither side waits for the other's bytes for ever.
+        // Neither side waits forever for the other's bytes.
         let plain = try Fixture.rtspServer()
         let confused = plain.answer.url.replacingOccurrences(of: "rtsp:", with: "rtsps:")
         #expect(try failure(confused + "/h264") == .unreachable("it does not speak TLS"))
     }
 }
 
-/// A TCP port that listens and says nothing, or one thing.
+/// A TCP port that listens and sends nothing, or one text.
 private final class Listener {
     private let descriptor: Int32
     let port: Int

@@ -1,19 +1,19 @@
 import Dispatch
 import Synchronization
 
-/// Lets a test wait for something that happens on another thread.
+/// Lets a test wait for an event on another thread.
 final class Moment: Sendable {
     private let semaphore = DispatchSemaphore(value: 0)
 
     func happened() { semaphore.signal() }
 
-    /// False when it did not happen in time.
+    /// Returns false if it did not happen in time.
     func wait(seconds: Double = 10) -> Bool {
         semaphore.wait(timeout: .now() + seconds) == .success
     }
 }
 
-/// Collects what happens on other threads, and lets a test wait until there is enough of it.
+/// Collects values from other threads, and lets a test wait until there are enough.
 final class Record<Entry: Sendable>: Sendable {
     private let state = Mutex<(entries: [Entry], waiting: [(@Sendable ([Entry]) -> Bool, Moment)])>(([], []))
 

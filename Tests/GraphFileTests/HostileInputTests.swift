@@ -3,9 +3,9 @@ import GraphFile
 import MediaGraph
 import Testing
 
-/// Whatever stands in a file, reading it ends soon and with sentences.
+/// Reading ends soon and with messages, whatever a file contains.
 @Suite struct HostileInputTests {
-    /// Texts that are right, to be made wrong.
+    /// Valid texts, as seeds for mutation.
     private static let seeds: [String] = {
         let folder = projectFolder.appendingPathComponent("pipelines")
         let files = (try? FileManager.default.contentsOfDirectory(atPath: folder.path)) ?? []
@@ -36,7 +36,7 @@ import Testing
             var bytes = Array(seedText.utf8)
             for _ in 0..<Int.random(in: 1...6, using: &random) { mutate(&bytes, &random) }
             let reading = GraphReading(bytes, values: ["a": "1"], catalogue: TestKinds())
-            // What is reported can be shown, and what was read can be written.
+            // Every problem can be printed, and every graph can be written.
             #expect(reading.report(path: "x").utf8.count < 1_000_000)
             #expect(reading.problems.allSatisfy { !$0.message.isEmpty })
             _ = reading.document.yaml(with: TestKinds())
@@ -59,7 +59,7 @@ import Testing
         }
     }
 
-    /// Name and text: each would take far longer than the limit, or all memory, were it read without care.
+    /// Name and text: a naive reader would take far longer than the limit for each, or all memory.
     private static let bombs: [(String, String)] = [
         ("open lists", String(repeating: "[", count: 500_000)),
         ("open maps", String(repeating: "{a: ", count: 200_000)),
@@ -99,7 +99,7 @@ import Testing
         #expect(!reading.problems.isEmpty)
         #expect(reading.problems.count <= 101)
         #expect(report.utf8.count < 100_000)
-        // A debug build on a busy machine; the worst takes a fraction of this.
+        // For a debug build on a busy machine; the worst text takes a fraction of this.
         #expect(ContinuousClock.now - start < .seconds(20), "\(name)")
     }
 

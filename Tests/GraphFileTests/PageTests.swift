@@ -4,7 +4,7 @@ import MediaGraph
 import MediaNodes
 import Testing
 
-/// What docs/pipelines.md shows of Swift. Its YAML and its commands are checked with the command line.
+/// The Swift code of docs/pipelines.md. The tests of the command line check its YAML and its commands.
 @Suite struct PageTests {
     // swift-format-ignore
     private var shown: MediaGraph {

@@ -2,8 +2,8 @@ import Foundation
 import GraphFile
 import MediaGraph
 
-/// Kinds of the tests' own: with several outputs and inputs, repeated inputs, every domain of settings, and elements
-/// that only have to be asked for.
+/// Kinds for tests: with several outputs and inputs, repeated inputs, every domain of settings, and elements
+/// that exist on request.
 struct TestKinds: NodeCatalogue {
     let kinds: [NodeKind] = [
         NodeKind(
@@ -89,14 +89,14 @@ func read(_ text: String, _ values: [String: String] = [:]) -> GraphReading {
 /// The problems, each as `line:column message`.
 func problems(_ text: String, _ values: [String: String] = [:]) -> [String] { listed(read(text, values)) }
 
-/// The same with other kinds than those of the tests.
+/// The same with other kinds.
 func problems(_ text: String, _ kinds: [NodeKind]) -> [String] { listed(GraphReading(text: text, catalogue: kinds)) }
 
 private func listed(_ reading: GraphReading) -> [String] {
     reading.problems.map { ($0.place.map { "\($0) " } ?? "") + $0.message }
 }
 
-/// Numbers that are the same in every run (SplitMix64).
+/// Reproducible randomness for tests (SplitMix64).
 struct Seeded: RandomNumberGenerator {
     private var state: UInt64
 

@@ -183,7 +183,7 @@ import Testing
                     branch: [nil, nil, "b1", "b2", "b3"].random(&random),
                     isOptional: Int.random(in: 0..<3, using: &random) == 0))
         }
-        // Only forward: no circles.
+        // Links lead forward only, so that there is no cycle.
         for (index, node) in graph.nodes.enumerated().dropFirst() {
             for input in kinds.named(node.kind).inputs {
                 let names = input.isRepeated ? ["in1", "in2", "in5"] : [input.name]

@@ -190,7 +190,7 @@ import Testing
         #expect(Set(nodes.map(\.kind)) == Set(NodeRegistry.builtIn.kinds.map(\.name)))
         let problems = MediaGraph(nodes: nodes).validate().filter { $0.kind != .unconnected }
         #expect(problems.isEmpty)
-        // A file that leaves defaults out gives the same nodes.
+        // A file without the defaults gives the same nodes.
         for node in nodes {
             let kind = try #require(NodeRegistry.builtIn.kind(named: node.kind))
             for (name, value) in node.settings { #expect(kind.setting(name)?.defaultValue != value, "\(node)") }
@@ -198,7 +198,7 @@ import Testing
         #expect(Node.window().settings.isEmpty && Node.window(title: "Preview").settings == ["title": "Preview"])
     }
 
-    /// A kind with a secret of its own, and what names alone tell.
+    /// A kind with a secret of its own, and secrets that only their names reveal.
     private static let secretive: [NodeKind] =
         NodeRegistry.builtIn.kinds + [
             NodeKind(
@@ -224,7 +224,7 @@ import Testing
             .withSecrets(of: graph, Self.secretive)
         #expect(changed.node("rtsp")?.settings["url"] == graph.node("rtsp")?.settings["url"])
         #expect(changed.node("stage")?.settings["entry"] == "other")
-        // Nothing is there that it could stand for.
+        // The graph has no node that it could refer to.
         let stranger = shown.withSecrets(of: MediaGraph(), Self.secretive)
         let problem = stranger.validate(with: Self.secretive).first { $0.setting == "entry" }
         #expect(problem?.message.contains("write the value itself") == true)

@@ -1,7 +1,7 @@
 import MediaGraph
 import Testing
 
-/// A machine that has what the test says.
+/// A machine with the elements and devices that the test lists.
 private struct MadeUpMachine: PlanEnvironment {
     var elements: Set<String> = []
     var usable: Set<String> = []
@@ -21,7 +21,7 @@ private struct MadeUpMachine: PlanEnvironment {
     func secondsPerFrame(_ element: ElementPlan, _ format: MediaFormat) -> Double { 0.004 }
 }
 
-/// Nodes with one element each, that give what their first output says.
+/// Nodes with one element each. Their output has the first format of the contract.
 private struct MadeUpNodes: PlanningCatalogue {
     let kinds: [NodeKind] = [
         NodeKind("source", .capturer, "", outputs: [Port("video", [.rawVideo], encodings: ["YUY2"])]),
@@ -112,7 +112,7 @@ private struct MadeUpNodes: PlanningCatalogue {
                     Node("room")
                 }
             })
-        // The room alone would take VP8, which it names first.
+        // Without the recording, the room would get VP8, its first codec.
         #expect(plan.encoders == ["source-h264"])
         #expect(plan.links(into: "room").first?.format.encoding == "h264")
         #expect(plan.links(into: "disk").first?.format.encoding == "h264")
@@ -155,7 +155,7 @@ private struct MadeUpNodes: PlanningCatalogue {
                     }
                 })
         }
-        // The contracts alone tell.
+        // Follows from the contracts alone.
         #expect(error?.code == MediaError.Code.graphInvalid)
         #expect(error?.message.contains("delivers raw video, but packets.in accepts RTP") == true)
     }
@@ -192,7 +192,7 @@ private struct MadeUpNodes: PlanningCatalogue {
         // source, conversion, encoder, room
         #expect(abs(plan.latency(of: "room") - 0.016) < 1e-9)
         #expect(abs(plan.latency(of: "screen") - 0.012) < 1e-9)
-        // Both branches behind the one conversion hold two pictures of 640x480 I420.
+        // Both branches downstream of the one conversion hold two frames of 640x480 I420.
         #expect(names(plan) == ["room", "screen", "source", "source-i420", "source-vp8"])
         #expect(plan.queuedBytes == 2 * 2 * 460_800)
     }
@@ -233,7 +233,7 @@ private struct MadeUpNodes: PlanningCatalogue {
                 node("echo", [("played", "played"), ("in", "out")], ["out": 0.014]), speaker("loud"),
                 speaker("headphones"), node("file", [("in", nil)], [:]), node("window", [("in", nil)], [:]),
             ], links: links)
-        // The room's sound, not its pictures, and nothing of what the microphone's way through the canceller takes.
+        // Includes the room's audio, but neither its video nor the microphone's path through the canceller.
         #expect(abs(plan.latency(of: "loud") - 0.11) < 1e-9)
         #expect(abs(plan.latency(of: "headphones") - 0.11) < 1e-9)
         #expect(abs(plan.latency(of: "file") - 0.003) < 1e-9)

@@ -7,7 +7,7 @@ import Testing
 
 extension MediaNodesTests {
     @Suite struct AppearanceTests {
-        /// A node that others would see from the moment on at which it appears.
+        /// A node that others see from the moment when it appears.
         private final class Shown: PublishingNode {
             let name: String
             private let appearances: Collected<String>
@@ -121,7 +121,7 @@ extension MediaNodesTests {
             _ = try await change
             await eventually("frames of the new source") { frames.all.last?.0 == 320 }
             let first = try #require(frames.all.first { $0.0 == 320 })
-            // One or two, if the old source delivers while the links move.
+            // One or two, if the old source delivers while links move.
             let overlap = frames.all.count { $0.0 == 160 && $0.1 > first.1 }
             #expect(overlap < 30, "\(overlap) frames of the old source are newer than the first of the new one")
             await pipeline.stop()

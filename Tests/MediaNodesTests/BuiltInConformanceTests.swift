@@ -7,13 +7,13 @@ import Testing
 
 @testable import MediaNodes
 
-/// Makes the kit's checks on a capturer that ships, in a process of its own: what a process holds is judged.
+/// Runs the kit's checks on a built-in capturer, in a process of its own, because they measure the whole process.
 private enum Built {
     /// Begins the last line that the process prints.
     static let mark = "REPORT "
 
-    /// `reopenings` is for make soak; make test makes 20 at the most, which show a descriptor or thread of each round.
-    /// `unasked` are checks that are left out; why stands where they are.
+    /// `reopenings` is for `make soak`. `make test` makes at most 20, which show a leaked descriptor or thread per
+    /// round. `unasked` are omitted checks; their reasons are at the calls.
     static func judge(
         _ stand: PipelineStand, _ rehearsal: Rehearsal = Rehearsal(), reopenings: Int = 500, unasked: Set<String> = []
     ) async throws {
@@ -24,8 +24,8 @@ private enum Built {
         Repeated.say(mark + String(decoding: try JSONEncoder().encode(report), as: UTF8.self))
     }
 
-    /// Demands that all checks pass except `silent`, which do not apply to the capturer. Behaviour with a slow consumer
-    /// depends on the pipeline's queues: OverloadTests.
+    /// Requires that all checks pass except `silent`, which do not apply to the capturer. Behaviour with a slow
+    /// consumer depends on the pipeline's queues: OverloadTests.
     static func expect(
         _ result: ExitTest.Result?, silent: Set<String>, sourceLocation: SourceLocation = #_sourceLocation
     ) throws {
@@ -35,7 +35,7 @@ private enum Built {
         print(report)
         #expect(report.isPassed, "\(report)", sourceLocation: sourceLocation)
         let found = Set(report.results.filter { $0.verdict == .notApplicable }.map(\.check))
-        // Where the machine is too busy to tell how times run, that check says so.
+        // On a machine that is too busy to judge timestamps, that check reports so.
         #expect(
             found.subtracting(["clock"]) == silent.union(["slow-consumer"]), "\(report)", sourceLocation: sourceLocation
         )
@@ -78,7 +78,7 @@ private enum Built {
     static func screen() async throws {
         let fixture = try Fixture.display("--size", "640x360")
         let display = SettingValue.text(fixture.answer.display)
-        // LostDisplayTests take the display away.
+        // LostDisplayTests end the display.
         let rehearsal = Rehearsal(
             settings: ["display": display],
             failing: [["display": ":987"], ["window": "Nothing"], ["x": 639, "width": 100]])
@@ -94,8 +94,8 @@ private enum Built {
                 ["url": .text(server.answer.url + "/nothing")], ["url": "rtsp://127.0.0.1:1/h264"], ["url": "camera"],
             ],
             vanish: { server.end() })
-        // The first pictures of a network camera come at once and with one time: so rtspsrc's jitter buffer hands them out
-        // until it has learnt the camera's clock. RTSPTests judge the times that follow by flashes and beeps.
+        // The first frames of a network camera arrive together and with one timestamp: rtspsrc's jitter buffer releases
+        // them so until it has learnt the camera's clock. RTSPTests judge later timestamps by flashes and beeps.
         try await judge(try PipelineStand("rtsp"), rehearsal, unasked: ["timestamps", "clock", "pacing"])
     }
 
@@ -122,7 +122,7 @@ private enum Built {
             vanish: {
                 for program in MediaNodesTests.ProcessTests.children(of: getpid()) { kill(program, SIGKILL) }
             })
-        // A program gives the format that it was written for: ProcessTests, FeedTests and ExecTests try the others.
+        // A program writes one fixed format: ProcessTests, FeedTests and ExecTests try the others.
         try await judge(try PipelineStand(kind, leavingUntried: ["format"]), rehearsal)
     }
 
@@ -149,7 +149,7 @@ private enum Built {
         try await program("exec", "/usr/bin/python3 -IS '\(folder.path)/write.py'")
     }
 
-    /// A feeder that comes again whenever there is something to connect to.
+    /// A feeder that connects again whenever a graph listens.
     static func feed() async throws {
         let folder = TemporaryFolder()
         let path = folder.path + "/feed.sock"
@@ -186,8 +186,8 @@ private enum Built {
 }
 
 extension MediaNodesTests {
-    /// The capturers that ship, under the kit that plugins are tested with. The camera is not among them: it needs a V4L2
-    /// device, which without hardware only an emulated machine has; Tests/guest asks it there.
+    /// The built-in capturers, under the kit for plugins. The camera is not among them: it needs a V4L2
+    /// device, which without hardware only an emulated machine has; Tests/guest checks it there.
     @Suite struct BuiltInConformanceTests {
         @Test("The test pattern's video passes the kit's checks")
         func pattern() async throws {

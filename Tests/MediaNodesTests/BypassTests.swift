@@ -3,7 +3,7 @@ import MediaNodes
 import Testing
 
 extension MediaNodesTests {
-    /// Frames that the program pushes.
+    /// Frames that the program pushes into the graph.
     @Suite struct BypassTests {
         private func watching(_ bypass: Node) -> MediaGraph {
             MediaGraph {

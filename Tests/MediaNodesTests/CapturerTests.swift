@@ -79,7 +79,7 @@ extension MediaNodesTests {
             #expect(best(.auto)?.format == "MJPG" && best(.auto)?.isUntouched == false)
         }
 
-        /// A machine with the cameras that a test makes up.
+        /// A machine with a test's fake cameras.
         private struct Machine: PlanEnvironment {
             var choice: CameraChoice
             func hasElement(_ factory: String) -> Bool { true }
@@ -185,7 +185,7 @@ extension MediaNodesTests {
         @Test("A silent device is detected within 2 s, and no sooner")
         func silence() {
             var silence = Silence(limit: 1.5, timeout: 1.5)
-            /// How many polls 0.25 s apart find nothing until that is too long.
+            /// The number of polls without frames, 0.25 s apart, until the watchdog reports.
             func polls(_ enough: Silence.Judgement, of most: Int) -> Int? {
                 (1...most).first { _ in silence.poll() == enough }
             }
@@ -234,7 +234,7 @@ extension MediaNodesTests {
             let control = DispatchQueue(label: "test")
             let watchdog = Watchdog(limit: 1, control: control) { noticed.append(.now) }
             watchdog.feed()
-            // Nothing runs on the queue for longer than the limit; then the device goes on.
+            // Nothing runs on the queue for longer than the limit; then the device continues.
             control.async { _ = DispatchSemaphore(value: 0).wait(timeout: .now() + 1.5) }
             try await Task.sleep(for: .milliseconds(1550))
             for _ in 0..<10 {
@@ -250,7 +250,7 @@ extension MediaNodesTests {
             let start = ContinuousClock.now
             let list = Devices.list()
             #expect(ContinuousClock.now - start < .seconds(2))
-            // Where there are cameras, each lists a format and can be found as the first.
+            // If the machine has cameras, each lists a format and can be found as the first.
             #expect(list.cameras.allSatisfy { !$0.formats.isEmpty })
             #expect(Devices.firstCamera() == list.cameras.first)
         }

@@ -4,7 +4,7 @@ import MediaGraph
 @testable import MediaNodes
 import Testing
 
-/// A machine that has what a test says, and nothing else.
+/// A machine with the elements that a test lists, and nothing else.
 struct MadeUpMachine: PlanEnvironment {
     var elements: Set<String>
     /// Installed, but without the hardware for it.
@@ -27,7 +27,7 @@ struct MadeUpMachine: PlanEnvironment {
     }
 }
 
-/// A source that GStreamer encodes with an element that is not one of our nodes.
+/// A source that is encoded by an element that is not one of our nodes.
 private enum EncodedSource: NodeType {
     static let kind = NodeKind(
         "encoded-source", .capturer, "Encoded media for tests",
@@ -104,7 +104,7 @@ private func plan(_ node: Node, on machine: MadeUpMachine) throws -> NodePlan {
         #expect(plan.passedOver.contains { $0.contains("nvh264enc") && $0.contains("cannot be opened") })
         #expect(plan.passedOver.contains { $0.contains("qsvh264enc is not installed") })
         #expect(!plan.passedOver.contains { $0.contains("x264enc") })
-        // It takes NV12 alone.
+        // It accepts only NV12.
         #expect(plan.element("pixels")?.properties["caps"] == "video/x-raw,format=NV12")
         #expect(plan.notes.contains { $0.contains("vah264enc encodes, in hardware") })
     }
@@ -191,7 +191,7 @@ extension MediaNodesTests {
                     Chain {
                         Node.testPattern("pattern", width: 320, height: 240)
                         encoder(codec)
-                        // The planner puts the decoder in.
+                        // The planner inserts the decoder.
                         Node.frames("seen")
                     }
                 }, bindings: bindings)
@@ -254,7 +254,7 @@ extension MediaNodesTests {
                         Node.recorder("recorder", path: path)
                     }
                 })
-            // Whether each frame that is encoded is a keyframe.
+            // Whether each encoded frame is a keyframe.
             let frames = Collected<Bool>()
             let recorder = try #require(pipeline.graph.member("recorder"))
             let input = try #require(recorder.plan.inputs.values.first)
@@ -310,13 +310,13 @@ extension MediaNodesTests {
     }
 }
 
-/// The clip, encoded as fast as the machine can. Its frames wait for the encoder and for no clock, and none is dropped, so
-/// that every machine encodes the same.
+/// The clip, encoded as fast as the machine can. Its frames wait for the encoder and for no clock, and none is dropped,
+/// so that every machine encodes the same.
 private struct Film {
     let pipeline: MediaPipeline
     /// Bytes of each frame.
     let sizes = Collected<Int>()
-    /// Whether the frames wait at the second where the film stops, for `goesOn`.
+    /// Whether the frames wait, for `goesOn`, at the second where the film stops.
     let isWaiting = AtomicBool()
     let goesOn = DispatchSemaphore(value: 0)
     private let folder = TemporaryFolder()

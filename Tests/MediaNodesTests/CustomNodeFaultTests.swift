@@ -50,7 +50,7 @@ private struct Stamped: Capturer {
                 var wall = timespec()
                 clock_gettime(CLOCK_REALTIME, &wall)
                 time.nanoseconds = UInt64(wall.tv_sec) * 1_000_000_000
-            // Beyond what a signed number holds.
+            // Beyond the range of a signed number.
             case .far: time.nanoseconds = UInt64(Int.max) + 1_000_000_000_000_000
             case .right: break
             }
@@ -102,7 +102,7 @@ private func around(
         takes: takes, gives: gives)
 }
 
-/// Nodes around elements, and words of the sentence that refuses them.
+/// Nodes around elements, and words of the message that refuses them.
 private let misshapen: [(ElementsNode, String)] = [
     (around(links: [("", "videoconvert")]), "links \"\""),
     (around(links: [("videotestsrc", ".")]), "links \".\""),

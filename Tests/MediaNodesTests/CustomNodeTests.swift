@@ -75,7 +75,7 @@ private struct Faulty: Capturer {
         case .late: throw Broken()
         case .flood: while true { try output.send { _ in } }
         case .deaf:
-            // Blocks for longer than anybody waits, and looks at nothing.
+            // Blocks for longer than any timeout, and ignores cancellation.
             var time = timespec(tv_sec: 3, tv_nsec: 0)
             nanosleep(&time, nil)
         case .early, .tiny: break
@@ -168,7 +168,7 @@ extension MediaNodesTests {
             #expect(numbers.count >= 40)
             let times = seen.pictures.all.map(\.time)
             #expect(times.allSatisfy { $0 > before && $0 < .now })
-            // Each is stamped with the moment at which it was due: whole multiples of the period.
+            // Each timestamp is the due time: a whole multiple of the period.
             let periods = zip(times, times.dropFirst()).map { $1.seconds(since: $0) * 30 }
             #expect(periods.allSatisfy { abs($0 - $0.rounded()) < 0.001 && $0 > 0.5 })
         }

@@ -3,17 +3,17 @@ import GStreamerKit
 import MediaGraph
 import Synchronization
 
-/// A recording of the test pattern, decoded to its end as fast as it goes.
+/// A recording of the test pattern, decoded to its end as fast as possible.
 struct DecodedRecording: Sendable {
-    /// The frame numbers that were read, in the order of the recording; nil where none could be read.
+    /// The frame numbers, in the order of the recording; nil for an unreadable one.
     private(set) var numbers: [UInt32?] = []
     /// The time of each frame in the recording, in seconds.
     private(set) var times: [Double] = []
-    /// The seconds of the recording at which a beep begins.
+    /// The seconds of the recording at which beeps begin.
     private(set) var beeps: [Double] = []
     private(set) var secondsOfSound = 0.0
     private(set) var problem: String?
-    /// At which second of the recording its sound begins.
+    /// The second of the recording at which its audio begins.
     private(set) var firstSound: Double?
 
     fileprivate init() {}
@@ -24,14 +24,14 @@ struct DecodedRecording: Sendable {
         self = reader.result
     }
 
-    /// How many milliseconds each beep follows its frame.
+    /// The delay of each beep after its frame, in milliseconds.
     func soundAfterPicture(framesPerSecond: Int) -> [Double] {
         let frames = zip(numbers, times).compactMap { number, time in number.map { (number: $0, seconds: time) } }
         return delays(of: beeps, after: frames, framesPerSecond: framesPerSecond)
     }
 
-    /// Whether the numbers count up from the first, with no more gaps than frames were dropped before they were
-    /// encoded. One in thirty may be unreadable: AV1 at its fastest leaves a block as it was here and there.
+    /// Whether the numbers count up from the first, with no more gaps than frames were dropped before the
+    /// encoder. One in thirty may be unreadable: AV1 at its fastest sometimes leaves a block unchanged.
     func isContinuous(but dropped: Int) -> Bool {
         let readable = numbers.compactMap { $0 }
         guard let first = readable.first, let last = readable.last else { return false }
@@ -46,10 +46,10 @@ struct DecodedRecording: Sendable {
 
     fileprivate mutating func add(sound samples: [Int16], at time: Double, _ lastLoud: inout Double) {
         if firstSound == nil { firstSound = time }
-        // Every eighth moment is enough: a sixth of a millisecond.
+        // Every eighth sample is enough: a sixth of a millisecond.
         for index in stride(from: 0, to: samples.count, by: 16) where abs(Int(samples[index])) > 6000 {
             let moment = time + Double(index / 2) / 48_000
-            // What is under way when the recording begins does not begin there.
+            // A beep that already sounds when the recording begins does not begin there.
             if moment - lastLoud > 0.3, moment - (firstSound ?? 0) > 0.15 { beeps.append(moment) }
             lastLoud = moment
         }
@@ -59,8 +59,8 @@ struct DecodedRecording: Sendable {
     fileprivate mutating func fail(_ problem: String) { self.problem = problem }
 }
 
-/// How many milliseconds each beep of the test pattern follows its frame. The pattern beeps with each full second of
-/// frames. The time of a frame that was dropped follows from the nearest one.
+/// The delay of each beep of the test pattern after its frame, in milliseconds. The pattern beeps with each full second
+/// of frames. The time of a dropped frame follows from the nearest one.
 func delays(
     of beeps: [Double], after frames: [(number: UInt32, seconds: Double)], framesPerSecond: Int
 ) -> [Double] {
@@ -104,7 +104,7 @@ private final class Reader: Sendable {
             }
         }
         _ = pipeline.play()
-        // A busy machine decodes slowly: only a reader that stands still has failed.
+        // A busy machine decodes slowly: only a reader that makes no progress has failed.
         var progress = -1.0
         while isOver.wait(timeout: .now() + 20) == .timedOut {
             let next = state.withLock { Double($0.recording.times.count) + $0.recording.secondsOfSound }

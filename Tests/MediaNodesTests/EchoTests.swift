@@ -7,9 +7,9 @@ import Testing
 
 @testable import MediaNodes
 
-/// Speech that Debian's alsa-utils brings: single words, 48 kHz.
+/// Speech of Debian's alsa-utils: single words, 48 kHz.
 enum Speech {
-    /// Words one after the other, again and again, for so many seconds.
+    /// Words one after the other, repeated for this many seconds.
     static func words(_ names: [String], seconds: Double) throws -> [Double] {
         let words = try names.map { try read("/usr/share/sounds/alsa/\($0).wav") }
         let count = Int(seconds * 48_000)
@@ -20,7 +20,7 @@ enum Speech {
         return Array(samples.prefix(count))
     }
 
-    /// The loud part of a file of 16-bit mono.
+    /// The loud part of a 16-bit mono file.
     private static func read(_ path: String) throws -> [Double] {
         let file = try #require(fopen(path, "rb"), "\(path) comes with alsa-utils")
         defer { fclose(file) }
@@ -61,8 +61,9 @@ enum Speech {
     }
 }
 
-/// A file whose left channel leaves at `left` and whose right one at `right`, on the same time line: 10 ms of the left one,
-/// then the same 10 ms of the right one, on one thread. By the clock where it is asked to be, else as fast as it is taken.
+/// A file whose left channel leaves at `left` and whose right one at `right`, on the same timeline: 10 ms of the left
+/// one, then the same 10 ms of the right one, on one thread. Paced by the clock on request, otherwise as fast as it is
+/// read.
 private enum HalvesNode: NodeType {
     static let kind = NodeKind(
         "test-halves", .capturer, "Both channels of a file, each for itself",
@@ -104,7 +105,7 @@ private enum Blocks {
         let after: Double
     }
 
-    /// The levels of the same moments before and after something, where there is sound of both.
+    /// The levels before and after the canceller at the same moments, if both have audio.
     static func pairs(
         before: [AudioChunk], after: [AudioChunk], since start: MediaTime, _ seconds: Range<Double>
     ) -> [Pair] {
@@ -175,7 +176,7 @@ extension MediaNodesTests {
             }
         }
 
-        /// Plays the far end into nothing and the echo of it into the microphone; gives what the canceller lets through.
+        /// Plays the far end into nothing and its echo into the microphone. Returns the canceller's output.
         private func clean(
             _ conversation: Conversation, _ canceller: Node = .echoCancel("echo")
         ) async throws -> (samples: [Double], delay: Double?) {
@@ -201,9 +202,9 @@ extension MediaNodesTests {
             return (Self.mono(watched.sound()), watched.pipeline.statistics.echoCancellers["echo"]?.delay)
         }
 
-        /// While both speak, the canceller holds the near end down too: by how much depends on which words meet. Measured
-        /// with these: 2.7 dB with the echo after 40 ms, 3.8 dB after 180 ms, every time to the last digit: nothing here goes by
-        /// the clock.
+        /// While both speak, the canceller attenuates the near end too. By how much depends on which words overlap.
+        /// Measured with these words: 2.7 dB with the echo after 40 ms, 3.8 dB after 180 ms, exactly reproducible,
+        /// because nothing depends on the clock.
         @Test(
             "At least 20 dB of an echo are removed after 3 s; the near end stays within 3 dB, also while both speak",
             arguments: [(0.04, 3.0), (0.18, 4.5)])
@@ -223,7 +224,7 @@ extension MediaNodesTests {
         func echoIsThere() async throws {
             let conversation = try Conversation(echoAfter: 0.04)
             var off = Node.echoCancel("echo", noiseSuppression: "off")
-            // Told a delay that is wrong by half a second, it finds nothing.
+            // With a delay that is wrong by half a second, it finds nothing.
             off.settings["delay"] = 600
             let (samples, _) = try await clean(conversation, off)
             let gone = Speech.level(conversation.echo, 3..<7) - Speech.level(samples, 3..<7)
@@ -282,14 +283,14 @@ extension MediaNodesTests {
             let conversation = try Conversation(echoAfter: 0.04)
             let folder = TemporaryFolder()
             let path = folder.path + "/talk.wav"
-            // 6 s more of the far end alone: where a machine that stands still shifts the echo, its new delay counts as found
-            // after 1 to 2 s of speech, and that shall be the smaller part.
+            // 6 s more of the far end alone: if a frozen machine shifts the echo, its new delay counts as found
+            // after 1 to 2 s of speech, which should be the smaller part.
             let more = 6.0
             let before = try Speech.words(Conversation.words, seconds: more)
             let (left, right) = (before + conversation.far, before.map { _ in 0 } + conversation.near)
             writeFile(Speech.wave(left: left, right: right), to: path)
             let talk = Node("test-halves", name: "talk", settings: ["path": .text(path)])
-            // The room: what is played comes back at -6 dB after 40 ms, and the near end speaks.
+            // The room: played audio returns at -6 dB after 40 ms, and the near end speaks.
             let room = MediaGraph {
                 Chain {
                     Node.microphone("walls", device: "speaker.monitor")
@@ -328,14 +329,14 @@ extension MediaNodesTests {
             #expect(watched.failure == nil)
             #expect(surroundings.failure == nil)
             let (raw, ear) = (watched.sound("raw"), watched.sound("ear"))
-            // While the machine stands still nothing is heard, and behind that the echo comes otherwise until its new delay
-            // is found: blocks in which nothing is heard tell nothing, and of the others the usual one counts.
+            // While the machine is frozen, nothing is recorded, and afterwards the echo has another delay until the
+            // canceller finds it. Blocks without audio are ignored, and the median of the others counts.
             func blocks(_ seconds: Range<Double>) -> [Blocks.Pair] {
                 Blocks.pairs(before: raw, after: ear, since: start, seconds).filter { $0.before > Blocks.quiet }
             }
             let echo = blocks(3..<more + 6.6)
             let (together, alone) = (blocks(more + 8..<more + 11.6), blocks(more + 13..<more + 15.4))
-            // What the near end alone is heard like tells how loud it is among the echo, too.
+            // The level of the near end alone also shows how loud it is within the echo.
             let near = Blocks.level(conversation.near, 8..<11.6) - Blocks.level(conversation.near, 13..<15.4)
             let both = Blocks.mean(together.map(\.after)) - Blocks.mean(alone.map(\.before)) - near
             return ThroughServer(
@@ -351,7 +352,7 @@ extension MediaNodesTests {
             let kept = try #require(heard.kept.median, "the near end is heard")
             #expect(gone >= 20, "\(gone) dB are gone, of \(heard.gone.map { Int($0) })")
             #expect(abs(kept) <= 3, "the near end is \(kept) dB from what it was")
-            // Measured: 4.7 to 5.4 dB. All of the echo comes 0.1 s later than in the room alone; see the test above.
+            // Measured: 4.7 to 5.4 dB. All of the echo arrives 0.1 s later than in the room alone; see the test above.
             #expect(abs(heard.both) <= 7, "the near end is \(heard.both) dB from what it was while both speak")
         }
 

@@ -6,7 +6,7 @@ import Testing
 
 @testable import MediaNodes
 
-/// Frame numbers that reached one renderer, and what the pipeline said.
+/// Frame numbers that reached one renderer, and the pipeline's events.
 private final class Viewer: Sendable {
     let numbers = Collected<UInt32>()
     let sizes = Collected<Int>()
@@ -18,13 +18,14 @@ private final class Viewer: Sendable {
         }
     }
 
-    /// Whether every frame from the first to the last came, once and in order.
+    /// Whether every frame from the first to the last arrived, once and in order.
     var isUnbroken: Bool { missing == 0 }
 
-    /// How many frames between the first and the last did not come; nil when there are none, or some came twice or late.
+    /// The number of missing frames between the first and the last. Nil without frames, or if some arrived twice or
+    /// late.
     var missing: Int? { missing(from: 0) }
 
-    /// The same from the one on that came behind so many others.
+    /// The same, beginning after this many frames.
     func missing(from start: Int) -> Int? {
         let all = numbers.all.dropFirst(start)
         guard let first = all.first, let last = all.last, zip(all, all.dropFirst()).allSatisfy(<) else { return nil }
@@ -33,7 +34,7 @@ private final class Viewer: Sendable {
 }
 
 extension NodeWatch {
-    /// How many frames the queues of a node dropped by their rule, as they do on a busy machine.
+    /// How many frames the queues of a node dropped by their rule, as on a busy machine.
     fileprivate func dropped(by node: String) -> Int {
         sample().filter { $0.node == node }.flatMap(\.dropped).map(\.frames).reduce(0, +)
     }
@@ -48,7 +49,7 @@ extension MediaNodesTests {
             return bindings
         }
 
-        /// A pattern with one viewer; the functions of the others are bound and wait for their nodes.
+        /// A pattern with one viewer. The functions of other viewers are bound and wait for their nodes.
         private static let watching = MediaGraph {
             Chain {
                 Node.testPattern("pattern", width: 320, height: 240, framesPerSecond: 60)
@@ -72,8 +73,8 @@ extension MediaNodesTests {
             let start = second.numbers.count
             #expect(start >= 1)
             await eventually("frames on both") { second.numbers.count > start + 20 }
-            // A branch that comes has a queue, which is watched from the end of the edit on. Counted behind what came:
-            // what it throws away later is not missing yet.
+            // A new branch has a queue, which is watched from the end of the edit on. Counted after the arrivals:
+            // frames that it drops later are not missing yet.
             let missing = try #require(second.missing(from: start))
             let dropped = watch.dropped(by: "second")
             #expect(missing <= dropped, "\(missing) missing, \(dropped) dropped by its queue")
@@ -83,7 +84,7 @@ extension MediaNodesTests {
             await eventually("the first goes on") { first.numbers.count > before + 20 }
             #expect(second.numbers.count == seen)
             await pipeline.stop()
-            // What had been alone still has no queue.
+            // The node that was alone still has no queue.
             #expect(first.isUnbroken)
             #expect(second.missing != nil)
         }
@@ -102,7 +103,7 @@ extension MediaNodesTests {
             }
             #expect(try await pipeline.apply(other).description == "replaces pattern")
             await eventually("frames of the new size") { first.sizes.all.last == 640 }
-            // No frame of the old size comes after one of the new.
+            // No frame of the old size arrives after one of the new.
             let sizes = first.sizes.all
             #expect(sizes.sorted() == sizes)
             await pipeline.stop()
@@ -171,7 +172,7 @@ extension MediaNodesTests {
             async let change = pipeline.apply(
                 Self.watching.adding { Chain(from: "pattern") { Node.frames("second") } })
             let start = first.numbers.count
-            // 1.5 s: the edit has freed the input by force then.
+            // 1.5 s: by then the edit has freed the input by force.
             await eventually("the first goes on") { first.numbers.count > start + 90 }
             gate.open()
             #expect(try await change.description == "removes other")
@@ -272,7 +273,7 @@ extension MediaNodesTests {
             try await pipeline.start()
             await eventually("the first frames") { first.numbers.count > 10 }
             let plan = pipeline.plan
-            // Packets that nobody pushes never become a frame.
+            // Packets that are never pushed never become a frame.
             let silent = Self.watching.adding {
                 Chain {
                     Node.rtpInput("nobody", codec: VideoCodec.vp8)
@@ -371,7 +372,7 @@ extension MediaNodesTests {
             #expect(plan.links(into: "sent").first?.format.bitsPerSecond == 500_000)
             #expect(plan.node("voice")?.element("encoder")?.properties["bitrate"] == 32_000)
             #expect(plan.links(into: "heard").first?.format.bitsPerSecond == 32_000)
-            // The graph that is there already changes nothing; the one that was started sets the bitrates back.
+            // The same graph changes nothing; the one that was started sets the bitrates back.
             #expect(try await pipeline.apply(plan.source).isEmpty)
             #expect(try await pipeline.apply(graph).description == "sets encoder.bitrate, voice.bitrate")
             #expect(pipeline.statistics.encoders["encoder"]?.targetBitsPerSecond == 800_000)
@@ -433,12 +434,12 @@ extension MediaNodesTests {
                 events.all.contains { if case .partFailed = $0 { true } else { false } }
             }
             #expect(pipeline.plan.nodes.map(\.name) == ["pattern", "first"])
-            // A device that is pulled out is told of twice, by its driver and by whoever waits for its pictures.
+            // An unplugged device is reported twice: by its driver, and by the watchdog of its frames.
             part.reporter.fail(MediaError(code: "file.unwritable", message: "It still cannot be written."), "snapshot")
             let before = first.numbers.count
             await eventually("the first goes on") { first.numbers.count > before + 30 }
             #expect(pipeline.state == .running)
-            // What its own queue threw away on a busy machine, and nothing else.
+            // Frames that its own queue dropped on a busy machine, and no others.
             let missing = try #require(first.missing)
             let dropped = watch.dropped(by: "first")
             #expect(missing <= dropped, "\(missing) missing, \(dropped) dropped by its queue")
@@ -453,7 +454,7 @@ extension MediaNodesTests {
                     Chain {
                         Node.testPattern("pattern", width: 640, height: 480, framesPerSecond: 60)
                         Node.videoEncoder("encoder", codec: .vp8)
-                        // Gives the packets of a picture as one list.
+                        // Delivers the packets of a frame as one list.
                         Node("element:rtpvp8pay", name: "packets", settings: ["mtu": 300])
                         Tee("disk", isOptional: true) {
                             Node(
@@ -499,10 +500,10 @@ extension MediaNodesTests {
             await pipeline.stop()
         }
 
-        /// Something that a bound function holds.
+        /// An object that a bound function holds.
         private final class Held: Sendable {}
 
-        /// A function for the node, and what it holds for as long as it is bound.
+        /// A function for the node, and the object that it holds while it is bound.
         private static func holding(_ node: String) -> (NodeBindings, () -> Held?) {
             let held = Held()
             var bindings = NodeBindings()
@@ -533,7 +534,7 @@ extension MediaNodesTests {
             #expect(never() == nil)
             try await pipeline.apply(Self.watching)
             await eventually("the removed branch's function is gone") { held() == nil }
-            // An edit that fails leaves nothing behind either.
+            // A failed edit leaves nothing behind either.
             let refused = Self.holding("third")
             await #expect(throws: MediaError.self) {
                 try await pipeline.apply(third.adding { Chain { Node("frames", name: "alone") } }, bindings: refused.0)

@@ -135,7 +135,7 @@ extension MediaNodesTests {
         func overlay() async throws {
             let graph = pattern(
                 .element("textoverlay", ["text": "Hello", "valignment": "center", "font-desc": "Sans 48"]))
-            // Not the first: the pattern begins with a white flash of three pictures, on which no text would show.
+            // Not the first: the pattern begins with a white flash of three frames, which would hide text.
             let plain = try #require(try await pictures(10, of: pattern()).last)
             let drawn = try #require(try await pictures(10, of: graph).last)
             func bright(_ frame: VideoFrame) -> Int {
@@ -202,7 +202,7 @@ extension MediaNodesTests {
                 }
             }
             #expect(graph.validate(with: registry).isEmpty)
-            // The mixer has the size that its last picture asks for once that has come.
+            // Once the last input's frames arrive, the mixer has the size that they need.
             let frames = try await pictures(20, of: graph)
             #expect(frames.last?.width == 320 && frames.last?.height == 120)
         }
@@ -252,7 +252,7 @@ extension MediaNodesTests {
             try await pipeline.start()
             await eventually("a second of frames") { frames.count >= 26 && chunks.count > 20 }
             await pipeline.stop()
-            // 25 a second, none before its time; a busy machine holds some up, not all.
+            // 25 a second, none too early; a busy machine delays some, but not all.
             let times = frames.all.map(\.captureTime)
             #expect(zip(times, times.dropFirst()).allSatisfy { abs($1.milliseconds(since: $0) - 40) < 1 })
             let late = frames.all.map { $0.handedOver.milliseconds(since: $0.captureTime) }
@@ -279,7 +279,7 @@ extension MediaNodesTests {
 
         @Test("Starting and stopping elements leaks no object, thread, memory or file descriptor")
         func cycles() async {
-            // One picture of 320x240 kept in each round would be 23 MB.
+            // One leaked frame of 320x240 per round would be 23 MB.
             let result = await #expect(processExitsWith: .success, observing: [\.standardErrorContent]) {
                 let graph = MediaGraph {
                     Chain {
@@ -324,11 +324,11 @@ extension MediaNodesTests {
             await eventually("a second of frames") { frames.count >= 30 }
             await pipeline.stop()
             let info = try MediaFile.inspect(path)
-            // A file whose end was not written does not tell how long it is.
+            // A file without a written end does not state its length.
             #expect(info.width == 160 && info.duration > 0.5, "\(info)")
         }
 
-        // MARK: What is wrong
+        // MARK: Errors
 
         private func problems(_ node: Node) -> [GraphProblem] {
             pattern(node).validate(with: registry)
@@ -363,7 +363,7 @@ extension MediaNodesTests {
             #expect(planned.omitted.first?.reason.contains("gstreamer1.0-libcamera") == true)
             #expect(planned.nodes.map(\.name).sorted() == ["out", "source"])
             #expect(try await pictures(3, of: lacking).count >= 3)
-            // A word that nobody knows stays a mistake.
+            // An unknown word remains an error.
             #expect(graph("videobalanse").validate(with: registry).count == 1)
         }
 
@@ -404,7 +404,7 @@ extension MediaNodesTests {
     }
 }
 
-/// Elements that can be made without hardware or a display.
+/// Elements that can be created without hardware or a display.
 enum ElementFactoryNames {
     static let plain = ElementFactory.all().filter { entry in
         ["Filter/", "Codec/", "Generic"].contains { entry.classification.contains($0) }

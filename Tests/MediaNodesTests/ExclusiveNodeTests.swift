@@ -3,7 +3,7 @@ import MediaNodes
 import Synchronization
 import Testing
 
-/// A capturer of which only one can run at a time, like a camera.
+/// A capturer that only one node can use at a time, like a camera.
 private final class LensNode: NodeType, RunningNode {
     static let kind = NodeKind(
         "lens", .capturer, "A pattern that only one node can have", outputs: [Port("video", [.rawVideo])],
@@ -20,7 +20,7 @@ private final class LensNode: NodeType, RunningNode {
     static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
         var plan = NodePlan(request.node)
         plan.resource = "the lens"
-        // A file descriptor that nothing is written to stands for a camera that gives nothing.
+        // A file descriptor without a writer stands for a camera that delivers nothing.
         plan.add("videotestsrc", as: "source", ["is-live": true])
         let format = MediaFormat.rawVideo(width: request.integer("width"), height: 240, framesPerSecond: 60)
         plan.addFilter(RawFormat.video(format), as: "format")

@@ -40,7 +40,7 @@ extension MediaNodesTests {
             #expect(MediaNodesTests.ProcessTests.children(of: getpid()).isEmpty)
         }
 
-        /// Frames with bar codes in files, which a program writes one after the other.
+        /// Writes frames with bar codes to files. A program then writes the files one after the other.
         @Test("Each written frame arrives once and in order", arguments: ["mjpeg", "h264", "I420"])
         func order(format: String) async throws {
             let folder = TemporaryFolder()
@@ -67,7 +67,7 @@ extension MediaNodesTests {
             try await recording.start()
             await eventually("the recording") { recording.state == .ended }
             await recording.stop()
-            // In small pieces, with pauses anywhere inside a picture.
+            // In small pieces, with pauses anywhere within a frame.
             let program = """
                 import sys, time
                 data = open('\(folder.path)/pictures', 'rb').read()
@@ -199,8 +199,8 @@ extension MediaNodesTests {
             let wrong = Self.wrongs[index]
             let folder = TemporaryFolder()
             writeFile(Array("import sys, time\n\(wrong.program)\n".utf8), to: folder.path + "/wrong.py")
-            // A program is silent too while the megabytes that make no picture are read: what is said first must not depend
-            // on how fast that goes.
+            // A program is also silent while it writes megabytes without a frame. The first message must not depend on
+            // how fast they are read.
             let timeout = wrong.code == "feed.silent" ? 1 : 60
             let program = exec(
                 "python3 '\(folder.path)/wrong.py'", ["format": .text(wrong.format), "timeout": .integer(timeout)])

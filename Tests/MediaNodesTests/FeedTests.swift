@@ -7,7 +7,7 @@ import Testing
 extension MediaNodesTests {
     /// Programs that connect to a graph, such as the one that shares a screen.
     @Suite struct FeedTests {
-        /// A feed node that listens in a folder of its own.
+        /// A feed node that listens in a temporary folder.
         private func feed(_ folder: TemporaryFolder, _ more: [String: SettingValue] = [:]) -> Node {
             Node(
                 "feed",
@@ -69,7 +69,7 @@ extension MediaNodesTests {
             let control = try #require(pipeline.frameFeed("feed"))
             let feed = try connect(folder)
             #expect(try send(100, feed))
-            // What is on its way when the pause begins is not taken.
+            // Frames in transit when the pause begins are not used.
             await eventually("the first frame") { control.state.taken == 1 }
             control.pause()
             await eventually("the pause") { (try? feed.events().contains(.pause)) == true }
@@ -156,7 +156,7 @@ extension MediaNodesTests {
         func places() async throws {
             let (folder, seen, pipeline) = try await running()
             #expect(await failure(of: fed(feed(folder)))?.code == "feed.unavailable")
-            // Looking whether somebody listens there has connected, and is nobody whom the running graph has lost.
+            // The check whether a graph listens connects too. The running graph does not count it as a lost feeder.
             await eventually("that one is let in") {
                 guard let feed = try? connect(folder), (try? send(100, feed)) == true else { return false }
                 feed.finish("enough")
@@ -185,14 +185,14 @@ extension MediaNodesTests {
             #expect(try send(100, try connect(folder)))
             await eventually("the frame") { seen.pictures.count == 1 }
             await pipeline.stop()
-            // The feeder hears of its refusal before the application does.
+            // The feeder gets its refusal before the application does.
             #expect(seen.warnings("feed.format").count == 3)
         }
 
         @Test("A feeder that neither reads nor ends blocks nothing")
         func deaf() async throws {
             let folder = TemporaryFolder()
-            // Each slot is used again after a quarter of a second: long after the graph has given it back.
+            // Each slot is used again after a quarter of a second, long after the graph has released it.
             let program = """
                 os.ftruncate(memory, 64 * size)
                 hello(slots=64)
@@ -208,7 +208,7 @@ extension MediaNodesTests {
                 fed(Node("process", settings: ["command": .text(command), "width": 64, "height": 48, "fps": 240])),
                 seen: seen)
             try await pipeline.start()
-            // More releases than the socket takes, and than there are slots, were not read.
+            // The feeder did not read more releases than the socket holds, and than there are slots.
             await eventually(within: 20, "that it is said: \(seen.story)") { !seen.warnings("feed.closed").isEmpty }
             #expect(seen.pictures.count > 64)
             await pipeline.stop()
@@ -218,7 +218,7 @@ extension MediaNodesTests {
         @Test("A feeder that does not read for a while still receives its pause")
         func hardOfHearing() async throws {
             let folder = TemporaryFolder()
-            // Twenty more releases than its socket has room for are under way when it is told.
+            // Twenty more releases than its socket holds are in transit when it is closed.
             let program = """
                 ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
                 ours.setblocking(False)
@@ -349,7 +349,7 @@ extension MediaNodesTests {
                     })
                 try await pipeline.start()
                 let control = try #require(pipeline.frameFeed("feed"))
-                // One pool kept in each round would be 8 MB.
+                // One leaked pool per round would be 8 MB.
                 try await Repeated.judge(soak: 200, kilobytes: 40_000) {
                     let deadline = ContinuousClock.now + .seconds(10)
                     let before = control.state.taken
@@ -362,7 +362,7 @@ extension MediaNodesTests {
                             }
                             break
                         } catch let error as FrameSocketError where error.code == "feed.busy" {
-                            // The one before is on its way out.
+                            // The previous one is still ending.
                             Repeated.demand(ContinuousClock.now < deadline, "it stays busy")
                             try await Task.sleep(for: .milliseconds(1))
                         }
@@ -379,7 +379,7 @@ extension MediaNodesTests {
 /// Encoded frames of the test pattern, by number.
 enum EncodedPictures {
     static func make(_ format: String, count: Int) async throws -> [[UInt8]] {
-        // Bare elements: the encoder node has a queue, which drops pictures where the machine is busy.
+        // Bare elements, because the encoder node has a queue, which drops frames on a busy machine.
         let folder = TemporaryFolder()
         let pipeline = try await MediaPipeline(
             MediaGraph {

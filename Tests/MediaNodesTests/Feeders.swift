@@ -4,7 +4,7 @@ import MediaGraph
 import MediaNodes
 import Testing
 
-/// Programs in Python that speak the frame protocol, rightly and wrongly.
+/// Python programs that speak the frame protocol, correctly and incorrectly.
 enum Feeder {
     static let example: String = {
         let source = realpath(#filePath, nil)
@@ -58,13 +58,13 @@ extension Seen {
         }
     }
 
-    /// Everything that was said, for a test that fails.
+    /// All events, for the message of a failed test.
     var story: String { "\(events.all)" }
 
     var barCodes: [UInt32] { pictures.all.compactMap(\.barCode) }
 }
 
-/// The feed beside a branch that must not suffer: a graph of two sources, seen at "view" and counted at "beside".
+/// The feed and an independent branch: a graph of two sources, watched at "view" and counted at "beside".
 func fed(_ node: Node) -> MediaGraph {
     MediaGraph {
         Chain {
@@ -74,7 +74,7 @@ func fed(_ node: Node) -> MediaGraph {
     }
 }
 
-/// Runs a node whose program does something wrong: that is told with its code, and a branch beside it loses nothing.
+/// Runs a node whose program makes a mistake. Expects the mistake's code, and that the branch beside it loses nothing.
 func expectHarmless(_ node: Node, toldAs code: String, within seconds: Double) async throws {
     let graph = MediaGraph {
         Chain {
@@ -82,7 +82,7 @@ func expectHarmless(_ node: Node, toldAs code: String, within seconds: Double) a
             Node.frames("view")
         }
         Chain {
-            // What gives nothing at all would fail the start otherwise, which is told by another test.
+            // Without any frame, the start would fail, which another test checks.
             node.optional
             Node.null("end").optional
         }

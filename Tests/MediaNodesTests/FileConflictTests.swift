@@ -144,7 +144,7 @@ extension MediaNodesTests {
             await eventually("more frames") { frames() >= before + 5 }
             await pipeline.stop()
             #expect(DecodedRecording(path).numbers.count == frames())
-            // Its end sets the file free.
+            // Its end releases the file.
             #expect(await failure(of: recording(path)) == nil)
         }
 

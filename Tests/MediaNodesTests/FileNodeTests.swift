@@ -6,7 +6,7 @@ import Testing
 extension MediaNodesTests {
     /// Files with only audio and only video, and the test pattern's flash.
     @Suite struct FileNodeTests {
-        /// A WAV file of so many tenths of a second of a square wave.
+        /// A WAV file with this many tenths of a second of a square wave.
         private func wav(tenths: Int) -> [UInt8] {
             let samples = 800 * tenths
             func little(_ value: Int, _ count: Int) -> [UInt8] { (0..<count).map { UInt8(value >> ($0 * 8) & 0xff) } }

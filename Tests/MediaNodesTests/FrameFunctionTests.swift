@@ -35,7 +35,7 @@ private enum Turnstile: NodeType {
 
 extension MediaNodesTests {
     @Suite struct FrameFunctionTests {
-        /// Draws another frame number over the one that is there: 1000 more.
+        /// Draws another frame number over the existing one: 1000 more.
         private static let renumber: @Sendable (inout MutableVideoFrame) -> Void = { frame in
             let (width, height) = (frame.width, frame.height)
             frame.withPlane(.luma) { luma, stride in
@@ -82,8 +82,8 @@ extension MediaNodesTests {
             #expect(counts?.frames == counts?.copies && counts?.frames ?? 0 >= 28)
         }
 
-        /// A decoder holds a frame until it has decoded those that refer to it: avdec_h264 releases one of this clip
-        /// when the third or fourth after it has left. An earlier change needs a copy.
+        /// A decoder keeps a frame until it has decoded those that refer to it: avdec_h264 releases one of this clip
+        /// when the third or fourth after it has left. Changing it earlier needs a copy.
         @Test("Frames of a file are changed without a copy once the decoder has moved on")
         func decodedPictures() async throws {
             let aheadOf = Mutex<@Sendable () -> Int>({ 0 })

@@ -6,7 +6,7 @@ import MediaNodes
 import Testing
 
 extension MediaNodesTests {
-    /// docs/from-gst-launch.md is true: every graph on it is read, planned and run.
+    /// Every graph of docs/from-gst-launch.md is read, planned and run.
     @Suite struct FromGstLaunchTests {
         struct Block: Sendable, CustomTestStringConvertible {
             let title: String
@@ -78,7 +78,7 @@ extension MediaNodesTests {
     }
 }
 
-/// A UDP port that nobody has now.
+/// A free UDP port.
 private func freePort() -> Int {
     let descriptor = socket(AF_INET, Int32(SOCK_DGRAM.rawValue), 0)
     defer { close(descriptor) }

@@ -5,7 +5,7 @@ import MediaGraph
 import Synchronization
 import Testing
 
-/// Branches that come, change and go beside two that stay.
+/// Branches that edits add, change and remove beside two permanent ones.
 private struct RandomBranches {
     /// Kinds of new branches; the number makes their names unique.
     enum Shape: CaseIterable {
@@ -31,7 +31,7 @@ private struct RandomBranches {
         random = Seeded(state: seed)
     }
 
-    /// Adds, removes or replaces one branch. Returns which.
+    /// Adds, removes or replaces one branch. Returns its name.
     mutating func change() -> String {
         let choices = branches.isEmpty ? 0...0 : branches.count == Self.most ? 1...2 : 0...2
         switch Int.random(in: choices, using: &random) {
@@ -53,7 +53,7 @@ private struct RandomBranches {
     private mutating func shape() -> Shape { Shape.allCases.randomElement(using: &random) ?? .frames }
     private mutating func width() -> Int { [80, 96, 128].randomElement(using: &random) ?? 80 }
 
-    /// The two that stay, and the branches of now.
+    /// The two permanent branches, and the current others.
     var graph: MediaGraph {
         branches.reduce(Self.staying) { graph, branch in
             let name = "branch\(branch.number)"
@@ -72,7 +72,7 @@ private struct RandomBranches {
                         Node.rtpOutput("\(name)-end")
                     }
                 case .decoded:
-                    // From the encoder that stays: encoded media, from a keyframe on.
+                    // From the permanent encoder: encoded media, beginning with a keyframe.
                     Chain(from: "encoder") {
                         Node.videoDecoder("\(name)-decoder")
                         Node.frames("\(name)-end")
@@ -92,7 +92,7 @@ private struct RandomBranches {
         }
     }
 
-    /// Functions for every branch that there may be.
+    /// Functions for every possible branch.
     var bindings: NodeBindings {
         var bindings = NodeBindings()
         for branch in branches {
@@ -109,7 +109,7 @@ extension MediaNodesTests {
     @Suite struct LongRunTests {
         @Test("Starts and stops leak no thread, descriptor or memory")
         func starts() async {
-            // One raw frame of 160x120 kept in each round would be 28 MB, a kilobyte of anything 1 MB.
+            // One leaked raw frame of 160x120 per round would be 28 MB, one leaked kilobyte 1 MB.
             let result = await #expect(processExitsWith: .success, observing: [\.standardErrorContent]) {
                 let graph = MediaGraph {
                     Chain {
@@ -185,7 +185,7 @@ extension MediaNodesTests {
             let statistics = watch.sample()
             await pipeline.stop()
             #expect(failures.all == [])
-            // What a queue dropped because the machine was busy was lost by rule, not by an edit.
+            // Frames that a queue dropped because the machine was busy were lost by rule, not by an edit.
             expectUnbroken("raw", raw.all, dropped: statistics, of: ["raw"])
             expectUnbroken("decoded", decoded.all, dropped: statistics, of: ["encoder", "decoded"])
         }
@@ -236,7 +236,7 @@ extension MediaNodesTests {
             await pipeline.stop()
             let seen = before.all
             #expect(after.all.allSatisfy { $0.map(seen.contains) == true })
-            // Pools give the same memory again: the order shows that it is the same picture, where none was dropped.
+            // Pools reuse memory, so the order shows that it is the same frame, if none was dropped.
             if pipeline.statistics.encoders["encoder"]?.droppedBeforeEncoder == 0 {
                 #expect(after.all == Array(seen.prefix(after.count)))
             }
@@ -272,7 +272,7 @@ extension MediaNodesTests {
             let path = folder.path + "/clip.mp4"
             symlink(clip, path)
             weak let remains = try await expectStuck(path)
-            // The driver answers after all, to each of the attempts to open: what was left of the pipeline ends.
+            // The driver returns at last, for each attempt to open it, and the rest of the pipeline ends.
             await eventually("the pipeline is gone") {
                 close(open(folder.path + "/clip.mp4", O_RDWR | O_NONBLOCK))
                 return remains == nil
@@ -303,7 +303,7 @@ extension MediaNodesTests {
             #expect(write(device, [UInt8](repeating: 0, count: 4096), 4096) == 4096)
             weak let remains = try await expectStuckStop(path)
             #expect(remains != nil)
-            // It answers after all: what was left of the pipeline ends.
+            // It returns at last, and the rest of the pipeline ends.
             close(device)
             await eventually("the pipeline is gone") { remains == nil }
             _ = consume folder
@@ -338,7 +338,7 @@ extension MediaNodesTests {
             return pipeline
         }
 
-        /// Applies graphs to a pattern that runs, of which the first reads a pipe without another end.
+        /// Applies graphs to a running pattern. The first graph reads a pipe without a writer.
         private func expectStuckEdit(_ path: String) async throws -> MediaPipeline {
             let graph = MediaGraph {
                 Chain {
@@ -375,7 +375,7 @@ extension MediaNodesTests {
             return pipeline
         }
 
-        /// Starts a file that turns into a pipe without another end, and stops meanwhile; gives the pipeline of that.
+        /// Starts a file that becomes a pipe without a writer, and stops meanwhile. Returns the pipeline.
         private func expectStuck(_ path: String) async throws -> MediaPipeline {
             let pipeline = try await MediaPipeline(
                 MediaGraph {

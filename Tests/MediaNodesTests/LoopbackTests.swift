@@ -12,7 +12,7 @@ final class KeyframeWish: Sendable {
     }
 }
 
-/// A publishing pipeline whose packets go straight into a receiving one.
+/// A publishing pipeline whose packets go directly into a receiving one.
 final class Loopback: Sendable {
     struct Rendered: Sendable {
         let number: UInt32?

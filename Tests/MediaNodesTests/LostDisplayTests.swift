@@ -5,7 +5,7 @@ import TestFixtures
 import Testing
 
 extension MediaNodesTests {
-    /// X servers that end while they are used; see ../fixtures/display.py.
+    /// X servers that end while they are in use; see ../fixtures/display.py.
     @Suite struct LostDisplayTests {
         /// Captures a screen, shows a window on it, and counts frames of an unrelated source.
         private func graph(on display: String, isOptional: Bool) -> MediaGraph {
@@ -66,7 +66,7 @@ extension MediaNodesTests {
             kill(fixture.answer.process, SIGKILL)
             await eventually("the loss") { !seen.failures.isEmpty }
             #expect(["screen.lost", "window.closed"].contains(seen.failures.first?.code ?? ""))
-            // Until somebody stops it, what is left goes on for as long as it likes.
+            // The rest continues until it is stopped.
             let before = seen.pictures.count
             await eventually("frames of the other source") { seen.pictures.count > before + 60 }
             await stops(pipeline)

@@ -39,7 +39,7 @@ private struct Backwards: Capturer {
 }
 
 extension MediaNodesTests {
-    /// Capturers that do not do what they state, in a graph that runs.
+    /// Capturers that break their stated promises in a running graph.
     @Suite struct LyingCapturerTests {
         private let registry: NodeRegistry
 

@@ -76,7 +76,7 @@ extension MediaNodesTests {
             try await listener.start()
             try await player.start()
             let watch = player.watch()
-            // What is counted as each beep is heard.
+            // The counters when each beep is heard.
             var counted: [Double] = []
             await eventually(within: 20, "seven beeps") {
                 let beeps = heard.beeps.count
@@ -87,13 +87,13 @@ extension MediaNodesTests {
             }
             await player.stop()
             await listener.stop()
-            // The room's air is the server's monitor: what is played is heard there at once.
+            // The server's monitor stands for the air of the room: played audio is heard there immediately.
             let times = try heard.beeps.map { beep in
                 try #require(
                     made.beeps.map { Double(beep.nanoseconds) / 1e9 - Double($0.nanoseconds) / 1e9 }.filter { $0 > 0 }
                         .min())
             }
-            // A machine that stands still delays a beep or two, each by so much as nobody counts.
+            // A frozen machine delays one or two beeps, by an unknown time.
             let planned = player.plan.latency(of: "speaker")
             let fromPlan = try #require(times.map { abs($0 - planned) }.median)
             #expect(fromPlan <= 0.5 * planned, "planned \(planned) s, heard after \(times) s")
@@ -101,7 +101,8 @@ extension MediaNodesTests {
             #expect(fromCount <= 0.5, "counted \(counted) s, heard after \(times) s")
         }
 
-        /// Pieces of 10 ms with their stamps, each of which comes so many ms before its end; and what becomes of them.
+        /// Pieces of 10 ms with their timestamps, each of which arrives this many ms before its end, and the
+        /// corrections.
         private struct Pieces {
             var clock = SoundClock()
             var stamp = 0
@@ -126,14 +127,14 @@ extension MediaNodesTests {
         @Test("Audio that arrives before it can have ended is stamped earlier from then on, and times never go back")
         func soundClock() {
             var pieces = Pieces()
-            // In time or late, and a single piece that a sound system had ready.
+            // On time or late, and a single piece that a sound system had ready.
             #expect(pieces.come([18, 0, -3, 5], times: 50) == 0)
-            // A few ms before they end, as monitors give them.
+            // A few ms before their end, as monitors deliver them.
             #expect(pieces.come([8], times: 100) == 0)
-            // Pieces that had waited came at once; whoever reads late sometimes does not change that.
+            // Waiting pieces arrived together. A reader that is sometimes late does not change that.
             #expect(pieces.come([70, 62, 66], times: 50) == 62)
             #expect(pieces.come([70, 62, 20], times: 50) == 62)
-            // GStreamer has set its stamps right.
+            // GStreamer has corrected its timestamps.
             pieces.stamp -= 60
             #expect(pieces.come([1]) == 2)
             #expect(pieces.come([1], times: 100) == 2)
@@ -145,7 +146,8 @@ extension MediaNodesTests {
         func stalledSound() {
             var kept = Pieces()
             #expect(kept.come([-3], times: 100) == 0)
-            // Everything was kept, and comes at once after 300 ms: GStreamer takes it for lost and stamps it anew.
+            // All pieces were kept and arrive together after 300 ms. GStreamer assumes that they were lost and stamps
+            // them again.
             kept.stamp += 300
             #expect(kept.come(Array(stride(from: -3, through: 297, by: 10))) == 300)
             #expect(kept.come([297], times: 100) == 300)
@@ -158,7 +160,7 @@ extension MediaNodesTests {
             #expect(lost.come([-3], times: 100) == 0)
             #expect(lost.rise && lost.times.count == 210)
 
-            // Half a minute is not what a sound system had kept.
+            // No sound system keeps half a minute.
             lost.stamp += 30_000
             #expect(lost.come([-3]) == 0)
         }
@@ -184,7 +186,7 @@ extension MediaNodesTests {
             let listener = try await MediaPipeline(listening(["device": ""]), seen: seen)
             try await listener.start()
             await listener.pause()
-            // The pause itself is what is tried: it is longer than the 1.5 s after which a microphone counts as lost.
+            // The pause itself is under test: it is longer than the 1.5 s after which a microphone counts as lost.
             try await Task.sleep(for: .seconds(2.5))
             await listener.resume()
             let before = seen.sound.count

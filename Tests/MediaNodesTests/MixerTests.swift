@@ -38,8 +38,8 @@ private enum BreakingNode: NodeType {
     }
 }
 
-/// The frames that reached a mixer's input in time, by number. A mixer waits one frame for them. Frames that arrive
-/// later because the machine stalled are not shown.
+/// The frames that reached a mixer's input in time, by number. A mixer waits one frame for them, and does not show
+/// frames that arrive later because the machine stalled.
 private final class Arrivals: Sendable {
     private let inTime = Mutex<Set<UInt32>>([])
 
@@ -47,10 +47,10 @@ private final class Arrivals: Sendable {
     init(at input: String, of watched: Watched) throws {
         let mixer = try #require(watched.pipeline.graph.member("mixer"))
         let pad = try #require(mixer.instance.element("mix").pad("sink_\(input.dropFirst(2))"))
-        // Behind the input's queue: what that threw away did not come.
+        // Downstream of the input's queue: frames that it dropped did not arrive.
         pad.onBuffer { [self] buffer in
             let number = buffer.read { BarCode.read($0, stride: 640, width: 640, height: 480) } ?? nil
-            // The mixer's own work is part of its frame of 33 ms.
+            // The mixer's own work is part of its frame interval of 33 ms.
             if let number, MediaTime.now.milliseconds(since: buffer.time) < 20 {
                 inTime.withLock { _ = $0.insert(number) }
             }
@@ -60,13 +60,13 @@ private final class Arrivals: Sendable {
 
     var all: Set<UInt32> { inTime.withLock { $0 } }
 
-    /// Those that came in time and were not shown between the first and the last that were.
+    /// Punctual frames between the first and the last shown one that were not shown.
     func lost(_ shown: [UInt32]) -> Set<UInt32> {
         guard let first = shown.first, let last = shown.last, first <= last else { return [] }
         return all.filter { (first...last).contains($0) }.subtracting(shown)
     }
 
-    /// Whether each number is the one behind the one before, shown again or left out only where that came late.
+    /// Whether each number follows its predecessor, or repeats or skips only where a frame was late.
     func isUnbroken(_ shown: [UInt32]) -> Bool {
         let all = all
         return zip(shown, shown.dropFirst()).allSatisfy { before, next in
@@ -76,7 +76,7 @@ private final class Arrivals: Sendable {
 }
 
 extension Array where Element: Equatable {
-    /// How often each comes one behind the other, without the first and the last, which may have begun before and go on.
+    /// How often each is shown in a row, without the first and the last, which may have begun earlier or last longer.
     fileprivate var runs: [Int] {
         var runs: [Int] = []
         for (index, element) in enumerated() {
@@ -88,7 +88,7 @@ extension Array where Element: Equatable {
 
 extension MediaNodesTests {
     @Suite struct MixerTests {
-        /// Two test patterns into a mixer; `first` is watched beside it too.
+        /// Two test patterns into a mixer; `first` is also watched directly.
         private func two(
             _ mixer: Node, firstFrames: Int = 0, secondFrames: Int = 0, secondRate: Double = 30,
             secondSize: (Int, Int) = (640, 480), behindSecond: Node? = nil
@@ -125,12 +125,12 @@ extension MediaNodesTests {
             let left = pictures.compactMap { $0.number(x: 0, y: 0, width: 640, height: 480) }
             let right = pictures.compactMap { $0.number(x: 640, y: 0, width: 640, height: 480) }
             #expect(left.count == pictures.count && right.count == pictures.count)
-            // 30 pictures a second on the left, each shown once; 15 on the right, each shown twice. A picture that comes
-            // late on a busy machine lets the one before it be seen longer.
+            // 30 frames/s on the left, each shown once; 15 on the right, each shown twice. A frame that is late
+            // on a busy machine leaves the previous one visible for longer.
             #expect(left.runs.median == 1)
             #expect(right.runs.median == 2)
             #expect(arrivals.isUnbroken(left))
-            // The rate of the faster input is that of the mixture.
+            // The rate of the faster input is the rate of the output.
             #expect(watched.pipeline.plan.node("mixer")?.formats["out"]?.framesPerSecond == 30)
         }
 
@@ -162,13 +162,14 @@ extension MediaNodesTests {
             await eventually("the end of both") { watched.hasEnded }
             await watched.pipeline.stop()
             #expect(watched.failure == nil)
-            // Alone, the first fills 1280x480 as far as its shape allows: its left edge moves to the middle's left.
+            // Alone, the first fills 1280x480 as far as its aspect ratio allows: its left edge moves to the left of the
+            // middle.
             let alone = watched.pictures().suffix(20)
             #expect(alone.allSatisfy { $0.number(x: 320, y: 0, width: 640, height: 480) != nil })
             let numbers = watched.pictures().compactMap {
                 $0.number(x: 0, y: 0, width: 640, height: 480) ?? $0.number(x: 320, y: 0, width: 640, height: 480)
             }
-            // The first and the last may come before the mixer begins and as it ends.
+            // The first and the last may arrive before the mixer begins and as it ends.
             let lost = arrivals.all.subtracting(numbers)
             #expect(lost.count <= 2, "\(lost.sorted()) of \(arrivals.all.count) that came in time were not shown")
             #expect(numbers == numbers.sorted())
@@ -195,7 +196,7 @@ extension MediaNodesTests {
             let during = watched.pictures()[(before + 5)...]
             let left = during.compactMap { $0.number(x: 0, y: 0, width: 640, height: 480) }
             #expect(arrivals.isUnbroken(left), "\(left), in time \(arrivals.all.sorted())")
-            // What it showed last stays.
+            // Its last frame stays visible.
             #expect(Set(during.compactMap { $0.number(x: 640, y: 0, width: 640, height: 480) }).count == 1)
             _ = isHeld.exchange(false)
             release.signal()
@@ -212,7 +213,7 @@ extension MediaNodesTests {
             let plan = watched.pipeline.plan.node("mixer")
             #expect(plan?.formats["out"] == .rawVideo(width: 640, height: 480, framesPerSecond: 30))
             await eventually("the first to fill the frame") { watched.pictures().last?.number != nil }
-            // As large as it comes in, the second's number can be read.
+            // In its own size, the second's number is readable.
             try await watched.set("mixer", "inset", 0.5)
             func second(_ x: Int, _ y: Int) -> Bool {
                 watched.pictures().last?.number(x: x, y: y, width: 320, height: 240) != nil
@@ -223,7 +224,7 @@ extension MediaNodesTests {
             try await watched.set("mixer", "margin", 0)
             await eventually("the second in the very corner") { second(0, 240) }
             try await watched.set("mixer", "layout", "grid")
-            // Half the width for each; the second's 320x240 fits as it is, in the middle.
+            // Half the width for each; the second's 320x240 fits unscaled, in the middle.
             await eventually("the second beside the first") { second(320, 120) }
             await watched.pipeline.stop()
             #expect(watched.failure == nil)
@@ -323,12 +324,12 @@ extension MediaNodesTests {
                 #expect(zip(small, small.dropFirst()).allSatisfy { $0.x + $0.width <= $1.x })
                 #expect(small.allSatisfy { $0.x % 2 == 0 && $0.y % 2 == 0 && $0.width % 2 == 0 && $0.height % 2 == 0 })
             }
-            // Each small picture keeps its shape, and none is taller than one of the whole's shape would be.
+            // Each inset keeps its aspect ratio, and none is taller than an inset of the output's aspect ratio.
             let shaped = MixerLayout.places(
                 of: [1, 2, 3], shapes: [2: 1, 3: 2], MixerLayout.Settings(width: 1280, height: 720))
             #expect(shaped[2] == MixerLayout.Place(x: 1084, y: 524, width: 180, height: 180, depth: 1))
             #expect(shaped[3] == MixerLayout.Place(x: 748, y: 544, width: 320, height: 160, depth: 2))
-            // The main input has ended: the first that is there fills the picture.
+            // The main input has ended: the first available one fills the frame.
             var settings = MixerLayout.Settings(width: 640, height: 480)
             settings.main = 3
             #expect(MixerLayout.places(of: [1, 2, 3], settings)[3]?.width == 640)
@@ -361,7 +362,7 @@ extension MediaNodesTests {
             #expect(abs(seconds - 3) < 0.15, "\(seconds) s of sound")
             let steps = zip(sound, sound.dropFirst()).map { $1.captureTime.seconds(since: $0.captureTime) - $0.seconds }
             #expect(steps.allSatisfy { abs($0) < 0.001 }, "the largest gap is \(steps.max() ?? 0) s")
-            // Two equal tones are at most 6 dB louder than one; between beeps, from the second that both last.
+            // Two equal tones are at most 6 dB louder than one; measured between beeps, from the second that both last.
             func loudness(_ range: ClosedRange<Double>) -> Double {
                 let start = sound.first?.captureTime ?? MediaTime(nanoseconds: 0)
                 let chosen = sound.filter { range.contains($0.captureTime.seconds(since: start)) }

@@ -27,7 +27,7 @@ extension MediaNodesTests {
         @Test("A packet repaired within the latency costs no frame", arguments: VideoCodec.allCases)
         func repaired(codec: VideoCodec) async throws {
             let counter = Mutex(0)
-            // What is in order leaves at once; a machine that stands still shall not be the end of the latency.
+            // Packets in order leave immediately. A frozen machine must not determine the latency.
             let loopback = try await Loopback(codec: codec, frames: 90, latency: 5000) { batch, input in
                 for index in 0..<batch.count {
                     let packet = Array(batch.bytes[batch.range(index)])
@@ -48,7 +48,7 @@ extension MediaNodesTests {
             await eventually("the end") { loopback.hasEnded }
             await eventually("the last frame") { loopback.rendered.count >= loopback.sent.count }
             await loopback.stop()
-            // By the numbers in the pictures: frames that come in a burst behind a stall may share a time.
+            // By the numbers in the frames, because frames that arrive in a burst after a stall may share a time.
             let numbers = try loopback.rendered.all.map { try #require($0.number) }
             #expect(numbers.count == loopback.sent.count)
             #expect(zip(numbers, numbers.dropFirst()).allSatisfy(<), "\(numbers)")
@@ -68,7 +68,7 @@ extension MediaNodesTests {
             loopback.whenKeyframeNeeded { [weak loopback] in try? loopback?.publisher.requestKeyframe("encoder") }
             try await loopback.start()
             await eventually("the end") { loopback.hasEnded }
-            // Nothing more comes when the jitter buffer has given up what was lost last.
+            // Nothing more arrives after the jitter buffer has given up the last lost packet.
             try await Task.sleep(for: .milliseconds(300))
             await loopback.stop()
             let sent = loopback.sent.all
@@ -80,7 +80,7 @@ extension MediaNodesTests {
             #expect(shown.count > sent.count / 3)
             var previous = -1
             for index in shown {
-                // Whatever follows a gap is a keyframe.
+                // The first frame after a gap is a keyframe.
                 #expect(index == previous + 1 || (index > previous && sent[index].isKeyframe))
                 previous = index
             }

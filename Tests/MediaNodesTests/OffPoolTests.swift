@@ -7,7 +7,7 @@ import Testing
 
 extension MediaNodesTests {
     @Suite struct OffPoolTests {
-        /// Nodes whose device answers only when something else in the process has been done.
+        /// Nodes whose device responds only after another task of the process has finished.
         private static func registry(_ asked: Collected<String>, _ answer: DispatchSemaphore) -> NodeRegistry {
             let kind = NodeKind("slow", .capturer, "", outputs: [Port("video", [.rawVideo])])
             return NodeRegistry.builtIn.adding([

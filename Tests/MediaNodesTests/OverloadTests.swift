@@ -8,7 +8,7 @@ extension MediaNodesTests {
         func overload() async throws {
             let batches = Collected<RTPBatch>()
             var bindings = NodeBindings()
-            // A consumer that takes 50 ms a frame holds the encoder up as a slow machine would.
+            // A consumer that takes 50 ms per frame delays the encoder as a slow machine would.
             bindings.rtpOutputs["video"] = { batch in
                 batches.append(batch)
                 var spin = ContinuousClock.now + .milliseconds(50)
@@ -34,7 +34,7 @@ extension MediaNodesTests {
             #expect(stopped.inFlight == 0)
             #expect(stopped.encoded == batches.count)
             #expect(stopped.droppedBeforeEncoder > 30)
-            // What is encoded is fresh: at most the queue and the frame in hand lie before it.
+            // Encoded frames are fresh: at most the queue and the current frame are ahead of them.
             let gaps = zip(batches.all, batches.all.dropFirst()).map {
                 $1.captureTime.milliseconds(since: $0.captureTime)
             }
@@ -94,7 +94,7 @@ extension MediaNodesTests {
             func distance(_ times: [MediaTime]) -> Double? {
                 zip(times, times.dropFirst()).map { $1.milliseconds(since: $0) }.median
             }
-            // Every picture is encoded, and one in five is seen. A machine that stands still costs both some, now and then.
+            // Every frame is encoded, and one in five is seen. A frozen machine loses some of both, now and then.
             let encoded = try #require(distance(batches.all))
             let seen = try #require(distance(frames.all))
             #expect(encoded < 40, "\(encoded) ms from frame to frame")

@@ -5,8 +5,8 @@ import Testing
 @testable import MediaNodes
 
 extension MediaNodesTests {
-    /// PipeWire; see ../fixtures/pipewire_server.py. Each test has a process of its own: pipewiresrc holds on to its first
-    /// server for the length of a process that has once waited for a node in vain.
+    /// PipeWire; see ../fixtures/pipewire_server.py. Each test has a process of its own: after a process has waited for
+    /// a node in vain, its pipewiresrc keeps its first server until the process ends.
     @Suite struct PipeWireTests {
         @Test("A PipeWire node is captured by number and by name; a missing one times out with an error")
         func screen() async {
@@ -62,8 +62,8 @@ private enum PipeWireRuns {
         try await listener.start()
         await eventually("sound") { seen.sound.count > 20 }
         await listener.stop()
-        // Times are those at which each piece began, without a gap. PipeWire gives them as pieces come, and the server
-        // makes none while the machine stands still: the usual distance tells.
+        // Timestamps are the beginnings of the pieces, without a gap. PipeWire stamps pieces when they arrive, and the
+        // server makes none while the machine is frozen, so this judges the median interval.
         let sound = seen.sound.all.dropFirst(5)
         let gaps = zip(sound, sound.dropFirst()).map {
             $1.captureTime.seconds(since: $0.captureTime) - $0.seconds

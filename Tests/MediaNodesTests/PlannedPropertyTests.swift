@@ -4,7 +4,8 @@ import Testing
 @testable import GStreamerKit
 @testable import MediaNodes
 
-/// A machine with the elements that are installed here, whose hardware all opens, and one device of each sort.
+/// A machine with the elements that are installed here, hardware that can always be opened, and one device of each
+/// kind.
 private struct FurnishedMachine: PlanEnvironment {
     var sinks = (window: "ximagesink", playing: "pulsesink", recording: "pulsesrc")
 
@@ -17,7 +18,7 @@ private struct FurnishedMachine: PlanEnvironment {
     func secondsPerFrame(_ element: ElementPlan, _ format: MediaFormat) -> Double { 0 }
 
     func camera(_ device: String) throws(MediaError) -> CameraChoice {
-        // JPEG alone is fast enough for the wish for 50 frames/s, and not of the wished-for shape.
+        // Only JPEG is fast enough for the requested 50 frames/s, and it lacks the requested aspect ratio.
         let formats = [("YUY2", 640, 480, 30.0), ("MJPG", 1280, 720, 60.0), ("H264", 1280, 720, 30.0)].map {
             CameraFormat(pixelFormat: $0, width: $1, height: $2, framesPerSecond: [$3])
         }
@@ -49,7 +50,7 @@ private struct FurnishedMachine: PlanEnvironment {
 
 extension MediaNodesTests {
     @Suite struct PlannedPropertyTests {
-        /// Values of texts, which no contract lists.
+        /// Values of text settings, which no contract lists.
         private static let texts: [String: [SettingValue]] = [
             "camera.controls": ["exposure_auto=1"], "crop.shape": ["16:9", "1:1"], "overlay.clock": ["%H:%M"],
             "overlay.text": ["text"], "overlay.image": ["/picture.png"], "screen.window": ["Terminal"],
@@ -64,7 +65,7 @@ extension MediaNodesTests {
             "recorder": ["path": "/a.mkv"], "rtp-input": ["codec": "vp8"],
         ]
 
-        /// The settings of a node of the kind: those that it needs, and each other one at the ends of its range.
+        /// Settings of a node of the kind: the required ones, and each other one at the ends of its range.
         private static func settings(of kind: NodeKind) -> [[String: SettingValue]] {
             let base = required[kind.name] ?? [:]
             return [base]
@@ -82,14 +83,14 @@ extension MediaNodesTests {
                 }
         }
 
-        /// The encoders of a kind that can be named.
+        /// The encoder elements that a node of the kind can name.
         private static func encoders(of kind: NodeKind) -> [SettingValue] {
             EncodedVideo.allCases.filter { "\($0.rawValue)-encoder" == kind.name }
                 .flatMap { VideoEncoderElement.all(for: $0) }.map(\.factory).filter(GStreamer.has)
                 .map { .text($0) }
         }
 
-        /// Input formats of a node: the first, the second, and so on, that each of its inputs accepts.
+        /// Input formats of a node: those that each of its inputs lists first, those that each lists second, and so on.
         private static func inputs(of kind: NodeKind) -> [[(port: String, format: MediaFormat)]] {
             let taken = kind.inputs.map { port in
                 port.kinds.sorted { $0.rawValue < $1.rawValue }.flatMap { media in
@@ -121,7 +122,7 @@ extension MediaNodesTests {
             FurnishedMachine(sinks: ("glimagesink", "pipewiresink", "pipewiresrc")),
         ]
 
-        /// Everything that the nodes of a kind may be planned as, each once.
+        /// All possible plans of nodes of a kind, each once.
         private static func elements(of kind: NodeKind) -> (planned: Set<ElementPlan>, plans: Int) {
             var planned: Set<ElementPlan> = []
             var plans = 0

@@ -15,7 +15,7 @@ extension MediaNodesTests {
             }
         }
 
-        /// Records up to the pattern's end. Returns the number of recorded frames.
+        /// Records until the pattern's end. Returns the number of recorded frames.
         private func record(_ path: String, in folder: TemporaryFolder, frames: Int) async throws -> Int {
             let events = Collected<MediaEvent>()
             var bindings = NodeBindings()
@@ -25,7 +25,7 @@ extension MediaNodesTests {
             await eventually("the end") { events.all.contains { if case .ended = $0 { true } else { false } } }
             await pipeline.stop()
             #expect(pipeline.shortfalls.isEmpty, "\(pipeline.shortfalls)")
-            // Whole while the pipeline still exists: a process may end with it.
+            // Complete while the pipeline still exists, because a process may end with it.
             #expect(fileNames(in: folder.path).allSatisfy { !$0.hasPrefix(".") })
             return pipeline.statistics.recorders["recorder"]?.frames ?? 0
         }

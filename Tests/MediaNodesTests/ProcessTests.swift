@@ -66,7 +66,7 @@ extension MediaNodesTests {
             await eventually(within: 30, "ten frames: \(seen.story)") { seen.pictures.count >= 10 }
             await pipeline.stop()
             let shades = Set(seen.pictures.all.map { Int($0.brightness.rounded()) })
-            // Grey of full range (128 of 255) is 126 of the range that pictures have.
+            // Grey in full range (128 of 255) is 126 in video range.
             let expected = format == "I420" || format == "NV12" ? 150 : format == "YUY2" ? 128 : 126
             #expect(shades == [expected], "no gap counts as part of a frame")
             #expect(seen.pictures.all.allSatisfy { $0.width == 320 && $0.height == 240 })
@@ -112,7 +112,7 @@ extension MediaNodesTests {
             #expect(Self.children(of: getpid()).isEmpty, "no program outlives its graph")
         }
 
-        /// The processes that this one has started and that are not waited for.
+        /// The children of this process that it has not waited for.
         static func children(of parent: pid_t) -> [pid_t] {
             fileNames(in: "/proc").compactMap { pid_t($0) }.filter { process in
                 guard let file = fopen("/proc/\(process)/stat", "r") else { return false }

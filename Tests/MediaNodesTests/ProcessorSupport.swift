@@ -2,7 +2,7 @@ import MediaGraph
 import MediaNodes
 import Testing
 
-/// A frame as recorded by a test.
+/// A frame of a test's recording.
 struct Picture: Sendable {
     let width: Int
     let height: Int
@@ -21,7 +21,7 @@ struct Picture: Sendable {
         self.frame = frame
     }
 
-    /// The frame number at another place, where a mixer puts it.
+    /// The frame number at another place, to which a mixer moved it.
     func number(x: Int, y: Int, width: Int, height: Int) -> UInt32? {
         frame.withPlane(.luma) { bytes, stride in
             BarCode.read(
@@ -43,7 +43,7 @@ struct Picture: Sendable {
     }
 }
 
-/// A graph that runs, and what its `frames` and `sound` nodes have handed over.
+/// A running graph, and the output of its `frames` and `sound` nodes.
 final class Watched: Sendable {
     let pipeline: MediaPipeline
     private let collected: [String: Collected<Picture>]
@@ -96,7 +96,7 @@ final class Watched: Sendable {
     }
 }
 
-/// Nodes one after the other, from a source to where its media is watched.
+/// Nodes one after the other, from a source to the end where a test watches.
 func chain(_ nodes: Node...) -> MediaGraph {
     MediaGraph { Chain { for node in nodes { node } } }
 }

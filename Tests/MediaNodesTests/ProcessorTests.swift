@@ -39,8 +39,8 @@ extension MediaNodesTests {
             let (pictures, plan) = try await run(Node("crop", settings: ["right": 100, "bottom": 60]))
             #expect(pictures.allSatisfy { $0.width == 540 && $0.height == 420 })
             #expect(plan.node("crop")?.formats["out"]?.width == 540)
-            // The strip of the frame number is narrower in a narrower picture, so that it cannot be read; its first
-            // block is where it was.
+            // The bar code of the frame number shrinks with the frame and becomes unreadable; its first
+            // block stays in place.
             #expect(pictures.first?.luma(x: 4, y: 4, width: 8, height: 8).allSatisfy { $0 == 16 } == true)
         }
 
@@ -96,7 +96,7 @@ extension MediaNodesTests {
             let (turned, plan) = try await run(Node("rotate", settings: ["degrees": 90]), frames: 5)
             #expect(turned.allSatisfy { $0.width == 480 && $0.height == 640 })
             #expect(plan.node("rotate")?.formats["out"] == .rawVideo(width: 480, height: 640, framesPerSecond: 30))
-            // What was at the top left is at the top right now: the first block of the number is black.
+            // The top left is now at the top right: the first block of the number is black.
             #expect(turned.first?.luma(x: 468, y: 4, width: 8, height: 8).allSatisfy { $0 == 16 } == true)
             let back = try await run(
                 Node("rotate", settings: ["degrees": 90]), Node("rotate", name: "back", settings: ["degrees": 270]),

@@ -26,7 +26,7 @@ extension MediaNodesTests {
             let video = try #require(pipeline.statistics.videoRenderers["video"])
             #expect(video.width == 1280)
             #expect(video.height == 720)
-            // 49 gaps of 40 ms: no picture comes before its time, and a machine that is busy changes no time.
+            // 49 gaps of 40 ms: no frame is early, and a busy machine changes no timestamp.
             #expect(elapsed > 1.8)
             let due = times.all
             #expect(zip(due, due.dropFirst()).allSatisfy { abs($1.milliseconds(since: $0) - 40) < 1 })
@@ -106,7 +106,7 @@ extension MediaNodesTests {
             }
             let events = Collected<MediaEvent>()
             var bindings = NodeBindings()
-            // The tenth waits for the request: on a machine that stands still all might be over by then.
+            // The tenth waits for the request, because on a frozen machine all frames might be over by then.
             let gate = Gate()
             bindings.rtpOutputs["video"] = {
                 batches.append($0)

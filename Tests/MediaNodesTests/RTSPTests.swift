@@ -61,10 +61,10 @@ extension MediaNodesTests {
             try await pipeline.start()
             await eventually(within: 15, "five flashes with their beeps") { seen.distances.count >= 5 }
             await pipeline.stop()
-            // A moment in which the machine is busy moves the times of one stream for a while: rtspsrc takes late packets
-            // for a slower clock.
+            // A short load of the machine shifts the timestamps of one stream for a while: rtspsrc mistakes late
+            // packets for a slower clock.
             let usual = try #require(seen.distances.median)
-            // AAC brings 21 ms of its encoder's run-up, which RTP does not tell.
+            // AAC adds 21 ms for its encoder's delay, which RTP does not signal.
             #expect(abs(usual) < 40, "\(mount): \(seen.distances)")
             #expect(seen.failures.isEmpty)
             #expect(seen.pictures.all.allSatisfy { $0.width == 320 && $0.height == 240 })
@@ -79,7 +79,7 @@ extension MediaNodesTests {
             await eventually("a flash with its beep") { !seen.distances.isEmpty }
             for milliseconds in [300, 500, 700, 400] {
                 kill(server.processIdentifier, SIGSTOP)
-                // The length of the stall itself: nothing is waited for.
+                // The length of the stall itself, not a wait for anything.
                 try await Task.sleep(for: .milliseconds(milliseconds))
                 kill(server.processIdentifier, SIGCONT)
                 let count = seen.distances.count

@@ -2,7 +2,7 @@ import Testing
 
 @testable import MediaNodes
 
-/// Waits and rates, in a time of their own.
+/// Waits and rates, on virtual time.
 @Suite struct RateLimitTests {
     private let second: UInt64 = 1_000_000_000
 
@@ -56,7 +56,7 @@ import Testing
         // A long silence earns no more than the burst.
         for _ in 0..<3 { rate.take() }
         #expect(rate.delay(now: 100 * second) > 0)
-        // Over a long time as many come as may.
+        // Over a long time, as many pass as the limit allows.
         var (now, taken) = (200 * second, 0)
         while now < 210 * second {
             if rate.delay(now: now) == 0 {

@@ -43,7 +43,7 @@ private let millisecond: UInt64 = 1_000_000
         let next = gate.soundLeaves(at: 112 * millisecond)
         #expect(next.takes && next.begins == nil)
         #expect(!gate.soundLeaves(at: 91 * millisecond).takes)
-        // Half a packet after the picture is near enough.
+        // Half a packet after the frame is near enough.
         for (first, begins) in [(110 * millisecond, true), (111 * millisecond, false)] {
             var gate = RecordingGate(hasVideo: true, hasAudio: true, keepsOffsets: false)
             _ = gate.sound(at: first)
@@ -57,7 +57,7 @@ private let millisecond: UInt64 = 1_000_000
         _ = gate.picture(at: 0, isKeyframe: true, room: .enough)
         #expect(gate.picture(at: 1 * second, isKeyframe: false, room: .little).takes)
         #expect(!gate.picture(at: 2 * second, isKeyframe: false, room: .none).takes)
-        // A keyframe is of no use while there is hardly room for it.
+        // A keyframe is useless while there is hardly any room for it.
         #expect(!gate.picture(at: 3 * second, isKeyframe: true, room: .little).takes)
         let waiting = gate.picture(at: 4 * second, isKeyframe: false, room: .enough)
         #expect(!waiting.takes && waiting.asksForKeyframe)

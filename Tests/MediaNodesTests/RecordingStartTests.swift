@@ -5,7 +5,7 @@ import Testing
 
 private let rate = 30
 
-/// A test pattern of its own for each recording, so that no two of them share an encoder.
+/// A separate test pattern for each recording, so that no two share an encoder.
 private func recordings(_ names: [String], in folder: String) -> MediaGraph {
     MediaGraph {
         for name in names {
@@ -26,7 +26,7 @@ private func recordings(_ names: [String], in folder: String) -> MediaGraph {
 }
 
 extension MediaNodesTests {
-    /// Recordings that have their encoders to themselves.
+    /// Recordings that share no encoder.
     @Suite struct RecordingStartTests {
         @Test("A recording has both streams from its beginning, in every container, and delays nothing else")
         func bothStreams() async throws {
@@ -49,7 +49,7 @@ extension MediaNodesTests {
             try await pipeline.apply(recordings(started + joining, in: folder.path), within: 5)
             await lasts(1.2, started + joining)
             await pipeline.stop()
-            // Sound that a queue of a busy machine dropped is missing from the recordings.
+            // Audio that a queue of a busy machine dropped is missing from the recordings.
             let dropped = watch.sample().flatMap(\.dropped).map(\.frames).reduce(0, +)
             let slack = dropped == 0 ? 0.15 : 0.5
             for name in started + joining {
@@ -114,7 +114,7 @@ extension MediaNodesTests {
             let recording = DecodedRecording(path)
             #expect(recording.numbers.count == pipeline.statistics.recorders["recorder"]?.frames)
             #expect(lengths.allSatisfy { $0 > 0.03 }, "\(lengths)")
-            // The last frame is taken to last as long as the one before, which is longer where one was dropped.
+            // The last frame is assumed to last as long as the previous one, which is longer if a frame was dropped.
             let span = (recording.times.last ?? 0) - (recording.times.first ?? 0) + 1 / Double(rate)
             #expect((span - 0.01..<span + 0.2).contains(lengths.reduce(0, +)), "\(lengths) for \(span) s of frames")
             #expect(fileNames(in: folder.path).allSatisfy { !$0.hasSuffix(".new") })
@@ -146,7 +146,7 @@ extension MediaNodesTests {
                 Chain(from: "pattern", port: "video") { Join("hush", port: "video") }
                 Chain(from: "pattern", port: "audio") {
                     Node("element:valve", settings: ["drop": true, "drop-mode": "forward-sticky-events"])
-                    // AAC has a parser, which takes an end without any frame for an error.
+                    // AAC has a parser, for which an end without any frame is an error.
                     Node.aacEncoder()
                     Join("hush", port: "audio")
                 }

@@ -5,7 +5,7 @@ import Testing
 
 private let rate = 30
 
-/// The recordings of one run: every container, and every codec that we encode.
+/// The recordings of one run: every container, and every codec of ours.
 private let files = ["vp8.webm", "vp9.webm", "av1.mkv", "h264.mkv", "h264.mp4", "h264.m3u8"]
 
 /// Records the test pattern into `files`, each codec encoded once.
@@ -30,7 +30,7 @@ private func everyRecording(in folder: String, frames: Int) -> MediaGraph {
             for name in files where !name.hasSuffix(".m3u8") { Tee { Join(name, port: "audio") } }
             Tee { Node.null() }
         }
-        // The planner puts an encoder before what takes no Opus.
+        // The planner inserts an encoder for containers without Opus.
         Chain(from: "pattern", port: "audio") { Join("h264.m3u8", port: "audio") }
         Chain(from: "pattern", port: "video") { Node.frames("seen") }
         Chain(from: "pattern", port: "audio") { Node.sound("heard") }
@@ -45,7 +45,8 @@ extension Node {
     }
 }
 
-/// The readable part of a file now is what a killed process would leave: written data belongs to the kernel.
+/// The current readable part of a file is the part that a killed process would leave: written data belongs to the
+/// kernel.
 private func copyAsItIs(_ name: String, from folder: String, to target: String) {
     let isPlaylist = name.hasSuffix(".m3u8")
     for file in fileNames(in: folder) where file == name || isPlaylist && file.hasSuffix(".ts") {
@@ -54,13 +55,13 @@ private func copyAsItIs(_ name: String, from folder: String, to target: String) 
         var bytes = [UInt8](repeating: 0, count: fileSize("\(folder)/\(file)"))
         let count = fread(&bytes, 1, bytes.count, source)
         bytes = Array(bytes.prefix(count))
-        // A playlist without its last line is that of a recording that still grows; a reader would wait for more.
+        // A playlist without its last line belongs to a growing recording, and a reader would wait for more.
         if file.hasSuffix(".m3u8") { bytes += Array("#EXT-X-ENDLIST\n".utf8) }
         writeFile(bytes, to: "\(target)/\(file)")
     }
 }
 
-/// The pattern's own offsets: delays of its beeps after its frames are not caused by recordings.
+/// The pattern's own offsets: recordings do not cause delays between its frames and its beeps.
 private final class Pattern: Sendable {
     private let pictures = Collected<(number: UInt32, time: MediaTime)>()
     private let beeps = Collected<MediaTime>()
@@ -78,8 +79,8 @@ private final class Pattern: Sendable {
         }
     }
 
-    /// Milliseconds by which the sound of a recording may be off its frames: as far as an encoder follows timestamps. Where
-    /// a busy machine left sound out, or a queue dropped some, that is 40 ms, and HLS has two encoders in a row.
+    /// The tolerated offset between audio and video of a recording in milliseconds: that of an encoder's timestamps. If
+    /// a busy machine or a queue dropped audio, it is 40 ms, and HLS has two encoders in a row.
     func limit(_ watch: NodeWatch) -> Double {
         let pieces = pieces.all
         let isWhole = zip(pieces, pieces.dropFirst()).allSatisfy {
@@ -123,7 +124,7 @@ extension MediaNodesTests {
                 let isContinuous = recording.isContinuous(but: encoder.droppedBeforeEncoder)
                 #expect(isContinuous, "\(name)")
                 #expect(statistics.recorders[name]?.frames == recording.numbers.count, "\(name)")
-                // The first keyframe may have come before any sound, and been let go by an MP4.
+                // The first keyframe may have come before any audio, and an MP4 may have dropped it.
                 #expect(recording.numbers.count >= encoded - 8, "\(name)")
                 let offsets = recording.soundAfterPicture(framesPerSecond: rate).map { $0 - pattern.soundAfterPicture }
                 print(name, recording.numbers.count, "frames of", encoded, "audio after video in ms", offsets)
@@ -158,7 +159,7 @@ extension MediaNodesTests {
             }
             await pipeline.stop()
             let dropped = pipeline.statistics.encoders.values.map(\.droppedBeforeEncoder).max() ?? 0
-            // Decoded only now: beside the encoders that would take long.
+            // Decoded only now, because beside the encoders it would take long.
             for (moment, copy, encoded) in copies {
                 for name in files {
                     let recording = DecodedRecording("\(copy.path)/\(name)")
@@ -183,7 +184,7 @@ extension MediaNodesTests {
             let folder = TemporaryFolder()
             let disk = folder.path + "/disk"
             mkdir(disk, 0o700)
-            // A disk of 40 kB, where mounting is allowed; else a file that takes nothing.
+            // A disk of 40 kB if mounting is allowed; else a file that accepts nothing.
             let isMounted = mount("tmpfs", disk, "tmpfs", 0, "size=40k") == 0
             defer {
                 if isMounted { umount2(disk, Int32(MNT_DETACH)) }
@@ -319,7 +320,7 @@ extension MediaNodesTests {
             #expect(joined.numbers.count >= 5 * rate / 2)
             let isContinuous = joined.isContinuous(but: dropped)
             #expect(isContinuous)
-            // HLS has its clock begin at an eighth of a second, as transport streams do.
+            // HLS starts its clock at an eighth of a second, as transport streams do.
             #expect((joined.times.first ?? 9) < 0.13)
             let offsets = joined.soundAfterPicture(framesPerSecond: rate).map { $0 - pattern.soundAfterPicture }
             print(name, "joined:", joined.numbers.count, "frames, audio after video in ms", offsets)
@@ -385,7 +386,7 @@ extension MediaNodesTests {
                     Node.testPattern("pattern", width: 160, height: 120)
                     Chain(from: "pattern", port: "video") { Node.recorder("silent", path: "\(folder.path)/silent.mp4") }
                     Chain(from: "pattern", port: "audio") {
-                        // The planner encodes: what is raw is taken by the recorder's ports all the same.
+                        // The planner encodes, so the recorder's ports accept raw media too.
                         Join("blind", port: "audio")
                     }
                     Node.recorder("blind", path: "\(folder.path)/blind.webm")

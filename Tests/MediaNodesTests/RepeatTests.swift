@@ -7,36 +7,36 @@ import Testing
 
 @testable import MediaTesting
 
-/// A pipeline that is not kept.
+/// A weak reference to a pipeline.
 private struct WeakPipeline: Sendable {
     weak var value: MediaPipeline?
 
     init(_ value: MediaPipeline) { self.value = value }
 }
 
-/// Rounds of something, in a process of their own: what other tests hold would count too.
+/// Runs rounds in a process of their own, because resources of other tests would count too.
 enum Repeated {
     static func say(_ text: String) {
         let line = Array("\(text)\n".utf8)
         write(STDERR_FILENO, line, line.count)
     }
 
-    /// Ends the process as failed, saying why, when something does not hold.
+    /// Ends the process as failed, with the reason, if the condition does not hold.
     static func demand(_ holds: Bool, _ what: String) {
         if holds { return }
         say(what)
         exit(EXIT_FAILURE)
     }
 
-    /// Shows what the process said.
+    /// Prints the process's output.
     static func show(_ result: ExitTest.Result?) {
         print(String(decoding: result?.standardErrorContent ?? [], as: UTF8.self), terminator: "")
     }
 
-    /// The pipelines that were made, to see that they are freed.
+    /// The created pipelines, to check that they are freed.
     private static let pipelines = Collected<WeakPipeline>()
 
-    /// Remembers a pipeline without keeping it.
+    /// Remembers a pipeline without retaining it.
     @discardableResult
     static func seen(_ pipeline: MediaPipeline) -> MediaPipeline {
         pipelines.append(WeakPipeline(pipeline))
@@ -94,7 +94,7 @@ enum Repeated {
     }
 
     static func failure() async throws {
-        // The file goes between planning and starting.
+        // The file is removed between planning and starting.
         let folder = TemporaryFolder()
         let path = folder.path + "/clip.mp4"
         symlink(clip, path)
@@ -114,13 +114,13 @@ enum Repeated {
         }
     }
 
-    /// Runs `body` and ends the process as failed if something stays behind.
+    /// Runs `body` and ends the process as failed if it leaks.
     ///
-    /// `make test` makes a few rounds and counts what GStreamer and we have not freed: one object in each round is a leak.
-    /// `make soak` makes so many that memory shows it too: it may grow by `kilobytes`, more than the 16 MB that the
-    /// allocator takes at once for a codec's first thread, less than a frame leaked in each round.
+    /// `make test` makes a few rounds and counts unfreed objects of GStreamer and ours: one object per round is a leak.
+    /// `make soak` makes so many that memory shows it too. It may grow by `kilobytes`: more than the 16 MB that the
+    /// allocator takes at a time for a codec's first thread, less than a leaked frame per round.
     static func judge(soak rounds: Int, kilobytes: Int, _ body: () async throws -> Void) async throws {
-        // Threads of Swift's pool and of Dispatch come and go; a leak would be one or more in each round.
+        // Threads of Swift's pool and of Dispatch start and end; a leak would be one or more per round.
         let allowed = Allowance(descriptors: 2, threads: 6, bytes: kilobytes * 1024)
         if Soak.isOn {
             let growth = try await Growth.measured(warmUp: 40, rounds: rounds, allowed, Settling(), body)
@@ -133,12 +133,12 @@ enum Repeated {
         demand(await holds { leaked() == 0 }, "\(leaked()) pipelines are never freed")
     }
 
-    /// Comes first where something else than the rounds uses GStreamer.
+    /// Must come first if other code than the rounds uses GStreamer.
     static func trace() {
         if !Soak.isOn { ObjectLedger.trace() }
     }
 
-    /// Memory is not judged: in so few rounds it shows what caches and allocators took.
+    /// Memory is not judged: in so few rounds it shows only caches and allocators.
     private static func count(_ body: () async throws -> Void) async throws {
         let rounds = 12
         let allowed = Allowance(descriptors: 2, threads: 6, bytes: .max)
@@ -156,7 +156,7 @@ enum Repeated {
         demand(growth.isFlat, "something stays behind")
     }
 
-    /// Whether a condition comes to hold: threads that end free what they hold a moment later.
+    /// Waits for a condition: ending threads free their resources a moment later. Returns whether it holds.
     private static func holds(_ condition: () -> Bool) async -> Bool {
         let deadline = ContinuousClock.now + .seconds(10)
         while !condition(), ContinuousClock.now < deadline { try? await Task.sleep(for: .milliseconds(20)) }
@@ -168,7 +168,7 @@ extension MediaNodesTests {
     @Suite struct RepeatTests {
         @Test("Calls leak no thread, descriptor or memory")
         func calls() async {
-            // One raw frame kept in each round would be 46 MB.
+            // One leaked raw frame per round would be 46 MB.
             let result = await #expect(processExitsWith: .success, observing: [\.standardErrorContent]) {
                 try await Repeated.judge(soak: 100, kilobytes: 40_000) { try await Repeated.call() }
             }
@@ -177,7 +177,7 @@ extension MediaNodesTests {
 
         @Test("Files that are opened and closed leak no thread, descriptor or memory")
         func files() async {
-            // One raw frame kept in each round would be 138 MB.
+            // One leaked raw frame per round would be 138 MB.
             let result = await #expect(processExitsWith: .success, observing: [\.standardErrorContent]) {
                 try await Repeated.judge(soak: 100, kilobytes: 60_000) { try await Repeated.file() }
             }
@@ -186,7 +186,7 @@ extension MediaNodesTests {
 
         @Test("Recordings leak no thread, descriptor or memory")
         func recordings() async {
-            // One encoder of AV1 kept in each round would be more than 200 MB.
+            // One leaked AV1 encoder per round would be more than 200 MB.
             let result = await #expect(processExitsWith: .success, observing: [\.standardErrorContent]) {
                 try await Repeated.judge(soak: 100, kilobytes: 60_000) { try await Repeated.recording() }
             }

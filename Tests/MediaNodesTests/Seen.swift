@@ -30,18 +30,18 @@ final class Seen: Sendable {
         events.all.compactMap { if case .failed(let error) = $0 { error } else { nil } }
     }
 
-    /// Of parts that were optional.
+    /// Of optional parts.
     var partFailures: [MediaError] {
         events.all.compactMap { if case .partFailed(let error, _) = $0 { error } else { nil } }
     }
 
-    /// When frames turned bright, on the capture clock.
+    /// The times at which frames turned bright, on the capture clock.
     var flashes: [MediaTime] {
         let all = pictures.all
         return zip(all, all.dropFirst()).filter { $0.brightness < 200 && $1.brightness > 200 }.map { $1.time }
     }
 
-    /// When sound turned loud, to the sample.
+    /// The times at which audio turned loud, to the sample.
     var beeps: [MediaTime] {
         var found: [MediaTime] = []
         var quietSince: UInt64?
@@ -49,7 +49,7 @@ final class Seen: Sendable {
             for moment in 0..<chunk.samples.count / 2 {
                 let time = chunk.captureTime.nanoseconds + UInt64(moment) * 1_000_000_000 / UInt64(chunk.sampleRate)
                 guard abs(Int(chunk.samples[moment * 2])) > 4000 else { continue }
-                // A beep swings through silence; half a second without is a pause.
+                // A beep crosses zero; half a second without audio is a pause.
                 if let quiet = quietSince, time > quiet + 500_000_000 { found.append(MediaTime(nanoseconds: time)) }
                 quietSince = time
             }
@@ -58,7 +58,7 @@ final class Seen: Sendable {
         return found
     }
 
-    /// The distances in milliseconds between each flash and the beep that is nearest to it.
+    /// The distance of each flash from the nearest beep, in milliseconds.
     var distances: [Double] {
         let beeps = beeps
         return flashes.compactMap { flash in
@@ -85,13 +85,13 @@ extension Seen.Picture {
 }
 
 extension MediaPipeline {
-    /// A pipeline whose output is seen.
+    /// A pipeline with its output.
     convenience init(_ graph: MediaGraph, seen: Seen) async throws(MediaError) {
         try await self.init(graph, bindings: seen.bindings(of: graph))
     }
 }
 
-/// Starts a graph, and gives the sentence with which it does not.
+/// Starts a graph. Returns the message of its failure.
 func failure(of graph: MediaGraph) async -> MediaError? {
     do throws(MediaError) {
         let pipeline = try await MediaPipeline(graph, bindings: Seen().bindings(of: graph))

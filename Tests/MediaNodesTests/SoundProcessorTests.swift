@@ -31,7 +31,7 @@ extension MediaNodesTests {
                 else { return .nan }
                 return after.rootMeanSquare - before.rootMeanSquare
             }
-            // Between two beeps both meters speak of the same tone.
+            // Between two beeps, both meters measure the same tone.
             await eventually("half the amplitude") { abs(change() + 6.02) < 0.1 }
             try await watched.set("volume", "volume", 2.0)
             await eventually("twice the amplitude") { abs(change() - 6.02) < 0.1 }

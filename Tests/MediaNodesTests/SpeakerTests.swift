@@ -25,7 +25,7 @@ import Testing
         let pipewire = try plan(["system": "pipewire", "device": "desk"], machine)
         #expect(pipewire.element("sink")?.factory == "pipewiresink")
         #expect(pipewire.element("sink")?.properties["target-object"] == "desk")
-        // Debian's PipeWire can be reached as PulseAudio.
+        // Debian's PipeWire also serves clients of PulseAudio.
         let compatible = try plan(["system": "pipewire"], MadeUpMachine(elements: ["pulsesink"]))
         #expect(compatible.element("sink")?.factory == "pulsesink")
     }

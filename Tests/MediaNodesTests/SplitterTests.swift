@@ -3,7 +3,7 @@ import Testing
 
 @testable import MediaNodes
 
-/// Frames split out of a program's output.
+/// Frames that are split out of a program's output.
 @Suite struct SplitterTests {
     private struct Random: RandomNumberGenerator {
         var state: UInt64
@@ -16,7 +16,7 @@ import Testing
         }
     }
 
-    /// A JPEG of 64x48 in form: a segment that holds what looks like an end, a scan with stuffed and restart bytes.
+    /// A JPEG of 64x48 in form only: a segment that contains a false end marker, a scan with stuffed and restart bytes.
     private let jpeg: [UInt8] =
         [0xff, 0xd8, 0xff, 0xe1, 0, 8, 0xff, 0xd8, 1, 0xff, 0xd9, 2]
         + [0xff, 0xc0, 0, 11, 8, 0, 48, 0, 64, 1, 1, 0x11, 0] + [0xff, 0xda, 0, 3, 1]

@@ -4,7 +4,7 @@ import MediaNodes
 import Synchronization
 import Testing
 
-/// The clip that is shipped with the project: in `media/` of the package, wherever the tests were built from.
+/// The bundled clip: in `media/` of the package, wherever the tests were built.
 let clip: String = {
     let source = realpath(#filePath, nil)
     defer { free(source) }
@@ -12,7 +12,7 @@ let clip: String = {
     return "/" + path.split(separator: "/").dropLast(3).joined(separator: "/") + "/media/bigbuckbunny.mp4"
 }()
 
-/// Things that arrive on other threads.
+/// Values that arrive on other threads.
 final class Collected<Element: Sendable>: Sendable {
     private let state = Mutex<[Element]>([])
 
@@ -24,7 +24,7 @@ final class Collected<Element: Sendable>: Sendable {
     var count: Int { state.withLock { $0.count } }
 }
 
-/// Waits until a condition holds; records an issue when it does not within the time.
+/// Waits until a condition holds. Records an issue if it does not in time.
 func eventually(
     within seconds: Double = 10, _ what: Comment, sourceLocation: SourceLocation = #_sourceLocation,
     _ condition: () -> Bool
@@ -39,7 +39,7 @@ func eventually(
     }
 }
 
-/// A folder of its own for a test, gone with the value.
+/// A folder that is removed with the value.
 final class TemporaryFolder {
     let path: String
 
@@ -80,7 +80,7 @@ func writeFile(_ bytes: [UInt8], to path: String) {
     fclose(file)
 }
 
-/// Numbers that look random and are the same for the same seed (SplitMix64).
+/// Reproducible randomness for tests (SplitMix64).
 struct Seeded: RandomNumberGenerator {
     var state: UInt64
 
@@ -97,5 +97,5 @@ extension Array where Element: Comparable {
     var median: Element? { isEmpty ? nil : sorted()[count / 2] }
 }
 
-/// All tests that run pipelines: one after the other, because they share the machine's cores and judge times.
+/// All tests that run pipelines. Serialized, because they share the machine's cores and judge times.
 @Suite(.serialized) struct MediaNodesTests {}

@@ -84,7 +84,7 @@ extension MediaNodesTests {
             await eventually("the cursor") { text().contains("\u{1b}[?25h") }
             #expect(text().contains("\u{1b}[?25l"))
             #expect(text().contains("\u{1b}[38;2;"))
-            // 40 columns of a 4:3 picture are 15 rows: 14 line feeds in each picture.
+            // 40 columns of a 4:3 frame are 15 rows: 14 line feeds per frame.
             let first = text().piece(1, separatedBy: "\u{1b}[H")
             #expect(first.count { $0 == "\u{2580}" } == 40 * 15)
         }

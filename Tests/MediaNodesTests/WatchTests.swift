@@ -37,12 +37,13 @@ extension MediaNodesTests {
             #expect(try #require(encoder.secondsInNode) > 0)
             let latency = try #require(encoder.latency)
             #expect(latency >= (try #require(encoder.secondsInNode)))
-            // What its queue drops after a stall came later than the rest, and is counted by the pattern alone.
+            // After a stall, its queue dropped frames that arrived after the others were stopped, so only the pattern's
+            // count includes them.
             let fromPattern = try #require(pattern.latency)
             #expect(latency >= fromPattern || encoder.dropped.contains { $0.frames > 0 })
             let preview = try #require(nodes["preview"])
             #expect(preview.framesOut + preview.dropped.map(\.frames).reduce(0, +) == pattern.framesOut)
-            // A picture is one frame, however many packets carry it.
+            // A video frame counts once, however many packets carry it.
             let packets = try #require(nodes["sent"])
             #expect(packets.framesOut == packets.framesIn)
             #expect(sent.all.reduce(0, +) > packets.framesOut)
@@ -177,11 +178,11 @@ extension MediaNodesTests {
             }
             func drops() -> Int { sample()["slow"]?.dropped.first?.frames ?? 0 }
             func passed() -> Int { sample()["quick"]?.framesOut ?? 0 }
-            // Meanwhile the other branch goes on.
+            // Meanwhile the other branch continues.
             await eventually("frames that are thrown away, and frames that pass") { drops() > 10 && passed() > 10 }
             let nodes = sample()
             gate.open()
-            // A frame that is under way when a pipeline stops is neither passed nor thrown away, so let them all arrive.
+            // A frame in transit when a pipeline stops is neither passed nor dropped, so let all of them arrive.
             await eventually("the end") { hasEnded.value }
             let ended = sample()
             await pipeline.stop()
@@ -189,7 +190,7 @@ extension MediaNodesTests {
             #expect(drop.queue == "branch-in")
             #expect(drop.rule == .dropOldest)
             #expect(drop.frames > 10)
-            // The quick one gets all but what its own queue threw away where the machine was busy.
+            // The fast one gets all frames except those that its own queue dropped on a busy machine.
             let quick = try #require(ended["quick"])
             #expect(quick.framesOut + quick.dropped.map(\.frames).reduce(0, +) == ended["pattern"]?.framesOut)
         }

@@ -5,7 +5,7 @@ import MediaNodes
 import Synchronization
 import Testing
 
-/// An X server without a screen, on a display number that is free.
+/// An X server without a screen, on a free display number.
 final class VirtualDisplay {
     private static let server = "/usr/bin/Xvfb"
 
@@ -21,14 +21,14 @@ final class VirtualDisplay {
         defer { posix_spawn_file_actions_destroy(&actions) }
         posix_spawn_file_actions_adddup2(&actions, ends[1], 1)
         posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0)
-        // The server picks a free number and says it on its standard output.
-        // -noreset: else the server starts again when its last client leaves, and breaks with whoever comes meanwhile.
+        // The server picks a free number and prints it to its standard output.
+        // -noreset: otherwise the server restarts when its last client leaves, and breaks new connections meanwhile.
         let arguments = [
             Self.server, "-displayfd", "1", "-screen", "0", "\(width)x\(height)x24", "-nolisten", "tcp", "-noreset",
         ]
         var strings: [UnsafeMutablePointer<CChar>?] = arguments.map { strdup($0) } + [nil]
         defer { for string in strings { free(string) } }
-        // Threads of Swift's pool block all signals, and a child would inherit that and never hear SIGTERM.
+        // Threads of Swift's pool block all signals. A child would inherit that and never get SIGTERM.
         var attributes = posix_spawnattr_t()
         posix_spawnattr_init(&attributes)
         defer { posix_spawnattr_destroy(&attributes) }
@@ -41,7 +41,7 @@ final class VirtualDisplay {
         close(ends[1])
         guard failure == 0 else { return nil }
         process = child
-        // The number and the end of its line may come one after the other.
+        // The number and the end of its line may arrive separately.
         var digits: [UInt8] = []
         var character: UInt8 = 0
         while read(ends[0], &character, 1) == 1, character != 10 { digits.append(character) }
@@ -252,7 +252,7 @@ extension MediaNodesTests {
             let frame = try #require(frames.all.last)
             let bytes = try FrameImage.png(of: frame)
             #expect(bytes.prefix(8) == [0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a])
-            // Width and height stand in the first chunk.
+            // Width and height are in the first chunk.
             #expect(bytes[16..<24] == [0, 0, 2, 128, 0, 0, 1, 224])
             try FrameImage.write(frame, to: path)
             #expect(fileSize(path) == bytes.count)
@@ -262,7 +262,7 @@ extension MediaNodesTests {
     }
 }
 
-/// If `MEDIA_TEST_PICTURES` names a folder, images that tests judge are kept there for inspection.
+/// If `MEDIA_TEST_PICTURES` names a folder, the judged images are kept there for inspection.
 func keepPicture(_ frame: VideoFrame, _ name: String) {
     guard let folder = getenv("MEDIA_TEST_PICTURES").map({ String(cString: $0) }) else { return }
     try? FrameImage.write(frame, to: folder + "/" + name + ".png")

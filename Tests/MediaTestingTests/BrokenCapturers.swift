@@ -41,7 +41,7 @@ enum BrokenCapturers {
 }
 
 extension CaptureOutput {
-    /// Waits so long on the clock of capture times.
+    /// Waits for this long on the clock of capture times.
     func wait(seconds: Double) async throws {
         try await wait(until: now.advanced(by: seconds))
     }

@@ -126,7 +126,7 @@ extension BrokenCapturers {
         func capture(into output: CaptureOutput<EncodedPictureFormat>) async throws {
             while true {
                 let moment = try await output.nextMoment()
-                // change(to:) has to come first.
+                // change(to:) has to be called first.
                 try output.send(keyframe(width: width, height: 48), at: moment, isKeyframe: true)
             }
         }

@@ -12,7 +12,7 @@ enum BrokenProcessors {
 
     struct Broken: Error {}
 
-    /// It takes a row's length for the distance between rows.
+    /// It mistakes a row's length for the stride.
     struct Skewed: Processor {
         static let summary = "Ignores the stride"
 
@@ -39,7 +39,7 @@ enum BrokenProcessors {
         }
     }
 
-    /// It prepares itself for the first size, and for no other.
+    /// It initializes itself for the first size, and for no other.
     struct Fixed: Processor {
         static let summary = "Knows only the first size"
         private var size: Int?
@@ -73,7 +73,7 @@ enum BrokenProcessors {
         mutating func process(_ frame: inout MutableVideoFrame) { if file == "first" { frame.fill(luma: 100) } }
     }
 
-    /// It allows a size of zero, and has no sentence for it.
+    /// It accepts a size of zero, and its error has no message.
     struct Overreaching: Processor {
         static let summary = "Allows settings that it cannot use"
         @Setting("The size of a block", in: 0...64, unit: "pixels") var block = 8

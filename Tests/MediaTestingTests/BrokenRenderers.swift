@@ -27,7 +27,7 @@ enum BrokenRenderers {
         }
     }
 
-    /// It prepares itself for the first size, and for no other.
+    /// It initializes itself for the first size, and for no other.
     struct Fixed: Renderer {
         static let summary = "Knows only the first size"
 
@@ -44,7 +44,7 @@ enum BrokenRenderers {
         }
     }
 
-    /// It takes a gap for the end.
+    /// It mistakes a gap for the end.
     struct Impatient: Renderer {
         static let summary = "Returns after a gap"
 
@@ -122,7 +122,7 @@ enum BrokenRenderers {
         }
     }
 
-    /// It allows every zeroth frame, and has no sentence for it.
+    /// It accepts zero as the number of frames, and its error has no message.
     struct Overreaching: Renderer {
         static let summary = "Allows settings that it cannot use"
         @Setting("Show one frame of so many", in: 0...60) var every = 1

@@ -3,9 +3,9 @@ import MediaAuthoring
 @testable import MediaTesting
 import Testing
 
-/// One after the other: what the whole process holds is judged. Only `Model` and `Blocking` run on the machine's clock.
+/// Serialized, because the checks measure the whole process. Only `Model` and `Blocking` use the machine's clock.
 @Suite(.serialized) struct ConformanceTests {
-    /// Shorter than what ships, because each check is made on each of the broken ones too.
+    /// Shorter than the default, because each check also runs on every broken capturer.
     static func short(_ clock: any StandClock = SkippedTime(), reopenings: Int = 30) -> Conformance.Options {
         var options = Conformance.Options(seconds: 1.2, reopenings: reopenings)
         options.clock = clock
@@ -38,7 +38,7 @@ import Testing
 
     @Test("A correct capturer passes every check")
     func model() async {
-        // make soak opens it as often as the kit does by itself.
+        // `make soak` opens it as often as the kit does by default.
         let reopenings = ProcessInfo.processInfo.environment["CONNECTLIVE_SOAK"] == nil ? 60 : 500
         let report = await Conformance.test(Model.self, nil, Conformance.Options(reopenings: reopenings))
         #expect(report.isPassed, "\(report)")

@@ -2,7 +2,7 @@ import MediaAuthoring
 @testable import MediaTesting
 import Testing
 
-/// The checks of nodes that are fed: processors and renderers.
+/// The checks of nodes with inputs: processors and renderers.
 extension ConformanceTests {
     private func test(
         processor kind: any Processor.Type, _ options: Conformance.Options = short(reopenings: 20)
@@ -35,7 +35,7 @@ extension ConformanceTests {
         "A renderer that is broken in one way fails that check, and no other", arguments: BrokenRenderers.all.indices)
     func brokenRenderer(_ index: Int) async {
         let (check, renderer) = BrokenRenderers.all[index]
-        // It waits without a clock, and a skipped one would wait for it.
+        // It waits without a clock, so a skipping clock would wait for it forever.
         let isEndless = renderer == BrokenRenderers.Endless.self
         let clock: any StandClock = isEndless ? MachineClock() : SkippedTime()
         let report = await test(renderer: renderer, Self.short(clock, reopenings: 20))

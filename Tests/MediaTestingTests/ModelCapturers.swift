@@ -3,7 +3,7 @@ import MediaAuthoring
 import MediaTesting
 import Synchronization
 
-/// Does everything right: settings, a device that can be absent and can go away, and formats that change.
+/// A correct capturer: settings, a device that can be absent or disappear, and formats that change.
 struct Model: Rehearsed, Capturer {
     static let summary = "Grey frames of a fictitious device"
     @Setting("Which device") var device = "first"
@@ -53,7 +53,7 @@ struct Model: Rehearsed, Capturer {
     }
 }
 
-/// A device with a pace of its own, in whose library the capturer blocks.
+/// A device with a pace of its own. The capturer blocks in the device's library.
 struct Blocking: Capturer {
     static let summary = "Frames in a driver's buffers"
 
@@ -85,7 +85,7 @@ struct Tone: Capturer {
     }
 }
 
-/// The header of a JPEG file of 64x48, and of H.264 of 320x240, in turn by the setting.
+/// The header of a 64x48 JPEG file or of 320x240 H.264; the setting selects one.
 struct Encoded: Capturer {
     enum Codec: String, SettingChoice { case mjpeg, h264 }
     static let summary = "Encoded frames"

@@ -2,7 +2,7 @@ import MediaAuthoring
 import MediaTesting
 import Synchronization
 
-/// Does everything right: a live setting, a part that can be absent, and no state that depends on the size.
+/// A correct node: a live setting, a part that can be absent, and no state that depends on the size.
 struct ModelProcessor: Rehearsed, Processor {
     static let summary = "Paints frames grey"
     @Setting("Which table of shades") var table = "first"
@@ -47,7 +47,7 @@ struct Flickering: Processor {
     }
 }
 
-/// Keeps up with small frames only, as in a debug build.
+/// Is fast enough for small frames only, as in a debug build.
 struct Heavy: Processor {
     static let summary = "Takes 50 ns per pixel"
 
@@ -56,7 +56,7 @@ struct Heavy: Processor {
     }
 }
 
-/// Does everything right: a live setting, a screen that can be absent and can go away, and one frame kept.
+/// A correct node: a live setting, a screen that can be absent or disappear, and one kept frame.
 struct ModelRenderer: Rehearsed, Renderer {
     static let summary = "Shows frames on a fictitious screen"
     @Setting("Which screen") var screen = "first"

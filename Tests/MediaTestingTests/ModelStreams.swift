@@ -1,14 +1,14 @@
 import MediaAuthoring
 import MediaTesting
 
-/// VP8 of 64x48: headers, behind which nothing comes.
+/// VP8 of 64x48: headers without data.
 private enum Picture {
     static let keyframe: [UInt8] = [0x10, 0, 0, 0x9d, 0x01, 0x2a, 64, 0, 48, 0]
     static let difference: [UInt8] = [0x11, 0, 0]
     static let format = EncodedPictureFormat(.vp8, width: 64, height: 48, framesPerSecond: 30)
 }
 
-/// An encoder that makes a keyframe when it is asked for one, and otherwise only the first.
+/// An encoder that makes a keyframe for the first frame and on request.
 struct Answering: Capturer {
     static let summary = "Keyframes on request"
 
@@ -25,7 +25,7 @@ struct Answering: Capturer {
     }
 }
 
-/// A device that cannot be asked and has a keyframe each second; it is joined in the middle.
+/// A device that ignores keyframe requests and sends a keyframe each second. The capturer joins it in mid-stream.
 struct Periodic: Capturer {
     static let summary = "A keyframe each second"
 

@@ -2,8 +2,9 @@ import MediaAuthoring
 @testable import MediaTesting
 import Synchronization
 
-/// A clock that stands still while a task that joined it runs. When all of them wait, it skips to the first time that one
-/// waits for. Nothing that the machine does is late on it: reading the time takes a microsecond, and all else takes none.
+/// A clock that stands still while any task that joined it runs. When all of them wait, it skips to the earliest time
+/// that one of them waits for. The machine is never late on it: reading the time takes a microsecond, everything else
+/// no time.
 final class SkippedTime: StandClock {
     private struct Sleeper {
         let time: MediaTime
@@ -12,14 +13,14 @@ final class SkippedTime: StandClock {
 
     private struct State {
         var now = MediaTime(nanoseconds: 3_600_000_000_000)
-        /// Tasks that do not wait; the one that tests is there from the beginning.
+        /// The number of tasks that do not wait. The testing task counts from the beginning.
         var running = 1
         var sleepers: [Int: Sleeper] = [:]
         /// Waits that were cancelled before they began.
         var cancelled: Set<Int> = []
         var count = 0
 
-        /// Skips to the next time if nobody runs. The one that runs then.
+        /// Skips to the next time if no task runs. Returns the task that runs then.
         mutating func skip() -> CheckedContinuation<Void, any Error>? {
             guard running == 0,
                 let next = sleepers.min(by: { ($0.value.time, $0.key) < ($1.value.time, $1.key) })

@@ -36,7 +36,7 @@ final class Attacker: Sendable {
         }
     }
 
-    /// One datagram if one waits, and the port it came from.
+    /// The next datagram, if there is one, and its source port.
     func receive() -> (bytes: [UInt8], port: UInt16)? {
         var buffer = [UInt8](repeating: 0, count: 4096)
         var address = sockaddr_in()
@@ -59,10 +59,10 @@ private func loopbackAddress(port: UInt16) -> sockaddr_in {
     return address
 }
 
-/// A path between two peers that sees, forges and stops what it carries: each end knows only the path's address, so
-/// what the path injects comes from an address that ICE has validated.
+/// A path between two peers that can read, forge and stop packets. Each end knows only the path's address, so injected
+/// packets come from an address that ICE has validated.
 final class Path: Sendable {
-    /// The addresses between which the offerer's traffic passes, and likewise the answerer's.
+    /// The two addresses of the path towards the offerer, and those towards the answerer.
     private let atOfferer = Attacker()
     private let atAnswerer = Attacker()
     private let state = Mutex(State())
@@ -92,7 +92,7 @@ final class Path: Sendable {
         }
     }
 
-    /// Puts the path in the place of the end that a candidate is of.
+    /// Replaces the address in a candidate by the path's.
     func route(_ candidate: String, ofOfferer: Bool) -> String {
         var parts = candidate.split(separator: " ").map(String.init)
         state.withLock { state in
@@ -111,7 +111,7 @@ final class Path: Sendable {
         set { state.withLock { $0.isCut = newValue } }
     }
 
-    /// Keeps the answers to the offerer's connectivity checks (STUN success responses) back.
+    /// Withholds the answers to the offerer's connectivity checks (STUN success responses).
     var withholdsAnswersFromOfferer: Bool {
         get { state.withLock { $0.withholdsAnswersFromOfferer } }
         set { state.withLock { $0.withholdsAnswersFromOfferer = newValue } }

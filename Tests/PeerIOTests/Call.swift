@@ -10,7 +10,7 @@ final class End {
     var events: [PeerEvent] = []
     var eventTimes: [MonotonicTime] = []
     var packets: [(receiver: ReceiverID, header: RTPHeader, payload: [UInt8])] = []
-    /// Where a candidate of this end goes.
+    /// Receives this end's candidates.
     var passCandidate: (String) -> Void = { _ in }
     var passEnd: () -> Void = {}
 
@@ -57,14 +57,14 @@ struct Call: Sendable {
     struct Options: Sendable {
         var offererCertificate: Certificate?
         var answererCertificate: Certificate?
-        /// The fingerprints signalled to each end, unless they are the true ones.
+        /// The signalled fingerprints, if they are not the true ones.
         var fingerprintOfOfferer: Fingerprint?
         var fingerprintOfAnswerer: Fingerprint?
         var scope = ListeningScope.loopback
         var offererImpairment: Impairment?
         /// Video with NACK and RTX.
         var repairs = false
-        /// Rewrites candidates on their way: (candidate, of the offerer).
+        /// Rewrites candidates in transit: (candidate, whether it is the offerer's).
         var route: (@Sendable (String, Bool) -> String)?
         var connectTimeout = TimeInterval.seconds(15)
         var silence = TimeInterval.seconds(5)
@@ -80,7 +80,7 @@ struct Call: Sendable {
     let videoReceiver: ReceiverID
     let audioSender: SenderID
 
-    /// Negotiates with candidates trickled both ways; `isSecured` tells when media can flow.
+    /// Negotiates with candidates trickled both ways. `isSecured` reports when media can flow.
     static func begin(on loop: EventLoop, _ options: Options = Options()) async throws -> Call {
         let result: Result<Call, any Error> = await onLoop(loop) {
             Result { try Call(loop: loop, options) }
@@ -144,14 +144,14 @@ struct Call: Sendable {
         from.value.passEnd = { loop.execute { to.value.peer.remoteCandidatesEnded() } }
     }
 
-    /// Whether both ends have keys, waiting for it.
+    /// Waits for both ends to have keys. Returns whether they do.
     func isSecured(within seconds: Double = 5) async -> Bool {
         await eventually(within: seconds) {
             await onLoop(loop) { offerer.value.securedAt != nil && answerer.value.securedAt != nil }
         }
     }
 
-    /// From the beginning of signalling to both ends having keys.
+    /// The time from the start of signalling until both ends have keys.
     func connectTime() async -> TimeInterval? {
         await onLoop(loop) {
             guard let a = offerer.value.securedAt, let b = answerer.value.securedAt else { return nil }
@@ -190,7 +190,7 @@ struct Call: Sendable {
 
     func audioReceived() async -> Int { await onLoop(loop) { offerer.value.packets.count } }
 
-    /// UDP ports that the ends listen on.
+    /// The UDP ports of both ends.
     func ports() async -> (offerer: UInt16, answerer: UInt16) {
         await onLoop(loop) {
             func port(_ end: End) -> UInt16 {
@@ -204,17 +204,17 @@ struct Call: Sendable {
         await onLoop(loop) {
             for end in [offerer.value, answerer.value] {
                 end.peer.close()
-                // The ends know each other by these.
+                // The ends recognize each other by these.
                 end.passCandidate = { _ in }
                 end.passEnd = {}
             }
         }
-        // Sockets go at the end of the turn of that.
+        // Sockets close at the end of that turn.
         await onLoop(loop) {}
     }
 }
 
-/// An RTP packet in the clear whose payload starts with its number.
+/// An unencrypted RTP packet whose payload starts with its number.
 func rtp(_ number: Int, type: UInt8, ssrc: UInt32, length: Int) -> [UInt8] {
     let timestamp = UInt32(truncatingIfNeeded: number * 3000)
     var bytes: [UInt8] = [0x80, type, UInt8(number >> 8 & 0xff), UInt8(number & 0xff)]

@@ -12,9 +12,9 @@ final class Handshake {
     var now = EventLoop.now
     var datagrams = 0
     var longest = 0
-    /// Loses datagram `number` (from 0, both directions) where it says so.
+    /// Returns whether datagram `number` (from 0, both directions) is lost.
     var loses: (Int) -> Bool = { _ in false }
-    /// How the path changes the datagrams of one end.
+    /// Changes the datagrams of one end in transit.
     var carries: ([[UInt8]]) -> [[UInt8]] = { $0 }
 
     init(
@@ -29,7 +29,7 @@ final class Handshake {
         self.client.start(role: .client, expecting: clientExpects ?? [server.fingerprint], now: now)
     }
 
-    /// Moves what waits in both directions; false when there was nothing.
+    /// Delivers the waiting datagrams of both directions. Returns false if there were none.
     func exchange() -> Bool {
         var moved = false
         for (from, to) in [(client, server), (server, client)] {
@@ -48,7 +48,7 @@ final class Handshake {
         return moved
     }
 
-    /// Until nothing moves and no timer of the handshake runs, by the real clock, which OpenSSL's timer needs.
+    /// Runs until no datagram waits and no handshake timer runs. Uses the real clock, because OpenSSL's timer does.
     func run(within limit: TimeInterval = .seconds(10)) async {
         let end = EventLoop.now + limit
         while EventLoop.now < end {
@@ -157,7 +157,7 @@ struct DTLSTests {
     @Test("a fragmented ClientHello is reassembled", arguments: [300, 1200])
     func fragments(mtu: Int) async throws {
         let certificate = try Certificate()
-        // As long as a browser's with its post-quantum key share: protocol names that nobody chooses.
+        // As long as a browser's hello with a post-quantum key share, through ALPN names that no server selects.
         let names = [UInt8]((0..<20).flatMap { _ in [70] + [UInt8](repeating: 0x78, count: 70) })
         try #require(SSL_CTX_set_alpn_protos(certificate.context, names, UInt32(names.count)) == 0)
         let handshake = try Handshake(client: certificate, server: try Certificate(), mtu: mtu)
@@ -194,7 +194,7 @@ struct DTLSTests {
         let fingerprint = try #require(Certificate.digest(of: certificate, algorithm: "sha-256"))
         try #require(SSL_CTX_use_certificate(server.context, certificate) == 1)
         try #require(SSL_CTX_use_PrivateKey(server.context, key) == 1)
-        // The context holds its ECDSA key still.
+        // The context still holds its ECDSA key.
         try #require(SSL_CTX_set_cipher_list(server.context, "ECDHE-RSA-AES128-GCM-SHA256") == 1)
         let handshake = try Handshake(client: try Certificate(), server: server, clientExpects: [fingerprint])
         await handshake.run()

@@ -58,7 +58,7 @@ struct EventLoopTests {
         let value: Int = await onLoop(loop) { counter.assumeIsolated { $0.count } }
         #expect(value == 1)
         loop.shutdown()
-        // A job that comes late still runs, isolated.
+        // A late job still runs, isolated.
         await counter.increment()
         #expect(await counter.count == 2)
     }
@@ -69,13 +69,13 @@ struct EventLoopTests {
         defer { loop.shutdown() }
         var heap = TimerHeap()
         let timers = (0..<500).map { _ in loop.makeTimer {} }
-        // 7 and 500 have no common divisor: every time from 0 to 499 once, mixed.
+        // 7 and 500 are coprime: every time from 0 to 499 occurs once, in mixed order.
         for (index, timer) in timers.enumerated() { heap.insert(timer, at: time(index * 7 % 500 + 1000)) }
         for timer in timers[..<100] { heap.remove(timer) }
         #expect(heap.count == 400)
         for timer in timers[..<100] { heap.remove(timer) }
         #expect(heap.count == 400)
-        // Moved forward, and armed anew.
+        // Moved forward, and armed again.
         heap.insert(timers[499], at: time(1))
         heap.insert(timers[0], at: time(2))
         var popped: [LoopTimer] = []
@@ -213,7 +213,7 @@ struct EventLoopTests {
         let owner = LastReference()
         let isAlive = await owner.makeActor().run { owner.release() }
         #expect(isAlive)
-        // The thread that brought the job releases the loop after it.
+        // The thread that submitted the job releases the loop after it.
         #expect(await eventually { !owner.isAlive })
     }
 
@@ -221,7 +221,7 @@ struct EventLoopTests {
     func threads() {
         let before = (threadCount(), descriptorCount())
         for _ in 0..<100 { EventLoop(name: "brief").shutdown() }
-        // Tests beside this one have loops of their own.
+        // Concurrent tests have loops of their own.
         #expect(threadCount() <= before.0 + 50)
         #expect(descriptorCount() <= before.1 + 50)
     }
@@ -241,9 +241,9 @@ private actor Counter {
     }
 }
 
-/// Owns a loop that has been shut down, so that its jobs run on the threads that bring them.
+/// Owns a loop that has been shut down, so that its jobs run on the threads that submit them.
 private final class LastReference: @unchecked Sendable {
-    // Sendable by hand: the test awaits each step.
+    // @unchecked: the test awaits each step.
     private var loop: EventLoop?
     private weak var observed: EventLoop?
 

@@ -177,7 +177,7 @@ struct PeerTests {
             let peer = call.offerer.value.peer
             var ignored: [Int] = []
             func note() { ignored.append(peer.statistics.candidatesIgnored - ignored.reduce(0, +)) }
-            // The call listens on loopback alone.
+            // The call listens on loopback only.
             for address in ["10.1.2.3", "169.254.169.254", "::1"] {
                 peer.addRemoteCandidate("candidate:1 1 udp 1 \(address) 20000 typ host")
             }
@@ -196,7 +196,7 @@ struct PeerTests {
             note()
             return ignored
         }
-        // The call's own candidate is one of the 8, and of the 32.
+        // The call's own candidate counts towards the 8, and towards the 32.
         #expect(ignored == [3, 9_993, 16, 4])
         await call.sendVideo(10)
         #expect(await eventually { await call.videoReceived().count == 10 })
@@ -351,10 +351,10 @@ struct PeerTests {
         }
         for turn in 0..<100 {
             await call.sendVideo(10, from: turn * 10, perTurn: 10)
-            // As a camera paces its frames: repairs have a share of the sending rate, which takes time to spend.
+            // Paced like a camera's frames: repairs get a share of the sending rate, which takes time to spend.
             try await Task.sleep(for: .milliseconds(5))
         }
-        // The last packet may be lost with nothing behind it to show the gap.
+        // The last packet may be lost, and no later packet shows the gap.
         #expect(await eventually { await Set(call.videoReceived()).isSuperset(of: 0..<980) })
         let numbers = await call.videoReceived()
         #expect(Set(numbers).count == numbers.count)
@@ -452,7 +452,7 @@ struct PeerTests {
         let refused = await onLoop(loop) { call.offerer.value.peer.statistics.datagramsRefused }
         let kept = await onLoop(loop) {
             let kept = dup(descriptor)
-            // A socket that sends nothing any longer, in place of the peer's.
+            // A socket that sends nothing more, in place of the peer's.
             let broken = socket(AF_INET, Int32(SOCK_DGRAM.rawValue | SOCK_NONBLOCK.rawValue), 0)
             shutdown(broken, Int32(SHUT_WR))
             dup2(broken, descriptor)
@@ -494,7 +494,7 @@ struct PeerTests {
         #expect(threadCount() <= before.1 + 2)
         let grown = residentKilobytes() - before.2
         print("200 peers opened and closed: resident set grew by \(grown) KiB")
-        // The address sanitizer keeps what was freed for a while, on purpose.
+        // The address sanitizer keeps freed memory for a while, on purpose.
         if !isAddressSanitized { #expect(grown < 4 * 1024) }
         loop.shutdown()
     }

@@ -47,7 +47,7 @@ struct SRTPTests {
             let (server, subscriber) = try pair(.aeadAES128GCM)
             var splice = Splice(firstSequenceNumber: Splice.randomStart(using: &random))
             splice.begin(clockRate: 48000, clock: nil)
-            // Among the first are those that wrap within the packets lost.
+            // Some of the first sequence numbers wrap within the lost packets.
             let first = round < 16 ? 65520 + round : Int.random(in: 0...65535)
             for index in 0..<12 {
                 let arrived = Splice.Packet(

@@ -17,7 +17,7 @@ struct SecurityTests {
             options.answererCertificate = certificates.1
             let call = try await Call.begin(on: loop, options)
             let ports = await call.ports()
-            // Before, while and after ICE and DTLS run.
+            // Before, during and after ICE and DTLS.
             let isSecured = await eventually {
                 for _ in 0..<20 {
                     attacker.send(hello, to: ports.offerer)
@@ -32,7 +32,7 @@ struct SecurityTests {
             await call.sendVideo(20)
             #expect(await eventually { await call.videoReceived().count == 20 })
             let received = await onLoop(loop) { call.offerer.value.peer.statistics.datagramsReceived }
-            // The handshake's and a few reports: none of the hundreds of forged ones was handed on by ICE.
+            // The handshake and a few reports: ICE passed on none of the hundreds of forged datagrams.
             #expect(received < 30)
             #expect(attacker.receive() == nil)
             await call.close()
@@ -61,7 +61,7 @@ struct SecurityTests {
                 path.inject(forged)
                 sent += 1
             }
-            // Waits for the loop, so that the socket's buffer does not overflow. A turn reads up to 32 datagrams.
+            // Waits for the loop, so that the socket's buffer does not overflow. One turn reads up to 32 datagrams.
             await onLoop(loop) {}
         }
         let failures = { @Sendable in
@@ -120,7 +120,7 @@ struct SecurityTests {
         let port = await call.ports().answerer
         let genuine = path.captured
         for number in 0..<500 {
-            // In the clear; and what the sender really sent, from a stranger's address.
+            // Unencrypted packets; then the sender's real packets, from a stranger's address.
             attacker.send(rtp(100 + number, type: 96, ssrc: Call.video.rawValue, length: 500), to: port)
             attacker.send(genuine[number % genuine.count], to: port)
         }
@@ -180,7 +180,7 @@ struct SecurityTests {
         var answers = 0
         while let (answer, _) = attacker.receive() {
             answers += 1
-            // Success of Binding is 0x0101; errors of RFC 8489 section 9.1.3 are 0x0111 and may be given.
+            // A Binding success is 0x0101. Errors (RFC 8489 section 9.1.3) are 0x0111 and allowed.
             #expect(answer.count >= 20 && answer[0] == 0x01 && answer[1] == 0x11)
         }
         print("S5: \(requests.count) hostile requests to each end, \(answers) error responses")

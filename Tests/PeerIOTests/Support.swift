@@ -10,8 +10,8 @@ func onLoop<Result: Sendable>(_ loop: EventLoop, _ body: @escaping @Sendable () 
     }
 }
 
-/// Waits until the condition holds, looking every few milliseconds; false when the deadline passes first: a machine may be
-/// too busy for a handshake of a few milliseconds to be done in seconds.
+/// Polls until the condition holds. Returns false after the deadline, which is long: a handshake of a few milliseconds
+/// can take seconds on a busy machine.
 func eventually(within seconds: Double = 20, _ condition: () async -> Bool) async -> Bool {
     let deadline = EventLoop.now + .milliseconds(Int64(seconds * 1000))
     while true {

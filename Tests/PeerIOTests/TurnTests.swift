@@ -24,7 +24,7 @@ struct TurnTests {
         #expect(await call.isSecured())
         let count = 8 * EventLoop.datagramShare
         let turns = await onLoop(loop) { call.answerer.value.countTurns(of: loop) }
-        // They leave in one turn of the loop, and so they wait in the socket together.
+        // All are sent in one turn of the loop, so that they wait in the socket together.
         await call.sendVideo(count, perTurn: count, length: 100)
         #expect(await eventually { await onLoop(loop) { turns.value.sum == count } })
         #expect(await onLoop(loop) { turns.value.most } <= EventLoop.datagramShare)
@@ -56,7 +56,8 @@ struct TurnTests {
         loop.shutdown()
     }
 
-    /// Each answerer answers each packet. Logs for each the turn, and the datagrams that the answerers had sent by then.
+    /// Each answerer answers each packet. For each, logs the turn and the number of datagrams that the answerers had
+    /// sent.
     private func answerEachPacket(of calls: [Call], on loop: EventLoop) -> LoopBound<[(turn: Int, sent: Int)]> {
         let log = LoopBound<[(turn: Int, sent: Int)]>([], loop: loop)
         @Sendable func sent() -> Int {

@@ -2,7 +2,7 @@ import PeerSession
 import RTP
 import Testing
 
-/// A handshake of four flights with fingerprints in it and a retransmission timer; no cryptography.
+/// A handshake of four flights with fingerprints and a retransmission timer; no cryptography.
 ///
 /// Client hello 1, server certificate 2, client certificate 3, server finished 4. Both ends check the other's
 /// fingerprint.
@@ -92,7 +92,7 @@ final class HandshakeDouble: DTLSEngine {
     func close() { waiting.append(Self.alert) }
 }
 
-/// Turns the payload around bit by bit and appends a tag over header and payload ends; refuses bad tags and replays.
+/// Inverts the payload bit by bit and appends a tag over header and payload ends; refuses bad tags and replays.
 final class CipherDouble: SRTPEngine {
     struct Refused: Error {}
 

@@ -2,14 +2,14 @@ import PeerSession
 import RTP
 import Testing
 
-/// Speaks for a peer beside its session, with the session's keys.
+/// Sends in the place of a peer, with the keys of its session.
 final class Voice {
     private let call: Call
     private let to: Call.End
     private let cipher: CipherDouble
     private var packet = PacketBuffer()
 
-    /// What `to` will take for its peer's words.
+    /// Delivers a datagram that `to` accepts as its peer's.
     init(_ call: Call, to: Call.End) throws {
         self.call = call
         self.to = to
@@ -25,7 +25,7 @@ final class Voice {
         call.deliver(Array(packet.bytes[..<packet.count]), to: to)
     }
 
-    /// An RTP packet as given, header and all.
+    /// An RTP packet as given, with its header.
     func send(_ bytes: [UInt8]) {
         guard packet.assign(bytes), cipher.protectRTP(&packet) else { return }
         call.deliver(Array(packet.bytes[..<packet.count]), to: to)
@@ -54,7 +54,7 @@ final class Voice {
         let stream = Stream.video(call)
         call.every(.milliseconds(1), count: 1000) { _ in call.b.requestKeyframe(stream.receiver, now: call.now) }
         call.run(for: .seconds(3))
-        // At 0, 200, ... 800 ms, and one for what was asked after that.
+        // At 0, 200, ... 800 ms, and one for the requests after that.
         #expect(call.b.statistics(of: stream.receiver)?.keyframeRequests == 6)
         #expect(call.a.statistics(of: stream.sender)?.keyframeRequests == 6)
     }
@@ -153,7 +153,7 @@ final class Voice {
         call.run(for: .seconds(11))
         let statistics = try #require(call.a.statistics(of: stream.sender))
         #expect(statistics.nackedPackets > 2_000_000)
-        // 30 % of the bytes sent, 12,500 bytes a second for ten seconds, 64 KiB saved up.
+        // 30 % of the bytes sent, 12,500 bytes a second for ten seconds, plus 64 KiB of saved credit.
         let budget = statistics.bytes * 3 / 10 + 125_000 + 65_536
         #expect(statistics.retransmittedBytes <= budget)
         #expect(statistics.retransmittedBytes > budget / 2)

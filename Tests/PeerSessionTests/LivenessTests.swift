@@ -3,7 +3,7 @@ import RTP
 import Testing
 
 @Suite struct LivenessTests {
-    /// An RTP packet and a report as anybody can send them from a forged address.
+    /// An RTP packet and a report such as any sender can send from a forged address.
     private let forgeries: [[UInt8]] = [
         [0x80, 96, 0, 1, 0, 0, 0, 1, 0, 0, 0x03, 0xe8] + [UInt8](repeating: 7, count: 60),
         [0x80, 201, 0, 7, 0, 0, 0x03, 0xe8] + [UInt8](repeating: 7, count: 60),

@@ -3,9 +3,9 @@ import RTP
 import Testing
 
 @Suite struct MediaTests {
-    /// 10 packets of a frame, 30 frames a second.
+    /// 10 packets per frame, 30 frames per second.
     private func play(_ stream: Stream, on call: Call, seconds: Int) {
-        // Whatever is lost at the very end shows only when something follows: four packets that do not count.
+        // A loss at the very end shows only when later packets arrive: four packets that do not count.
         call.every(.microseconds(33_333), count: seconds * 30 + 1) { index in
             stream.send(index == seconds * 30 ? 4 : 10)
         }
@@ -38,7 +38,7 @@ import Testing
         #expect(stream.missing - stream.received.suffix(4).count { $0 == 0 } == 0)
         #expect(stream.repeated == 0)
         #expect(receiving.unrecovered == 0)
-        // Each repair costs little more than one request and one repetition.
+        // Each repair costs little more than one request and one retransmission.
         #expect(Double(sending.retransmittedPackets) < 1.3 * Double(receiving.lost))
         #expect(abs(Double(receiving.lost) / Double(stream.count) - 0.05) < 0.01)
         #expect(abs(sending.remoteLost - receiving.lost) < 40)
@@ -65,7 +65,7 @@ import Testing
         call.secure()
         let stream = Stream.video(call)
         play(stream, on: call, seconds: 30)
-        // A packet is given up after a second, three round trips: now and then all three are lost.
+        // A packet is given up after a second, which is three round trips. Sometimes all three are lost.
         #expect(stream.missing - stream.received.suffix(4).count { $0 == 0 } < stream.count / 1000)
         #expect(stream.repeated == 0)
     }

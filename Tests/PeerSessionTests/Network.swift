@@ -21,11 +21,11 @@ struct Path {
     /// Shares of datagrams, 0...1.
     var loss = 0.0
     var duplication = 0.0
-    /// Share that takes `detour` longer and so is overtaken.
+    /// The share that takes `detour` longer and is therefore overtaken.
     var reordering = 0.0
     var detour = TimeInterval.milliseconds(15)
     var delay = TimeInterval.milliseconds(20)
-    /// Added to the delay, evenly spread; queues keep the order, so that this alone reorders nothing.
+    /// Added to the delay, uniformly distributed. Queues keep the order, so this alone reorders nothing.
     var jitter = TimeInterval.zero
     /// Nothing passes.
     var isCut = false
@@ -91,15 +91,16 @@ final class Call {
     private var random: Seeded
     private var arrival: [MonotonicTime] = [.zero, .zero]
     private var incoming = PacketBuffer()
-    /// The end whose process is stopped: it reads nothing, and no timer of it fires. Its socket keeps what arrives.
+    /// The end whose process is stopped: it reads nothing, and its timers do not fire. Its socket keeps arriving
+    /// datagrams.
     private(set) var stopped: End?
     private var kept: [[UInt8]] = []
     /// Called for each media packet that an end receives.
     var onMedia: (End, ReceiverID, RTPHeader, borrowing PacketBuffer) -> Void = { _, _, _, _ in }
-    /// Where those packets stood in their streams.
+    /// The positions of those packets in their streams.
     private(set) var positions: [StreamPosition] = []
     private(set) var events: [[PeerSessionEvent]] = [[], []]
-    /// Datagrams and bytes put on the path by each end.
+    /// Datagrams and bytes that each end put on the path.
     private(set) var sent: [Int] = [0, 0]
     private(set) var sentBytes: [Int] = [0, 0]
     /// How often each end's timer fired, by reason.
@@ -155,7 +156,7 @@ final class Call {
 
     func stop(_ end: End) { stopped = end }
 
-    /// The stopped end reads what its socket kept, and goes on.
+    /// The stopped end reads its socket's datagrams, and continues.
     func goOn() {
         guard let end = stopped else { return }
         stopped = nil
@@ -217,7 +218,7 @@ final class Call {
         }
     }
 
-    /// Puts what the sessions want to send on the paths, and collects events.
+    /// Puts the sessions' datagrams on the paths, and collects events.
     func flush() {
         for end in [End.a, .b] {
             let session = self[end]
@@ -249,7 +250,7 @@ final class Call {
     }
 }
 
-/// One media stream from `a` to `b`, whose payloads carry their number.
+/// One media stream from `a` to `b`, with numbered payloads.
 final class Stream {
     let sender: SenderID
     let receiver: ReceiverID
@@ -259,11 +260,11 @@ final class Stream {
     private let length: Int
     private let first: UInt16
     private var packet = PacketBuffer()
-    /// How often each packet came, and how long the last one took.
+    /// How often each packet arrived, and how long the last one took.
     private(set) var received: [Int] = []
     private(set) var sentAt: [MonotonicTime] = []
     private(set) var slowest = TimeInterval.zero
-    /// Packets that came before one that was sent earlier.
+    /// Packets that arrived before one that was sent earlier.
     private(set) var late = 0
     private var newest = -1
 

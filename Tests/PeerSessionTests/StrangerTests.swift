@@ -2,7 +2,7 @@ import PeerSession
 import RTP
 import Testing
 
-/// SSRCs that nobody announced.
+/// SSRCs that were not announced.
 @Suite struct StrangerTests {
     private static let mostContexts = 64
 
@@ -57,13 +57,13 @@ import Testing
         let voice = try Voice(call, to: .b)
         var delivered = 0
         call.onMedia = { _, _, _, _ in delivered += 1 }
-        // An RTX packet of nothing: it only makes a context that stays in use.
+        // An empty RTX packet, which only creates a context that stays in use.
         voice.send(rtp(6, type: 97))
         for ssrc: UInt32 in 1000..<1300 { voice.send(rtp(ssrc, mid: "v0")) }
         #expect(delivered == 300)
         #expect(cipher.contexts.count == Self.mostContexts)
         #expect(cipher.contexts.isSuperset(of: [SSRC(6), SSRC(1299)]))
-        // As long as there is room the one before is kept: what was recorded of it stays a replay.
+        // The previous one is kept while there is room: its recorded packets remain replays.
         #expect(cipher.contexts.contains(SSRC(1298)))
         #expect(call.b.statistics(of: receiver)?.ssrc == SSRC(1299))
     }

@@ -28,7 +28,7 @@ import Testing
         return [0xbe, 0xde, 0, 1, 0x41] + Array(mid.utf8) + [0]
     }
 
-    /// Sends one packet from `a` and returns what `b` got.
+    /// Sends one packet from `a` and returns the packet that `b` received.
     private func relay(
         _ call: Call, _ bytes: [UInt8], sending: SenderConfiguration, receiving: ReceiverConfiguration,
         change: (RTPHeader, borrowing PacketBuffer) -> Rewrite
@@ -107,7 +107,7 @@ import Testing
         voice.send(rtp([2], ssrc: 51, head: 0x90, extra: midExtension("v1")))
         voice.send(rtp([3], number: 11, ssrc: 51))
         voice.send(rtp([4], ssrc: 50, head: 0x90, extra: midExtension("v0")))
-        // RTX of packet 12, whose stream is known by now.
+        // RTX of packet 12, whose stream is now known.
         voice.send(rtp([0, 12, 5], type: 97, number: 700, ssrc: 61, head: 0x90, extra: midExtension("v1")))
         #expect(got.map(\.0) == [second, second, first, second])
         #expect(got.map(\.1) == [10, 11, 10, 12])
@@ -123,10 +123,10 @@ import Testing
         let voice = try Voice(call, to: .b)
         for number: UInt16 in [10, 12, 11, 500] { voice.send(rtp([1], number: number)) }
         #expect(call.positions.map(\.epoch) == [0, 0, 0, 0])
-        // Far behind: the second packet in order shows that the stream began anew.
+        // Far back: the second packet in order shows that the stream restarted.
         for number: UInt16 in [40000, 40001, 40002] { voice.send(rtp([1], number: number)) }
         #expect(call.positions.suffix(2).map(\.epoch) == [1, 1])
-        // Numbers that the epoch before had, under another SSRC: neither duplicates nor late packets.
+        // The previous epoch's numbers under another SSRC: neither duplicates nor late packets.
         let before = call.positions.count
         for number: UInt16 in [40001, 40000, 40002] {
             voice.send(rtp([1], number: number, ssrc: 51, head: 0x90, extra: midExtension("v0")))
@@ -151,7 +151,7 @@ import Testing
         }
         send(100, of: 5, hasMid: true)
         send(7, of: 51, hasMid: true)
-        // The sender has seen feedback for SSRC 51 and stamps its MID no longer.
+        // The sender has seen feedback for SSRC 51 and no longer stamps its MID.
         for number: UInt16 in 0..<200 {
             send(101 + number, of: 5, hasMid: true)
             send(8 + number, of: 51, hasMid: false)

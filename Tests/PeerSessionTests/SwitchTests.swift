@@ -35,7 +35,7 @@ private final class SwitchStage {
     private var held = HeldPackets()
     private(set) var assignments: [Assignment] = []
     private(set) var delivered = 0
-    /// Packets that went to a stream that they do not belong to, or that the receiver carried before.
+    /// Packets that went to a wrong stream, or that belong to the receiver's previous stream.
     private(set) var foreign = 0
     private(set) var overtaken = 0
 

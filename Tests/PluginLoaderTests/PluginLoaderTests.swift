@@ -6,9 +6,9 @@ import Synchronization
 import TestFixtures
 import Testing
 
-/// A plugin's package that is built by the test, against the plugin kit of this checkout: as an author would.
+/// A plugin's package that the test builds against the plugin kit of this checkout, as an author would.
 @Suite(.serialized) struct PluginLoaderTests {
-    /// A folder of the test's own, gone with the value.
+    /// A folder that is removed with the value.
     private final class Folder {
         let url: URL
 
@@ -101,7 +101,7 @@ import Testing
 
         #expect(try refusal(of: bench.package.path).code == "plugin.loaded")
 
-        // Cut short at any length, the same file is refused in words, and nothing of it is mapped.
+        // Truncated at any length, the same file is refused with a message, and none of it is mapped.
         let whole = try Data(contentsOf: bench.package.appendingPathComponent(".build/debug/libShades.so"))
         for length in [0, 3, 40, 64, 500, whole.count / 2, whole.count - 1] {
             let cut = folder.url.appendingPathComponent("cut-\(length).so")
@@ -120,7 +120,7 @@ import Testing
         #expect(try refusal(of: "/proc/self/exe").message.contains(".so") == false)
         let plain = try library("int f(void) { return 0; }", in: folder)
         #expect(try refusal(of: plain).code == "plugin.not-a-plugin")
-        // One that does not share MediaAuthoring would register nodes that nobody sees.
+        // A plugin that does not share MediaAuthoring would register nodes that the program does not see.
         let alone = try library("int connectlive_plugin_Alone(void) { return 0; }", in: folder)
         #expect(try refusal(of: alone).message.contains("libMediaAuthoring.so"))
     }
@@ -158,17 +158,17 @@ import Testing
             "int connectlive_plugin_Own(void) { return 0; }", in: folder,
             ["-L\(Self.mediaLibraryFolder)", "-Wl,--no-as-needed", "-lMediaAuthoring"])
         let own = try Data(contentsOf: URL(fileURLWithPath: path))
-        /// Puts it there as if it were so many seconds old.
+        /// Copies the file there, with an age of this many seconds.
         func build(_ file: String, age: Double) throws {
             let url = folder.url.appendingPathComponent(file)
             try FileManager.default.createDirectory(
                 at: url.deletingLastPathComponent(), withIntermediateDirectories: true)
-            // In place of the old file, not into it: that one is loaded.
+            // Replaces the old file instead of writing into it, because that one is loaded.
             try own.write(to: url, options: .atomic)
             try FileManager.default.setAttributes(
                 [.modificationDate: Date(timeIntervalSinceNow: -age)], ofItemAtPath: url.path)
         }
-        /// The loaded file of the folder, as its refusal names it, and the message about the choice.
+        /// The loaded file of the folder, from the error for a second load, and the message about the choice.
         func loaded() throws -> (file: String, choice: String?) {
             var choice: String?
             let error = try #require(
@@ -184,7 +184,7 @@ import Testing
         #expect(newer.choice?.contains("/.build/release/libOwn.so") == true)
         try build(".build/release/libOwn.so", age: 20)
         #expect(try loaded().file == "/.build/release/libOwn.so")
-        // That of a package that it depends on lies there too.
+        // The library of a package that it depends on is there too.
         try build(".build/debug/libAnother.so", age: 0)
         #expect(try loaded().file == "/.build/debug/libAnother.so")
         try folder.write("let p = [.library(\n name: \"Own\", type: .dynamic)]", to: "Package.swift")

@@ -3,7 +3,7 @@ import MediaTesting
 import TestFixtures
 import Testing
 
-/// `connectlive plugin test`, on packages as their authors have them. One after the other: times are judged.
+/// `connectlive plugin test` on packages like those of authors. Serialized, because times are judged.
 @Suite(.serialized, .timeLimit(.minutes(14))) struct PluginTestTests {
     private struct Answer {
         let status: Int32
@@ -11,7 +11,7 @@ import Testing
         let error: String
     }
 
-    /// The program that was built with these tests.
+    /// The program of this build.
     private func connectlive(
         _ arguments: String..., checks: [String] = [], environment: [String: String] = [:]
     ) throws -> Answer {
@@ -22,7 +22,7 @@ import Testing
         process.standardInput = FileHandle.nullDevice
         let output = Pipe()
         process.standardOutput = output
-        // In a file it is held up by nobody: where a capturer trapped is told in many lines.
+        // Written to a file, which never blocks: the location of a trap takes many lines.
         let errors = FileManager.default.temporaryDirectory.appendingPathComponent("errors-\(UUID().uuidString)")
         try Data().write(to: errors)
         defer { try? FileManager.default.removeItem(at: errors) }
@@ -81,7 +81,7 @@ import Testing
         #expect(changed.hasSuffix("There is nothing as bright as 235\""), "\(changed)")
         let set = try #require(trapping["settings"]).words
         #expect(set.contains("with every = 0") && set.hasSuffix("Fatal error: Division by zero\""), "\(set)")
-        // The process that reported it has ended.
+        // The reporting process has ended.
         #expect(trapping["errors"]?.words.contains("[trapping.title]") == true, "\(trapping)")
         #expect(!answer.error.contains("*** Program crashed"), "\(answer.error)")
         let hanging = reports[1]

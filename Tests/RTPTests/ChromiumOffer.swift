@@ -1,4 +1,4 @@
-/// An offer as Chromium writes it: audio, video with RTX, FEC formats and simulcast's extensions, a data channel.
+/// An offer in Chromium's form: audio, video with RTX, FEC formats and simulcast's extensions, a data channel.
 let chromiumOffer = """
     v=0\r
     o=- 4611731400430051336 2 IN IP4 127.0.0.1\r

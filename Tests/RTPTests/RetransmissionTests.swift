@@ -6,7 +6,8 @@ import Testing
     func unwrapping() throws {
         var copy = packet(fullPacket)
         let original = try value(RTPHeader(parsing: copy))
-        // RFC 4588 section 4: the original number ahead of the payload; payload type, number and SSRC of the RTX stream.
+        // RFC 4588 section 4: the original number precedes the payload; payload type, number and SSRC are those of the
+        // RTX stream.
         var bytes = fullPacket
         bytes.insert(contentsOf: [0x12, 0x34], at: original.payloadOffset)
         bytes.replaceSubrange(1..<4, with: [0x80 | 97, 0, 77])

@@ -25,7 +25,7 @@ extension PacketBuffer {
     var contents: [UInt8] { Array(bytes[..<count]) }
 }
 
-/// An RTP packet with everything in it: two CSRCs, a header extension of eight bytes, padding of four.
+/// An RTP packet with every optional part: two CSRCs, a header extension of eight bytes, padding of four.
 let fullPacket: [UInt8] =
     [0xb2, 0xe0, 0x12, 0x34, 0x01, 0x02, 0x03, 0x04, 0xca, 0xfe, 0xba, 0xbe]
     + [0, 0, 0, 1, 0, 0, 0, 2]

@@ -233,7 +233,7 @@ import Testing
             }
             accepted += 1
             let again = try SessionDescription(parsing: read.serialized())
-            // The first round may have normalised; from then on nothing changes.
+            // The first round may normalize; from then on nothing changes.
             #expect(try SessionDescription(parsing: again.serialized()) == again)
         }
         #expect(accepted > 300)

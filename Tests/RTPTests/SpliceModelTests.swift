@@ -2,7 +2,7 @@ import Testing
 
 @testable import RTP
 
-/// Publishers behind a bad network, a splice, and an oracle that counts in 64 bits and knows every packet.
+/// Publishers on a bad network, a splice, and an oracle that counts in 64 bits and knows every packet.
 private struct SpliceModel {
     /// A packet on the network. `line` is the publisher's number without wrap.
     struct Sent {
@@ -22,13 +22,13 @@ private struct SpliceModel {
     var timestamp: UInt32 = 0
     var source = 0
     var delayed: [(due: Int, packet: Sent)] = []
-    // The server's side of it.
+    // The server's view of it.
     var reception = ReceptionStatistics(clockRate: 90000)
     var epoch = 0
     var newest = Int.min
-    /// By the last sender report of the epoch.
+    /// From the last sender report of the epoch.
     var clock: SenderClock?
-    // The oracle: where the current stretch starts, and what was left out of it before anything later came.
+    // The oracle: where the current stretch starts, and the numbers that were skipped before any later packet came.
     var isJoined = false
     var startLine = 0
     var startOut = 0
@@ -47,7 +47,7 @@ private struct SpliceModel {
     var joins = 0
     var closedGaps = 0
     var longGaps = 0
-    /// Packets at which the clock was compared.
+    /// Packets whose clock was compared.
     var reports = 0
 
     init(seed: UInt64) throws {
@@ -194,7 +194,7 @@ private struct SpliceModel {
         return receive(numbers, of: packet, now)
     }
 
-    /// A gap of more numbers than may be skipped is closed but for one: another stretch starts.
+    /// A gap that is longer than may be skipped is closed except for one number, and another stretch starts.
     private mutating func advance(to line: Int) {
         let gap = line - highestLine - 1
         highestLine = line

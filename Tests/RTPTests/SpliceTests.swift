@@ -2,7 +2,7 @@ import Testing
 
 @testable import RTP
 
-/// A packet of a made-up VP8 stream, one packet a frame.
+/// A packet of a synthetic VP8 stream, one packet per frame.
 func vp8(
     _ number: Int, epoch: Int = 0, timestamp: UInt32, keyframe: Bool = false, pictureID: UInt16 = 0,
     isNewest: Bool = true
@@ -132,7 +132,7 @@ private func time(_ milliseconds: Int64) -> MonotonicTime { .zero + .millisecond
         }
         #expect(try send(10) == 100)
         #expect(try send(11 + Splice.maximumSkips) == UInt16(101 + Splice.maximumSkips))
-        // One packet has come since, so that one number may be skipped.
+        // One packet has arrived since, so one number may be skipped.
         #expect(try send(13 + Splice.maximumSkips) == UInt16(103 + Splice.maximumSkips))
         #expect(try send(5000) == UInt16(105 + Splice.maximumSkips))
         #expect(try send(4999) == nil)

@@ -16,7 +16,7 @@ struct FeedPublishingTests {
         )
         .path
 
-    /// A program that writes to its standard output what the example gives over the socket.
+    /// A program that writes the example's frames to its standard output instead of the socket.
     private static let writer = """
         import sys
         text = open(sys.argv[1]).read()
@@ -81,7 +81,7 @@ struct FeedPublishingTests {
             try await eventually("pictures") { numbers.withLock { $0.count } >= 30 }
             await publisher.stop()
             await viewer.stop()
-            // The feeder was told that the graph ends.
+            // The feeder got the message that the graph ends.
             if kind == "feed" { feeder.waitUntilExit() }
             let all = numbers.withLock { $0 }
             let codes = all.compactMap { $0 }

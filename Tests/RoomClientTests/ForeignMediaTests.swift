@@ -6,7 +6,7 @@ import Testing
 
 @testable import RoomClient
 
-/// A stream whose packets the test makes.
+/// A stream whose packets the test creates.
 private final class FakeTrack: OutgoingTrack {
     let codec: Codec
     private struct State {
@@ -122,7 +122,7 @@ struct ForeignMediaTests {
             try subscribed.get()
             #expect(picture.streams.map(\.codec) == [.vp8])
             #expect(picture.streams.map(\.payloadType) == [Codec.vp8.payloadType])
-            // Sound is assigned without asking.
+            // Audio is assigned without a request.
             try await eventually("the sound has a slot") { sound.streams.map(\.id) == [published[1].id] }
             let before = video.keyframesAsked
             picture.streams[0].requestKeyframe()

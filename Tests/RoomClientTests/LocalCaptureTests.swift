@@ -18,7 +18,7 @@ private final class Clip {
 
     deinit { try? FileManager.default.removeItem(atPath: path) }
 
-    /// Whether this process has it open.
+    /// Whether this process has the clip open.
     var isOpen: Bool {
         let files = FileManager.default
         let descriptors = (try? files.contentsOfDirectory(atPath: "/proc/self/fd")) ?? []

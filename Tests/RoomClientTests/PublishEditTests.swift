@@ -31,7 +31,7 @@ private final class Onlooker: Sendable {
         }
     }
 
-    /// An engine in the room that reports to this onlooker.
+    /// An engine in the room that reports to this observer.
     func enter(_ stage: RoomStage) async throws -> RoomEngine {
         let engine = RoomEngine { [weak self] in self?.take($0) }
         engine.connect(to: try RoomName("room"), with: try await stage.token())
@@ -135,7 +135,7 @@ struct PublishEditTests {
             let engine = try await onlooker.enter(stage)
             let pipeline = try await MediaPipeline(Self.graph(stage, hasSound: false), registry: RoomNodes.registry)
             try await pipeline.start()
-            // The second participant could publish at once, but what comes with it delivers nothing.
+            // The second participant could publish immediately, but the other new node delivers nothing.
             let silent = Self.graph(stage, hasSound: false).adding {
                 Chain(from: "encoder") { Self.publish(stage, "second") }
                 Chain {

@@ -6,7 +6,7 @@ import Testing
 
 @testable import RoomClient
 
-/// The first payload bytes of the packets that a stream's decoder was given.
+/// The first payload bytes of the packets that reached a stream's decoder.
 private final class Decoder: IncomingSink, Sendable {
     private let taken = Mutex<[UInt8]>([])
 
@@ -20,7 +20,7 @@ private final class Decoder: IncomingSink, Sendable {
     func end() {}
 }
 
-/// Media that arrives before the message which assigns its stream to a receiver.
+/// Media that arrives before the message that assigns its stream to a receiver.
 @Suite struct ReceiverSlotTests {
     private static let codec = NegotiatedCodec(
         codec: .opus, payloadType: 111, retransmissionPayloadType: nil, parameters: "")
@@ -55,7 +55,7 @@ private final class Decoder: IncomingSink, Sendable {
         let (first, second) = (Decoder(), Decoder())
         _ = slot.begin(try Self.assignment(1, to: first), at: nil)
         Self.send(1...100, to: slot)
-        // The server has given the slot to another speaker at 91. Its two messages arrive only now.
+        // The server gave the slot to another speaker at packet 91. Its two messages arrive only now.
         slot.release()
         Self.send(101...102, to: slot)
         #expect(slot.begin(try Self.assignment(2, to: second), at: 91))
@@ -71,7 +71,7 @@ private final class Decoder: IncomingSink, Sendable {
         slot.release()
         let late = Decoder()
         #expect(!slot.begin(try Self.assignment(2, to: late), at: 100))
-        // Nothing of the next stream is missing, whatever was dropped before.
+        // The next stream is complete, whatever was dropped before.
         Self.send(201...300, to: slot)
         slot.release()
         let next = Decoder()

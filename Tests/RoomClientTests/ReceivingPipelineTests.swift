@@ -12,7 +12,7 @@ private func at(_ seconds: Double) -> MonotonicTime {
 
 private let failure = MediaError(code: MediaError.Code.elementFailed, message: "The headset is gone.")
 
-/// A pipeline that plays nothing and remembers what it was given.
+/// A pipeline that plays nothing and records its input.
 private final class FakePipeline: Decoding, DecodingTask {
     let number: Int
     let isAudible: Bool
@@ -41,7 +41,7 @@ private final class FakePipeline: Decoding, DecodingTask {
     func stop() async {}
 }
 
-/// A sink whose pipelines are made up, at made-up times.
+/// A sink with fake pipelines and fake times.
 private final class Bench {
     private(set) var made: [FakePipeline] = []
     private(set) var replaced: [FakePipeline] = []
@@ -109,7 +109,7 @@ private final class Bench {
     }
     #expect(waits == [0.25, 0.5, 1, 2, 4, 8, 8, 8])
     #expect(bench.made.count == 9)
-    // Each waits for the one before it to have let go of its device.
+    // Each waits until the previous one has released its device.
     #expect(bench.replaced.map(\.number) == Array(0..<8))
 }
 

@@ -34,7 +34,7 @@ struct RoomEngineTests {
             let closing = Closing(reason: .kicked, error: RoomError(.tokenInvalid, "The access token was signed out."))
             for await event in events {
                 if case .connected = event {
-                    // The message comes before the answer to the request to leave.
+                    // The message arrives before the response to the request to leave.
                     engine.post { engine in
                         engine.leave()
                         engine.handle(ServerMessage.closed(closing))

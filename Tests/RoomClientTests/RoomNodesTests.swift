@@ -84,7 +84,7 @@ struct RoomNodesTests {
             let viewer = try await MediaPipeline(
                 watching(stage, codec: codec), bindings: witness.bindings(view: true, ear: true),
                 registry: RoomNodes.registry)
-            // Nobody publishes yet, and that is no failure.
+            // No participant publishes yet, which is not an error.
             try await viewer.start()
             let publisher = try await MediaPipeline(publishing(stage, codec: codec), registry: RoomNodes.registry)
             try await publisher.start()
@@ -97,7 +97,7 @@ struct RoomNodesTests {
             let numbers = witness.seen.frames.compactMap(\.number)
             #expect(numbers.count == witness.seen.frames.count)
             #expect(zip(numbers, numbers.dropFirst()).allSatisfy { $1 > $0 })
-            // What is missing is what a busy machine kept from the encoder, by rule and counted.
+            // Only frames that a queue of a busy machine dropped and counted are missing.
             let missing = Int((numbers.last ?? 0) - (numbers.first ?? 0)) + 1 - numbers.count
             #expect(missing <= publisher.statistics.encoders["encoder"]?.droppedBeforeEncoder ?? 0)
             #expect(witness.seen.failure == nil)
@@ -137,7 +137,7 @@ struct RoomNodesTests {
                 registry: RoomNodes.registry)
             try await viewer.start()
             try await eventually("pictures") { witness.seen.frames.count >= 5 }
-            // The encoder was asked over the room, the graph and its payloader.
+            // The request reached the encoder through the room, the graph and the payloader.
             #expect(first.statistics.encoders["encoder"]?.keyframes ?? 0 > keyframes)
             let second = try await MediaPipeline(
                 publishing(stage, codec: .vp8, hasSound: false), registry: RoomNodes.registry)

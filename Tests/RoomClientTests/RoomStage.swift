@@ -5,14 +5,14 @@ import Testing
 
 @testable import RoomClient
 
-/// A server on a free port of loopback, and what nodes and engines need to come in.
+/// A server on a free port of loopback, and the credentials that nodes and engines need to join.
 struct RoomStage {
     let server: RoomServer
     private static let key = ServiceKey(id: "test", secret: "a secret for tests")
 
     private init(_ server: RoomServer) { self.server = server }
 
-    /// Runs the test and stops the server whatever happens.
+    /// Runs the test, and always stops the server.
     static func run(_ body: (RoomStage) async throws -> Void) async throws {
         var configuration = RoomServer.Configuration(
             service: key, log: Logger(label: "server") { _ in SwiftLogNoOpLogHandler() })
@@ -33,13 +33,13 @@ struct RoomStage {
         return try await AccessToken.signIn(at: location).token
     }
 
-    /// The settings by which a node finds the server.
+    /// The settings with which a node finds the server.
     func settings(room: String) -> [String: String] {
         ["room": room, "server": server.url, "service-id": Self.key.id, "service-secret": Self.key.secret]
     }
 }
 
-/// Waits until the condition holds, looking every few milliseconds.
+/// Polls until the condition holds.
 func eventually(_ what: String, within seconds: Int = 10, _ condition: () async -> Bool) async throws {
     let deadline = ContinuousClock.now + .seconds(seconds)
     while await !condition() {

@@ -96,7 +96,7 @@ func `a server file that other users can access is refused`(mode: Int) throws {
     try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: path)
     let error = message { () throws(RoomError) in _ = try ServerFile.read(from: path) }
     #expect(error?.message.contains("0600") == true)
-    // Who gives everything does not need the file.
+    // With all values given, the file is not needed.
     let complete = ServerLocator(
         server: "ws://a:1", serviceId: "x", serviceSecret: "y", environment: [:], filePath: path)
     #expect(message { () throws(RoomError) in _ = try complete.locate() } == nil)

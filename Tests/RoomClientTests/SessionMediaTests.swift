@@ -8,8 +8,8 @@ import Testing
 
 @testable import RoomClient
 
-/// The sessions of a client, each with a peer in place of the server. Both ends live on one loop, which delivers what one
-/// end sends before it runs the next closure.
+/// The sessions of a client, each with a peer instead of the server. Both ends live on one loop, which delivers one
+/// end's datagrams before it runs the next closure.
 @Suite(.serialized) struct SessionMediaTests {
     @Test func `packets go on by one when an encoder restarts, from a number far below the wrap`() async throws {
         try await withSession(Uplink.init) { loop, call in
@@ -43,7 +43,7 @@ import Testing
 
     @Test func `a client asks for a keyframe where more media overtook the assignment than it holds`() async throws {
         try await withSession(Downlink.init) { loop, call in
-            // A turn reads a share of what a socket holds.
+            // One turn reads only a share of a socket's buffer.
             for first in stride(from: 1, through: HeldPackets.capacity + 8, by: 8) {
                 await onLoop(loop) { call.value.send(first...(first + 7)) }
             }
@@ -60,7 +60,7 @@ import Testing
             await onLoop(loop) { call.value.send(40_000...40_000) }
             let sink = await onLoop(loop) { call.value.sink }
             #expect(await eventually { sink.numbers == [40_000] })
-            // Behind a cut the numbers move so far on that the client mistakes the rollover counter (RFC 3711 section
+            // During a cut the numbers advance so far that the client mistakes the rollover counter (RFC 3711 section
             // 3.3.1).
             await onLoop(loop) {
                 call.value.cut(true)

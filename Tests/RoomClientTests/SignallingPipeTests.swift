@@ -14,7 +14,7 @@ import Testing
         func set() { value.store(true, ordering: .relaxed) }
     }
 
-    /// Accepts WebSockets and reads nothing of them, as behind a cut network.
+    /// Accepts WebSockets and reads nothing from them, as if the network were cut.
     private static func startDeafServer(_ group: MultiThreadedEventLoopGroup) async throws -> any Channel {
         try await ServerBootstrap(group: group)
             .childChannelInitializer { channel in
@@ -39,7 +39,7 @@ import Testing
             return true
         }
         #expect(pipe.remoteAddress == "127.0.0.1")
-        // More than both sockets hold.
+        // More than both sockets' buffers hold.
         let text = String(repeating: "x", count: 200_000)
         for _ in 0..<40 { pipe.send(text) }
         pipe.close()

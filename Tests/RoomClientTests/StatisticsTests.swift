@@ -13,7 +13,7 @@ private func at(_ milliseconds: Int64) -> MonotonicTime {
     #expect(window.rate == 0)
     for step in 0..<20 { window.sample(step * 15, now: at(Int64(step) * 500)) }
     #expect(window.rate == 30)
-    // A stop shows within some seconds.
+    // Within some seconds, the values show that the stream stopped.
     for step in 20..<26 { window.sample(19 * 15, now: at(Int64(step) * 500)) }
     #expect(window.rate == 0)
 }
@@ -91,10 +91,10 @@ private func numbers(_ monitor: StreamMonitor) -> RoomStatistics.Received {
 @Test func `latency is measured by sender reports if the publisher is elsewhere`() throws {
     let monitor = StreamMonitor(key: .init(server: try ServerAddress("ws://127.0.0.1:4"), stream: 1))
     let now = at(5000)
-    // Without a report nothing is known.
+    // Without a report, the values are unknown.
     monitor.rendered(frame(rtp: 90_000, handedOver: now))
     #expect(numbers(monitor).latency == nil)
-    // On the publisher's wall, 60 ms ago, its stream was at 90,000.
+    // By the publisher's wall clock, its stream was at timestamp 90,000 before 60 ms.
     monitor.senderReport(ntp: WallClock.shared.time(at: now + .milliseconds(-60)), rtp: RTPTimestamp(90_000))
     monitor.rendered(frame(rtp: 90_000 + 1800, handedOver: now))
     let latency = try #require(numbers(monitor).latency)

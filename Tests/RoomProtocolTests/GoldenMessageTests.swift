@@ -3,8 +3,8 @@ import Testing
 
 @testable import RoomProtocol
 
-/// The messages of version 1 as they stand on the wire. Peers that were built long ago send and read them, so a text
-/// here never changes. A new field becomes a new text beside the old one.
+/// The messages of version 1, byte for byte. Old peers send and read them, so a text here never changes. A new field
+/// gets a new text beside the old one.
 @Suite struct GoldenMessageTests {
     private static let problem = RoomError(.noSuchStream, "No.")
     private static let stream = StreamInfo(id: 7, media: .video, codec: "VP8", extraValue: "camera")

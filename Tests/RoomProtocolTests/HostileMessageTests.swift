@@ -3,7 +3,7 @@ import Testing
 
 @testable import RoomProtocol
 
-/// Messages that no honest client sends. Each is refused with a code, or has one meaning; none costs much.
+/// Messages that no honest client sends. Each is refused with a code, or has one meaning; none is expensive.
 @Suite struct HostileMessageTests {
     private func refusal(_ json: String) -> MessageRefused? {
         do throws(MessageRefused) {

@@ -29,7 +29,7 @@ import Testing
             #expect(error?.message.contains(remedy) == true)
         }
         #expect(throws: RoomError.self) { try RoomName("") }
-        // A name that is short enough is not called too long for its bytes.
+        // A name within the limit of characters is not refused for its length in bytes.
         let korean = #expect(throws: RoomError.self) { try RoomName("가나다라마바사아자차카") }
         #expect(korean?.message.contains("only letters, digits and '-'") == true)
         #expect(throws: RoomError.self) { try RoomName(String(repeating: "a", count: 33)) }

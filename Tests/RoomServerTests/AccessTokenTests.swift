@@ -73,7 +73,7 @@ import Testing
         #expect(!loopback.admitsOrigin(["host": "127.0.0.1:7880", "origin": "null"]))
         #expect(loopback.admitsOrigin(["host": "127.0.0.2:7880"]))
         #expect(!loopback.admitsOrigin(["host": "127.evil.example:7880"]))
-        // DNS rebinding: the page's own name leads here.
+        // DNS rebinding: the page's own name resolves to this server.
         #expect(!loopback.admitsOrigin(["host": "evil.example:7880", "origin": "http://evil.example:7880"]))
     }
 

@@ -12,7 +12,7 @@ import Testing
         var questions = 0
     }
 
-    /// Four slots, and a count of what the room asks.
+    /// Four slots, and a count of the room's queries.
     private final class Listener: AudioListener {
         var heard: [Sound] = []
         private let work: Work
@@ -40,7 +40,7 @@ import Testing
         }
     }
 
-    /// The most questions that a participant causes who enters and publishes, and one who leaves, after 10 are there.
+    /// The most queries when a participant enters and publishes, and when one leaves, after 10 are there.
     private func work(in size: Int) -> (entering: Int, leaving: Int) {
         let work = Work()
         var slots = AudioSlots<Listener>()
@@ -59,7 +59,7 @@ import Testing
         }
         #expect(listeners[0].heard.map(ObjectIdentifier.init) == sounds[1...4].map(ObjectIdentifier.init))
         #expect(listeners[9].heard.map(ObjectIdentifier.init) == sounds[0...3].map(ObjectIdentifier.init))
-        // The second leaves: everybody who heard it hears the next.
+        // The second leaves: each participant that heard it hears the next.
         slots.left(listeners[1], ending: [sounds[1]])
         let others = listeners.filter { listener in listener.heard.contains { $0 === sounds[1] } }
         var leaving = 0

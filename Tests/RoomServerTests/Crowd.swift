@@ -11,8 +11,8 @@ import Testing
 
 @testable import RoomServer
 
-/// Many participants of one room, below the WebSocket: their messages go to the rooms directly, and all that the server
-/// sends to them goes through one channel, which counts. Their media is real.
+/// Many participants of one room, below the WebSocket: their messages go directly to the rooms, and all messages of the
+/// server to them go through one channel, which counts them. Their media is real.
 final class Crowd {
     let room: RoomName
     let wire: Wire
@@ -30,13 +30,13 @@ final class Crowd {
         let wire = Wire()
         self.wire = wire
         let channel = try await NIOAsyncTestingChannel { try $0.pipeline.syncOperations.addHandler(wire) }
-        // Apart from the numbers of WebSockets.
+        // Outside the range of WebSockets' numbers.
         connections = (0..<count).map { SignallingConnection(id: UInt64(1_000_000 + $0), channel: channel) }
     }
 
     var count: Int { connections.count }
 
-    /// Sends a message of each participant. An answer can be found by the participant's index.
+    /// Sends a message of each participant. The response has the participant's index.
     private func send(_ message: (Int) -> ClientMessage, answered: Bool) {
         for (index, connection) in connections.enumerated() {
             let envelope = Envelope<ClientMessage>(id: answered ? index : nil, message(index))
@@ -79,7 +79,7 @@ final class Crowd {
         try #require(areSecured)
     }
 
-    /// Publishes audio of which no packet ever comes.
+    /// Publishes audio of which no packet ever arrives.
     func announceUnheard() { send({ _ in .publish(publication([.opus])) }, answered: true) }
 
     /// Sends audio packets of one participant.
@@ -95,16 +95,16 @@ final class Crowd {
     }
 
     func leave() async {
-        // The last ones first: they hold no audio slots, which would go to others each time.
+        // The last ones first: they hold no audio slots, which would otherwise be reassigned each time.
         for connection in connections.reversed() { server.host.disconnected(connection) }
-        // Comes after all that waits on the rooms' loop.
+        // Runs after everything that waits on the rooms' loop.
         _ = await server.busiestTurn
         let sessions = self.sessions
         await onLoop(loop) { for session in sessions { session.value.peer.close() } }
     }
 }
 
-/// Counts the messages of a server, and how many of them were encoded apart.
+/// Counts the messages of a server, and how many of them were encoded separately.
 final class Wire: ChannelOutboundHandler, Sendable {
     typealias OutboundIn = WebSocketFrame
 
@@ -112,7 +112,7 @@ final class Wire: ChannelOutboundHandler, Sendable {
         var frames = 0
         var encodings = 0
         var published: [Int: Published] = [:]
-        /// Kept, so that no other message gets its memory.
+        /// Kept, so that its memory is not reused for another message.
         var last = ByteBuffer()
     }
 

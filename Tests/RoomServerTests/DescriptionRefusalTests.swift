@@ -5,7 +5,7 @@ import Testing
 
 /// Session descriptions that are incompatible with one transport.
 @Suite(.serialized) struct DescriptionRefusalTests {
-    /// An offer of two videos, changed; the second is new.
+    /// A changed offer of two videos; the second is new.
     private func second(_ change: (String) -> String) -> Publish {
         var publish = publication([.vp8, .vp8])
         publish.streams.removeFirst()

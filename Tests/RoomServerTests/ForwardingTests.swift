@@ -47,7 +47,7 @@ import Testing
                 let second = call.value.assignNewStream()
                 call.value.forward(vp8(1, keyframe: true), 1, on: second)
             }
-            // The client asks for the lost packet until it gives up.
+            // The client requests the lost packet until it gives up.
             #expect(await eventually { await onLoop(loop) { call.value.client.lossesBeyondRepair == 1 } })
             let numbers = await onLoop(loop) { call.value.client.received.map(\.sequenceNumber) }
             #expect(numbers.map { $0.distance(from: numbers[0]) } == [0, 2])

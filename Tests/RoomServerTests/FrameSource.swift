@@ -3,7 +3,7 @@ import PeerSession
 import RTP
 import RoomProtocol
 
-/// Sends a frame of made-up VP8 every 2 ms, one packet each, with the frame's number in it. A frame is a keyframe when
+/// Sends a frame of synthetic VP8 every 2 ms, one packet each, with the frame's number in it. A frame is a keyframe if
 /// one was requested. On its loop only.
 final class FrameSource {
     struct Frame: Equatable, Sendable {
@@ -14,7 +14,7 @@ final class FrameSource {
         var number: Int
         var isKeyframe: Bool
 
-        /// Nil for a packet that no source made.
+        /// Nil for a packet that no source sent.
         init?(_ header: RTPHeader, _ packet: borrowing PacketBuffer) {
             let at = header.payloadOffset
             guard header.payloadLength == 5, packet.bytes[at] == FrameSource.descriptor else { return nil }
@@ -62,7 +62,7 @@ final class FrameSource {
         (timer, uncut) = (nil, nil)
     }
 
-    /// Goes on under another SSRC, with other numbers, and with no keyframe unless one is requested.
+    /// Continues under another SSRC, with other numbers, and without a keyframe until one is requested.
     func beginAnew(_ ssrc: UInt32, step: Int) {
         source += 1
         isKeyframeWanted = false
@@ -71,14 +71,14 @@ final class FrameSource {
         sender = session.senders[session.senders.count - 1]
     }
 
-    /// Moves the numbers so far on, behind a cut, that the receiver's SRTP mistakes the rollover counter.
+    /// Advances the numbers so far, during a cut, that the receiver's SRTP mistakes the rollover counter.
     func loseCount() {
         session.peer.impairment = .cut
         for _ in 0..<2 {
             number = number.advanced(by: 20_000)
             sendPacket()
         }
-        // The packets leave, into the cut, at the end of this turn.
+        // The packets are sent, into the cut, at the end of this turn.
         uncut = loop.schedule(after: .milliseconds(20)) { [unowned self] in session.peer.impairment = nil }
     }
 

@@ -8,7 +8,7 @@ import Testing
 @testable import RoomServer
 
 @Suite(.serialized) struct FullRoomTests {
-    /// A clock on which each reading takes 100 µs: a turn's share of 2 ms is 20 pieces of work.
+    /// A clock on which each reading takes 100 µs, so that a turn's share of 2 ms is 20 pieces of work.
     private final class SteppedClock: Sendable {
         static let pieces = 20
         private let readings = Atomic<UInt64>(0)
@@ -47,7 +47,7 @@ import Testing
             #expect(most.work == SteppedClock.pieces)
             #expect(most.datagrams == SteppedClock.pieces)
             #expect(most.timers <= SteppedClock.pieces)
-            // Each entry and each stream is told to all others, and encoded once.
+            // Each entry and each stream is announced to all others, and encoded once.
             let told = (0..<500).reduce(0, +) + 500 * 499
             #expect(await eventually(within: 60) { crowd.wire.frames > told })
             #expect(crowd.wire.encodings < 500 * 20)
@@ -56,7 +56,7 @@ import Testing
     }
 }
 
-/// A publisher and a subscriber of a room of their own, whose media has to go on.
+/// A publisher and a subscriber in another room, whose media must continue.
 private struct Probe {
     private let publisher: MediaClient
     private let subscriber: MediaClient
@@ -81,8 +81,8 @@ private struct Probe {
             })
     }
 
-    /// Pings until it is cancelled. The server drops a client whose signalling is silent for 20 s, and a busy machine may
-    /// take longer to admit the crowd.
+    /// Sends pings until it is cancelled. The server drops a client whose signalling is silent for 20 s, and a busy
+    /// machine may take longer to admit the crowd.
     func keepAlive() -> Task<Void, Never> {
         // Sending does not disturb another thread that reads.
         nonisolated(unsafe) let clients = [publisher.raw, subscriber.raw]
@@ -94,7 +94,7 @@ private struct Probe {
         }
     }
 
-    /// Sends packets one by one; each has to come before the next is sent.
+    /// Sends packets one by one. Each has to arrive before the next is sent.
     func passes(_ count: Int) async throws {
         for _ in 0..<count {
             let (up, down) = (up, down)

@@ -7,10 +7,10 @@ import Testing
 
 @testable import RoomServer
 
-/// Clients that break rules in every way that a connection allows, many at once, seeded.
+/// Clients that break rules in every way that a connection permits, many at a time, seeded.
 @Suite(.serialized) struct HostileClientsSoak {
     private static let rooms = 4
-    /// Clients that stay connected while others come.
+    /// Clients that stay connected while others connect.
     private static let present = 40
 
     @Test func `hostile clients leave no participant and no descriptor, and disturb no other`() async throws {
@@ -36,7 +36,7 @@ import Testing
                 if round % 100 == 99 { try check(100 + round) }
             }
             #expect(done.allSatisfy { $0 > 0 })
-            // Those that are silent are dropped though they are still connected.
+            // Silent clients are dropped although they are still connected.
             for room in 0..<Self.rooms {
                 let (last, joined) = try join(server, grant.accessToken, room: "room-\(room)")
                 var present = Set(joined.participants.map(\.id))
@@ -87,7 +87,7 @@ private enum Hostility: CaseIterable {
         act(client, &random)
     }
 
-    /// Acts as a participant.
+    /// Behaves like a participant.
     private func act(_ client: RawClient, _ random: inout Seeded) {
         switch self {
         case .saysNothing, .saysGarbage, .cutsRequest, .neverJoins, .joinsWithoutToken, .staysSilent: break
@@ -97,7 +97,7 @@ private enum Hostility: CaseIterable {
             let message = client.frame(Array(Envelope(id: 2, ClientMessage.publish(publication([.vp8]))).json().utf8))
             client.send(Array(message.prefix(1 + Int(random.next() >> 8) % (message.count - 1))))
         case .sendsBadFrames:
-            // Any opcode and reserved bits, with and without a mask, and with a length that nobody sends.
+            // Any opcode and reserved bits, with and without a mask, and with an impossible length.
             let head = [UInt8(truncatingIfNeeded: random.next() >> 8), UInt8(truncatingIfNeeded: random.next() >> 8)]
             client.send(head + (0..<20).map { _ in UInt8(truncatingIfNeeded: random.next() >> 8) })
         case .sendsBadMessages:

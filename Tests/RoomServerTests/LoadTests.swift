@@ -57,7 +57,7 @@ import Testing
             let answer = Envelope<ServerMessage>(id: 1, .joined(joined))
             #expect(answer.json().utf8.count < Signalling.maximumMessageLength)
             var known = joined.participants
-            // The rest is told before the offer.
+            // The rest is sent before the offer.
             while true {
                 let next = try client.message { _ in true }
                 if case .offer = next.message { break }

@@ -8,7 +8,7 @@ import Testing
 @testable import RoomServer
 
 @Suite struct LogQueueTests {
-    /// A handler behind a full pipe: it blocks until the gate opens.
+    /// A handler with a full pipe: it blocks until the gate opens.
     private struct Blocked: LogHandler {
         let gate: DispatchSemaphore
         let lines: Lines

@@ -14,7 +14,7 @@ func onLoop<Result: Sendable>(_ loop: EventLoop, _ body: @escaping @Sendable () 
     }
 }
 
-/// Waits until the condition holds; false when the seconds pass first.
+/// Waits until the condition holds. Returns false after these seconds.
 func eventually(within seconds: Int64 = 60, _ condition: () async -> Bool) async -> Bool {
     let deadline = EventLoop.now + .seconds(seconds)
     while true {
@@ -29,7 +29,7 @@ final class MediaSession {
     let peer: Peer
     private(set) var senders: [SenderID] = []
     private(set) var isSecured = false
-    /// Whether everything is lost in both directions as soon as media could flow.
+    /// Whether everything is lost in both directions from the moment when media could flow.
     var losesMedia = false
     private(set) var keyframeRequests = 0
     var onKeyframeRequest: (() -> Void)?
@@ -37,14 +37,14 @@ final class MediaSession {
     private(set) var senderReports = 0
     private var sent = 0
     private(set) var received: [RTPHeader] = []
-    /// Of what was received, the packets of a `FrameSource`.
+    /// The received packets of a `FrameSource`.
     private(set) var frames: [FrameSource.Frame] = []
 
     /// - Parameter certificate: nil for a new one.
     init(loop: EventLoop, role: ICERole, certificate: Certificate? = nil) throws {
         let certificate = try certificate ?? Certificate()
         var configuration = PeerConfiguration(iceRole: role, certificate: certificate, cname: "test")
-        // One byte more than the server sends on.
+        // One byte more than the server forwards.
         configuration.maximumPacketLength = PeerSessionConfiguration.standardPacketLength + 1
         peer = try Peer(loop: loop, configuration: configuration)
         peer.onEvent = { [unowned self] event in
@@ -71,8 +71,8 @@ final class MediaSession {
 
     // MARK: - Publishing
 
-    /// Adds a sender for each codec, and returns the offer of them all. `midExtension` is the id under which the mid
-    /// stands in their packets.
+    /// Adds a sender for each codec, and returns the offer of all of them. `midExtension` is the id of the header
+    /// extension with the mid.
     func offer(_ codecs: [Codec], midExtension: UInt8? = nil, lie: Fingerprint? = nil) -> Publish {
         let new = codecs.enumerated().map { index, codec in
             Sender(mid: String(index), codec: codec, ssrc: SSRC(UInt32(5000 + 2 * index)), retransmissionSSRC: nil)
@@ -99,7 +99,7 @@ final class MediaSession {
                     midExtensionID: midExtension)))
     }
 
-    /// Connects to the server by its answer to the offer.
+    /// Connects to the server with its answer to the offer.
     func connect(by published: Published) throws {
         guard let transport = try SessionDescription(parsing: published.sdp).transport else {
             throw RoomError(.offerRefused, "The answer has no transport.")
@@ -107,13 +107,13 @@ final class MediaSession {
         try peer.setRemote(transport, dtlsRole: transport.setup == .active ? .server : .client)
     }
 
-    /// Sends the next packets of made-up VP8.
+    /// Sends the next packets of synthetic VP8.
     func send(next count: Int, keyframe: Bool = false) {
         send(sent..<(sent + count), keyframe: keyframe)
         sent += count
     }
 
-    /// Sends packets of made-up media, each a frame of its own.
+    /// Sends packets of synthetic media, each a complete frame.
     func send(
         _ numbers: Range<Int>, keyframe: Bool = false, sender: Int = 0, payload length: Int = 7, as codec: Codec = .vp8
     ) {
@@ -129,7 +129,7 @@ final class MediaSession {
 
     // MARK: - Watching
 
-    /// Receives what the server offers; returns the answer.
+    /// Accepts the server's offer. Returns the answer.
     func answer(_ offer: SessionDescription, lie: Fingerprint? = nil) throws -> SessionDescription {
         for receiver in try DownDescription.receivers(in: offer) {
             _ = peer.addReceiver(
@@ -148,8 +148,8 @@ final class MediaSession {
     }
 }
 
-/// A packet of made-up VP8, a frame of its own. A payload of 0 bytes is padding. Under the payload type of an audio codec
-/// it is audio.
+/// A packet of synthetic VP8, a complete frame. A payload of 0 bytes is padding. Under the payload type of an audio
+/// codec it is audio.
 func vp8(
     _ number: Int, keyframe: Bool = false, payload length: Int = 7, as codec: Codec = .vp8
 ) -> PacketBuffer {
@@ -163,8 +163,8 @@ func vp8(
     return packet
 }
 
-/// A participant with real media: it signals by a `RawClient`, and its sessions are peers on a loop of the test's.
-/// It never asks for a keyframe by itself.
+/// A participant with real media: it signals through a `RawClient`, and its sessions are peers on a loop of the test.
+/// It never requests a keyframe by itself.
 final class MediaClient {
     let raw: RawClient
     let participant: String
@@ -179,7 +179,7 @@ final class MediaClient {
     }
 
     deinit {
-        // A test that throws does not get to `close`, and a peer traps when it is released open.
+        // A test that throws does not reach `close`, and a peer traps if it is released open.
         let sessions = self.sessions
         loop.execute { for session in sessions { session.value.peer.close() } }
     }
@@ -193,14 +193,14 @@ final class MediaClient {
         return session
     }
 
-    /// Takes the server's offer of the down session and waits until media can flow.
+    /// Accepts the server's offer of the down session and waits until media can flow.
     func watch() async throws -> LoopBound<MediaSession> {
         let session = try await answer()
         try #require(await eventually { await onLoop(loop) { session.value.isSecured } })
         return session
     }
 
-    /// Takes the server's offer of the down session; `lie` goes in place of the session's fingerprint.
+    /// Accepts the server's offer of the down session; `lie` replaces the session's fingerprint.
     func answer(lie: Fingerprint? = nil, losesMedia: Bool = false) async throws -> LoopBound<MediaSession> {
         let message = try raw.message { if case .offer = $0.message { true } else { false } }
         guard case .offer(let description) = message.message else { throw RoomError(.offerRefused, "no offer") }
@@ -215,7 +215,7 @@ final class MediaClient {
         return session
     }
 
-    /// Publishes streams of made-up video; `lie` goes in place of the session's fingerprint.
+    /// Publishes streams of synthetic video; `lie` replaces the session's fingerprint.
     func publish(
         _ count: Int = 1, midExtension: UInt8? = nil, lie: Fingerprint? = nil
     ) async throws -> (session: LoopBound<MediaSession>, streams: [Int]) {

@@ -7,7 +7,7 @@ import Testing
 @testable import RoomServer
 
 @Suite(.serialized) struct NewBeginningTests {
-    /// A publisher whose frames flow, and somebody who watches them.
+    /// A publisher whose frames flow, and a viewer.
     private struct Scene {
         let server: RoomServer
         let grant: AccessGrant
@@ -20,7 +20,7 @@ import Testing
 
         var requests: Int { get async { await onLoop(loop) { [up] in up.value.keyframeRequests } } }
 
-        /// Whether 20 frames of this source, or a later one, come.
+        /// Whether 20 frames of this source, or of a later one, arrive.
         func receives(_ source: Int, on session: LoopBound<MediaSession>) async -> Bool {
             await eventually {
                 await onLoop(loop) { session.value.frames.count { $0.source >= source } >= 20 }
@@ -55,7 +55,7 @@ import Testing
         }
     }
 
-    /// The order of sequence numbers is the order of frames, and nothing is missing between them.
+    /// The order of sequence numbers is the order of frames, and no number is missing.
     private func check(_ session: LoopBound<MediaSession>) async {
         let frames = await onLoop(session.loop) { session.value.frames }
         #expect(frames.first?.isKeyframe == true)

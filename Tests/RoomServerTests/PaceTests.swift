@@ -58,7 +58,7 @@ import Testing
         let problem = try JSONDecoder().decode(Problem.self, from: Data(refusal.body))
         #expect(problem.error.code == .tooManyRequests)
         #expect(problem.message.contains("in 10 s"))
-        // Others are not concerned, nor is the machine itself.
+        // Other addresses are not affected, and neither is the machine itself.
         #expect(signIn("right", from: "192.0.2.2", at: start).status == .ok)
         for _ in 0..<20 { #expect(signIn("wrong", from: "127.0.0.1", at: start).status == .unauthorized) }
         #expect(signIn("right", from: "127.0.0.1", at: start).status == .ok)

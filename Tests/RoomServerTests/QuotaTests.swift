@@ -53,7 +53,7 @@ import Testing
                 guard let before, round == rounds - 1 else { continue }
                 #expect(now.0 <= before.descriptors + 4)
                 #expect(now.1 <= before.threads + 4)
-                // A session that stays takes more than 30 KB.
+                // A leaked session takes more than 30 KB.
                 #expect(now.2 - before.kilobytes < (rounds - 1 - rounds / 2) * 100 * 8)
             }
         }

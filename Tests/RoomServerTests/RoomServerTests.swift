@@ -137,7 +137,7 @@ import Testing
     @Test func `a client that does not read is dropped while others continue`() async throws {
         try await withServer(configured: { $0.messageBurst = 10_000_000 }) { server, grant in
             let (slow, _) = try join(server, grant.accessToken)
-            // Each of these is answered with an error that repeats nothing; the answers pile up unread.
+            // Each of these gets an error that repeats nothing; the responses pile up unread.
             let question = slow.frame(Array(#"{"type":"subscribe","id":1,"stream":1}"#.utf8))
             let many = Array(repeatElement(question, count: 64).joined())
             var rounds = 0
@@ -177,7 +177,7 @@ import Testing
             let (watcher, _) = try join(server, grant.accessToken)
             let (silent, joined) = try join(server, grant.accessToken)
             let start = ContinuousClock.now
-            // The watcher answers pings as it waits; the silent one reads nothing and answers none.
+            // The watcher answers pings while it waits. The silent one reads nothing and answers none.
             let left = try watcher.message { if case .participantLeft = $0.message { true } else { false } }
             #expect(left.message == .participantLeft(ParticipantReference(participant: joined.participant)))
             #expect(ContinuousClock.now - start < .seconds(11))
@@ -199,7 +199,7 @@ import Testing
             let (_, victim) = try join(server, grant.accessToken)
             let client = try RawClient(port: server.port)
             #expect(try client.openWebSocket(port: server.port) == 101)
-            // Knowing another's id opens nothing: there is no message that takes over a session.
+            // Another participant's id is useless: no message takes over a session.
             client.sendText(#"{"type":"subscribe","id":1,"stream":1,"participant":"\#(victim.participant)"}"#)
             guard case .error(let problem) = try client.message(where: { $0.id == 1 }).message else {
                 Issue.record("not refused")

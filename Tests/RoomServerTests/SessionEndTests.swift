@@ -14,7 +14,7 @@ import Testing
         let call = try await onLoop(loop) { Result { LoopBound(try Uplink(loop: loop), loop: loop) } }.get()
         #expect(await eventually { await onLoop(loop) { call.value.client.isSecured } })
         await onLoop(loop) {
-            // A gap of more packets than are asked for again.
+            // A gap of more packets than are requested again.
             call.value.client.send(1..<2)
             call.value.client.send(1000..<1001)
         }
@@ -28,7 +28,8 @@ import Testing
         let call = try await onLoop(loop) { Result { LoopBound(try Uplink(loop: loop), loop: loop) } }.get()
         #expect(await eventually { await onLoop(loop) { call.value.client.isSecured } })
         await onLoop(loop) { call.value.client.send(40_000..<40_001) }
-        // Behind a cut the numbers move so far on that the server mistakes the rollover counter (RFC 3711 section 3.3.1).
+        // During a cut the numbers advance so far that the server mistakes the rollover counter (RFC 3711 section
+        // 3.3.1).
         await onLoop(loop) {
             call.value.client.peer.impairment = .cut
             call.value.client.send(60_000..<60_001)
@@ -87,7 +88,7 @@ import Testing
         await onLoop(loop) {
             for epoch in 0...1 {
                 call.value.forward(1, epoch: epoch)
-                // The first is sent at once, the second after a second.
+                // The first is sent immediately, the second after a second.
                 for _ in 0..<2 { call.value.stream.requestKeyframe() }
             }
         }
@@ -105,7 +106,7 @@ import Testing
             let viewer = try MediaClient(server, grant, loop: loop)
             // Before its session is secured.
             viewer.raw.sendMessage(.subscribe(StreamReference(stream: streams[0])))
-            // The first keyframe is lost, and so is all that the viewer could report.
+            // The first keyframe is lost, and so are all of the viewer's reports.
             _ = try await viewer.answer(losesMedia: true)
             #expect(await eventually { await onLoop(loop) { up.value.keyframeRequests >= 2 } })
             await onLoop(loop) { source.value.stop() }
@@ -202,8 +203,8 @@ import Testing
     }
 }
 
-/// A server's up session, the client at its other end, and a subscriber whose own session never comes about: nothing
-/// but loss gives the server a reason to ask for a keyframe. On the loop only.
+/// A server's up session, the client at its other end, and a subscriber whose own session is never set up: only
+/// loss gives the server a reason to request a keyframe. On the loop only.
 private final class Uplink {
     let client: MediaSession
     private let session: UpSession
@@ -250,7 +251,7 @@ extension MediaClient {
     }
 }
 
-/// Whether nobody listens on the UDP port of loopback.
+/// Whether the UDP port of loopback is free.
 private func isFree(_ port: UInt16) -> Bool {
     let descriptor = socket(AF_INET, Int32(SOCK_DGRAM.rawValue), 0)
     defer { close(descriptor) }

@@ -11,7 +11,7 @@ import Testing
 @testable import RoomServer
 
 @Suite(.serialized) struct SignallingConnectionTests {
-    /// Keeps the frames that are written, and writes none of them.
+    /// Keeps the frames of its channel, and writes none of them.
     private final class Recorder: ChannelOutboundHandler, Sendable {
         typealias OutboundIn = WebSocketFrame
 
@@ -87,7 +87,7 @@ import Testing
         try await group.shutdownGracefully()
     }
 
-    /// A client that has joined, while the join of a newcomer keeps the rooms busy.
+    /// A client that has joined, while another one's join occupies the rooms' loop.
     private func withBusyRooms(_ body: @escaping @Sendable (RawClient) throws -> Void) async throws {
         let rooms = Gate()
         try await withServer(configured: { $0.impairment = { rooms.pass() } }) { server, grant in

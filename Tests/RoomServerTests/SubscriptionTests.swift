@@ -158,7 +158,7 @@ extension Envelope where Message == ServerMessage {
     fileprivate var isOffer: Bool { if case .offer = message { true } else { false } }
 }
 
-/// A good answer whose transport is made up.
+/// A valid answer with a fake transport.
 private func answer(to offer: Description, without codec: Codec) throws -> Description {
     var parsed = try SessionDescription(parsing: offer.sdp)
     for index in parsed.media.indices { parsed.media[index].formats.removeAll { Codec($0) == codec } }

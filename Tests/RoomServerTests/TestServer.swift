@@ -8,7 +8,7 @@ import Testing
 
 @testable import RoomServer
 
-/// A server on a free port, which logs nothing unless `change` gives it a log.
+/// A server on a free port. It logs nothing unless `change` sets a log.
 func startServer(
     open: Bool = false, _ change: (inout RoomServer.Configuration) -> Void = { _ in }
 ) async throws -> RoomServer {
@@ -81,7 +81,7 @@ func join(_ server: RoomServer, _ token: String, room: String = "kitchen") throw
     }
 }
 
-/// An offer of made-up streams, good in form; no media ever comes.
+/// A well-formed offer of fake streams; no media ever arrives.
 func publication(_ codecs: [Codec]) -> Publish {
     let transport = TransportDescription(
         iceUfrag: "abcd", icePwd: "abcdefghijklmnopqrstuv",
@@ -97,7 +97,7 @@ func publication(_ codecs: [Codec]) -> Publish {
 }
 
 extension RawClient {
-    /// Publishes streams of these codecs; their ids.
+    /// Publishes streams of these codecs. Returns their ids.
     func publish(_ codecs: [Codec], id: Int = 2) throws -> [Int] {
         sendMessage(.publish(publication(codecs)), id: id)
         let answer = try message { $0.id == id }
@@ -108,7 +108,7 @@ extension RawClient {
         return published.streams.map(\.stream)
     }
 
-    /// The error that a request is answered with.
+    /// The error in the response to a request.
     func refusal(of message: ClientMessage, id: Int) throws -> String? {
         sendMessage(message, id: id)
         guard case .error(let problem) = try self.message(where: { $0.id == id }).message else { return nil }

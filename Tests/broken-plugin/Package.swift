@@ -1,8 +1,8 @@
 // swift-tools-version: 6.2
 import PackageDescription
 
-// Capturers that are broken in ways that only a sanitizer sees, or that end or hold up the process in which they run:
-// they show that `connectlive plugin test` finds them.
+// Capturers with faults that only a sanitizer detects, or that end or block their process. They show that
+// `connectlive plugin test` detects them.
 let package = Package(
     name: "BrokenPlugin",
     products: [.library(name: "BrokenPlugin", type: .dynamic, targets: ["BrokenPlugin"])],

@@ -2,7 +2,7 @@ import Foundation
 import TestFixtures
 import Testing
 
-/// The `connectlive` that was built with these tests, run as a user runs it.
+/// The `connectlive` of this build, run as a user would run it.
 final class CommandLineTool: RunningProgram {
     /// The path of this build's tool.
     static var path: String {
@@ -17,7 +17,7 @@ final class CommandLineTool: RunningProgram {
         try super.init(Self.path, arguments, folder: folder, environment: environment)
     }
 
-    /// Runs to the end; a tool that takes longer than the seconds given is ended and fails the test.
+    /// Runs the tool to its end. After the given seconds, ends the tool and fails the test.
     static func run(
         _ arguments: [String], folder: TemporaryFolder, environment: [String: String] = [:], seconds: Double = 30
     ) throws -> Result {

@@ -2,7 +2,7 @@ import Foundation
 import TestFixtures
 import Testing
 
-/// The example of a pipeline in Swift, run as it stands.
+/// The example of a pipeline in Swift, run unchanged.
 @Suite struct ComposeExampleTests {
     @Test func `the example composes a pipeline, adds a branch and counts every node's output`() throws {
         let folder = try TemporaryFolder()

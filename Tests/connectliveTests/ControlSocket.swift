@@ -2,7 +2,7 @@ import Foundation
 import Glibc
 import Testing
 
-/// A client of a control socket that may say whatever it likes.
+/// A client of a control socket that can send anything.
 final class ControlSocket {
     private let descriptor: Int32
     private var received: [UInt8] = []
@@ -32,7 +32,7 @@ final class ControlSocket {
         while sent < bytes.count {
             let count = Glibc.send(descriptor, Array(bytes[sent...]), bytes.count - sent, Int32(MSG_NOSIGNAL))
             if count < 0, errno == EINTR { continue }
-            // Whoever has closed does not want to hear more.
+            // A client that has closed does not want further data.
             guard count > 0 else { return }
             sent += count
         }
@@ -40,7 +40,7 @@ final class ControlSocket {
 
     func send(_ line: String) { send(Array((line + "\n").utf8)) }
 
-    /// The next line, as the object that it is; nil at the end of the connection.
+    /// The next line as an object; nil at the end of the connection.
     func receive() throws -> [String: Any]? {
         while true {
             if let end = received.firstIndex(of: 10) {
@@ -52,7 +52,7 @@ final class ControlSocket {
             }
             var part = [UInt8](repeating: 0, count: 65536)
             let count = recv(descriptor, &part, part.count, 0)
-            // A process that was stopped and goes on finds its calls interrupted.
+            // When a stopped process continues, its calls are interrupted.
             if count < 0, errno == EINTR { continue }
             try #require(count >= 0, "nothing came in time")
             if count == 0 { return nil }
@@ -60,7 +60,7 @@ final class ControlSocket {
         }
     }
 
-    /// Sends a line and gives the answer to it.
+    /// Sends a line and returns the response.
     func ask(_ line: String) throws -> [String: Any] {
         send(line)
         while true {
@@ -69,6 +69,6 @@ final class ControlSocket {
         }
     }
 
-    /// The code of the refusal of a line.
+    /// The error code in the response to a line.
     func refusal(of line: String) throws -> String? { (try ask(line)["error"] as? [String: Any])?["code"] as? String }
 }

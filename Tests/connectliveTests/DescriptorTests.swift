@@ -30,7 +30,7 @@ import Testing
         let (_, body) = try RawClient(port: port).request(
             "GET /v1/page-token?room=kitchen HTTP/1.1\r\nhost: 127.0.0.1:\(port)\r\n")
         let grant = try JSONDecoder().decode(AccessGrant.self, from: Data(body.utf8))
-        // Each connection that joins takes a descriptor, and so does its session.
+        // Each connection that joins uses a descriptor, and so does its session.
         var clients: [RawClient] = []
         var refusal: String?
         while refusal == nil, clients.count < 100 {
@@ -44,7 +44,7 @@ import Testing
             if case .error(let problem) = try client.message(where: { $0.id == 1 }).message { refusal = problem.code }
         }
         #expect(refusal == "server.full")
-        // The rest goes to connections. The server answers those that it has no room for.
+        // Connections use the rest. The server also answers those that it has no room for.
         clients += try (0..<40).map { _ in try RawClient(port: port) }
         let last = try RawClient(port: port)
         let (status, answer) = try last.request("GET / HTTP/1.1\r\nhost: 127.0.0.1:\(port)\r\n")
@@ -53,7 +53,7 @@ import Testing
         clients = []
         var isServed = false
         for _ in 0..<500 where !isServed {
-            // The server closes the sessions of those who left soon after.
+            // The server closes the sessions of participants soon after they leave.
             usleep(10_000)
             let client = try RawClient(port: port)
             isServed = try client.request("GET / HTTP/1.1\r\nhost: 127.0.0.1:\(port)\r\n").status == 200

@@ -1,12 +1,11 @@
 import Foundation
 import Testing
 
-/// Other stacks at the other end: scripts in Tests/interop that print one line of JSON and exit 0 when what they expected
-/// happened.
+/// Other stacks at the other end: scripts in Tests/interop that print one line of JSON, and exit with 0 on success.
 private func run(_ script: String, _ arguments: [String], seconds: Double = 90) throws -> [String: Any] {
     let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
     let path = root.appendingPathComponent("interop/\(script)").path
-    // Debian's own Python: that is where Debian's packages for Python are.
+    // Debian's own Python, because only it finds Debian's Python packages.
     let program = try RunningProgram("/usr/bin/python3", [path] + arguments, folder: TemporaryFolder())
     let result = try program.finish(seconds: seconds)
     #expect(result.status == 0, "\(script): \(result.output)\(result.error)")
@@ -14,7 +13,7 @@ private func run(_ script: String, _ arguments: [String], seconds: Double = 90) 
     return try #require(try JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any])
 }
 
-/// The streams of a viewer's report of which something was rendered.
+/// The streams of a viewer's report that were rendered at least in part.
 private func rendered(_ media: String, in path: String) throws -> [[String: Any]] {
     let report = try JSONSerialization.jsonObject(with: Data(contentsOf: URL(fileURLWithPath: path)))
     let streams = try #require((report as? [String: Any])?["streams"] as? [[String: Any]])
@@ -25,7 +24,7 @@ private func rendered(_ media: String, in path: String) throws -> [[String: Any]
 }
 
 @Suite(.serialized) struct ChromiumTests {
-    /// One browser for all of it, because its start takes most of the processor time.
+    /// One browser for all checks, because its start takes most of the CPU time.
     @Test func `a browser and our programs see and hear each other, and H264 is shown as well as VP8`() throws {
         let server = try TestServer()
         let publishers = try [["--file", clip], ["--test-pattern", "--codec", "h264", "--size", "320x240"]].map {
@@ -33,7 +32,7 @@ private func rendered(_ media: String, in path: String) throws -> [[String: Any]
         }
         for publisher in publishers { _ = try publisher.waitForText("publishing") }
         let viewer = try CommandLineTool(["view", "--room", "r", "--report", "r.json"], folder: server.folder)
-        // More frames than the viewer has to have rendered below.
+        // More frames than the viewer has to render below.
         let seen = try run(
             "chromium.py",
             [
@@ -56,7 +55,7 @@ private func rendered(_ media: String, in path: String) throws -> [[String: Any]
         #expect((camera?["framesRendered"] as? Int ?? 0) > 40, "\(videos)")
         let sound = try rendered("audio", in: server.folder.file("r.json"))
         #expect(sound.count == 3, "\(sound)")
-        // The clip, the pattern, and the made-up microphone of the browser, which beeps once a second.
+        // The clip, the pattern, and the browser's fake microphone, which beeps once a second.
         #expect(sound.allSatisfy { ($0["audioSecondsRendered"] as? Double ?? 0) > 0.2 }, "\(sound)")
     }
 }
@@ -75,7 +74,7 @@ private func rendered(_ media: String, in path: String) throws -> [[String: Any]
                 "--server", String(server.page.dropLast()), "--service-id", "svc", "--service-secret", "a secret",
                 "--room", "r", "--frames", "60", "--seconds", "40",
             ])
-        // This stack knows no other profile: the fallback is what it got.
+        // This stack supports no other profile, so it gets the fallback.
         #expect((seen["srtpProfile"] as? String)?.contains("CM") == true, "\(seen)")
         viewer.interrupt()
         #expect(try viewer.finish(seconds: 60).status == 0)

@@ -2,7 +2,7 @@ import Foundation
 import Glibc
 import Testing
 
-/// Behaviour between machines, which are network namespaces made by ../interop/network. Needs root, or a kernel that
+/// Behaviour between machines, which are network namespaces of ../interop/network. Needs root, or a kernel that
 /// lets users create namespaces; otherwise these tests fail with that reason.
 @Suite(.serialized) struct NetworkNamespaceTests {
     @Test func `a server on all addresses is reachable from other machines`() throws {
@@ -41,7 +41,7 @@ import Testing
         try expect("the_demo_names_each_address_a_browser_elsewhere_can_open")
     }
 
-    /// Runs one behaviour. Nothing outlives the script: what it started dies with it, and the namespaces then too.
+    /// Runs one behaviour. Nothing outlives the script: its processes end with it, and then the namespaces.
     private func expect(_ behaviour: String, seconds: Double = 60) throws {
         let folder = try TemporaryFolder()
         let log = folder.file("log")

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// docs/pipelines.md says only what is so: every block of it is tried; and the graph of docs/frame-socket.md.
+/// Every block of docs/pipelines.md works as shown, and so does the graph of docs/frame-socket.md.
 @Suite struct PipelinesPageTests {
     private struct Block {
         /// The language of the fence, such as `yaml`.
@@ -30,7 +30,7 @@ import Testing
         return blocks
     }
 
-    /// Those of docs/from-gst-launch.md are run: FromGstLaunchTests.
+    /// FromGstLaunchTests run those of docs/from-gst-launch.md.
     @Test(arguments: [("pipelines.md", 9), ("frame-socket.md", 1)])
     func `every graph on the page is valid and matches the schema`(name: String, least: Int) throws {
         let folder = try TemporaryFolder()
@@ -135,7 +135,7 @@ import Testing
             let text = try String(contentsOfFile: path, encoding: .utf8)
             let sources = ["source", "second-source"].filter { text.contains("${\($0):-camera}") }
             let values = sources.map { "\($0)=test-pattern" } + (text.contains("${format:-h264}") ? ["format="] : [])
-            // What belongs to the camera alone is empty unless it is given.
+            // Settings of cameras only are empty unless given.
             let others = text.contains("${second-camera:-") ? ["second-camera="] : []
             guard !sources.isEmpty else { continue }
             let result = try CommandLineTool.run(

@@ -2,7 +2,7 @@ import Foundation
 import TestFixtures
 import Testing
 
-/// The example packages, and the commands that plugins appear in.
+/// The example packages, and the commands that list plugins.
 @Suite(.serialized, .timeLimit(.minutes(10))) struct PluginCommandTests {
     @Test(arguments: [("clock-face", "clock-face"), ("desktop-region", "desktop-region"), ("qr-code", "qr-code")])
     func `an example package passes its own tests, and its node is listed, described, planned and drawn`(
@@ -73,7 +73,7 @@ import Testing
         #expect(try nodes(place.path).error.isEmpty)
     }
 
-    /// The commands of the page's one block of them.
+    /// The commands of the page's only block of commands.
     private func commandsOnThePage() throws -> [Substring] {
         let page = try String(
             contentsOf: BuiltPackage.project.appendingPathComponent("docs/writing-a-capturer.md"), encoding: .utf8)
@@ -97,7 +97,7 @@ import Testing
                 }
                 #expect(commands.map(String.init) == page.map(String.init))
             }
-            // It would run until somebody ends it.
+            // It would run until it is interrupted.
             let script = "PATH=\(programs):$PATH\n\(commands.joined(separator: "\n")) --seconds 2"
             let said = try BuiltPackage.run(
                 "bash", ["-e", "-c", script], in: bench.package.deletingLastPathComponent())

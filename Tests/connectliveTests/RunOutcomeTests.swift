@@ -45,7 +45,7 @@ import Testing
         #expect(result.error.contains("[recording.incomplete]"), "\(result.error)")
     }
 
-    /// A recording to the path, which is ended by SIGINT once `isDone` holds.
+    /// A recording to the path that SIGINT ends once `isDone` holds.
     private func record(
         to path: String, settings: String = "", in folder: TemporaryFolder, until isDone: () -> Bool,
         then body: () throws -> Void = {}
@@ -104,7 +104,7 @@ import Testing
                 - {node: "null"}
             """, to: "graph.yaml")
         let tool = try CommandLineTool(["run", "graph.yaml"], folder: folder)
-        // Writes nothing, so that the run waits.
+        // Writes nothing, so that the run waits for it.
         var writer: Int32 = -1
         defer { close(writer) }
         let isWaiting = tool.wait(seconds: 20) {

@@ -2,7 +2,7 @@ import Foundation
 import Glibc
 import Testing
 
-/// A pipeline that is run as a user runs it.
+/// A pipeline that runs as a user would run it.
 private final class Run {
     let folder: TemporaryFolder
     let tool: CommandLineTool
@@ -91,7 +91,7 @@ extension TemporaryFolder {
             let attributes = try? FileManager.default.attributesOfItem(atPath: run.folder.file(name))
             return (attributes?[.size] as? Int ?? 0) / 1000
         }
-        // Three seconds and more on a machine that keeps up: 64 kbit/s of audio and about 100 of video.
+        // At least three seconds on a machine that keeps up: 64 kbit/s of audio and about 100 of video.
         let deadline = ContinuousClock.now + .seconds(30)
         while names.contains(where: { kilobytes($0) < 60 }), ContinuousClock.now < deadline { usleep(20_000) }
         kill(run.tool.process.processIdentifier, SIGKILL)
@@ -400,7 +400,7 @@ extension TemporaryFolder {
         let run = try Run()
         let (sleeper, reader) = (try run.attach(), try run.attach())
         sleeper.send(#"{"do":"watch","every":0.1}"#)
-        // Answers to all of these do not fit into any buffer.
+        // The responses to all of these do not fit into any buffer.
         sleeper.send(Array(String(repeating: "{\"do\":\"plan\"}\n", count: 2000).utf8))
         reader.send(#"{"do":"watch","every":0.1}"#)
         var looks: [[String: Any]] = []

@@ -72,7 +72,7 @@ class RunningProgram {
         let deadline = ContinuousClock.now + .seconds(seconds)
         while !condition() {
             guard ContinuousClock.now < deadline else { return false }
-            // Another process's end has no event that a test could wait on portably: look again shortly.
+            // Another process's file descriptor has no event that a test could wait for portably, so this polls.
             usleep(20_000)
         }
         return true
@@ -105,7 +105,7 @@ private final class Collector: Sendable {
     }
 }
 
-/// A folder that is gone with the test.
+/// A folder that is removed with the value.
 final class TemporaryFolder {
     let path: String
 

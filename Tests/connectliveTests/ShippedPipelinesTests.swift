@@ -7,7 +7,7 @@ private let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
 
 /// Every file of pipelines/ is planned and run unchanged, with only its variables set: the screen is Xvfb,
 /// the sound server a private PulseAudio, the network camera GStreamer's RTSP server, and the test pattern replaces a
-/// camera. Frames are small and few, so that two slow cores keep up.
+/// camera. Frames are few and small, so that two slow cores keep up.
 @Suite(.serialized) struct ShippedPipelinesTests {
     private static let files = ((try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? [])
         .filter { $0.hasSuffix(".yaml") }.sorted()
@@ -27,7 +27,7 @@ private let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
     }
 }
 
-/// A server, and what a pipeline meets in place of hardware and people.
+/// A server, and substitutes for hardware and people.
 private final class Stage {
     let server: TestServer
     let settings: [String]
@@ -54,7 +54,7 @@ private final class Stage {
             "width": "320", "height": "240", "small-width": "160", "small-height": "120", "fps": "20",
             "room": name, "display": environment["DISPLAY"] ?? "",
         ]
-        // The container is the one that the file chooses.
+        // The file selects its own container.
         if let ending = text.firstMatch(of: #/path:-\w+(?<ending>\.\w+)}/#)?.ending {
             values["path"] = server.folder.file("out\(ending)")
         }
@@ -66,7 +66,7 @@ private final class Stage {
         if text.contains("node: file") { values["file"] = try Self.film(in: server.folder) }
         settings = values.sorted { $0.key < $1.key }.filter { text.contains("${\($0.key)") }
             .flatMap { ["--set", "\($0.key)=\($0.value)"] }
-        // Whoever watches a room needs somebody in it, unless the graph publishes its own picture there.
+        // A viewer needs a publisher, unless the graph itself publishes into the room.
         let watches = text.contains("node: subscribe")
         let isAlone = text.contains("node: test-pattern")
         companion =
@@ -77,7 +77,7 @@ private final class Stage {
         _ = try companion?.waitForText("publishing VP8")
     }
 
-    /// A file with video and audio, longer than a run, so that it does not restart meanwhile.
+    /// A file with video and audio that is longer than a run, so that it does not loop.
     private static func film(in folder: TemporaryFolder) throws -> String {
         let path = folder.file("film.webm")
         let format = "video/x-raw,width=320,height=240,framerate=10/1"
@@ -129,10 +129,10 @@ private struct Report: Decodable {
     var outputs: [Output]
     var counts: [Count]
 
-    /// How many frames may be in flight when a sample is taken: in queues, and in an encoder.
+    /// The possible number of frames in queues and in an encoder when a sample is taken.
     private static let underWay = 4
 
-    /// Counts are as planned, only frames that a queue counted as dropped are missing, and most frames arrive. Rate and
+    /// Counts match the plan: only frames that a queue counted as dropped are missing, and most frames arrive. Rate and
     /// latency depend on the machine: `Benchmarks/run pipelines` measures them.
     func judge(_ file: String, said: String) {
         #expect(!outputs.isEmpty, "\(file)")
@@ -144,7 +144,7 @@ private struct Report: Decodable {
                 if let width = input.planned.width { #expect(input.measured.width == width, place) }
                 if let height = input.planned.height { #expect(input.measured.height == height, place) }
                 #expect(input.frames > input.dropped, place)
-                // A busy machine makes less, never more.
+                // A busy machine produces less, never more.
                 if let rate = input.planned.framesPerSecond {
                     #expect(input.measured.framesPerSecond.map { $0 <= 1.15 * rate } == true, place)
                 }

@@ -19,7 +19,7 @@ import Testing
         let flags = lines.indices.filter { lines[$0].hasPrefix("  --") || lines[$0].hasPrefix("  -h") }
         #expect(!flags.isEmpty)
         for index in flags {
-            // The parser puts the text beside the flag, or on the next line below a long one.
+            // The parser prints the text beside the flag, or on the next line below a long one.
             let beside = lines[index].dropFirst(26).contains { $0 != " " }
             let next = lines.index(after: index) < lines.endIndex ? lines[index + 1] : ""
             #expect(beside || next.hasPrefix("                          "), "no help: \(lines[index])")
@@ -84,7 +84,7 @@ import Testing
 
     @Test(arguments: ["800k", "2M", "2.5M", "1000000"])
     func `a bitrate can be written like in a graph file`(bitrate: String) throws {
-        // The command line is read before the file is looked for.
+        // The command line is parsed before the file is opened.
         let result = try CommandLineTool.run(
             ["publish", "--room", "r", "--file", "nothing.mp4", "--bitrate", bitrate], folder: TemporaryFolder())
         #expect(result.status == 1)

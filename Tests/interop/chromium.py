@@ -1,8 +1,8 @@
 #!/usr/bin/python3
-"""Opens the room page in a real headless Chromium with a made-up camera and microphone; says what it sees and hears.
+"""Opens the room page in a real headless Chromium with a fake camera and microphone; reports its video and audio.
 
 Needs Debian's chromium, chromium-driver and python3-selenium. Starts no server. Prints one line of JSON; exits 0 when
-everything that was expected happened, else 1 with the reason in "sentence". Leaves no process and no file behind.
+all expectations are met, else 1 with the reason in "sentence". Leaves no process and no file behind.
 
     chromium.py --page 'http://127.0.0.1:7880/?room=R&join=1' --seconds 10 \
         --expect-video-from-others 1 --expect-audio --expect-publishing 5 --screenshot out.png
@@ -20,7 +20,7 @@ from selenium import webdriver
 from selenium.common.exceptions import WebDriverException
 from selenium.webdriver.chrome.service import Service
 
-# Runs before the page's own code: keeps every peer connection, so that its statistics can be asked for.
+# Runs before the page's own code: keeps every peer connection, so that its statistics can be queried.
 REMEMBER_PEERS = """
 window.testPeers = [];
 window.RTCPeerConnection = class extends RTCPeerConnection {
@@ -28,7 +28,7 @@ window.RTCPeerConnection = class extends RTCPeerConnection {
 };
 """
 
-# One look at the page: its state, each tile with a hash of its pixels, and the statistics of both sessions.
+# One sample of the page: its state, each tile with a hash of its pixels, and the statistics of both sessions.
 LOOK = """
 const done = arguments[arguments.length - 1];
 (async () => {
@@ -73,11 +73,11 @@ def arguments():
     parser.add_argument("--seconds", type=float, default=10, help="how long to stay (default 10)")
     parser.add_argument("--until-expected", action="store_true", help="leave as soon as all expectations are met")
     parser.add_argument("--expect-video-from-others", type=int, default=0, metavar="N",
-                        help="moving pictures of N streams")
-    parser.add_argument("--expect-audio", action="store_true", help="sound from others is heard")
+                        help="moving video of N streams")
+    parser.add_argument("--expect-audio", action="store_true", help="audio from others is heard")
     parser.add_argument("--expect-publishing", type=int, default=0, metavar="N",
-                        help="N of our camera's frames, and sound, leave")
-    parser.add_argument("--expect-problem", metavar="CODE", help="the page says this problem in words")
+                        help="N of our camera's frames, and audio, are sent")
+    parser.add_argument("--expect-problem", metavar="CODE", help="the page shows this problem with a message")
     parser.add_argument("--expect-srtp", metavar="PROFILE", help="each session's profile has this in its name (GCM)")
     parser.add_argument("--then-refuse", action="store_true",
                         help="open the page once more afterwards, where the browser refuses camera and microphone")
@@ -96,7 +96,7 @@ def start(options, folder):
     flags = [
         "--headless=new", "--use-fake-device-for-media-stream", "--disable-gpu", "--disable-dev-shm-usage",
         "--autoplay-policy=no-user-gesture-required", "--no-first-run", "--disable-background-networking",
-        # On a machine (or in a namespace) that has no address but loopback, Chromium would find no candidate at all.
+        # On a machine or in a namespace with loopback only, Chromium would otherwise find no candidate.
         "--allow-loopback-in-peer-connection",
         "--window-size=" + options.window.replace("x", ","), "--user-data-dir=" + folder,
     ]
@@ -108,7 +108,7 @@ def start(options, folder):
     browser = webdriver.Chrome(service=Service(executable_path=driver), options=settings)
     browser.set_script_timeout(10)
     width, height = (int(number) for number in options.window.split("x"))
-    # The window has a smallest width of its own; a phone's needs the metrics overridden.
+    # The window has a minimum width; a phone's width needs overridden metrics.
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {
         "width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600})
     browser.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": REMEMBER_PEERS})
@@ -116,7 +116,7 @@ def start(options, folder):
 
 
 class Observation:
-    """What was seen and heard so far."""
+    """Everything seen and heard so far."""
 
     def __init__(self):
         self.last = {}

@@ -2,12 +2,12 @@ internal import Foundation
 internal import Glibc
 package import RoomProtocol
 
-/// What a `RawClient` could not do.
+/// A failed operation of a `RawClient`.
 package struct RawClientError: Error, CustomStringConvertible {
     package let description: String
 }
 
-/// A TCP client that says exactly what a test wants it to, well-formed or not. Blocking, with a deadline on each read.
+/// A TCP client that sends exactly a test's bytes, well-formed or not. Blocking, with a deadline for each read.
 package final class RawClient {
     private let descriptor: Int32
     private var received: [UInt8] = []
@@ -32,7 +32,7 @@ package final class RawClient {
 
     deinit { close(descriptor) }
 
-    /// False when the server has closed.
+    /// Returns false if the server has closed.
     @discardableResult
     package func send(_ bytes: [UInt8]) -> Bool {
         var sent = 0
@@ -46,10 +46,10 @@ package final class RawClient {
         return true
     }
 
-    /// Sends nothing more; the connection stays open for what the server sends.
+    /// Shuts down the sending side. The connection stays open for the server's data.
     package func endSending() { shutdown(descriptor, Int32(SHUT_WR)) }
 
-    /// A call with a deadline is not taken up again by itself when the process was stopped meanwhile.
+    /// A call with a deadline is not restarted by itself after the process was stopped.
     private func again(_ call: () -> Int) -> Int {
         while true {
             let count = call()
@@ -57,7 +57,7 @@ package final class RawClient {
         }
     }
 
-    /// Reads more; false at the end of the connection or after the deadline.
+    /// Reads more. Returns false at the end of the connection or after the deadline.
     private func fill() -> Bool {
         var buffer = [UInt8](repeating: 0, count: 65536)
         let count = again { recv(descriptor, &buffer, buffer.count, 0) }
@@ -116,7 +116,7 @@ package final class RawClient {
         }
     }
 
-    /// The status of the WebSocket handshake: 101 when it is open.
+    /// The status of the WebSocket handshake; 101 means open.
     package func openWebSocket(port: Int, headers: String = "") throws -> Int {
         send(
             Array(
@@ -143,8 +143,8 @@ package final class RawClient {
 
     package func sendMessage(_ message: ClientMessage, id: Int? = nil) { sendText(Envelope(id: id, message).json()) }
 
-    /// The next message that the condition holds for; others are passed over. Pings are answered. Throws when the message
-    /// has not come after 20 s: the server's pings would keep each single read in time.
+    /// Returns the next message for which the condition holds, and skips others. Answers pings. Throws after 20 s
+    /// without such a message: the server's pings would keep each single read within its deadline.
     package func message(where condition: (Envelope<ServerMessage>) -> Bool) throws -> Envelope<ServerMessage> {
         let deadline = ContinuousClock.now + .seconds(20)
         while true {

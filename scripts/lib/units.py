@@ -34,7 +34,7 @@ class Unit:
 
     @property
     def needs(self):
-        """What it may not use at the same time as another unit."""
+        """The resource that no other unit may use at the same time."""
         return "workbench" if self.name in WORKBENCH else None
 
     def command(self, bundle):

@@ -1,4 +1,4 @@
-"""scripts/check-imports finds each kind of breach in a made-up tree, and nothing in a lawful one."""
+"""scripts/check-imports finds each kind of violation in a fake tree, and none in a correct one."""
 import pathlib
 import subprocess
 import sys

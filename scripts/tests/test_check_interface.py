@@ -1,4 +1,4 @@
-"""scripts/check-interface tells what would hurt a plugin from what would not."""
+"""scripts/check-interface distinguishes changes that break a plugin from those that do not."""
 import importlib.machinery
 import importlib.util
 import pathlib
@@ -24,7 +24,7 @@ struct Node { Equatable }
 
 class Breaches(unittest.TestCase):
     def breaches(self, *changes):
-        """What is found when lines of the baseline are another way: (old, new) pairs, or a line that is added."""
+        """The findings when lines of the baseline change: (old, new) pairs, or an added line."""
         text = BEFORE
         for change in changes:
             old, new = change if isinstance(change, tuple) else ("", "")

@@ -11,7 +11,7 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 NESTED = {"MediaAuthoring", "MediaTesting", "CMediaStamp"}
-# At the start of a line: a template of the program holds imports too.
+# At the start of a line, because a template of the program contains imports too.
 IMPORT = re.compile(r"^(?:@\w+\s+)*(?:\w+\s+)?import\s+(\w+)", re.M)
 
 
@@ -25,7 +25,7 @@ class FetchedManifest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         with tempfile.TemporaryDirectory() as place:
-            # Where the package manager puts what it has fetched.
+            # The package manager's folder of fetched packages.
             folder = pathlib.Path(place, "checkouts", "connectlive")
             folder.mkdir(parents=True)
             (folder / "Package.swift").write_text((ROOT / "Package.swift").read_text("utf-8"), "utf-8")
@@ -56,7 +56,7 @@ class FetchedManifest(unittest.TestCase):
             self.assertEqual(self.targets[name]["dependencies"], target["dependencies"])
 
     def test_what_imports_the_library_s_modules_depends_on_them(self):
-        # Nobody builds the tests of what was fetched.
+        # The tests of fetched packages are not built.
         for name, target in self.targets.items():
             if target["type"] == "test":
                 continue

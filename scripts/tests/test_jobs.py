@@ -1,4 +1,4 @@
-"""Jobs run beside one another, and each answers its own output, exit code and times."""
+"""Jobs run side by side, and each returns its own output, exit code and times."""
 import os
 import pathlib
 import sys
@@ -29,7 +29,7 @@ class Jobs(unittest.TestCase):
 
     def test_of_two_jobs_that_need_the_same_thing_one_runs_at_a_time(self):
         with tempfile.TemporaryDirectory() as folder:
-            # Fails if the other job has made the folder and not yet removed it.
+            # Fails if the other job has created the folder and not yet removed it.
             code = f"import os, time; os.mkdir('{folder}/x'); time.sleep(0.1); os.rmdir('{folder}/x')"
             jobs = [python(name, code) for name in "abc"]
             for job in jobs:

@@ -1,4 +1,4 @@
-"""scripts/setup on made-up machines: a folder of stand-ins for the system's tools is all that is on the PATH."""
+"""scripts/setup on fake machines: the PATH has only a folder of substitutes for the system's tools."""
 import os
 import pathlib
 import shutil
@@ -30,7 +30,7 @@ class Setup(unittest.TestCase):
         self.put("swift", 'echo "Swift version 6.3.1 (swift-6.3.1-RELEASE)"')
         self.put("id", "echo 0")
         self.put("dpkg-query", f'while read -r package; do echo "installed $package"; done <{self.installed}')
-        # Installs what it is asked for: the words after the options and the command.
+        # Installs its arguments: the words after the options and the command.
         self.put("apt-get", f'''
             echo "apt-get $*" >>{self.calls}
             for word in "$@"; do

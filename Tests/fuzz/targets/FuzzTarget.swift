@@ -1,4 +1,4 @@
-/// A parser that hostile bytes reach, as a function of those bytes. The run ends when it traps, hangs or breaks a promise.
+/// A parser of hostile bytes, as a function of those bytes. The run ends when it traps, hangs or breaks a promise.
 package struct FuzzTarget: Sendable {
     package let name: String
     /// Longest input worth trying, in bytes.

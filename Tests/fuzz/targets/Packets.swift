@@ -6,7 +6,7 @@ func packet(_ bytes: some Collection<UInt8>) -> PacketBuffer {
     return packet
 }
 
-/// A header that parses is written back as it was, and RTX unwrapping stays within the packet.
+/// A header that parses is written back unchanged, and RTX unwrapping stays within the packet.
 func fuzzRTP(_ bytes: [UInt8]) {
     var packet = packet(bytes)
     _ = RTPHeader(parsingProtected: packet)
@@ -25,7 +25,7 @@ func fuzzRTCP(_ bytes: [UInt8]) {
     precondition(packets.count <= bytes.count / 4)
 }
 
-/// The bytes are a payload behind a plain header.
+/// The bytes are the payload after a plain header.
 private func payload(_ bytes: [UInt8]) -> PacketBuffer {
     packet([0x80, 96, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1] + bytes)
 }

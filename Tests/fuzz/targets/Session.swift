@@ -3,8 +3,8 @@ internal import RTP
 
 /// A secured session that receives the datagrams of an authenticated but hostile peer.
 ///
-/// Each datagram follows a byte with its length in units of eight bytes and a byte with the milliseconds that pass before
-/// it. Cryptography is left out: every packet counts as authentic.
+/// Each datagram follows a byte with its length in units of eight bytes and a byte with the milliseconds that pass
+/// before it. Cryptography is left out: every packet counts as authentic.
 func fuzzSession(_ bytes: [UInt8]) {
     var now = MonotonicTime.zero + .seconds(1)
     var configuration = PeerSessionConfiguration(cname: "fuzz", seed: 1)

@@ -7,7 +7,7 @@ internal import PeerIO
 internal import RTP
 internal import RoomProtocol
 
-/// A description that parses is answered or refused, and what the serializer writes parses again.
+/// A description that parses is answered or refused, and the serializer's output parses again.
 func fuzzSessionDescription(_ bytes: [UInt8]) {
     let text = String(decoding: bytes, as: UTF8.self)
     guard let offer = try? SessionDescription(parsing: text) else { return }

@@ -5,7 +5,7 @@ import Testing
 @testable import MediaNodes
 
 extension GuestTests {
-    /// The camera under the kit that plugins are tested with, as `BuiltInConformanceTests` do it with the other capturers.
+    /// The camera under the kit for plugins, like the other capturers in `BuiltInConformanceTests`.
     @Suite struct CameraConformanceTests {
         @Test func `a camera passes the kit's checks, and reports its loss`() async throws {
             let cameras = try Vivid()
@@ -16,8 +16,8 @@ extension GuestTests {
                     ["device": "/dev/video77"], ["device": "no-such-camera"], ["format": "h264"], ["brightness": 256],
                 ],
                 vanish: { try Camera.set("disconnect", 1, of: path) })
-            // The emulated processor takes ten times as long for everything: it is allowed a second where others have a
-            // tenth, and is too slow for pictures of 8192 pixels, or 240 of them in a second.
+            // The emulated processor is about ten times slower: it is allowed a second where others have a
+            // tenth, and is too slow for frames of 8192 pixels, or 240 of them per second.
             let stand = try PipelineStand(
                 "camera", leavingUntried: ["width", "height", "fps"], leavingLimit: 1)
             let report = await Conformance.test(
@@ -25,7 +25,7 @@ extension GuestTests {
                 Conformance.Options(reopenings: 100) { print("\($0.check): \($0.verdict): \($0.words)") })
             #expect(report.isPassed, "\(report)")
             let silent = Set(report.results.filter { $0.verdict == .notApplicable }.map(\.check))
-            // What a slow consumer does is up to the pipeline's queues; a busy machine cannot tell how times run.
+            // Behaviour with a slow consumer depends on the pipeline's queues; a busy machine cannot judge timestamps.
             #expect(silent.subtracting(["clock"]) == ["slow-consumer"], "\(report)")
         }
     }

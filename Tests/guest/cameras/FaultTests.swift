@@ -4,7 +4,7 @@ import MediaNodes
 import Testing
 
 extension GuestTests {
-    /// Cameras that are pulled out, held by others, or fail on the way.
+    /// Cameras that are unplugged, in use by other programs, or fail while they run.
     @Suite struct FaultTests {
         @Test func `an unplugged camera ends the pipeline with a message within the watchdog's time`() async throws {
             let cameras = try Vivid()

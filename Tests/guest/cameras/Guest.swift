@@ -5,7 +5,7 @@ import MediaNodes
 import Synchronization
 import Testing
 
-/// All tests that need a kernel of their own; one after the other, because each loads and unloads drivers.
+/// All tests that need a kernel of their own. Serialized, because each loads and unloads drivers.
 @Suite(
     .serialized,
     .enabled(
@@ -13,7 +13,7 @@ import Testing
         "cameras are tried in a guest, whose kernel has drivers that make them up: make guest"))
 struct GuestTests {}
 
-/// A driver of the guest's kernel, loaded for as long as the value lives.
+/// A driver of the guest's kernel, loaded for the lifetime of the value.
 final class Driver {
     private let name: String
     private var isLoaded = false
@@ -28,7 +28,7 @@ final class Driver {
         isLoaded = true
     }
 
-    /// Says so when something still has one of its devices open: the kernel then keeps the driver.
+    /// Reports a device that is still open, because the kernel then keeps the driver.
     func unload() {
         guard isLoaded else { return }
         isLoaded = false
@@ -64,7 +64,7 @@ enum Program {
         return process
     }
 
-    /// Runs a program to its end, `seconds` at most; what it said. Throws when it failed.
+    /// Runs a program to its end, for at most `seconds`. Returns its output. Throws if it failed.
     @discardableResult
     static func run(_ name: String, _ arguments: [String], seconds: Int = 60) throws -> String {
         let (status, said) = try outcome(name, arguments, seconds: seconds)
@@ -82,12 +82,12 @@ enum Program {
     }
 }
 
-/// vivid: a driver that makes cameras up and lets them fail.
+/// vivid: a driver of virtual cameras that can be made to fail.
 final class Vivid {
     let driver: Driver
     private let parameters: [String]
 
-    /// Only the devices that capture, of one input each, a webcam.
+    /// Only capture devices with one input each, a webcam.
     init(_ count: Int = 1) throws {
         parameters =
             ["n_devs=\(count)"]
@@ -155,7 +155,7 @@ enum Camera {
     }
 }
 
-/// Things that arrive on other threads.
+/// Values that arrive on other threads.
 final class Collected<Element: Sendable>: Sendable {
     private let state = Mutex<[Element]>([])
 
@@ -165,7 +165,7 @@ final class Collected<Element: Sendable>: Sendable {
     var count: Int { state.withLock { $0.count } }
 }
 
-/// Waits until a condition holds; records an issue when it does not within the time. Times are generous: the guest's
+/// Waits until a condition holds. Records an issue if it does not in time. Times are generous: the guest's
 /// processor is about ten times slower than the machine's.
 func eventually(
     within seconds: Double = 30, _ what: Comment, sourceLocation: SourceLocation = #_sourceLocation,

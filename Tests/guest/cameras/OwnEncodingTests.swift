@@ -4,13 +4,13 @@ import MediaGraph
 import MediaNodes
 import Testing
 
-/// A camera that gives what it is fed: v4l2loopback, and the program `feed` beside this folder.
+/// A camera that delivers the frames it is fed: v4l2loopback, and the program `feed` beside this folder.
 final class FedCamera {
     static let path = "/dev/video9"
     private let driver: Driver
     private let feeder: Process
 
-    /// `encoding` is what `feed` takes: MJPG or H264.
+    /// `encoding` is an argument of `feed`: MJPG or H264.
     init(_ encoding: String) async throws {
         driver = try Driver("v4l2loopback", "video_nr=9", "card_label=Fed", "exclusive_caps=1")
         let program = URL(fileURLWithPath: #filePath).resolvingSymlinksInPath().deletingLastPathComponent()

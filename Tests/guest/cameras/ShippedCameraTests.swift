@@ -12,7 +12,7 @@ extension GuestTests {
                 .appendingPathComponent("connectlive").path
         }
 
-        /// What `run --report` writes, as far as it is looked at.
+        /// The parts of the report of `run --report` that are checked.
         private struct Report: Decodable {
             struct Format: Decodable {
                 var encoding: String

@@ -37,7 +37,7 @@ extension GuestTests {
             let cameras = try Vivid(2)
             let folder = "/dev/v4l/by-path"
             try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
-            // As udev's 60-persistent-v4l.rules makes it of this driver; it does not run in the guest.
+            // The name that udev's 60-persistent-v4l.rules gives this driver; udev does not run in the guest.
             let link = "platform-vivid.1-video-index0"
             try FileManager.default.createSymbolicLink(
                 atPath: "\(folder)/\(link)", withDestinationPath: "../..\(try cameras[1].dropFirst(4))")
@@ -98,7 +98,7 @@ extension GuestTests {
                 ("controls", "test_pattern=99", "from 0 to 21"), ("controls", "menu=2", "1, 3 or 4"),
                 ("controls", "no_such_thing=1", "no_such_thing"),
                 ("controls", "read_only_integer_32_bits=3", "read_only_integer_32_bits"),
-                // Its form is wrong for every camera.
+                // Its form is invalid for every camera.
                 ("controls", "(((", "((("),
             ] as [(String, SettingValue, String)] {
                 let refused = await #expect(throws: MediaError.self) {
@@ -141,7 +141,7 @@ extension GuestTests {
             for _ in 0..<10 { try await open() }
             let before = Footprint.now
             for _ in 0..<100 { try await open() }
-            // Threads that end are counted until the kernel has taken them away.
+            // Ending threads count until the kernel has removed them.
             await eventually("threads of what was stopped end") { Footprint.now.threads <= before.threads + 4 }
             let after = Footprint.now
             #expect(after.cameras == 0, "\(before) -> \(after)")

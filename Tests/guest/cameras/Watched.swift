@@ -1,7 +1,7 @@
 import MediaGraph
 import MediaNodes
 
-/// A pipeline with what it says and shows.
+/// A pipeline with its events and its output.
 final class Watched: Sendable {
     let pipeline: MediaPipeline
     let events = Collected<MediaEvent>()

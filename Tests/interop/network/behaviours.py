@@ -22,11 +22,11 @@ from room import PORT, Participant, is_reachable, request, sign_in
 
 SERVICE, SECRET = "service-of-the-test", "secret-of-the-test"
 KEY = {"CONNECTLIVE_SERVICE_ID": SERVICE, "CONNECTLIVE_SERVICE_SECRET": SECRET}
-# Small enough to leave a shared machine time to keep up.
+# Small enough for a shared machine to keep up.
 PATTERN = ("--room", "r", "--test-pattern", "--size", "320x240", "--fps", "15")
 RATE = 15
 CUT = 5.0
-# A participant or a server that fell silent is given up within this.
+# The time within which a silent participant or server is given up.
 NOTICED = 10.0
 
 
@@ -71,7 +71,7 @@ def a_server_on_all_addresses_is_used_from_other_machines(network):
     before = viewer.bytes_received()
     publishing, viewing = publish(publisher, server), view(viewer, server)
     viewing.wait_for_pictures(RATE * 0.8)
-    # Media goes over the wire, not by some loopback: signalling alone is some 20 kB.
+    # Media crosses the wire instead of a loopback: signalling alone is about 20 kB.
     wait_for(lambda: viewer.bytes_received() - before > 100_000, 20, "100 kB on the cable to the viewer")
     viewing.interrupt()
     report, crossed = read_report(viewer), viewer.bytes_received() - before
@@ -102,7 +102,7 @@ def a_server_on_loopback_stays_on_its_machine(network):
     took = viewing.expect_failure(1305, NOTICED)
     sentence = viewing.sentences()[0]
     expect(f"{server.address}:{PORT}" in sentence, f"the sentence does not name the server: {sentence}")
-    # A machine that is not there does not even refuse.
+    # A missing machine does not even refuse.
     network.set_switch(False)
     took_unanswered = view(viewer, server).expect_failure(1305, NOTICED)
     return f"refused after {took:.1f} s, unanswered after {took_unanswered:.1f} s"
@@ -118,7 +118,7 @@ def a_page_elsewhere_has_a_token_only_of_an_open_server(network):
     page = f"http://{server.address}:{PORT}"
     closed = serve(server, "--listen", f"0.0.0.0:{PORT}")
     expect("html" in request(browser, server.address, "GET", "/?room=r")[1], "the page itself is not served")
-    # Whatever a program elsewhere claims, it is not on the server's machine.
+    # A program elsewhere is not on the server's machine, whatever it claims.
     for headers in ({}, {"Origin": page}, {"Host": f"127.0.0.1:{PORT}"}, {"Host": "localhost"}):
         status, body = page_token(browser, server.address, **headers)
         expect((status, body.get("code")) == (403, "-11004"), f"with {headers} the answer is {status} {body}")
@@ -140,7 +140,7 @@ def a_cut_of_five_seconds_is_survived(network):
     server, publisher, viewer = three_hosts(network)
     latecomer = network.host("latecomer")
     for host in (server, publisher, viewer):
-        # The worst for TCP: it may have tried a little before the cut ends, and tries again 8 s after it began.
+        # The worst case for TCP: it may retry just before the cut ends, and then only 8 s after its beginning.
         host.set_distance(50)
     serve(server, "--listen", f"0.0.0.0:{PORT}")
     seen = watcher(server, "127.0.0.1")
@@ -154,7 +154,7 @@ def a_cut_of_five_seconds_is_survived(network):
     network.set_switch(True)
     viewing.wait_for_pictures(RATE * 0.8)
     pictures = time.monotonic() - begun - CUT
-    # The call goes on in signalling too: the viewer is told of another video, subscribes and shows it.
+    # Signalling continues too: the viewer gets the message about another video, subscribes and shows it.
     publish(latecomer, server)
     for program in (publishing, viewing):
         program.expect_running()
@@ -312,7 +312,7 @@ def main():
         parser.error("name the binary with --connectlive")
     if not options.inside:
         command = in_namespaces()
-        # In place of this process, so that whoever ends it ends the other.
+        # Replaces this process, so that a signal to it ends the program.
         os.execvp(command[0], [*command, sys.executable, os.path.abspath(__file__), "--inside", *sys.argv[1:]])
     os.environ["CONNECTLIVE"] = os.path.abspath(options.connectlive)
     with contextlib.nullcontext(options.folder) if options.folder else tempfile.TemporaryDirectory() as folder:

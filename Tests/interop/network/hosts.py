@@ -17,7 +17,7 @@ import time
 
 NEW_NETWORK = 0x40000000  # CLONE_NEWNET
 PREFIX = "10.77.0."
-# Without the rights that root has, or has in a namespace of its own: those who use connectlive have none.
+# Without root's privileges, also those within a namespace: users of connectlive have none.
 AS_A_USER = ["setpriv", "--pdeathsig", "KILL", "--bounding-set=-all", "--inh-caps=-all"]
 libc = ctypes.CDLL(None, use_errno=True)
 
@@ -82,7 +82,7 @@ class Network:
             os.close(host.namespace)
         ip("link", "delete", "switch")
         for host in self.hosts.values():
-            # A namespace is gone a little after the last program in it, and its end of the cable with it.
+            # A namespace disappears a little after its last program, and so does its end of the cable.
             subprocess.run(["ip", "link", "delete", host.port], capture_output=True)
         os.close(self.outside)
 

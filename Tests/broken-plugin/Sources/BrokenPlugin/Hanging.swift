@@ -1,7 +1,7 @@
 import Glibc
 public import MediaAuthoring
 
-/// Never comes back from being asked for its format, with one value of a setting.
+/// Never returns its format for one value of a setting.
 public struct Hanging: Capturer {
     public static let name = "hanging"
     public static let summary = "Waits for a device that does not answer"

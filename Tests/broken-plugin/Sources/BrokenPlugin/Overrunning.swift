@@ -1,6 +1,6 @@
 public import MediaAuthoring
 
-/// Writes one byte behind what it has allocated.
+/// Writes one byte beyond its allocation.
 public struct Overrunning: Capturer {
     public static let summary = "Writes where nothing is its own"
 

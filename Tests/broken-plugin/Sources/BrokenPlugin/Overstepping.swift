@@ -1,6 +1,6 @@
 public import MediaAuthoring
 
-/// Traps at frames with an odd width, because it takes half the width of the chroma for rounded down.
+/// Traps at frames with an odd width, because it assumes that half the chroma width is rounded down.
 public struct Overstepping: Processor {
     public static let name = "overstepping"
     public static let summary = "Changes the chroma in pairs of pixels"

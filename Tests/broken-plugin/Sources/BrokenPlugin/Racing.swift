@@ -1,7 +1,7 @@
 import Glibc
 public import MediaAuthoring
 
-/// Counts on two threads at once, with nothing between them.
+/// Counts on two threads at once, without synchronization.
 public struct Racing: Capturer {
     public static let summary = "Has a thread that writes what it reads"
 

@@ -1,6 +1,6 @@
 public import MediaAuthoring
 
-/// Traps at the ends of two settings: one that is given at the start, and one that changes while it runs.
+/// Traps at the ends of two settings: one that is read at the start, and a live one.
 public struct Trapping: Capturer {
     public static let name = "trapping"
     public static let summary = "Divides by what it is given"

@@ -2,7 +2,7 @@ import BrokenPlugin
 import MediaTesting
 import Testing
 
-/// Without a sanitizer all of this passes: nothing that can be seen from outside is wrong.
+/// Without a sanitizer all of this passes: no fault is visible from outside.
 @Suite(.serialized) struct BrokenPluginTests {
     private static let options = Conformance.Options(
         seconds: 0.5, reopenings: 5, checks: ["formats", "timestamps", "cancel"])
