@@ -96,7 +96,7 @@ import Testing
         #expect(tee.pads.count == 1)
     }
 
-    @Test("GStreamer's own warnings come with the names of the element and what is around it")
+    @Test("GStreamer's own warnings include the names of the element and its parents")
     func debugLog() throws {
         let lines = Record<DebugLine>()
         DebugLog.listen { lines.add($0) }

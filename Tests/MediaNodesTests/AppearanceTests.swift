@@ -127,7 +127,8 @@ extension MediaNodesTests {
             await pipeline.stop()
         }
 
-        @Test("An edit that waits for a keyframe ends at once if one of its new nodes fails, with that node's error")
+        @Test(
+            "An edit that waits for a keyframe ends immediately if one of its new nodes fails, with that node's error")
         func failureBeforeKeyframe() async throws {
             let pictures = try await EncodedPictures.make("vp8", count: 2)
             try #require(pictures.count == 2)

@@ -109,7 +109,7 @@ extension MediaNodesTests {
             await pipeline.stop()
         }
 
-        @Test("A source that also takes over an input which does not let go keeps feeding its other branches")
+        @Test("A source that also feeds an input that its old source blocks keeps feeding its other branches")
         func heldSource() async throws {
             let (first, second, events) = (Viewer(), Viewer(), Collected<MediaEvent>())
             let (gate, isStuck) = (Gate(), AtomicBool())
@@ -148,7 +148,7 @@ extension MediaNodesTests {
             await pipeline.stop()
         }
 
-        @Test("An input that its old source was stuck in takes frames of its new source")
+        @Test("An input that its old source blocked accepts frames of its new source")
         func refusingInput() async throws {
             let (first, second, events) = (Viewer(), Viewer(), Collected<MediaEvent>())
             let (gate, isStuck) = (Gate(), AtomicBool())

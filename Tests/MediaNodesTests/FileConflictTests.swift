@@ -56,7 +56,7 @@ extension MediaNodesTests {
             #expect(problems.map(\.message).count { $0.contains("both write") } == 1, "\(problems)")
         }
 
-        @Test("A start that fails leaves an earlier recording as it was", arguments: ["a.mkv", "a.mp4", "a.m3u8"])
+        @Test("A start that fails leaves an earlier recording unchanged", arguments: ["a.mkv", "a.mp4", "a.m3u8"])
         func failedStart(name: String) async throws {
             let folder = TemporaryFolder()
             let path = folder.path + "/" + name
@@ -148,7 +148,7 @@ extension MediaNodesTests {
             #expect(await failure(of: recording(path)) == nil)
         }
 
-        @Test("Whether a named pipe can be written is not found out by opening it, which its reader would see")
+        @Test("A named pipe is not opened to check whether it can be written, because its reader would notice")
         func namedPipe() {
             let folder = TemporaryFolder()
             let path = folder.path + "/pipe"

@@ -355,7 +355,7 @@ extension MediaNodesTests {
             #expect(FileAccess.ends("\(folder.path)/h264.m3u8", with: RecordingContainer.endOfPlaylist))
         }
 
-        @Test("A recording that is stopped while it is paused is whole")
+        @Test("A recording that is stopped while it is paused is complete")
         func stoppedWhilePaused() async throws {
             let folder = TemporaryFolder()
             let names = ["a.mkv", "a.mp4", "a.m3u8"]

@@ -201,7 +201,7 @@ extension MediaNodesTests {
             Repeated.show(result)
         }
 
-        @Test("Edits that fail leave nothing behind in the pipeline that goes on")
+        @Test("Failed edits leave nothing behind in the running pipeline")
         func failedEdits() async {
             let result = await #expect(processExitsWith: .success, observing: [\.standardErrorContent]) {
                 Repeated.trace()

@@ -83,7 +83,7 @@ import Testing
         #expect(others.allSatisfy { $0.values.reduce(0, +) <= 4 }, "the handshake's")
     }
 
-    @Test("The first packet after a silence is reported at once")
+    @Test("The first packet after a silence is reported immediately")
     func heardAgain() {
         let call = secured()
         call.paths[0].isCut = true

@@ -13,7 +13,7 @@ import Testing
         #expect(verdict == .failed && words == race)
     }
 
-    @Test func `a failed test is told from a race, with its failed expectations`() {
+    @Test func `a failed test is distinguished from a race, with its failed expectations`() {
         let end = "✘ Test run with 1 test in 0 suites failed after 0.1 seconds with 1 issue."
         let (verdict, words) = Sanitizer.thread.verdict(on: [begin, issue, end], isGood: false)
         #expect(verdict == .failed)
@@ -22,7 +22,7 @@ import Testing
         #expect(many.hasSuffix("; and 2 more"), "\(many)")
     }
 
-    @Test func `tests that do not build are told from failed ones`() {
+    @Test func `tests that do not build are distinguished from failed ones`() {
         let error = "/p/A.swift:1:1: error: cannot find 'b' in scope"
         let (verdict, words) = Sanitizer.address.verdict(on: [error, "build done"], isGood: false)
         #expect(verdict == .failed)

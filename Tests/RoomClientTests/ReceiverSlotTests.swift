@@ -50,7 +50,7 @@ private final class Decoder: IncomingSink, Sendable {
         }
     }
 
-    @Test func `sound that overtakes the message of a reassignment reaches the new decoder whole`() throws {
+    @Test func `audio that overtakes the message of a reassignment reaches the new decoder completely`() throws {
         let slot = Self.makeSlot()
         let (first, second) = (Decoder(), Decoder())
         _ = slot.begin(try Self.assignment(1, to: first), at: nil)

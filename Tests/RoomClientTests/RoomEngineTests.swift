@@ -48,7 +48,7 @@ struct RoomEngineTests {
         }
     }
 
-    @Test func `an engine that is let go while it is connected leaves the room`() async throws {
+    @Test func `an engine that is released while it is connected leaves the room`() async throws {
         try await RoomStage.run { stage in
             let (events, teller) = AsyncStream<RoomEvent>.makeStream()
             let onlooker = RoomEngine { teller.yield($0) }

@@ -11,7 +11,9 @@ import Testing
 /// The sessions of a client, each with a peer instead of the server. Both ends live on one loop, which delivers one
 /// end's datagrams before it runs the next closure.
 @Suite(.serialized) struct SessionMediaTests {
-    @Test func `packets go on by one when an encoder restarts, from a number far below the wrap`() async throws {
+    @Test func `sequence numbers continue by one when an encoder restarts, from a number far below the wrap`()
+        async throws
+    {
         try await withSession(Uplink.init) { loop, call in
             await onLoop(loop) {
                 for first in [40_000, 10, 40_002] {
@@ -27,7 +29,7 @@ import Testing
         }
     }
 
-    @Test func `a stream whose media overtakes its assignment is whole, and has nothing of the stream before`()
+    @Test func `a stream whose media overtakes its assignment is complete, without packets of the previous stream`()
         async throws
     {
         try await withSession(Downlink.init) { loop, call in
@@ -41,7 +43,7 @@ import Testing
         }
     }
 
-    @Test func `a client asks for a keyframe where more media overtook the assignment than it holds`() async throws {
+    @Test func `a client requests a keyframe if more media overtook the assignment than it keeps`() async throws {
         try await withSession(Downlink.init) { loop, call in
             // One turn reads only a share of a socket's buffer.
             for first in stride(from: 1, through: HeldPackets.capacity + 8, by: 8) {

@@ -29,7 +29,7 @@ import Testing
             .bind(host: "127.0.0.1", port: 0).get()
     }
 
-    @Test func `a connection closes soon, though the network takes nothing any longer`() async throws {
+    @Test func `a connection closes soon, even if the network accepts nothing more`() async throws {
         let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
         let server = try await Self.startDeafServer(group)
         let port = try #require(server.localAddress?.port)

@@ -82,7 +82,7 @@ import Testing
         #expect(small.leaving < 40)
     }
 
-    @Test func `a slot that nobody can fill is filled by the next stream, and not for those who left`() {
+    @Test func `an empty slot is filled by the next stream, but not for participants that left`() {
         let work = Work()
         var slots = AudioSlots<Listener>()
         let (first, second, third) = (Listener(work), Listener(work), Listener(work))

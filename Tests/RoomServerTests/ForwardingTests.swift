@@ -16,7 +16,7 @@ import Testing
         loop.shutdown()
     }
 
-    @Test func `a subscriber misses neither padding nor packets that are too long to be sent on`() async throws {
+    @Test func `a subscriber misses neither padding nor packets that are too long to forward`() async throws {
         try await withDownlink { loop, call in
             await onLoop(loop) {
                 let stream = call.value.assignNewStream()
@@ -33,7 +33,7 @@ import Testing
         }
     }
 
-    @Test func `nothing of the stream before is sent again after a switch`() async throws {
+    @Test func `no packet of the previous stream is retransmitted after a switch`() async throws {
         try await withDownlink { loop, call in
             let first = await onLoop(loop) { LoopBound(call.value.assignNewStream(), loop: loop) }
             await onLoop(loop) { call.value.forward(vp8(1, keyframe: true), 1, on: first.value) }
@@ -54,7 +54,7 @@ import Testing
         }
     }
 
-    @Test func `each new beginning of a stream is reported by its own clock`() async throws {
+    @Test func `each epoch of a stream is reported by its own clock`() async throws {
         try await withDownlink { loop, call in
             let stream = await onLoop(loop) { LoopBound(call.value.assignNewStream(), loop: loop) }
             // More than the reports of 10 s, which come about once a second.

@@ -7,7 +7,7 @@ import Testing
 @testable import RoomServer
 
 @Suite(.serialized) struct LoadTests {
-    @Test func `a busy room gets its share of each turn, and another room's media flows on`() async throws {
+    @Test func `a busy room gets its share of each turn, and another room's media continues`() async throws {
         try await withMedia { server, grant, loop in
             let publisher = try MediaClient(server, grant, room: "probe", loop: loop)
             let (up, streams) = try await publisher.publish()

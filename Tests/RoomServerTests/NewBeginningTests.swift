@@ -84,7 +84,7 @@ import Testing
         }
     }
 
-    @Test func `a publisher whose packets SRTP refuses is told so, and asked for a keyframe`() async throws {
+    @Test func `a publisher whose packets SRTP refuses gets an error and a keyframe request`() async throws {
         let log = LogLines()
         try await withStream(first: 40_000, log: log) { scene in
             let (asked, source) = (await scene.requests, scene.source)

@@ -27,7 +27,7 @@ import Testing
         #expect(admitted(at: start + .seconds(60)) == 3)
     }
 
-    @Test func `100,000 addresses take bounded memory, and lock nobody out`() {
+    @Test func `100,000 addresses use bounded memory, and lock out no other address`() {
         var table = PaceTable<Int>(Pace(burst: 1, interval: .seconds(60)), capacity: 1000)
         for address in 0..<100_000 {
             #expect(table.delay(of: address, now: start) == nil)

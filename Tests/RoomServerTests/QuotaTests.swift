@@ -9,7 +9,7 @@ import Testing
 @testable import RoomServer
 
 @Suite("S18 sessions opened and dropped", .serialized) struct QuotaTests {
-    @Test func `a full server refuses participants with a code, and takes others when some have left`() async throws {
+    @Test func `a full server refuses participants with a code, and accepts others when some have left`() async throws {
         try await withServer(configured: { $0.maximumParticipants = 3 }) { server, grant in
             var clients = try (0..<3).map { _ in try join(server, grant.accessToken).0 }
             let error = #expect(throws: RoomError.self) { try join(server, grant.accessToken) }

@@ -149,7 +149,7 @@ import Testing
         }
     }
 
-    @Test func `a client that sends too many messages is told so, and dropped`() async throws {
+    @Test func `a client that sends too many messages gets an error, and is dropped`() async throws {
         try await withServer(configured: { $0.messageBurst = 50 }) { server, grant in
             let (client, _) = try join(server, grant.accessToken)
             let question = client.frame(Array(#"{"type":"ping","id":1}"#.utf8))

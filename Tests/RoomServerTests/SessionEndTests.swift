@@ -23,7 +23,7 @@ import Testing
         loop.shutdown()
     }
 
-    @Test func `a stream that SRTP refuses makes the server ask for a keyframe`() async throws {
+    @Test func `a stream that SRTP refuses makes the server request a keyframe`() async throws {
         let loop = EventLoop(name: "both ends")
         let call = try await onLoop(loop) { Result { LoopBound(try Uplink(loop: loop), loop: loop) } }.get()
         #expect(await eventually { await onLoop(loop) { call.value.client.isSecured } })
@@ -50,7 +50,7 @@ import Testing
         loop.shutdown()
     }
 
-    @Test func `a publisher is asked for one keyframe a second, however often subscribers ask`() async throws {
+    @Test func `a publisher gets one keyframe request per second, however many subscribers send`() async throws {
         let loop = EventLoop(name: "both ends")
         let call = try await onLoop(loop) { Result { LoopBound(try Uplink(loop: loop), loop: loop) } }.get()
         #expect(await eventually { await onLoop(loop) { call.value.client.isSecured } })
@@ -62,7 +62,7 @@ import Testing
         loop.shutdown()
     }
 
-    @Test func `a keyframe that comes meanwhile answers the request that waits`() async throws {
+    @Test func `a keyframe that arrives meanwhile answers the waiting request`() async throws {
         let loop = EventLoop(name: "both ends")
         let call = try await onLoop(loop) { Result { LoopBound(try Uplink(loop: loop), loop: loop) } }.get()
         #expect(await eventually { await onLoop(loop) { call.value.client.isSecured } })
@@ -80,7 +80,7 @@ import Testing
         loop.shutdown()
     }
 
-    @Test func `a restarted stream is asked for a keyframe at once, though another was requested before`() async throws
+    @Test func `a restarted stream gets a keyframe request immediately, even if another was sent before`() async throws
     {
         let loop = EventLoop(name: "both ends")
         let call = try await onLoop(loop) { Result { LoopBound(try Uplink(loop: loop), loop: loop) } }.get()
@@ -115,7 +115,7 @@ import Testing
         }
     }
 
-    @Test func `a publisher gets an error for packets that are too long to be sent on`() async throws {
+    @Test func `a publisher gets an error for packets that are too long to forward`() async throws {
         try await withMedia { server, grant, loop in
             let client = try MediaClient(server, grant, loop: loop)
             let (session, _) = try await client.publish()
@@ -129,7 +129,7 @@ import Testing
         }
     }
 
-    @Test func `a participant whose session fails is told why, and leaves the room and its sockets`() async throws {
+    @Test func `a participant whose session fails gets the reason, and leaves the room and its sockets`() async throws {
         try await withMedia { server, grant, loop in
             let (watcher, _) = try join(server, grant.accessToken)
             let client = try MediaClient(server, grant, loop: loop)
@@ -149,7 +149,7 @@ import Testing
         }
     }
 
-    @Test func `clients that vanish while their messages are handled leave nobody behind`() async throws {
+    @Test func `clients that vanish while their messages are handled leave no participant behind`() async throws {
         try await withServer { server, grant in
             for round in 0..<200 {
                 let (client, _) = try join(server, grant.accessToken)

@@ -19,7 +19,7 @@ import Testing
         #expect(values[0] > 64)
     }
 
-    @Test func `a server without descriptors refuses with a code, and goes on when it has some`() throws {
+    @Test func `a server without descriptors refuses with a code, and continues when it has some`() throws {
         let folder = try TemporaryFolder()
         let serve = try RunningProgram(
             "/bin/bash",

@@ -8,7 +8,7 @@ import Testing
         GStreamerLog.Line(isError: false, node: "node", source: "element", message: "line \(number)")
     }
 
-    @Test func `a full memory keeps the newest lines, and recognizes their duplicates`() {
+    @Test func `a full log keeps the newest lines, and recognizes their duplicates`() {
         let memory = LogMemory()
         for number in 0..<500 { #expect(memory.isNew(line(number))) }
         #expect(!memory.isNew(line(499)) && !memory.isNew(line(300)))

@@ -25,7 +25,7 @@ import Testing
         try expect("a_cut_of_five_seconds_is_survived")
     }
 
-    @Test func `a server, publisher or viewer that is stopped for five seconds goes on`() throws {
+    @Test func `a server, publisher or viewer that is stopped for five seconds continues`() throws {
         try expect("a_process_that_is_stopped_for_five_seconds_goes_on")
     }
 

@@ -154,7 +154,7 @@ import Testing
         #expect(result.status == 0, "\(result.error)")
     }
 
-    @Test func `a snapshot whose picture never comes fails the run`() throws {
+    @Test func `a snapshot whose frame never arrives fails the run`() throws {
         let result = try run(
             """
             chains:

@@ -55,7 +55,7 @@ private let pipeline = URL(fileURLWithPath: #filePath).deletingLastPathComponent
         #expect((log.output + log.error).contains("publish"), "\(log.output)\(log.error)")
     }
 
-    @Test func `a run that published nothing says so and exits with 1`() throws {
+    @Test func `a run that published nothing reports it and exits with 1`() throws {
         // Connections to it are never answered.
         let deaf = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
         defer { close(deaf) }

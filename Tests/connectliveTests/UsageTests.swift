@@ -76,7 +76,7 @@ import Testing
         ),
         (["demo", "--listen", ":80"], "Write HOST:PORT, HOST or PORT, with a port from 0 to 65535."),
     ])
-    func `a refused value is told its form`(arguments: [String], sentence: String) throws {
+    func `a refused value is reported with its form`(arguments: [String], sentence: String) throws {
         let result = try CommandLineTool.run(arguments, folder: TemporaryFolder())
         #expect(result.status == 2, "\(result.error)")
         #expect(result.error.contains(sentence), "\(result.error)")
