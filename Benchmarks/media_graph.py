@@ -21,7 +21,7 @@ import benchmark_program
 
 CLIP = os.path.join("media", "bigbuckbunny.mp4")
 SHAPES = {
-    "raw": ("raw 640x480 pictures into a fakesink, no codec", 300),
+    "raw": ("raw 640x480 frames into a fakesink, no codec", 300),
     "vp8": ("the same, encoded as VP8 with our settings", 300),
     "file": ("the clip (720p, H.264) decoded and encoded as H.264 with our settings", 133),
 }
@@ -54,7 +54,7 @@ def instructions(command, root, folder):
 
 
 def encoder_calls(text):
-    """How often the encoder was given a picture; None where there is none: proof that both sides did the same."""
+    """The number of frames that reached the encoder, None without an encoder: proof that both sides did the same."""
     total = 0
     for name in ("vpx_codec_encode", "x264_encoder_encode"):
         numbers = set(re.findall(rf"cfn=\((\d+)\)(?: {name}(?:'\d+|_\d+)?)?\n", text)) if name in text else set()
@@ -187,7 +187,7 @@ def wrong(results):
             if "problem" in side:
                 problems.append(f"{shape}: {side['problem']}")
         if mine.get("encoded") != other.get("encoded"):
-            problems.append(f"{shape}: {mine.get('encoded')} pictures encoded by ours, {other.get('encoded')} by gst-launch")
+            problems.append(f"{shape}: {mine.get('encoded')} frames encoded by ours, {other.get('encoded')} by gst-launch")
         if "instructions" in mine and "instructions" in other:
             ratio = mine["instructions"] / other["instructions"]
             if ratio > LIMIT:

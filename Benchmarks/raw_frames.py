@@ -40,10 +40,10 @@ def measure(program, plugin, pairs, seconds):
 def table(results, pairs, seconds):
     lines = [
         f"{pairs} alternating runs of {seconds} s, median (min to max). Processor time is the scheduler's account of all threads; "
-        "the drawing is in it wherever the pictures are made, and the reading of the bar code. Latency is from the capture "
+        "this includes drawing the frames, wherever they are drawn, and reading the bar code. Latency is from the capture "
         "time, which the capturers read before they draw and the others after, until the graph's last node has it.",
         "",
-        "| pictures come from | processor µs a frame, the graph's process | the feeder's | together | latency ms, median | "
+        "| source of the frames | processor µs a frame, the graph's process | the feeder's | together | latency ms, median | "
         "95 % | most | frames lost |",
         "|---|---|---|---|---|---|---|---|",
     ]
@@ -87,7 +87,7 @@ def main(arguments, root, facts):
     load += ", after " + " ".join(open("/proc/loadavg").read().split()[:3])
     rows = [*facts, ("load average before", load)]
     text = "\n".join(
-        ["# Benchmarks: raw pictures from elsewhere", "", "| | |", "|---|---|", *(f"| {name} | {value} |" for name, value in rows), "",
+        ["# Benchmarks: raw frames from elsewhere", "", "| | |", "|---|---|", *(f"| {name} | {value} |" for name, value in rows), "",
          "Made by `Benchmarks/run raw-frames`: raw I420 of 1920x1080 at 60 frames/s.", ""]
         + table(results, options.pairs, options.seconds))
     os.makedirs(options.output, exist_ok=True)

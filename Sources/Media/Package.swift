@@ -1,10 +1,10 @@
 // swift-tools-version: 6.2
 import PackageDescription
 
-// What nodes are written against: the one library that the program and every plugin share, built alone.
+// The interface of custom nodes: the one library that the program and every plugin share, built alone.
 //
-// It is a package of its own because only then can nobody link it statically by mistake, beside the program's copy:
-// a plugin would load and silently register nothing. See docs/architecture.md.
+// As a package of its own, it cannot be linked statically by mistake, beside the program's copy: the plugin would load
+// and silently register nothing. See docs/architecture.md.
 let strict: [SwiftSetting] = [
     .swiftLanguageMode(.v6),
     .enableUpcomingFeature("InternalImportsByDefault"),
@@ -29,7 +29,7 @@ let package = Package(
         .target(
             name: "MediaAuthoring", dependencies: ["CMediaStamp"], path: "MediaAuthoring",
             swiftSettings: strict + resilient),
-        // What a plugin's own tests are written with: it lies in the same library, so that there is one to link.
+        // For a plugin's own tests. It is part of the same library, so that there is only one to link.
         .target(
             name: "MediaTesting", dependencies: ["MediaAuthoring"], path: "MediaTesting",
             swiftSettings: strict + resilient),

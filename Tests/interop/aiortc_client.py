@@ -142,7 +142,7 @@ def main():
             problem = "Our own video was published, but no packet of it left."
     except (OSError, RuntimeError, asyncio.TimeoutError) as error:
         problem = str(error) or f"After {options.seconds:g} s only {report['frames']} frames had come."
-    print(json.dumps({"ok": problem is None, "sentence": problem or "A foreign stack saw moving pictures.", **report}))
+    print(json.dumps({"ok": problem is None, "sentence": problem or "A foreign stack received moving video.", **report}))
     sys.exit(0 if problem is None else 1)
 
 

@@ -192,7 +192,7 @@ class Observation:
 
 
 def missing(options, seen, result):
-    """What was expected and has not happened, in one sentence, or None."""
+    """One sentence about an unmet expectation, or None."""
     if options.expect_problem:
         said = result["problem"] == options.expect_problem and bool(result["words"])
         got = f"{result['problem']} {result['words']}"
@@ -203,9 +203,9 @@ def missing(options, seen, result):
         return f"The call ended by itself: {result['words']} [{result['problem']}]."
     moving = [v for v in result["videos"] if v["frames"] >= 5 and v["distinctPictures"] >= 3]
     if len(moving) < options.expect_video_from_others:
-        return f"Expected moving pictures of {options.expect_video_from_others}, saw {len(moving)}: {result['videos']}."
+        return f"Expected moving video of {options.expect_video_from_others}, saw {len(moving)}: {result['videos']}."
     if options.expect_audio and not (result["audio"]["energyRise"] > 1e-7 and result["audio"]["packets"] > 10):
-        return f"Expected sound from others, heard {result['audio']}."
+        return f"Expected audio from others, heard {result['audio']}."
     sent = result["publishing"]
     if sent["framesSent"] < options.expect_publishing or options.expect_publishing and sent["audioPackets"] <= 10:
         return f"Expected our camera and microphone to be sent, but {sent}."

@@ -39,6 +39,6 @@ func wait(
 func printJSON(_ value: some Encodable) throws {
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-    // Not through `print`, which keeps what goes to a pipe until there is more.
+    // Not through `print`, which buffers output to a pipe.
     try FileHandle.standardOutput.write(contentsOf: try encoder.encode(value) + Data("\n".utf8))
 }

@@ -195,7 +195,7 @@ private final class DelayProbe {
         try await body()
         let seconds = (EventLoop.now - start).seconds
         let load = Double(try server.processorTime() - used) / 1e9 / seconds
-        // What is still on its way counts too.
+        // Packets in transit count too.
         try await Task.sleep(for: .milliseconds(200))
         let (delays, missing) = await restart()
         let sorted = delays.sorted()

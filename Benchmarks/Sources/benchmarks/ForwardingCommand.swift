@@ -179,7 +179,7 @@ struct ForwardingCommand: AsyncParsableCommand {
         let allocations = try server.allocations()
         let time = try server.processorTime()
         await publisher.send(bursts: rate * seconds, of: burst, every: interval)
-        // What is missing after its time is reported, not waited for.
+        // Packets that are missing after the timeout are reported.
         try? await everyoneHas(publisher, clients)
         let nanoseconds = Double(try server.processorTime() - time)
         let counted = try server.allocations()

@@ -85,9 +85,9 @@ struct BenchmarkGraph {
         case "clocksync": element.properties["sync"] = false
         case "fakesink" where end == .standardOutput:
             element = ElementPlan(name: element.name, factory: "fdsink", properties: ["fd": 1, "sync": false])
-        // gst-launch misses the end that a sink tells before it plays, unless the sink holds up the start.
+        // gst-launch misses an end of the stream before playing, unless the sink delays the start.
         case "fakesink": element.properties["async"] = true
-        // What the node sets when the first picture's format arrives.
+        // The node sets this when the first frame's format arrives.
         case "vp8enc": element.properties["target-bitrate"] = .integer(Self.bitrate)
         case "x264enc": element.properties["bitrate"] = .integer(Self.bitrate / 1000)
         default: break

@@ -169,8 +169,8 @@ def a_cut_of_five_seconds_is_survived(network):
     videos = [stream for stream in report["streams"] if stream["media"] == "video"]
     expect(len(videos) == 2 and videos[1]["framesRendered"] > 0, f"these videos were rendered: {videos}")
     gap = videos[0]["longestGapMs"] / 1000
-    expect(CUT - 0.5 <= gap <= CUT + 4, f"the picture stood still for {gap:.1f} s at a cut of {CUT} s")
-    return (f"the picture stood still for {gap:.2f} s; at full rate {pictures:.1f} s and another video "
+    expect(CUT - 0.5 <= gap <= CUT + 4, f"the video froze for {gap:.1f} s at a cut of {CUT} s")
+    return (f"the video froze for {gap:.2f} s; at full rate {pictures:.1f} s and another video "
             f"{signalling:.1f} s after the cut")
 
 

@@ -117,7 +117,7 @@ class Host:
             ip("address", "add", f"{address}/24", "dev", "eth0")
 
     def set_distance(self, milliseconds):
-        """TCP here tries again as late as on a path with this round trip. The path itself stays as fast as it is."""
+        """Makes TCP retransmit as late as on a path with this round trip. The path itself stays as fast as before."""
         with self:
             ip("route", "replace", f"{PREFIX}0/24", "dev", "eth0", "src", self.address, "rto_min",
                f"{200 + milliseconds}ms")
@@ -126,7 +126,7 @@ class Host:
         ip("link", "set", self.port, "up" if is_plugged else "down")
 
     def bytes_received(self):
-        """What the switch has handed to this host."""
+        """The bytes that the switch has delivered to this host."""
         with open("/proc/thread-self/net/dev", encoding="ascii") as table:
             line = next(line for line in table if line.split(":")[0].strip() == self.port)
         return int(line.split(":")[1].split()[8])

@@ -1,4 +1,4 @@
-"""A participant that only signals (docs/signalling.md): sees who comes and goes, and what the server tells of itself."""
+"""A participant that only signals (docs/signalling.md): observes who enters and leaves, and the server's own messages."""
 import base64
 import http.client
 import json

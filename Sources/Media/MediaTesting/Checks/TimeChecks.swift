@@ -69,7 +69,7 @@ extension ConformanceCheck {
             let given = units.dropLast().compactMap(\.duration).reduce(0, +)
             let share = (given / max(span, 0.001) * 100).rounded(to: 1)
             let livelyShare = given / livelySpan * 100
-            // draw() and fill() skip buffers that a busy machine missed, which is no fault of the capturer.
+            // draw() and fill() skip buffers that a busy machine missed, which is not the capturer's fault.
             let least = units.allSatisfy(\.isOnTheClock) ? 60.0 : 95.0
             return share <= 105 && livelyShare >= least
                 ? .passed("\(share) % of the time is filled")

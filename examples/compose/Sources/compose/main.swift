@@ -1,9 +1,9 @@
-// Composes a pipeline in Swift, changes it while it runs, and says what it did.
+// Composes a pipeline in Swift, changes it while it runs, and prints its statistics.
 import Foundation
 import MediaGraph
 import MediaNodes
 
-// A picture goes through a function of ours; a window shows it where there is a display.
+// A function of ours changes each frame. If there is a display, a window shows it.
 let graph = MediaGraph {
     Chain {
         Node.testPattern("source", width: 640, height: 480, framesPerSecond: 30)
@@ -23,7 +23,7 @@ bindings.frameFunctions["negative"] = { frame in
 }
 
 do {
-    // A plan is a value: it says what will happen before anything starts.
+    // A plan is a value. It describes the run before anything starts.
     let plan = try await MediaPipeline.plan(graph)
     print("elements:", plan.elementCount, "left out:", plan.omitted.map(\.node))
 

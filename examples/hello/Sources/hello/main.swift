@@ -18,7 +18,7 @@ final class Hello: RoomDelegate {
     func onRemoteVideoPublished(remoteParticipant: RemoteParticipant, remoteVideo: RemoteVideo) { show(remoteVideo) }
 
     private func show(_ video: RemoteVideo) {
-        // A window where there is a display; the pictures are counted either way.
+        // A window if there is a display; the frames are counted either way.
         let view = (try? UIRenderView(windowTitle: video.owner)) ?? UIRenderView()
         view.onFrame = { frame in framesShown.withLock { $0 += 1 } }
         video.attach(view)

@@ -1,4 +1,4 @@
-// Publishes pictures that this program draws itself into a room: own-capturer [ROOM] [SECONDS]
+// Publishes frames that this program draws itself into a room: own-capturer [ROOM] [SECONDS]
 // Start `connectlive serve` on the same machine first.
 import ConnectLiveSDK
 import Foundation
