@@ -22,17 +22,7 @@ public struct MediaTime: Sendable, Hashable, Comparable, Codable {
 
     /// A later time. Stops at the ends of the clock's range, which lasts 584 years.
     public static func + (time: MediaTime, duration: Duration) -> MediaTime {
-        let (seconds, attoseconds) = duration.components
-        let whole = seconds.magnitude.multipliedReportingOverflow(by: 1_000_000_000)
-        let amount = whole.partialValue.addingReportingOverflow(attoseconds.magnitude / 1_000_000_000)
-        let shifted =
-            duration < .zero
-            ? time.nanoseconds.subtractingReportingOverflow(amount.partialValue)
-            : time.nanoseconds.addingReportingOverflow(amount.partialValue)
-        guard !whole.overflow, !amount.overflow, !shifted.overflow else {
-            return MediaTime(nanoseconds: duration < .zero ? 0 : .max)
-        }
-        return MediaTime(nanoseconds: shifted.partialValue)
+        MediaTime(nanoseconds: UInt64(clamping: Int128(time.nanoseconds) + duration.attoseconds / 1_000_000_000))
     }
 
     /// An earlier time. Stops at the ends of the clock's range.

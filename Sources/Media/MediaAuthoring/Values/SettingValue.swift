@@ -10,28 +10,19 @@ public enum SettingValue: Sendable, Hashable {
 extension SettingValue {
     /// Numbers are equal if their values are: `30` equals `30.0`.
     public static func == (left: SettingValue, right: SettingValue) -> Bool {
-        switch (left.whole, right.whole) {
-        case (.flag(let left), .flag(let right)): left == right
-        case (.integer(let left), .integer(let right)): left == right
-        case (.number(let left), .number(let right)): left == right
-        case (.text(let left), .text(let right)): left == right
-        default: false
-        }
+        left.payload == right.payload
     }
 
-    public func hash(into hasher: inout Hasher) {
-        switch whole {
-        case .flag(let value): hasher.combine(value)
-        case .integer(let value): hasher.combine(value)
-        case .number(let value): hasher.combine(value)
-        case .text(let value): hasher.combine(value)
-        }
-    }
+    public func hash(into hasher: inout Hasher) { hasher.combine(payload) }
 
-    /// An integer instead of a number without a fraction.
-    private var whole: SettingValue {
-        if case .number(let number) = self, let integer = Int(exactly: number) { return .integer(integer) }
-        return self
+    /// `AnyHashable` compares numbers of different types by value.
+    private var payload: AnyHashable {
+        switch self {
+        case .flag(let value): value
+        case .integer(let value): value
+        case .number(let value): value
+        case .text(let value): value
+        }
     }
 }
 
@@ -44,12 +35,7 @@ extension SettingValue: ExpressibleByBooleanLiteral, ExpressibleByIntegerLiteral
     public init(stringLiteral value: String) { self = .text(value) }
 
     public var description: String {
-        switch self {
-        case .flag(let value): "\(value)"
-        case .integer(let value): "\(value)"
-        case .number(let value): "\(value)"
-        case .text(let value): "\"\(value)\""
-        }
+        if case .text(let text) = self { "\"\(text)\"" } else { "\(payload)" }
     }
 }
 
