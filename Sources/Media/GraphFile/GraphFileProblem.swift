@@ -40,8 +40,7 @@ struct ProblemList {
 
     /// Adds a word that is not one of the accepted ones.
     mutating func addUnknown(_ what: String, _ word: String, at place: GraphPlace?, accepted: [String]) {
-        let hint = word.nearest(among: accepted).map { "; did you mean \"\($0)\"?" } ?? "."
-        add(place, "\(what) \"\(word.clipped)\"\(hint)", accepted: accepted)
+        add(place, "\(what) \"\(word.clipped)\"\(word.suggestion(among: accepted))", accepted: accepted)
     }
 
     /// The scalar. Nil, with a reported problem, for another tree: `demand` begins its sentence.

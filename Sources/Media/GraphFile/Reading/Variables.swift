@@ -69,37 +69,24 @@ struct Variables {
         _ scalar: Tree.Scalar, isSecret: Bool = false, _ problems: inout ProblemList
     ) -> Tree.Scalar? {
         guard scalar.text.contains("${") else { return scalar }
-        var filled = ""
         var isFine = true
-        var hasVariable = false
-        var rest = scalar.text[...]
-        while let dollar = rest.firstRange(of: "${") {
-            let before = rest[..<dollar.lowerBound]
-            if before.hasSuffix("$") {
-                // "$${" means the text "${".
-                filled += before + "{"
-                rest = rest[dollar.upperBound...]
-                continue
-            }
-            filled += before
-            guard let end = rest[dollar.upperBound...].firstIndex(of: "}") else {
+        var filled = scalar
+        filled.text = scalar.text.replacing(/\$\$\{|\$\{([^}]*)(\}?)/) { match -> String in
+            // "$${" means the text "${".
+            guard let reference = match.1, let end = match.2 else { return "${" }
+            filled.wasFilledIn = true
+            var value: String?
+            if end.isEmpty {
                 problems.add(
                     scalar.place,
-                    "\"\(rest[dollar.lowerBound...].description.clipped)\" lacks the closing }. Write \"$${\" for the "
-                        + "text itself.")
-                return nil
-            }
-            hasVariable = true
-            if let value = value(of: rest[dollar.upperBound..<end], isSecret, at: scalar.place, &problems) {
-                filled += value
+                    "\"\(match.0.description.clipped)\" lacks the closing }. Write \"$${\" for the text itself.")
             } else {
-                isFine = false
+                value = self.value(of: reference, isSecret, at: scalar.place, &problems)
             }
-            rest = rest[rest.index(after: end)...]
+            isFine = isFine && value != nil
+            return value ?? ""
         }
-        guard isFine else { return nil }
-        return Tree.Scalar(
-            text: filled + rest, isQuoted: scalar.isQuoted, place: scalar.place, wasFilledIn: hasVariable)
+        return isFine ? filled : nil
     }
 
     /// The value of the text between the braces.

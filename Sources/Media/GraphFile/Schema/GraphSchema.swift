@@ -63,7 +63,7 @@ public struct GraphSchema: Sendable {
             "map": map,
             "variable": ["type": "string", "pattern": .text(Self.variablePattern)],
         ]
-        return fixed.merging(.map(kinds.map { OutputTree.Entry("node:\($0.name)", node($0)) }))
+        return fixed.merging(.map(kinds.map { ("node:\($0.name)", node($0)) }))
     }
 
     // MARK: Steps
@@ -172,7 +172,7 @@ public struct GraphSchema: Sendable {
     // MARK: Settings
 
     private func settings(_ contracts: [SettingContract]) -> OutputTree {
-        .map(contracts.map { OutputTree.Entry($0.name, value(of: $0)) })
+        .map(contracts.map { ($0.name, value(of: $0)) })
     }
 
     private func value(of contract: SettingContract) -> OutputTree {
@@ -242,7 +242,7 @@ extension OutputTree {
     fileprivate static func reference(_ name: String) -> OutputTree { ["$ref": .text("#/$defs/\(name)")] }
 
     fileprivate static func described(_ words: String, _ schema: OutputTree = [:]) -> OutputTree {
-        OutputTree.map([Entry("description", .text(words))]).merging(schema)
+        OutputTree.map([("description", .text(words))]).merging(schema)
     }
 
     /// A map with the entries of both maps.
@@ -255,7 +255,7 @@ extension OutputTree {
 extension OutputTree: ExpressibleByDictionaryLiteral, ExpressibleByArrayLiteral, ExpressibleByStringLiteral,
     ExpressibleByBooleanLiteral, ExpressibleByIntegerLiteral
 {
-    init(dictionaryLiteral entries: (String, OutputTree)...) { self = .map(entries.map { Entry($0.0, $0.1) }) }
+    init(dictionaryLiteral entries: (String, OutputTree)...) { self = .map(entries.map { (key: $0, value: $1) }) }
     init(arrayLiteral items: OutputTree...) { self = .list(items) }
     init(stringLiteral text: String) { self = .text(text) }
     init(booleanLiteral flag: Bool) { self = .value(.flag(flag)) }

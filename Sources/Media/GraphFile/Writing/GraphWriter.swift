@@ -33,16 +33,16 @@ private struct GraphWriter {
     var tree: OutputTree {
         var entries: [OutputTree.Entry] = []
         if let description = document.description {
-            entries.append(OutputTree.Entry(TopKey.description, .text(Self.escaped(description))))
+            entries.append((TopKey.description, .text(Self.escaped(description))))
         }
         let chains = layout.chains.map { chain -> OutputTree in
             guard let start = chain.start else { return .list(steps(chain.items, BranchMarks())) }
             let (marks, inherited) = marks(for: chain.items, BranchMarks())
             return .list(
-                [.map([OutputTree.Entry(StepKey.from, .text(Self.escaped("\(start)")))] + marks)]
+                [.map([(StepKey.from, .text(Self.escaped("\(start)")))] + marks)]
                     + steps(chain.items, inherited))
         }
-        entries.append(OutputTree.Entry(TopKey.chains, .list(chains)))
+        entries.append((TopKey.chains, .list(chains)))
         return .map(entries)
     }
 
@@ -52,8 +52,8 @@ private struct GraphWriter {
             case .node(let node): return Self.step(node, catalogue.kind(named: node.kind), inherited)
             case .tee(let tee):
                 let (marks, within) = marks(for: tee.items, inherited)
-                return .map([OutputTree.Entry(StepKey.tee, .list(steps(tee.items, within)))] + marks)
-            case .join(let join): return .map([OutputTree.Entry(StepKey.to, .text(Self.escaped("\(join.target)")))])
+                return .map([(StepKey.tee, .list(steps(tee.items, within)))] + marks)
+            case .join(let join): return .map([(StepKey.to, .text(Self.escaped("\(join.target)")))])
             }
         }
     }
@@ -65,11 +65,11 @@ private struct GraphWriter {
         var marks: [OutputTree.Entry] = []
         if let branch = nodes.first?.branch, branch != inherited.branch, nodes.allSatisfy({ $0.branch != nil }) {
             within.branch = branch
-            marks.append(OutputTree.Entry(StepKey.branch, .text(Self.escaped(branch))))
+            marks.append((StepKey.branch, .text(Self.escaped(branch))))
         }
         if !inherited.isOptional, !nodes.isEmpty, nodes.allSatisfy(\.isOptional) {
             within.isOptional = true
-            marks.append(OutputTree.Entry(StepKey.optional, .value(.flag(true))))
+            marks.append((StepKey.optional, .value(.flag(true))))
         }
         return (marks, within)
     }
@@ -77,18 +77,18 @@ private struct GraphWriter {
     static func step(_ node: Node, _ contract: NodeKind?, _ inherited: BranchMarks) -> OutputTree {
         let kind = node.kindInFiles
         let isElement = kind != node.kind
-        var entries = [OutputTree.Entry(isElement ? StepKey.element : StepKey.node, .text(Self.escaped(kind)))]
-        if node.name != kind { entries.append(OutputTree.Entry(StepKey.name, .text(Self.escaped(node.name)))) }
+        var entries: [OutputTree.Entry] = [(isElement ? StepKey.element : StepKey.node, .text(Self.escaped(kind)))]
+        if node.name != kind { entries.append((StepKey.name, .text(Self.escaped(node.name)))) }
         if let branch = node.branch, branch != inherited.branch {
-            entries.append(OutputTree.Entry(StepKey.branch, .text(Self.escaped(branch))))
+            entries.append((StepKey.branch, .text(Self.escaped(branch))))
         }
         if node.isOptional, !inherited.isOptional {
-            entries.append(OutputTree.Entry(StepKey.optional, .value(.flag(true))))
+            entries.append((StepKey.optional, .value(.flag(true))))
         }
-        let settings = node.settings(inOrderOf: contract).map { OutputTree.Entry($0.key, written($0.value)) }
+        let settings: [OutputTree.Entry] = node.settings(inOrderOf: contract).map { ($0.key, written($0.value)) }
         entries += settings.filter { !StepKey.all.contains($0.key) }
         let others = settings.filter { StepKey.all.contains($0.key) }
-        if !others.isEmpty { entries.append(OutputTree.Entry(StepKey.settings, .map(others))) }
+        if !others.isEmpty { entries.append((StepKey.settings, .map(others))) }
         return entries.count == 1 && !isElement ? .text(Self.escaped(kind)) : .map(entries)
     }
 

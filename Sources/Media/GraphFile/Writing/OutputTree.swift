@@ -6,15 +6,7 @@ indirect enum OutputTree: Sendable {
     case list([OutputTree])
     case map([Entry])
 
-    struct Entry: Sendable {
-        var key: String
-        var value: OutputTree
-
-        init(_ key: String, _ value: OutputTree) {
-            self.key = key
-            self.value = value
-        }
-    }
+    typealias Entry = (key: String, value: OutputTree)
 
     static func text(_ text: String) -> OutputTree { .value(.text(text)) }
 
@@ -112,11 +104,6 @@ extension SettingValue {
     fileprivate var yaml: String {
         if case .text(let text) = self { text.yamlWord } else { json }
     }
-}
-
-extension Double {
-    /// The fewest digits that identify the number. A whole number has no ".0".
-    var short: String { Int(exactly: self).map { "\($0)" } ?? "\(self)" }
 }
 
 extension String {

@@ -1,26 +1,18 @@
-/// Two nodes that use one file, of which at least one writes it.
-struct FileConflict {
-    let first: String
-    let second: String
-    /// The setting of the second node that names the file.
-    let setting: String
-    /// Two sentences: the conflict and the fix.
-    let message: String
-
+extension String {
     /// A path without redundant parts: `./`, `/./` and doubled slashes. A path through `..` is unchanged, because the
     /// component before `..` may be a symbolic link.
-    static func normalized(_ path: String) -> String {
-        let parts = path.split(separator: "/").filter { $0 != "." }
-        return (path.hasPrefix("/") ? "/" : "") + parts.joined(separator: "/")
+    var normalizedPath: String {
+        let parts = split(separator: "/").filter { $0 != "." }
+        return (hasPrefix("/") ? "/" : "") + parts.joined(separator: "/")
     }
 }
 
 extension MediaGraph {
-    /// All conflicts over files. `identity` returns the same text for two paths that lead to one file, and nil for a
-    /// path that several nodes may share.
-    func fileConflicts(_ kinds: any NodeCatalogue, identity: (String) -> String?) -> [FileConflict] {
+    /// All pairs of nodes that use one file, of which at least one writes it. `identity` returns the same text for two
+    /// paths that lead to one file, and nil for a path that several nodes may share.
+    func fileConflicts(_ kinds: any NodeCatalogue, identity: (String) -> String?) -> [GraphProblem] {
         var users: [String: [(node: String, use: FileUse)]] = [:]
-        var conflicts: [FileConflict] = []
+        var conflicts: [GraphProblem] = []
         for node in nodes {
             for contract in kinds.kind(named: node.kind)?.settings ?? [] {
                 guard let use = contract.file, let path = node.settings[contract.name]?.text, !path.isEmpty else {
@@ -32,9 +24,9 @@ extension MediaGraph {
                     users[file, default: []].append((node.name, use))
                     guard let other = others.first(where: { $0.use == .writes || use == .writes }) else { continue }
                     conflicts.append(
-                        FileConflict(
-                            first: other.node, second: node.name, setting: contract.name,
-                            message: Self.sentences(other, (node.name, use), path)))
+                        GraphProblem(
+                            .fileConflict, node: node.name, setting: contract.name,
+                            Self.sentences(other, (node.name, use), path), nodes: [other.node, node.name]))
                     break
                 }
             }

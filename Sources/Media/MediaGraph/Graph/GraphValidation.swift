@@ -103,11 +103,7 @@ extension MediaGraph {
         problems += problemsOfLinks(kinds)
         problems += problemsOfUnconnectedPorts(kinds)
         problems += problemsOfCycles()
-        problems += fileConflicts(kinds) { FileConflict.normalized($0) }.map { conflict in
-            GraphProblem(
-                .fileConflict, node: conflict.second, setting: conflict.setting, conflict.message,
-                nodes: [conflict.first, conflict.second])
-        }
+        problems += fileConflicts(kinds, identity: \.normalizedPath)
         if let bound { problems += problemsOfBindings(kinds, bound) }
         return problems
     }
@@ -126,9 +122,8 @@ extension MediaGraph {
                     (node.name == node.kind
                         ? "There is no kind of node \"\(node.kind)\""
                         : "\"\(node.name)\" is of the unknown kind \"\(node.kind)\"")
-                        + hint(
-                            for: node.kind, among: names,
-                            else: ". A plugin's node needs --plugin PATH, also where the graph runs."),
+                        + node.kind.suggestion(
+                            among: names, else: ". A plugin's node needs --plugin PATH, also where the graph runs."),
                     accepted: names)
             ]
         }
@@ -139,7 +134,7 @@ extension MediaGraph {
                 problems.append(
                     GraphProblem(
                         .unknownSetting, node: node.name, setting: name,
-                        "\(node.shown) has no setting \"\(name)\"\(hint(for: name, among: names))",
+                        "\(node.shown) has no setting \"\(name)\"\(name.suggestion(among: names))",
                         accepted: names))
                 continue
             }
@@ -204,7 +199,7 @@ extension MediaGraph {
             problems.append(
                 GraphProblem(
                     .unknownNode, node: reference.node, link: link,
-                    "There is no node \"\(reference.node)\"\(hint(for: reference.node, among: names))",
+                    "There is no node \"\(reference.node)\"\(reference.node.suggestion(among: names))",
                     accepted: names))
             return nil
         }
@@ -228,56 +223,36 @@ extension MediaGraph {
 
     private func problemsOfUnconnectedPorts(_ kinds: any NodeCatalogue) -> [GraphProblem] {
         let isMeantElsewhere = links.contains { node($0.to.node) == nil }
-        return nodes.flatMap { node in
-            guard let kind = kinds.kind(named: node.kind) else { return [GraphProblem]() }
-            let inputs = kind.inputs.filter { port in
+        return nodes.flatMap { node -> [GraphProblem] in
+            guard let kind = kinds.kind(named: node.kind) else { return [] }
+            var messages = kind.inputs.filter { port in
                 port.isRequired && !links.contains { $0.to.node == node.name && $0.to.mayBe(port) }
-            }
-            let outputs = kind.outputs.filter { port in
+            }.map { "Nothing feeds \(node.name).\($0.name). Link an output to it, or remove the node." }
+            messages += kind.outputs.filter { port in
                 port.isRequired && !links.contains { $0.from.node == node.name && $0.from.mayBe(port) }
-            }
+            }.map { "Nothing reads \(node.name).\($0.name). Link it, or drop its media with a \"null\" node." }
             // An end without input does nothing, even if none of its inputs is required. A link may misspell its name.
             let isEnd = !isMeantElsewhere && !kind.inputs.isEmpty && kind.outputs.isEmpty && kind.group != .element
             if isEnd, !kind.inputs.contains(where: \.isRequired), links(into: node.name).isEmpty {
                 let ports = kind.inputs.map { "\(node.name).\($0.name)" }.joined(separator: " or ")
-                return [
-                    GraphProblem(
-                        .unconnected, node: node.name,
-                        "Nothing feeds \(ports). Link an output to one of them, or remove the node.")
-                ]
+                messages = ["Nothing feeds \(ports). Link an output to one of them, or remove the node."]
             }
-            return inputs.map {
-                GraphProblem(
-                    .unconnected, node: node.name,
-                    "Nothing feeds \(node.name).\($0.name). Link an output to it, or remove the node.")
-            }
-                + outputs.map {
-                    GraphProblem(
-                        .unconnected, node: node.name,
-                        "Nothing reads \(node.name).\($0.name). Link it, or drop its media with a \"null\" node.")
-                }
+            return messages.map { GraphProblem(.unconnected, node: node.name, $0) }
         }
     }
 
-    /// Removes nodes without input until none is left. The remaining nodes are on a cycle or downstream of one.
+    /// Removes nodes without input until none is left, so that the remaining ones are on a cycle or downstream of one.
+    /// Then removes those without output.
     private func problemsOfCycles() -> [GraphProblem] {
-        let names = Set(nodes.map(\.name))
-        var left = names
-        var open = links.filter { names.contains($0.from.node) && names.contains($0.to.node) }
-        while true {
-            let fed = Set(open.map(\.to.node))
-            let free = left.subtracting(fed)
-            if free.isEmpty { break }
-            left.subtract(free)
-            open.removeAll { free.contains($0.from.node) }
-        }
-        // Nodes downstream of the cycle are not part of it.
-        while true {
-            let feeding = Set(open.map(\.from.node))
-            let ends = left.subtracting(feeding)
-            if ends.isEmpty { break }
-            left.subtract(ends)
-            open.removeAll { ends.contains($0.to.node) }
+        var left = Set(nodes.map(\.name))
+        var open = links
+        for end in [\Link.to.node, \.from.node] {
+            var before: Int
+            repeat {
+                before = left.count
+                open.removeAll { !left.contains($0.from.node) || !left.contains($0.to.node) }
+                left.formIntersection(open.map { $0[keyPath: end] })
+            } while left.count < before
         }
         guard !left.isEmpty else { return [] }
         return [
@@ -303,7 +278,7 @@ extension MediaGraph {
                     GraphProblem(
                         .unusedCode, node: name,
                         "A \(binding.rawValue) function is bound to \"\(name)\", but no node has this name"
-                            + hint(for: name, among: names),
+                            + name.suggestion(among: names),
                         accepted: names))
             }
         }
@@ -327,9 +302,4 @@ extension Set<MediaKind> {
 
 extension Set<String> {
     fileprivate var listed: String { sorted().joined(separator: ", ") }
-}
-
-/// The end of a sentence about a word that is not among `candidates`.
-private func hint(for word: String, among candidates: [String], else end: String = ".") -> String {
-    word.nearest(among: candidates).map { "; did you mean \"\($0)\"?" } ?? end
 }

@@ -95,16 +95,12 @@ public struct MediaGraph: Sendable, Hashable, Codable {
     public func optionalPart(around name: String) -> Set<String> {
         guard node(name)?.isOptional == true else { return [] }
         var part: Set<String> = [name]
-        var frontier = part
-        while !frontier.isEmpty {
-            let next = links.flatMap { link -> [String] in
-                if frontier.contains(link.from.node) { return [link.to.node] }
-                if frontier.contains(link.to.node) { return [link.from.node] }
-                return []
-            }
-            frontier = Set(next.filter { node($0)?.isOptional == true }).subtracting(part)
-            part.formUnion(frontier)
-        }
+        var before: Int
+        repeat {
+            before = part.count
+            let beside = links.map { [$0.from.node, $0.to.node] }.filter { !part.isDisjoint(with: $0) }.joined()
+            part.formUnion(beside.filter { node($0)?.isOptional == true })
+        } while part.count > before
         return part.union(fedOnly(by: part))
     }
 

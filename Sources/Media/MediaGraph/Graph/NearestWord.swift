@@ -2,6 +2,11 @@ extension String {
     /// The longest word that is compared. Longer ones are not typing errors, and comparing them is slow.
     private static let longestComparedWord = 64
 
+    /// The end of a sentence about this word, which is not among the candidates.
+    package func suggestion(among candidates: some Sequence<String>, else end: String = ".") -> String {
+        nearest(among: candidates).map { "; did you mean \"\($0)\"?" } ?? end
+    }
+
     /// The candidate that was probably meant, or nil: the one with the fewest typing errors, else the only one that
     /// contains this word, such as `vp8-encoder` for `vp8`.
     public func nearest(among candidates: some Sequence<String>) -> String? {

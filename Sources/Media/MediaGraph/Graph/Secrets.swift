@@ -20,8 +20,8 @@ extension SettingValue {
     func shown(isSecret: Bool) -> SettingValue {
         guard case .text(let text) = self else { return isSecret ? .text(SettingContract.hidden) : self }
         if isSecret { return text.isEmpty ? self : .text(SettingContract.hidden) }
-        guard let password = text.password else { return self }
-        return .text(text.replacingCharacters(in: password))
+        return text.password.map { .text(text[..<$0.lowerBound] + SettingContract.hidden + text[$0.upperBound...]) }
+            ?? self
     }
 }
 
@@ -34,10 +34,6 @@ extension String {
             return nil
         }
         return index(after: colon)..<end
-    }
-
-    fileprivate func replacingCharacters(in range: Range<String.Index>) -> String {
-        self[..<range.lowerBound] + SettingContract.hidden + self[range.upperBound...]
     }
 }
 
@@ -67,9 +63,8 @@ extension MediaGraph {
 
 extension Node {
     fileprivate func withoutSecrets(_ catalogue: any NodeCatalogue) -> Node {
-        let kind = catalogue.kind(named: self.kind)
         var node = self
-        node.settings = settings.withoutSecrets(kind)
+        node.settings = settings.withoutSecrets(catalogue.kind(named: kind))
         return node
     }
 }
@@ -78,11 +73,10 @@ extension [String: SettingValue] {
     /// Hides secrets in the settings of a node or the properties of an element. A property that passes on a setting has
     /// its name.
     fileprivate func withoutSecrets(_ kind: NodeKind?) -> [String: SettingValue] {
-        var shown = self
-        for (name, value) in self {
-            shown[name] = value.shown(isSecret: kind?.setting(name)?.isSecret ?? SettingContract.soundsSecret(name))
+        reduce(into: self) { shown, setting in
+            let isSecret = kind?.setting(setting.key)?.isSecret ?? SettingContract.soundsSecret(setting.key)
+            shown[setting.key] = setting.value.shown(isSecret: isSecret)
         }
-        return shown
     }
 }
 

@@ -1,36 +1,24 @@
 extension SettingContract {
     /// The contract of a text setting that matches a regular expression. `words` completes "write …".
     public func written(_ pattern: String, _ words: String) -> SettingContract {
-        var contract = self
-        contract.form = Form(pattern, words)
-        return contract
+        with(\.form, Form(pattern, words))
     }
 
     /// The contract of an integer with few accepted values.
-    public func limited(to values: [Int]) -> SettingContract {
-        var contract = self
-        contract.values = values
-        return contract
-    }
+    public func limited(to values: [Int]) -> SettingContract { with(\.values, values) }
 
     /// The contract of a setting that cannot be given together with others.
-    public func excluding(_ settings: [String]) -> SettingContract {
-        var contract = self
-        contract.excludedSettings = settings
-        return contract
-    }
+    public func excluding(_ settings: [String]) -> SettingContract { with(\.excludedSettings, settings) }
 
     /// The contract with a value for examples.
-    public func example(_ value: SettingValue) -> SettingContract {
-        var contract = self
-        contract.example = value
-        return contract
-    }
+    public func example(_ value: SettingValue) -> SettingContract { with(\.example, value) }
 
     /// The contract of the same setting, naming a file with this use.
-    public func naming(_ use: FileUse) -> SettingContract {
+    public func naming(_ use: FileUse) -> SettingContract { with(\.file, use) }
+
+    private func with<Value>(_ member: WritableKeyPath<SettingContract, Value>, _ value: Value) -> SettingContract {
         var contract = self
-        contract.file = use
+        contract[keyPath: member] = value
         return contract
     }
 
@@ -51,7 +39,7 @@ extension SettingContract {
             choices.contains(text)
                 ? nil
                 : "is \"\(text)\", not one of \(choices.joined(separator: ", "))"
-                    + (text.nearest(among: choices).map { "; did you mean \"\($0)\"?" } ?? "")
+                    + text.suggestion(among: choices, else: "")
         default:
             "is \(isSecret ? "another value" : "\(value)") instead of \(noun)\(suffix)"
         }
@@ -100,7 +88,7 @@ extension SettingContract {
 
 extension Double {
     /// A whole number without its ".0".
-    fileprivate var short: String { Int(exactly: self).map { "\($0)" } ?? "\(self)" }
+    package var short: String { Int(exactly: self).map { "\($0)" } ?? "\(self)" }
 }
 
 extension SettingContract.Form {

@@ -48,7 +48,7 @@ extension PlanEnvironment {
 
     public func program(_ name: String) -> String? { name }
 
-    public func fileIdentity(_ path: String) -> String? { FileConflict.normalized(path) }
+    public func fileIdentity(_ path: String) -> String? { path.normalizedPath }
 
     public func cameraControls(_ path: String) -> [CameraControl]? { nil }
 

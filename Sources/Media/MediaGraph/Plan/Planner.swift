@@ -48,7 +48,7 @@ public struct Planner: Sendable {
                     graph: runnable, catalogue: catalogue, environment: environment, running: running)
                 if let conflict = runnable.fileConflicts(catalogue, identity: environment.fileIdentity).first {
                     throw MediaError(
-                        code: MediaError.Code.fileConflict, message: conflict.message, node: conflict.second)
+                        code: MediaError.Code.fileConflict, message: conflict.message, node: conflict.node)
                 }
                 for node in runnable.inOrder { try planning.add(node) }
                 var plan = planning.finish()
@@ -92,24 +92,15 @@ private struct Planning {
     let catalogue: any PlanningCatalogue
     let environment: any PlanEnvironment
     let running: GraphPlan?
-    private var nodes: [NodePlan] = []
-    private var links: [LinkPlan] = []
+    var nodes: [NodePlan] = []
+    var links: [LinkPlan] = []
     /// The inserted nodes, by the output that they convert and the result.
-    private var adapters: [Adapter: PortReference] = [:]
+    var adapters: [Adapter: PortReference] = [:]
 
-    private struct Adapter: Hashable {
+    struct Adapter: Hashable {
         let output: PortReference
         let kind: String
         let encoding: String
-    }
-
-    init(
-        graph: MediaGraph, catalogue: any PlanningCatalogue, environment: any PlanEnvironment, running: GraphPlan?
-    ) {
-        self.graph = graph
-        self.catalogue = catalogue
-        self.environment = environment
-        self.running = running
     }
 
     mutating func add(_ node: Node) throws(MediaError) {
