@@ -107,6 +107,47 @@ import Testing
         #expect(both.error.contains("is written {element: videoscale}"), "\(both.error)")
     }
 
+    @Test(arguments: [
+        ("{node: test-pattern, width: 641, height: 361}, h264-encoder", "graph.format-clash"),
+        ("test-pattern, {node: crop, left: 400, right: 240}", "graph.setting-unusable"),
+        ("test-pattern, {element: videocrop, left: 9000}", "graph.format-clash"),
+        ("test-pattern, {element: capsfilter, caps: '((('}", "graph.invalid"),
+    ])
+    func `validate and plan report a mistake that only a plan shows with the same words`(
+        chain: String, code: String
+    ) throws {
+        let text = "chains:\n  - [\(chain), 'null']\n"
+        let validated = try run(["validate", "graph.yaml"], text)
+        #expect(validated.status == 1)
+        #expect(validated.error.contains("connectlive: graph.yaml:2:"), "\(validated.error)")
+        #expect(validated.error.hasSuffix("[\(code)]\n"), "\(validated.error)")
+        #expect(validated.error == (try run(["plan", "graph.yaml"], text)).error)
+    }
+
+    @Test(arguments: [
+        ("{node: file, path: none.mp4}", "file.not-found"),
+        ("{node: process, command: no-such-program}", "process.not-found"),
+        ("test-pattern, {node: overlay, image: none.png}", "file.unreadable"),
+    ])
+    func `validate warns of a file or program that plan refuses, and accepts the graph`(
+        chain: String, code: String
+    ) throws {
+        let text = "chains:\n  - [\(chain), 'null']\n"
+        let validated = try run(["validate", "graph.yaml"], text)
+        #expect(validated.status == 0)
+        let refusal = try run(["plan", "graph.yaml"], text).error.dropFirst("connectlive: ".count)
+        #expect(refusal.hasSuffix("[\(code)]\n"), "\(refusal)")
+        #expect(validated.error == "connectlive: It cannot run on this machine: \(refusal)")
+    }
+
+    @Test func `validate reports no mistake downstream of a device, whose format it does not know`() throws {
+        let result = try run(
+            ["validate", "graph.yaml"],
+            "chains:\n  - [{node: camera, width: 641, height: 361}, {node: crop, left: 8000}, h264-encoder, 'null']\n")
+        #expect(result.status == 0)
+        #expect(result.error.isEmpty, "\(result.error)")
+    }
+
     // MARK: graph
 
     @Test func `graph draws boxes and arrows`() throws {
@@ -224,7 +265,7 @@ import Testing
             let detail = try run(["nodes", name]).output
             let example = try #require(detail.split(separator: "\n").last)
             let result = try run(["validate", "graph.yaml"], "chains:\n  -\n  \(example)\n")
-            // It hangs in the air, and nothing else is wrong with it.
+            // The example is not linked to anything, which is its only problem.
             let problems = result.error.split(separator: "\n").filter { $0.hasPrefix("graph.yaml:") }
             #expect(problems.allSatisfy { $0.contains("Nothing ") }, "\(result.error)")
         }
@@ -284,7 +325,7 @@ import Testing
 private let interopFolder = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
     .appendingPathComponent("interop")
 
-/// The paths of the graphs that come with the project.
+/// The paths of the shipped graphs.
 func pipelines() throws -> [String] {
     let folder = interopFolder.deletingLastPathComponent().deletingLastPathComponent()
         .appendingPathComponent("pipelines").path
@@ -297,7 +338,7 @@ final class Texts: NSObject, XMLParserDelegate {
     private var found: Set<String> = []
     private var text = ""
 
-    /// Empty, and the test failed, where the document is not well-formed.
+    /// Empty if the document is not well-formed, which fails the test.
     static func found(in document: String) -> Set<String> {
         let texts = Texts()
         let parser = XMLParser(data: Data(document.utf8))

@@ -30,7 +30,7 @@ public enum MediaFile {
     static func notFound(_ path: String) -> MediaError {
         MediaError(
             code: MediaError.Code.fileNotFound,
-            message: "The file \(path) does not exist. Check the path and its base folder.")
+            message: "The file \(path) does not exist. Check the path; a relative one starts in the current folder.")
     }
 
     static func undecodable(_ path: String, _ missing: String) -> MediaError {

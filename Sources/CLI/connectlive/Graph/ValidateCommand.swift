@@ -11,6 +11,10 @@ struct ValidateCommand: ParsableCommand {
 
     func run() throws {
         let document = try graph.document()
+        let check = DevicelessCheck(document.graph)
+        if let problem = check.problem {
+            throw graph.refusal(problem.code, problem.message, about: problem.node, in: document)
+        }
         let nodes = document.graph.nodes.count
         Console.say("\(graph.shownPath) is valid: \(nodes == 1 ? "one node" : "\(nodes) nodes").")
         for variable in document.variables {
@@ -27,6 +31,10 @@ struct ValidateCommand: ParsableCommand {
             Console.say(
                 "Unbound: \(names). These nodes need a program that binds a function to each name; 'connectlive run' "
                     + "cannot.")
+        }
+        for obstacle in check.obstacles {
+            let refusal = graph.refusal(obstacle.code, obstacle.message, about: obstacle.node, in: document)
+            Console.error("It cannot run on this machine: \(refusal)")
         }
     }
 }

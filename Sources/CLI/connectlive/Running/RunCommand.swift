@@ -63,14 +63,19 @@ struct RunCommand: AsyncParsableCommand {
         let last = live.statistics
         await live.pipeline.stop()
         occur.finish()
+        let shortfalls = live.pipeline.shortfalls
         for await case .event(let event) in occurrences {
             // The end of a recording may fail too.
             if case .failed(let error) = event { failure = failure ?? error }
+            // Without a failure, shortfalls are the errors at the end.
+            if failure == nil, case .warning(_, let message) = event, shortfalls.contains(where: { "\($0)" == message })
+            {
+                continue
+            }
             if let words = Self.words(of: event) { Console.line(words) }
         }
         await server.stop(failure.map { ControlProblem($0) })
         if !quiet { try await conclude(live, first, last) }
-        let shortfalls = live.pipeline.shortfalls
         if let error = failure ?? shortfalls.first, !verbose {
             for line in log.lines(about: error.node) { Console.line(Self.words(of: line)) }
         }

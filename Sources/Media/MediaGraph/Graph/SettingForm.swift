@@ -65,7 +65,10 @@ extension SettingContract {
             ? nil : "is \(number.short), outside \(range.lowerBound.short) to \(range.upperBound.short)\(suffix)"
     }
 
-    private var suffix: String { unit.map { " \($0)" } ?? "" }
+    private var suffix: String {
+        guard let unit else { return "" }
+        return " \(unit)" + (unit == "bit/s" ? ", such as 800k or 2M" : "")
+    }
 
     private var noun: String {
         switch domain {

@@ -13,6 +13,8 @@ public protocol PlanEnvironment: Sendable {
     func camera(_ device: String) throws(MediaError) -> CameraChoice
     /// The streams of a media file. Throws `file.not-found`, `file.unreadable` and other `file.` errors.
     func file(_ path: String) throws(MediaError) -> MediaFileInfo
+    /// The reason why a file cannot be read, found without reading it; nil if there seems to be none.
+    func obstacle(toReading path: String) -> String?
     /// The reason why a path cannot be written, found without writing; nil if there seems to be none.
     func obstacle(toWriting path: String) -> String?
     /// A text that is equal for all paths to the same file, which need not exist. Nil for a path that several nodes may
@@ -66,6 +68,8 @@ extension PlanEnvironment {
 }
 
 extension PlanEnvironment {
+    public func obstacle(toReading path: String) -> String? { nil }
+
     public func obstacle(toWriting path: String) -> String? { nil }
 
     /// Returns the first of several elements that can be used, and the reasons for rejecting the ones before it.

@@ -59,7 +59,11 @@ public struct Planner: Sendable {
                 // Optional nodes that cannot run here are left out, and the rest is planned without them.
                 guard let name = error.node, runnable.node(name)?.isOptional == true else { throw error }
                 let left = runnable.removing(runnable.optionalPart(around: name))
-                guard !left.nodes.isEmpty else { throw error }
+                // A node without a consumer cannot run.
+                let isComplete = left.nodes.allSatisfy { node in
+                    !left.links(outOf: node.name).isEmpty || runnable.links(outOf: node.name).isEmpty
+                }
+                guard !left.nodes.isEmpty, isComplete else { throw error }
                 runnable = left
                 omitted.append(OmittedNode(node: name, code: error.code, reason: error.message))
             }

@@ -26,10 +26,11 @@ struct ElementPreview {
         guard let caps = format.caps, let input = element.pad(pad) else { return }
         let feeder = try Element.filter(caps)
         if feeder.source.tryLink(input) != nil {
+            let accepted = input.queriedCaps.map { $0.description.count <= 80 ? $0.description : $0.summary }
             throw MediaError(
                 code: MediaError.Code.formatClash,
-                message: "\"\(node)\": \(element.factory) does not accept \(format) with these properties; its input "
-                    + "accepts \(input.queriedCaps?.summary ?? "nothing").")
+                message: "\(shown) cannot accept \(format) with these properties: it accepts \(accepted ?? "nothing"). "
+                    + "Change its properties, or put a scale or convert node upstream.")
         }
         feeders.append(feeder)
         fed.append("\(format)")
@@ -41,10 +42,11 @@ struct ElementPreview {
         guard caps.isEmpty else { return caps }
         throw MediaError(
             code: MediaError.Code.formatClash,
-            message:
-                "\"\(node)\": \(element.factory) cannot process \(fed.joined(separator: " and ")) with these "
-                + "properties.")
+            message: "\(shown) cannot process \(fed.joined(separator: " and ")) with these properties. Change them.")
     }
+
+    /// The node in messages, with its element unless the node has the element's name.
+    private var shown: String { node == element.factory ? "\"\(node)\"" : "\"\(node)\" (\(element.factory))" }
 
     /// The pad of a link, as the runner finds it.
     func pad(_ name: String) -> Pad? { element.padByName(name) }

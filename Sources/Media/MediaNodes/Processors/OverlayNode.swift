@@ -78,11 +78,12 @@ package final class OverlayNode: NodeType, RunningNode {
         var elements = [("text", "textoverlay")]
         if !request.text("clock").isEmpty { elements.append(("clock", "clockoverlay")) }
         let image = request.text("image")
-        // Anything but a regular file, such as a named pipe, could block its reader.
-        if !image.isEmpty, request.environment.fileIdentity(image) == nil {
-            throw unreadable(image, of: request.name, "it is not a file")
+        if !image.isEmpty {
+            if let obstacle = request.environment.obstacle(toReading: image) {
+                throw unreadable(image, of: request.name, obstacle)
+            }
+            elements.append(("image", "gdkpixbufoverlay"))
         }
-        if !image.isEmpty { elements.append(("image", "gdkpixbufoverlay")) }
         for (name, factory) in elements {
             try request.environment.require(factory)
             var properties: [String: SettingValue] = name == "text" ? ["wait-text": false] : [:]

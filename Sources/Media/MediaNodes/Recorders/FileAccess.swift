@@ -30,6 +30,15 @@ enum FileAccess {
         return access(folder, W_OK | X_OK) == 0 ? nil : String(cString: strerror(errno))
     }
 
+    /// Why a file cannot be read, found without opening it. Nil if it seems that it can.
+    static func obstacleToReading(_ path: String) -> String? {
+        guard access(path, F_OK) == 0 else { return "it does not exist" }
+        var status = stat()
+        // Anything but a regular file, such as a named pipe, could block its reader.
+        guard stat(path, &status) == 0, status.st_mode & S_IFMT == S_IFREG else { return "it is not a file" }
+        return access(path, R_OK) == 0 ? nil : "you may not read it"
+    }
+
     /// Device and inode of a regular file. Of a file that does not exist yet, those of its folder and its name. Nil for
     /// devices, pipes and sockets, and if they cannot be determined.
     static func identity(_ path: String) -> String? {

@@ -26,6 +26,8 @@ public struct SystemEnvironment: PlanEnvironment {
         try MediaFile.contents(of: path, trustingHeads: !doesMeasure)
     }
 
+    public func obstacle(toReading path: String) -> String? { FileAccess.obstacleToReading(path) }
+
     public func obstacle(toWriting path: String) -> String? { FileAccess.expectedObstacle(path) }
 
     public func fileIdentity(_ path: String) -> String? { FileAccess.identity(path) }

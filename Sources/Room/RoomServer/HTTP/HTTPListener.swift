@@ -46,8 +46,17 @@ final class HTTPListener: Sendable {
         }
         throw RoomError(
             .listenFailed,
-            "Cannot listen on \(host):\(ports.lowerBound): \(failure.map { "\($0)" } ?? "no port given"). Use an "
-                + "address of this machine, such as 127.0.0.1 or 0.0.0.0.")
+            "Cannot listen on \(host):\(ports.lowerBound): \(reason(for: failure)). Use an address of this machine, such "
+                + "as 127.0.0.1 or 0.0.0.0.")
+    }
+
+    private static func reason(for failure: (any Error)?) -> String {
+        switch failure {
+        case is SocketAddressError.UnknownHost: "no machine has this name or address"
+        case let error as IOError: String(cString: strerror(error.errnoCode))
+        case let error?: "\(error)"
+        case nil: "no port given"
+        }
     }
 
     /// Closes the listener and every connection.
