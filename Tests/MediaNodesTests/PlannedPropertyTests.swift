@@ -85,9 +85,10 @@ extension MediaNodesTests {
 
         /// The encoder elements that a node of the kind can name.
         private static func encoders(of kind: NodeKind) -> [SettingValue] {
-            EncodedVideo.allCases.filter { "\($0.rawValue)-encoder" == kind.name }
-                .flatMap { VideoEncoderElement.all(for: $0) }.map(\.factory).filter(GStreamer.has)
-                .map { .text($0) }
+            EncodedVideo.all.filter { "\($0.name)-encoder" == kind.name }.flatMap(\.elements).map(\.factory).filter(
+                GStreamer.has
+            )
+            .map { .text($0) }
         }
 
         /// Input formats of a node: those that each of its inputs lists first, those that each lists second, and so on.
@@ -158,10 +159,9 @@ extension MediaNodesTests {
 
         @Test("Installed encoders have every property of their tables")
         func encoderTables() throws {
-            let target = VideoEncoderElement.Target(keyframeInterval: 3000, bitrate: 1_000_000)
-            for choice in EncodedVideo.allCases.flatMap(VideoEncoderElement.all) where GStreamer.has(choice.factory) {
-                let rate = choice.rateProperty(1_000_000, keyframeInterval: target.keyframeInterval)
-                let properties = choice.properties(target).merging([rate.name: rate.value]) { $1 }
+            for choice in EncodedVideo.all.flatMap(\.elements) where GStreamer.has(choice.factory) {
+                let rate = choice.rateProperty(1_000_000, keyframeInterval: 3000)
+                let properties = choice.properties(keyframeInterval: 3000).merging([rate.name: rate.value]) { $1 }
                 #expect(throws: Never.self) {
                     _ = try Element(choice.factory, properties)
                 }

@@ -65,16 +65,110 @@ public enum VideoBitrate {
     }
 }
 
-extension MediaKind {
-    private static let videoEncodings = ["vp8", "vp9", "h264", "h265", "av1", "mjpeg"]
-    private static let audioEncodings = ["opus", "aac", "pcmu", "pcma", "flac", "mp3", "vorbis"]
+/// A codec: its names, and the elements that parse, decode and depacketize it. A new codec is a row of this table, and a
+/// row of `VideoEncoderTable` if a node encodes with it.
+package struct Encoding: Sendable {
+    /// The name in formats, such as `h264`.
+    package let name: String
+    /// The name for people.
+    package let title: String
+    /// GStreamer's media type, such as `video/x-h264`.
+    package let mediaType: String
+    /// The fields of the form in which nodes exchange it, one frame a buffer.
+    package private(set) var framing = ""
+    /// The element that brings a camera's or container's stream into that form, or into the form of another container.
+    package private(set) var parser: String?
+    /// Whether decoders take the parser's output only.
+    package private(set) var isParsedToDecode = false
+    /// The payload formats in RTP, each with the element that takes the stream out of its packets.
+    package private(set) var depayloaders: [String: String] = [:]
+    /// In the order of preference: hardware first. The last one is in every Debian.
+    package let decoders: [String]
 
+    package var caps: String { mediaType + framing }
+    package var isVideo: Bool { !mediaType.hasPrefix("audio/") }
+    /// Repeats the parameter sets before each keyframe, for consumers that join later.
+    package var parserProperties: [String: SettingValue] {
+        ["h264parse", "h265parse"].contains(parser) ? ["config-interval": -1] : [:]
+    }
+
+    private static let annexB = ",stream-format=byte-stream,alignment=au"
+
+    package static let all: [Encoding] = [
+        Encoding(
+            name: "vp8", title: "VP8", mediaType: "video/x-vp8", depayloaders: ["VP8": "rtpvp8depay"],
+            decoders: ["nvvp8dec", "vavp8dec", "v4l2slvp8dec", "v4l2vp8dec", "vp8dec"]),
+        Encoding(
+            name: "vp9", title: "VP9", mediaType: "video/x-vp9",
+            decoders: ["nvvp9dec", "vavp9dec", "v4l2slvp9dec", "v4l2vp9dec", "vp9dec"]),
+        Encoding(
+            name: "h264", title: "H.264", mediaType: "video/x-h264", framing: annexB, parser: "h264parse",
+            depayloaders: ["H264": "rtph264depay"],
+            decoders: [
+                "nvh264dec", "mppvideodec", "vah264dec", "v4l2slh264dec", "v4l2h264dec", "avdec_h264", "openh264dec",
+            ]),
+        Encoding(
+            name: "h265", title: "H.265", mediaType: "video/x-h265", framing: annexB, parser: "h265parse",
+            isParsedToDecode: true,
+            depayloaders: ["H265": "rtph265depay"],
+            decoders: ["nvh265dec", "vah265dec", "v4l2slh265dec", "v4l2h265dec", "avdec_h265", "libde265dec"]),
+        Encoding(
+            name: "av1", title: "AV1", mediaType: "video/x-av1", parser: "av1parse", isParsedToDecode: true,
+            decoders: ["nvav1dec", "vaav1dec", "dav1ddec", "av1dec"]),
+        Encoding(
+            name: "mjpeg", title: "Motion JPEG", mediaType: "image/jpeg", parser: "jpegparse",
+            depayloaders: ["JPEG": "rtpjpegdepay"],
+            decoders: ["nvjpegdec", "vajpegdec", "v4l2jpegdec", "jpegdec"]),
+        Encoding(
+            name: "opus", title: "Opus", mediaType: "audio/x-opus", depayloaders: ["OPUS": "rtpopusdepay"],
+            decoders: ["opusdec"]),
+        // MPEG-2's AAC is the same to decoders.
+        Encoding(
+            name: "aac", title: "AAC", mediaType: "audio/mpeg", framing: ",mpegversion=4", parser: "aacparse",
+            isParsedToDecode: true,
+            depayloaders: ["MPEG4-GENERIC": "rtpmp4gdepay", "MP4A-LATM": "rtpmp4adepay"],
+            decoders: ["avdec_aac", "faad"]),
+        Encoding(
+            name: "pcmu", title: "pcmu", mediaType: "audio/x-mulaw", depayloaders: ["PCMU": "rtppcmudepay"],
+            decoders: ["mulawdec"]),
+        Encoding(
+            name: "pcma", title: "pcma", mediaType: "audio/x-alaw", depayloaders: ["PCMA": "rtppcmadepay"],
+            decoders: ["alawdec"]),
+        Encoding(
+            name: "flac", title: "flac", mediaType: "audio/x-flac", parser: "flacparse", isParsedToDecode: true,
+            decoders: ["flacdec"]),
+        Encoding(
+            name: "mp3", title: "mp3", mediaType: "audio/mpeg", framing: ",mpegversion=1", parser: "mpegaudioparse",
+            isParsedToDecode: true, decoders: ["mpg123audiodec", "avdec_mp3"]),
+        Encoding(name: "vorbis", title: "vorbis", mediaType: "audio/x-vorbis", decoders: ["vorbisdec"]),
+    ]
+
+    /// The names of all video codecs.
+    package static let video = all.filter(\.isVideo).map(\.name)
+    /// The names of all audio codecs.
+    package static let audio = all.filter { !$0.isVideo }.map(\.name)
+
+    package static func named(_ name: String) -> Encoding? { all.first { $0.name == name } }
+
+    /// The properties of a decoder that differ from GStreamer's defaults.
+    package static func decoderProperties(_ factory: String) -> [String: SettingValue] {
+        switch factory {
+        case "vp8dec", "vp9dec": ["threads": 1]
+        // Frame threads would hold frames back; one thread decodes what conferences send fast enough.
+        case "avdec_h264", "avdec_h265": ["max-threads": 1, "output-corrupt": false]
+        case "opusdec": ["use-inband-fec": true, "plc": true]
+        default: [:]
+        }
+    }
+}
+
+extension MediaKind {
     /// The kind of media that an encoding belongs to. A name that is neither a codec nor a sample format is a pixel format.
-    public init(ofEncoding encoding: String) {
-        self =
-            Self.videoEncodings.contains(encoding)
-            ? .encodedVideo
-            : Self.audioEncodings.contains(encoding)
-                ? .encodedAudio : ["S16LE", "S32LE", "F32LE"].contains(encoding) ? .rawAudio : .rawVideo
+    public init(ofEncoding name: String) {
+        if let encoding = Encoding.named(name) {
+            self = encoding.isVideo ? .encodedVideo : .encodedAudio
+        } else {
+            self = ["S16LE", "S32LE", "F32LE"].contains(name) ? .rawAudio : .rawVideo
+        }
     }
 }

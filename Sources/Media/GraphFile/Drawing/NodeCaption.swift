@@ -77,17 +77,12 @@ struct LinkMedia {
     var kind: MediaKind
     var encoding: String?
 
-    private static let codecs = [
-        "vp8": "VP8", "vp9": "VP9", "h264": "H.264", "h265": "H.265", "av1": "AV1", "mjpeg": "Motion JPEG",
-        "jpeg": "Motion JPEG", "opus": "Opus", "aac": "AAC",
-    ]
-
     var words: String {
         switch kind {
         case .rawVideo, .rawAudio, .rtp: kind.words
         case .applicationFrames: "frames"
         case .data: encoding ?? "data"
-        case .encodedVideo, .encodedAudio: encoding.map { Self.codecs[$0] ?? $0 } ?? kind.words
+        case .encodedVideo, .encodedAudio: encoding.map { Encoding.named($0)?.title ?? $0 } ?? kind.words
         }
     }
 

@@ -1,7 +1,7 @@
 import Dispatch
 import GStreamerKit
 import Glibc
-public import MediaGraph
+import MediaGraph
 import Synchronization
 
 /// A video encoder with its capture queue of 2 raw frames, which drops the oldest when a third arrives.
@@ -27,12 +27,8 @@ final class VideoEncoderNode: RunningNode {
         name = instance.name
         self.codec = codec
         queue = instance.element("queue")
-        let element = instance.element("encoder")
-        guard let choice = VideoEncoderElement.all(for: codec).first(where: { $0.factory == element.factory }) else {
-            preconditionFailure("\(element.factory) is not in the table")
-        }
-        self.element = element
-        self.choice = choice
+        element = instance.element("encoder")
+        choice = codec.element(element.factory)
         keyframeInterval = instance.integer("keyframe-interval")
         chosenBitrate = Mutex(instance.optionalInteger("bitrate").map(Bitrate.init(bitsPerSecond:)))
         ledger = FrameLedger()
@@ -42,10 +38,10 @@ final class VideoEncoderNode: RunningNode {
 
     static func kind(of codec: EncodedVideo) -> NodeKind {
         NodeKind(
-            "\(codec.rawValue)-encoder", .codec,
-            "\(codec.title)\(codec == .h264 ? " constrained baseline" : "") at a constant bitrate, after a queue of 2 "
-                + "frames that drops the oldest",
-            inputs: .rawVideoIn, outputs: [Port("out", [.encodedVideo], encodings: [codec.rawValue])],
+            "\(codec.name)-encoder", .codec,
+            "\(codec.title)\(codec.profile.map { " " + $0.replacing("-", with: " ") } ?? "") at a constant bitrate, "
+                + "after a queue of 2 frames that drops the oldest",
+            inputs: .rawVideoIn, outputs: [Port("out", [.encodedVideo], encodings: [codec.name])],
             settings: settings)
     }
 
@@ -77,41 +73,33 @@ final class VideoEncoderNode: RunningNode {
         plan.passedOver = passedOver
         plan.notes.append("\(choice.factory) encodes, in \(choice.isHardware ? "hardware" : "software")")
         plan.addQueue(as: "queue", .rawPictures, holding: input)
-        plan.inputs["in"] = ElementPad("queue")
-        var chain = ["queue"]
         if choice.pixelFormat != "I420" {
             plan.add("videoconvert", as: "convert")
             plan.addFilter("video/x-raw,format=\(choice.pixelFormat)", as: "pixels")
             plan.notes.append("\(choice.factory) needs \(choice.pixelFormat), so frames are converted from I420")
-            chain += ["convert", "pixels"]
         }
-        let target = VideoEncoderElement.Target(
-            keyframeInterval: request.integer("keyframe-interval"), bitrate: bitrate)
         // Hardware differs from driver to driver, so the properties are set on the created element, as far as it
         // accepts them.
-        var properties = choice.isHardware ? [:] : choice.properties(target)
+        var properties =
+            choice.isHardware ? [:] : choice.properties(keyframeInterval: request.integer("keyframe-interval"))
         if properties["threads"] != nil, let width = input.width, let height = input.height {
             properties["threads"] = .integer(threads(forPixels: width * height))
         }
         if choice.needsFineTime {
             plan.add("capssetter", as: "fine-time", ["caps": "video/x-raw,framerate=90000/1"])
-            plan.add(choice.factory, as: "encoder", properties)
+        }
+        plan.add(choice.factory, as: "encoder", properties)
+        if choice.needsFineTime {
             let rate = input.framesPerSecond.map(fraction) ?? "0/1"
-            plan.add("capssetter", as: "frame-rate", ["caps": .text("video/x-\(codec.rawValue),framerate=\(rate)")])
-            chain += ["fine-time", "encoder", "frame-rate"]
-        } else {
-            plan.add(choice.factory, as: "encoder", properties)
-            chain.append("encoder")
+            plan.add("capssetter", as: "frame-rate", ["caps": .text("video/x-\(codec.name),framerate=\(rate)")])
         }
-        if let caps = codec.outputCaps {
-            plan.addFilter(caps, as: "profile")
-            chain.append("profile")
+        if let profile = codec.profile, let encoding = Encoding.named(codec.name) {
+            plan.addFilter("\(encoding.mediaType),profile=\(profile)\(encoding.framing)", as: "profile")
         }
-        for (from, to) in zip(chain, chain.dropFirst()) { plan.link(from, to) }
-        plan.outputs["out"] = ElementPad(chain[chain.count - 1])
-        plan.formats["out"] = MediaFormat(
-            .encodedVideo, codec.rawValue, width: input.width, height: input.height,
-            framesPerSecond: input.framesPerSecond, bitsPerSecond: bitrate)
+        plan.chain(
+            to: MediaFormat(
+                .encodedVideo, codec.name, width: input.width, height: input.height,
+                framesPerSecond: input.framesPerSecond, bitsPerSecond: bitrate))
         if let encoder = plan.element("encoder") {
             plan.latency = request.environment.secondsPerFrame(encoder, input)
         }
@@ -122,23 +110,20 @@ final class VideoEncoderNode: RunningNode {
     private static func choose(
         _ request: NodeRequest, _ codec: EncodedVideo
     ) throws(MediaError) -> (VideoEncoderElement, passedOver: [String]) {
-        let table = VideoEncoderElement.all(for: codec)
+        let known = codec.elements.map(\.factory)
         let wanted = request.text("element")
-        if wanted != "auto" {
-            guard let choice = table.first(where: { $0.factory == wanted }) else {
-                throw MediaError(
-                    code: MediaError.Code.graphInvalid,
-                    message: "\"\(request.name)\".element is \(wanted), which is not a known encoder for "
-                        + "\(codec.title). Choose one of auto, \(table.map(\.factory).joined(separator: ", ")).")
-            }
+        guard wanted == "auto" || known.contains(wanted) else {
+            throw MediaError(
+                code: MediaError.Code.graphInvalid,
+                message: "\"\(request.name)\".element is \(wanted), which is not a known encoder for \(codec.title). "
+                    + "Choose one of auto, \(known.joined(separator: ", ")).")
+        }
+        guard wanted == "auto" else {
             try request.environment.require(wanted)
-            return (choice, [])
+            return (codec.element(wanted), [])
         }
-        let (factory, passedOver) = try request.environment.firstUsable(of: table.map(\.factory))
-        guard let choice = table.first(where: { $0.factory == factory }) else {
-            preconditionFailure("\(factory) is not in the table that it was chosen from")
-        }
-        return (choice, passedOver)
+        let (factory, passedOver) = try request.environment.firstUsable(of: known)
+        return (codec.element(factory), passedOver)
     }
 
     // MARK: Running
@@ -147,10 +132,8 @@ final class VideoEncoderNode: RunningNode {
         _ instance: NodeInstance, codec: EncodedVideo
     ) throws(MediaError) -> VideoEncoderNode {
         let running = VideoEncoderNode(instance, codec: codec)
-        let target = VideoEncoderElement.Target(
-            keyframeInterval: running.keyframeInterval, bitrate: instance.plan.formats["out"]?.bitsPerSecond)
         if running.choice.isHardware {
-            for (name, value) in running.choice.properties(target) {
+            for (name, value) in running.choice.properties(keyframeInterval: running.keyframeInterval) {
                 _ = running.element.trySet(name, value)
             }
         }
@@ -183,7 +166,7 @@ final class VideoEncoderNode: RunningNode {
             ledger.left(buffer.timestamp ?? 0)
             return .pass
         }
-        if choice.keyframes == .byRestart {
+        if choice.restartsForKeyframe {
             element.source.onUpstreamEvent { [weak self] event in
                 guard case .forceKeyUnit = event else { return .pass }
                 self?.startAnew()
@@ -253,15 +236,15 @@ final class VideoEncoderNode: RunningNode {
         return Self.oddSize(counts.width, counts.height, of: name, codec, cause: failure.message)
     }
 
-    /// The error for frames of an odd width or height, which H.264 does not support. Nil for others.
+    /// The error for frames of an odd width or height, which not every codec supports. Nil for others.
     private static func oddSize(
         _ width: Int, _ height: Int, of node: String, _ codec: EncodedVideo, cause: String? = nil
     ) -> MediaError? {
-        guard codec == .h264, !width.isMultiple(of: 2) || !height.isMultiple(of: 2) else { return nil }
+        guard codec.needsEvenSize, !width.isMultiple(of: 2) || !height.isMultiple(of: 2) else { return nil }
         return MediaError(
             code: MediaError.Code.formatClash,
-            message: "\"\(node)\" cannot encode frames of \(width)x\(height): H.264 needs an even width and an even "
-                + "height. Put a scale node before it that gives them.",
+            message: "\"\(node)\" cannot encode frames of \(width)x\(height): \(codec.title) needs an even width and "
+                + "an even height. Put a scale node before it that gives them.",
             cause: cause, node: node)
     }
 
@@ -283,29 +266,20 @@ final class VideoEncoderNode: RunningNode {
     }
 }
 
-extension Node {
-    /// A video encoder. Without a bitrate, `VideoBitrate` determines it for the size and rate that arrive.
-    public static func videoEncoder(
-        _ name: String? = nil, codec: VideoCodec = .vp8, bitrate: Bitrate? = nil, keyframeInterval: Int? = nil
-    ) -> Node {
-        videoEncoder(codec == .vp8 ? .vp8 : .h264, name, bitrate, keyframeInterval)
+extension EncodedVideo {
+    /// An element of the table. Traps for others.
+    fileprivate func element(_ factory: String) -> VideoEncoderElement {
+        guard let element = elements.first(where: { $0.factory == factory }) else {
+            preconditionFailure("\(factory) is not in the table")
+        }
+        return element
     }
 
-    /// An AV1 encoder, for recordings; bitrate as for `videoEncoder`.
-    public static func av1Encoder(_ name: String? = nil, bitrate: Bitrate? = nil) -> Node {
-        videoEncoder(.av1, name, bitrate)
-    }
-
-    /// A VP9 encoder, for recordings; bitrate as for `videoEncoder`.
-    public static func vp9Encoder(_ name: String? = nil, bitrate: Bitrate? = nil) -> Node {
-        videoEncoder(.vp9, name, bitrate)
-    }
-
-    private static func videoEncoder(
-        _ codec: EncodedVideo, _ name: String?, _ bitrate: Bitrate?, _ keyframeInterval: Int? = nil
-    ) -> Node {
-        Node(
-            VideoEncoderNode.kind(of: codec), name,
-            ["bitrate": bitrate?.bitsPerSecond, "keyframe-interval": keyframeInterval])
+    /// The node that encodes with this codec.
+    var encoder: NodeImplementation {
+        NodeImplementation(
+            kind: VideoEncoderNode.kind(of: self),
+            plan: { (request) throws(MediaError) in try VideoEncoderNode.plan(request, codec: self) },
+            activate: { (instance) throws(MediaError) in try VideoEncoderNode.activate(instance, codec: self) })
     }
 }

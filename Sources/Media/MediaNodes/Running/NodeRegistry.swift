@@ -22,7 +22,7 @@ public struct NodeRegistry: PlanningCatalogue {
         OverlayNode.self,
         MixerNode.self, FrameFunctionNode.self, VolumeNode.self, LevelNode.self, AudioMixerNode.self,
         EchoCancelNode.self,
-    ]).adding(EncodedVideo.allCases.map(\.encoder)).adding([
+    ]).adding(EncodedVideo.all.map(\.encoder)).adding([
         // Codecs
         OpusEncoderNode.self, AACEncoderNode.self, VideoDecoderNode.self, AudioDecoderNode.self,
         // Renderers

@@ -30,3 +30,18 @@ extension NodePlan {
         add("fakesink", as: name, ["sync": false, "async": false, "enable-last-sample": false, "qos": false])
     }
 }
+
+extension NodePlan {
+    /// Links the elements in their order, and enters the first one by the input `in`.
+    mutating func chain() {
+        for (from, to) in zip(elements, elements.dropFirst()) { link(from.name, to.name) }
+        inputs["in"] = elements.first.map { ElementPad($0.name) }
+    }
+
+    /// Links the elements in their order, from the input `in` to the output `out`, which has this format.
+    mutating func chain(to format: MediaFormat) {
+        chain()
+        outputs["out"] = elements.last.map { ElementPad($0.name) }
+        formats["out"] = format
+    }
+}
