@@ -8,10 +8,8 @@ import Synchronization
 /// A node of another module that receives encoded media may have one of these for each of its outputs: `add` adds the
 /// elements, `init(_:output:name:capacity:keyframeNeeded:)` starts them.
 package final class RTPInputNode: NodeType, RunningNode {
-    private struct Counts {
-        var framesReceived = 0
-        var framesDecoded = 0
-        var keyframesNeeded = 0
+    private struct State {
+        var counts = MediaStatistics.RTPInput()
         /// Whether no frame has left the depayloader since the last keyframe request.
         var isWaiting = false
     }
@@ -29,7 +27,7 @@ package final class RTPInputNode: NodeType, RunningNode {
     private let packetsReceived = Atomic<Int>(0)
     private let packetsDropped = Atomic<Int>(0)
     private let isRunning = Atomic<Bool>(false)
-    private let counts = Mutex(Counts())
+    private let state = Mutex(State())
     private let askForKeyframe: @Sendable () -> Void
     private let control: DispatchQueue
     let timestamps = TimestampMap()
@@ -113,37 +111,30 @@ package final class RTPInputNode: NodeType, RunningNode {
         plan.formats[output] =
             isVideo
             ? MediaFormat(.encodedVideo, codec)
-            : MediaFormat(
-                .encodedAudio, codec, sampleRate: 48_000, channels: 2)
+            : MediaFormat(.encodedAudio, codec, sampleRate: 48_000, channels: 2)
     }
 
     package static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {
         let (reporter, name) = (instance.reporter, instance.name)
         return RTPInputNode(
-            instance, output: "out", name: name, capacity: instance.integer("capacity")
-        ) {
-            reporter.keyframeNeeded(name)
-        }
+            instance, output: "out", name: name, capacity: instance.integer("capacity"),
+            keyframeNeeded: { reporter.keyframeNeeded(name) })
     }
 
     private func watch(_ depayloader: Element) {
         let times = Mutex(RisingTimes())
         jitterBuffer.source.onBuffer { [timestamps] buffer in
             guard let measured = buffer.timestamp else { return .pass }
-            let rtp = buffer.read { packet -> UInt32? in
-                guard packet.byteCount >= 12 else { return nil }
-                return UInt32(bigEndian: packet.unsafeLoadUnaligned(fromByteOffset: 4, as: UInt32.self))
-            }
-            guard let rtp = rtp ?? nil else { return .pass }
+            guard let rtp = buffer.read(rtpTimestamp(of:)) ?? nil else { return .pass }
             let time = times.withLock { $0.next(rtp, at: measured) }
             if time != measured { buffer.retime(to: time) }
             timestamps.remember(rtp, at: time)
             return .pass
         }
         depayloader.source.onBuffer { [weak self] _ in
-            self?.counts.withLock { counts in
-                counts.framesReceived += 1
-                counts.isWaiting = false
+            self?.state.withLock { state in
+                state.counts.framesReceived += 1
+                state.isWaiting = false
             }
             return .pass
         }
@@ -156,9 +147,9 @@ package final class RTPInputNode: NodeType, RunningNode {
     }
 
     private func keyframeNeeded() {
-        let (isNews, isFirst) = counts.withLock { counts in
-            defer { counts.isWaiting = true }
-            return (!counts.isWaiting, counts.framesReceived == 0)
+        let (isNews, isFirst) = state.withLock { state in
+            defer { state.isWaiting = true }
+            return (!state.isWaiting, state.counts.framesReceived == 0)
         }
         guard isNews else { return }
         if isFirst {
@@ -170,9 +161,9 @@ package final class RTPInputNode: NodeType, RunningNode {
 
     /// Requests a keyframe, repeatedly until a frame arrives, because a request may be lost.
     private func ask() {
-        let isDue = counts.withLock { counts in
-            counts.keyframesNeeded += counts.isWaiting ? 1 : 0
-            return counts.isWaiting
+        let isDue = state.withLock { state in
+            state.counts.keyframesNeeded += state.isWaiting ? 1 : 0
+            return state.isWaiting
         }
         guard isDue, isRunning.load(ordering: .acquiring) else { return }
         askForKeyframe()
@@ -180,7 +171,7 @@ package final class RTPInputNode: NodeType, RunningNode {
     }
 
     func frameDecoded() {
-        counts.withLock { $0.framesDecoded += 1 }
+        state.withLock { $0.counts.framesDecoded += 1 }
     }
 
     package func prepare() {
@@ -202,16 +193,12 @@ package final class RTPInputNode: NodeType, RunningNode {
     }
 
     package func report(into statistics: inout MediaStatistics) {
-        let counts = counts.withLock { $0 }
-        var report = MediaStatistics.RTPInput()
+        var report = state.withLock { $0.counts }
         report.packetsReceived = packetsReceived.load(ordering: .relaxed)
         report.packetsDropped = packetsDropped.load(ordering: .relaxed)
         report.packetsLost = jitterBuffer.integer("num-lost", ofStructure: "stats")
         report.packetsLate = jitterBuffer.integer("num-late", ofStructure: "stats")
         report.packetsDuplicate = jitterBuffer.integer("num-duplicates", ofStructure: "stats")
-        report.framesReceived = counts.framesReceived
-        report.framesDecoded = counts.framesDecoded
-        report.keyframesNeeded = counts.keyframesNeeded
         statistics.rtpInputs[name] = report
     }
 }
@@ -248,37 +235,24 @@ public struct RTPInput: Sendable {
 final class TimestampMap: Sendable {
     private static let capacity = 256
 
-    private struct Entry {
-        var time: UInt64
-        var rtp: UInt32
-    }
-
     private struct State {
-        var entries: [Entry] = []
-        var next = 0
+        var frames = [(time: UInt64, rtp: UInt32)?](repeating: nil, count: capacity)
+        var newest = 0
     }
 
     private let state = Mutex(State())
 
     func remember(_ rtp: UInt32, at time: UInt64) {
         state.withLock { state in
-            let last = state.next == 0 ? state.entries.last : state.entries[state.next - 1]
-            if let last, last.time == time, last.rtp == rtp { return }
-            let entry = Entry(time: time, rtp: rtp)
-            if state.entries.count < Self.capacity {
-                state.entries.append(entry)
-            } else {
-                state.entries[state.next] = entry
-                state.next = (state.next + 1) % Self.capacity
-            }
+            if let last = state.frames[state.newest], last == (time, rtp) { return }
+            state.newest = (state.newest + 1) % Self.capacity
+            state.frames[state.newest] = (time, rtp)
         }
     }
 
     /// The timestamp of the frame with this time. Nil if it has been removed.
     func rtpTimestamp(at time: UInt64) -> UInt32? {
-        state.withLock { state in
-            state.entries.last { $0.time == time }?.rtp
-        }
+        state.withLock { state in state.frames.last { $0?.time == time }??.rtp }
     }
 }
 

@@ -135,14 +135,15 @@ private final class PacketCutter: Sendable {
             let start = state.batch.bytes.count
             buffer.append(to: &state.batch.bytes)
             let bytes = state.batch.bytes
-            guard bytes.count >= start + 12 else { return nil }
+            let packet = bytes.span.bytes.extracting(droppingFirst: start)
+            guard let timestamp = rtpTimestamp(of: packet) else { return nil }
+            let isLast = !isVideo || packet.unsafeLoad(fromByteOffset: 1, as: UInt8.self) & 0x80 != 0
             if state.batch.ends.isEmpty {
                 state.batch.captureTime = buffer.time
-                state.batch.rtpTimestamp = rtpTimestamp(in: bytes, at: start)
+                state.batch.rtpTimestamp = timestamp
                 state.batch.isKeyframe = isKeyframe.value
             }
             state.batch.ends.append(bytes.count)
-            let isLast = !isVideo || bytes[start + 1] & 0x80 != 0
             guard isLast else { return nil }
             state.counts.frames += 1
             state.counts.packets += state.batch.ends.count
@@ -157,10 +158,10 @@ private final class PacketCutter: Sendable {
     }
 }
 
-/// The timestamp of an RTP header (RFC 3550 section 5.1) that starts at `start`.
-func rtpTimestamp(in bytes: [UInt8], at start: Int) -> UInt32 {
-    UInt32(bytes[start + 4]) << 24 | UInt32(bytes[start + 5]) << 16 | UInt32(bytes[start + 6]) << 8
-        | UInt32(bytes[start + 7])
+/// The timestamp of an RTP packet (RFC 3550 section 5.1). Nil for a packet without a whole header.
+func rtpTimestamp(of packet: RawSpan) -> UInt32? {
+    guard packet.byteCount >= 12 else { return nil }
+    return UInt32(bigEndian: packet.unsafeLoadUnaligned(fromByteOffset: 4, as: UInt32.self))
 }
 
 extension Node {
