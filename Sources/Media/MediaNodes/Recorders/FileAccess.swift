@@ -103,15 +103,4 @@ enum FileAccess {
         let isWritten = fwrite(bytes, 1, bytes.count, file) == bytes.count
         if fclose(file) != 0 || !isWritten || rename(new, path) != 0 { unlink(new) }
     }
-
-    /// Whether the last line of a short text file is `line`.
-    static func ends(_ path: String, with line: String) -> Bool {
-        guard let file = fopen(path, "r") else { return false }
-        defer { fclose(file) }
-        let wanted = Array(line.utf8)
-        fseek(file, -(wanted.count + 1), SEEK_END)
-        var tail = [UInt8](repeating: 0, count: wanted.count + 1)
-        let count = fread(&tail, 1, tail.count, file)
-        return String(decoding: tail.prefix(count), as: UTF8.self).contains(line)
-    }
 }

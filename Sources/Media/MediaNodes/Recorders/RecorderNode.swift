@@ -14,10 +14,9 @@ final class RecorderNode: NodeType, RunningNode {
         "Records encoded video and audio to a file, of which a killed process loses only the newest part",
         inputs: [
             Port(
-                "video", [.encodedVideo], encodings: ["h264", "vp8", "vp9", "av1", "h265", "mjpeg"], isRequired: false),
+                "video", [.encodedVideo], encodings: RecordingContainer.matroska.videoEncodings, isRequired: false),
             Port(
-                "audio", [.encodedAudio],
-                encodings: ["opus", "aac", "pcmu", "pcma", "flac", "mp3", "vorbis"], isRequired: false),
+                "audio", [.encodedAudio], encodings: RecordingContainer.matroska.audioEncodings, isRequired: false),
         ],
         settings: [
             SettingContract(
@@ -25,7 +24,7 @@ final class RecorderNode: NodeType, RunningNode {
                 "The file to write, which replaces an existing one; for HLS the playlist, with its segments beside it"
             ).writtenAsPath(example: "recording.mkv").naming(.writes),
             SettingContract(
-                "format", .choice(["auto", "matroska", "mp4", "webm", "hls"]), default: "auto",
+                "format", .choice(["auto"] + RecordingContainer.all.map(\.name)), default: "auto",
                 "Container; auto follows the file's extension: .webm, .mp4 (fragmented), .m3u8, otherwise Matroska"),
             SettingContract(
                 "segment", .integer(1...60), default: 4, unit: "s",
@@ -61,13 +60,17 @@ final class RecorderNode: NodeType, RunningNode {
         /// That of the first segment of an HLS recording. hlssink2 replaces the playlist with each segment, and with it the
         /// file that is claimed.
         var segmentClaim: FileClaim?
+
+        /// Whether the recording has any data of a stream.
+        func has(_ stream: RecordedStream) -> Bool {
+            stream == .video ? counts.frames > 0 : gate.firstSound != nil
+        }
     }
 
     let name: String
     private let container: RecordingContainer
     private let path: String
-    private let video: Element?
-    private let audio: Element?
+    private let queues: [RecordedStream: Element]
     private let parsers: [RecordedStream: Element]
     private let sink: Element?
     private let isOptional: Bool
@@ -78,13 +81,15 @@ final class RecorderNode: NodeType, RunningNode {
     private init(_ instance: NodeInstance) {
         name = instance.name
         path = instance.text("path")
-        container = RecordingContainer(format: instance.text("format"), path: path)
-        video = instance.has("video-queue") ? instance.element("video-queue") : nil
-        audio = instance.has("audio-queue") ? instance.element("audio-queue") : nil
-        parsers = RecordedStream.allCases.reduce(into: [:]) { parsers, stream in
-            let name = "\(stream.rawValue)-parser"
-            if instance.has(name) { parsers[stream] = instance.element(name) }
+        container = Self.container(of: instance.node)
+        func elements(_ suffix: String) -> [RecordedStream: Element] {
+            RecordedStream.allCases.reduce(into: [:]) { elements, stream in
+                let name = "\(stream.rawValue)-\(suffix)"
+                if instance.has(name) { elements[stream] = instance.element(name) }
+            }
         }
+        queues = elements("queue")
+        parsers = elements("parser")
         sink = instance.has("sink") ? instance.element("sink") : nil
         isOptional = instance.plan.node.isOptional
         reporter = instance.reporter
@@ -92,20 +97,21 @@ final class RecorderNode: NodeType, RunningNode {
         state = Mutex(
             State(
                 gate: RecordingGate(
-                    hasVideo: video != nil, hasAudio: audio != nil, keepsOffsets: container.keepsOffsets,
-                    segment: container == .hls ? UInt64(segment) * 1_000_000_000 : nil)))
+                    hasVideo: queues[.video] != nil, hasAudio: queues[.audio] != nil,
+                    keepsOffsets: container.keepsOffsets,
+                    segment: container.isHLS ? UInt64(segment) * 1_000_000_000 : nil)))
     }
 
     // MARK: Planning
 
     private static func container(of node: Node) -> RecordingContainer {
-        RecordingContainer(
-            format: node.setting("format", of: kind)?.text ?? "", path: node.setting("path", of: kind)?.text ?? "")
+        .named(
+            node.setting("format", of: kind)?.text ?? "", path: node.setting("path", of: kind)?.text ?? "")
     }
 
     /// The first segment of an HLS recording.
     static func otherFiles(writtenBy node: Node) -> [String] {
-        guard container(of: node) == .hls, let path = node.setting("path", of: kind)?.text else { return [] }
+        guard container(of: node).isHLS, let path = node.setting("path", of: kind)?.text else { return [] }
         return [RecordingContainer.segment(0, of: path)]
     }
 
@@ -118,7 +124,7 @@ final class RecorderNode: NodeType, RunningNode {
 
     static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
         let path = request.text("path")
-        let container = RecordingContainer(format: request.text("format"), path: path)
+        let container = container(of: request.node)
         guard !request.inputs.isEmpty else {
             throw MediaError(
                 code: MediaError.Code.graphInvalid,
@@ -127,16 +133,15 @@ final class RecorderNode: NodeType, RunningNode {
         }
         if let reason = request.environment.obstacle(toWriting: path) { throw unwritable(path, reason) }
         var plan = NodePlan(request.node)
-        let muxer = container.muxer
-        try request.environment.require(muxer.factory)
-        plan.add(muxer.factory, as: "muxer", muxer.properties)
+        try request.environment.require(container.muxer)
+        plan.add(container.muxer, as: "muxer", container.properties)
         for (port, format) in request.inputs {
             try add(port, format, container, to: &plan, request)
         }
-        if container == .hls {
-            for (name, value) in container.playlist(path, seconds: request.integer("segment")) {
-                plan.elements[0].properties[name] = value
-            }
+        if container.isHLS {
+            plan.elements[0].properties.merge(
+                container.playlist(path, seconds: request.integer("segment"))
+            ) { $1 }
         } else {
             plan.add(
                 "filesink", as: "sink",
@@ -178,7 +183,7 @@ final class RecorderNode: NodeType, RunningNode {
     static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {
         let running = RecorderNode(instance)
         running.watch()
-        if running.container == .hls {
+        if running.container.isHLS {
             let path = running.path
             let first = RecordingContainer.segment(0, of: path)
             instance.element("muxer").writeSegments { location in
@@ -193,24 +198,20 @@ final class RecorderNode: NodeType, RunningNode {
     }
 
     private func watch() {
-        for queue in [video, audio] {
-            // A recording never delays its inputs, and they do not end with one of its streams.
-            queue?.sink.refuseSerializedQueries()
-            queue?.sink.containEnd()
-        }
         // The probes belong to elements that this node retains, so they must not retain the node.
-        if let video {
-            video.sink.onBuffer { [weak self] buffer in self?.picture(buffer) ?? .drop }
-            video.sink.onEndOfStream { [weak self] in self?.ended { $0.videoEnded() } }
-            video.source.onBuffer { [weak self] _ in
-                self?.pictureLeaves()
-                return .pass
-            }
+        for (stream, queue) in queues {
+            // A recording never delays its inputs, and they do not end with one of its streams.
+            queue.sink.refuseSerializedQueries()
+            queue.sink.containEnd()
+            queue.sink.onBuffer { [weak self] buffer in self?.enter(buffer, stream) ?? .drop }
+            queue.sink.onEndOfStream { [weak self] in self?.ended(stream) }
         }
-        if let audio {
-            audio.sink.onBuffer { [weak self] buffer in self?.sound(buffer) ?? .drop }
-            audio.sink.onEndOfStream { [weak self] in self?.ended { $0.soundEnded() } }
-            if video != nil {
+        queues[.video]?.source.onBuffer { [weak self] _ in
+            self?.pictureLeaves()
+            return .pass
+        }
+        if let audio = queues[.audio] {
+            if queues[.video] != nil {
                 let hold = audio.source.block()
                 state.withLock { $0.hold = hold }
             }
@@ -229,37 +230,28 @@ final class RecorderNode: NodeType, RunningNode {
         sink.sink.onEndOfStream { [isComplete] in isComplete.signal() }
     }
 
-    private func picture(_ buffer: borrowing PassingBuffer) -> ProbeAnswer {
-        guard let video, let time = buffer.runningTime else { return .drop }
-        let room = Self.room(in: video, for: buffer.byteCount)
+    /// Decides on a buffer at the input of its stream's queue.
+    private func enter(_ buffer: borrowing PassingBuffer, _ stream: RecordedStream) -> ProbeAnswer {
+        guard let queue = queues[stream], let time = buffer.runningTime else { return .drop }
+        let isVideo = stream == .video
+        let room = isVideo ? Self.room(in: queue, for: buffer.byteCount) : .enough
         let isKeyframe = buffer.isKeyframe
         let bytes = buffer.byteCount
         let decision = state.withLock { state -> RecordingGate.Decision in
             guard !state.isClosed else { return RecordingGate.Decision() }
-            let decision = state.gate.picture(at: time, isKeyframe: isKeyframe, room: room)
+            let decision =
+                isVideo
+                ? state.gate.picture(at: time, isKeyframe: isKeyframe, room: room) : state.gate.sound(at: time)
             if decision.takes {
-                state.counts.frames += 1
+                state.counts.frames += isVideo ? 1 : 0
                 state.counts.bytes += bytes
             }
             state.counts.droppedFrames = state.gate.droppedPictures
             return decision
         }
-        act(on: decision, at: time, otherSide: .audio)
+        act(on: decision, at: time, otherSide: isVideo ? .audio : .video)
         // Not on the queue's own output: GStreamer 1.22 reads a shifted pad's "immediately" as a time in the past.
-        if decision.asksForKeyframe { video.sink.peer?.requestKeyframe() }
-        return decision.takes ? .pass : .drop
-    }
-
-    private func sound(_ buffer: borrowing PassingBuffer) -> ProbeAnswer {
-        guard let time = buffer.runningTime else { return .drop }
-        let bytes = buffer.byteCount
-        let decision = state.withLock { state -> RecordingGate.Decision in
-            guard !state.isClosed else { return RecordingGate.Decision() }
-            let decision = state.gate.sound(at: time)
-            if decision.takes { state.counts.bytes += bytes }
-            return decision
-        }
-        act(on: decision, at: time, otherSide: .video)
+        if decision.asksForKeyframe { queue.sink.peer?.requestKeyframe() }
         return decision.takes ? .pass : .drop
     }
 
@@ -270,7 +262,7 @@ final class RecorderNode: NodeType, RunningNode {
             defer { state.isVideoShifted = true }
             return state.isVideoShifted ? nil : state.gate.origin
         }
-        if let origin { video?.source.shift(by: -Int(clamping: origin)) }
+        if let origin { queues[.video]?.source.shift(by: -Int(clamping: origin)) }
     }
 
     private func soundLeaves(_ buffer: borrowing PassingBuffer) {
@@ -281,13 +273,13 @@ final class RecorderNode: NodeType, RunningNode {
             state.isTooEarly = !leaving.takes
             return leaving.begins
         }
-        if let begins { audio?.source.shift(by: -Int(clamping: begins)) }
+        if let begins { queues[.audio]?.source.shift(by: -Int(clamping: begins)) }
     }
 
     private func act(on decision: RecordingGate.Decision, at time: UInt64, otherSide: RecordedStream) {
         if decision.begins {
             // Before any data reaches the muxer. The earlier segments are removed there, where nothing waits for it.
-            if container == .hls { FileAccess.empty(path) }
+            if container.isHLS { FileAccess.empty(path) }
             release()
             reporter.firstFrame(name)
         }
@@ -302,8 +294,7 @@ final class RecorderNode: NodeType, RunningNode {
     /// stop. A parser reports an end without frames as an error, so a stream without frames ends downstream of the
     /// parser.
     private func end(_ stream: RecordedStream) {
-        let queue = stream == .video ? video : audio
-        let last = hasEntered(stream) ? queue : parsers[stream] ?? queue
+        let last = hasEntered(stream) ? queues[stream] : parsers[stream] ?? queues[stream]
         last?.source.peer?.sendEndOfStream()
     }
 
@@ -312,8 +303,8 @@ final class RecorderNode: NodeType, RunningNode {
         state.withLock { stream == .video ? $0.counts.frames > 0 : $0.gate.hasSound }
     }
 
-    private func ended(_ note: (inout RecordingGate) -> Void) {
-        state.withLock { note(&$0.gate) }
+    private func ended(_ stream: RecordedStream) {
+        state.withLock { $0.gate.ended(stream) }
         release()
     }
 
@@ -338,7 +329,7 @@ final class RecorderNode: NodeType, RunningNode {
         case nil:
             let claim = try FileClaim.writing(path, by: name)
             let segmentClaim =
-                container == .hls ? try FileClaim.writing(RecordingContainer.segment(0, of: path), by: name) : nil
+                container.isHLS ? try FileClaim.writing(RecordingContainer.segment(0, of: path), by: name) : nil
             state.withLock { ($0.claim, $0.segmentClaim, $0.isPrepared) = (claim, segmentClaim, true) }
         case .full: throw Self.full(path)
         case .other(let reason): throw Self.unwritable(path, reason)
@@ -360,42 +351,39 @@ final class RecorderNode: NodeType, RunningNode {
         release()
         guard hasBegun else { return }
         for stream in RecordedStream.allCases {
-            let queue = stream == .video ? video : audio
-            if hasEntered(stream) { queue?.sink.sendEndOfStream() } else { end(stream) }
+            if hasEntered(stream) { queues[stream]?.sink.sendEndOfStream() } else { end(stream) }
         }
-        let isWhole = container == .hls ? waitForPlaylist() : waitForEnd()
-        let lack =
-            isWhole
-            ? lackingSegment()
-            : RecordedStream.unfinished(path, seconds: Int(Self.finishLimit / 1_000_000_000))
-        if isWhole, container == .hls { mendPlaylist() }
+        let lack = container.isHLS ? finishPlaylist() : waitForEnd() ? nil : unfinished
         state.withLock { $0.lack = $0.hasFailed ? nil : lack }
+    }
+
+    private var unfinished: MediaError {
+        RecordedStream.unfinished(path, seconds: Int(Self.finishLimit / 1_000_000_000))
     }
 
     private func waitForEnd() -> Bool {
         isComplete.wait(timeout: .now() + .nanoseconds(Int(Self.finishLimit))) == .success
     }
 
-    /// hlssink2 does not report that its playlist is complete, so this reads the playlist.
-    private func waitForPlaylist() -> Bool {
+    /// Waits for the complete playlist, and gives its last segment the whole length. Returns the error for an HLS
+    /// recording without its end or a segment.
+    private func finishPlaylist() -> MediaError? {
         let deadline = GStreamer.now.nanoseconds + Self.finishLimit
-        while !FileAccess.ends(path, with: RecordingContainer.endOfPlaylist) {
-            guard GStreamer.now.nanoseconds < deadline, !state.withLock({ $0.hasFailed }) else { return false }
+        // hlssink2 does not report that its playlist is complete, so this reads the playlist.
+        while true {
+            if let text = FileAccess.text(of: path), text.contains(RecordingContainer.endOfPlaylist) {
+                let (origin, end) = state.withLock { ($0.gate.origin, $0.gate.end) }
+                if let origin, let end {
+                    let whole = RecordingContainer.playlist(text, lasting: Double(end - origin) / 1e9)
+                    FileAccess.replace(path, with: whole)
+                }
+                return RecordingContainer.lackingSegment(in: text, of: path).map {
+                    RecordedStream.lacking($0, of: path)
+                }
+            }
+            guard GStreamer.now.nanoseconds < deadline, !state.withLock({ $0.hasFailed }) else { return unfinished }
             usleep(5_000)
         }
-        return true
-    }
-
-    private func lackingSegment() -> MediaError? {
-        guard container == .hls, let text = FileAccess.text(of: path) else { return nil }
-        return RecordingContainer.lackingSegment(in: text, of: path).map { RecordedStream.lacking($0, of: path) }
-    }
-
-    /// hlssink2 ends the last segment where its last frame begins. A segment with one frame would have no length.
-    private func mendPlaylist() {
-        let (origin, end) = state.withLock { ($0.gate.origin, $0.gate.end) }
-        guard let origin, let end, let text = FileAccess.text(of: path) else { return }
-        FileAccess.replace(path, with: RecordingContainer.playlist(text, lasting: Double(end - origin) / 1e9))
     }
 
     func stopped() {
@@ -411,12 +399,7 @@ final class RecorderNode: NodeType, RunningNode {
     func reportShortfall() {
         let (missing, lack, failure) = state.withLock { state in
             let isJudged = state.isPrepared && !state.hasFailed
-            let missing = RecordedStream.allCases.filter { stream in
-                switch stream {
-                case .video: isJudged && video != nil && state.counts.frames == 0
-                case .audio: isJudged && audio != nil && state.gate.firstSound == nil
-                }
-            }
+            let missing = queues.keys.filter { isJudged && !state.has($0) }
             return (missing, state.lack, state.lastFailure)
         }
         if let failure { report(failure) }
@@ -428,13 +411,12 @@ final class RecorderNode: NodeType, RunningNode {
     private func report(_ streams: [RecordedStream], at time: UInt64?) {
         let (news, start) = state.withLock { state -> ([RecordedStream], UInt64?) in
             let news = streams.filter { state.lost.insert($0).inserted }
-            let hasBegun = streams == [.video] ? state.counts.frames > 0 : state.gate.firstSound != nil
-            return (news, hasBegun ? state.gate.origin : nil)
+            return (news, streams.allSatisfy(state.has) ? state.gate.origin : nil)
         }
         guard !news.isEmpty else { return }
-        let isAll = news.count == (video == nil ? 0 : 1) + (audio == nil ? 0 : 1)
         let end = start.flatMap { start in time.map { Double($0 - min($0, start + RecordingGate.limit)) / 1e9 } }
-        let error = RecordedStream.shortfall(isAll ? nil : news.first, of: path, node: name, end: end)
+        let error = RecordedStream.shortfall(
+            news.count == queues.count ? nil : news.first, of: path, node: name, end: end)
         report(error)
     }
 

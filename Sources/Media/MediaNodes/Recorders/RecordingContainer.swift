@@ -1,89 +1,67 @@
 import MediaGraph
 
-/// The formats of recordings, their codecs, and the elements that write them.
+/// A format of recordings: its codecs, and the element that writes it.
 ///
 /// A killed process loses only the newest part: Matroska and WebM are written by clusters, MP4 by fragments, HLS by
 /// segments.
-enum RecordingContainer: String, CaseIterable, Sendable {
-    case matroska
-    case mp4
-    case webm
-    case hls
-
-    /// The longest part of an MP4 that is lost when the process is killed.
-    private static let fragmentMilliseconds = 500
-
-    /// The last line of the playlist of a complete recording.
-    static let endOfPlaylist = "#EXT-X-ENDLIST"
-
-    /// The format of a recorder's settings.
-    init(format: String, path: String) {
-        self = RecordingContainer(rawValue: format) ?? RecordingContainer(path: path)
-    }
-
-    /// The format of the file's name. Matroska, which can hold all codecs, for an unknown extension.
-    init(path: String) {
-        let name = path.lowercased()
-        if name.hasSuffix(".webm") {
-            self = .webm
-        } else if name.hasSuffix(".mp4") || name.hasSuffix(".m4v") || name.hasSuffix(".mov") {
-            self = .mp4
-        } else if name.hasSuffix(".m3u8") {
-            self = .hls
-        } else {
-            self = .matroska
-        }
-    }
-
-    var title: String {
-        switch self {
-        case .matroska: "Matroska"
-        case .mp4: "MP4"
-        case .webm: "WebM"
-        case .hls: "HLS"
-        }
-    }
-
+struct RecordingContainer: Sendable {
+    /// The name in a recorder's settings.
+    let name: String
+    let title: String
+    private let extensions: [String]
     /// Video codecs, the one for raw video first.
-    var videoEncodings: [String] {
-        switch self {
-        case .matroska: ["h264", "vp8", "vp9", "av1", "h265", "mjpeg"]
-        // Without VP9: GStreamer 1.22 crashes when it writes it. AV1 is written correctly; GStreamer's own reader of
-        // that version skips frames up to the next keyframe if the distance between frames changes.
-        case .mp4: ["h264", "av1", "h265"]
-        case .webm: ["vp8", "vp9", "av1"]
-        case .hls: ["h264"]
-        }
+    let videoEncodings: [String]
+    /// Audio codecs, the one for raw audio first.
+    let audioEncodings: [String]
+    let muxer: String
+    let properties: [String: SettingValue]
+    /// Whether it stores how much later one stream began than the other. A fragmented MP4 of GStreamer 1.22 does not.
+    var keepsOffsets = true
+
+    static let all = [matroska, mp4, webm, hls]
+
+    /// Can hold all codecs.
+    static let matroska = RecordingContainer(
+        name: "matroska", title: "Matroska", extensions: ["mkv"],
+        videoEncodings: ["h264", "vp8", "vp9", "av1", "h265", "mjpeg"],
+        audioEncodings: ["opus", "aac", "pcmu", "pcma", "flac", "mp3", "vorbis"],
+        muxer: "matroskamux", properties: ["writing-app": "connectlive"])
+
+    /// Without VP9: GStreamer 1.22 crashes when it writes it. AV1 is written correctly; GStreamer's own reader of that
+    /// version skips frames up to the next keyframe if the distance between frames changes. A killed process loses up to
+    /// one fragment.
+    private static let mp4 = RecordingContainer(
+        name: "mp4", title: "MP4", extensions: ["mp4", "m4v", "mov"], videoEncodings: ["h264", "av1", "h265"],
+        audioEncodings: ["opus", "aac"], muxer: "mp4mux", properties: ["fragment-duration": 500], keepsOffsets: false)
+
+    private static let webm = RecordingContainer(
+        name: "webm", title: "WebM", extensions: ["webm"], videoEncodings: ["vp8", "vp9", "av1"],
+        audioEncodings: ["opus", "vorbis"], muxer: "webmmux", properties: ["writing-app": "connectlive"])
+
+    /// The element changes its own state at its first frame. Without the property, the whole pipeline would change with
+    /// it, and a source started by an edit would wait for it.
+    private static let hls = RecordingContainer(
+        name: "hls", title: "HLS", extensions: ["m3u8"], videoEncodings: ["h264"], audioEncodings: ["aac"],
+        muxer: "hlssink2", properties: ["async-handling": true])
+
+    /// The format of a recorder's settings, else that of the file's name. Matroska for an unknown extension.
+    static func named(_ format: String, path: String) -> RecordingContainer {
+        let path = path.lowercased()
+        return all.first { $0.name == format }
+            ?? all.first { $0.extensions.contains { path.hasSuffix(".\($0)") } } ?? matroska
     }
 
-    var audioEncodings: [String] {
-        switch self {
-        case .matroska: ["opus", "aac", "pcmu", "pcma", "flac", "mp3", "vorbis"]
-        case .mp4: ["opus", "aac"]
-        case .webm: ["opus", "vorbis"]
-        case .hls: ["aac"]
-        }
-    }
-
-    /// The element that writes the container, and its properties.
-    var muxer: (factory: String, properties: [String: SettingValue]) {
-        switch self {
-        case .matroska: ("matroskamux", ["writing-app": "connectlive"])
-        case .webm: ("webmmux", ["writing-app": "connectlive"])
-        case .mp4: ("mp4mux", ["fragment-duration": .integer(Self.fragmentMilliseconds)])
-        // It changes its own state at its first frame. Without this, the whole pipeline would change with it, and a
-        // source started by an edit would wait for it.
-        case .hls: ("hlssink2", ["async-handling": true])
-        }
-    }
+    var isHLS: Bool { name == "hls" }
 
     func inputPad(isVideo: Bool) -> String {
         let name = isVideo ? "video" : "audio"
-        return self == .hls ? name : "\(name)_%u"
+        return isHLS ? name : "\(name)_%u"
     }
 
-    /// Whether it stores how much later one stream began than the other. A fragmented MP4 of GStreamer 1.22 does not.
-    var keepsOffsets: Bool { self != .mp4 }
+    // MARK: HLS
+
+    /// The last line of the playlist of a complete recording.
+    static let endOfPlaylist = "#EXT-X-ENDLIST"
 
     /// A complete playlist whose last segment lasts up to the end of the recording.
     static func playlist(_ text: String, lasting seconds: Double) -> String {

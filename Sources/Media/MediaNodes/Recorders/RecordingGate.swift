@@ -66,8 +66,6 @@ struct RecordingGate: Sendable {
     private(set) var end: UInt64?
     /// Frames dropped because the queue was full.
     private(set) var droppedPictures = 0
-    /// The number of requested keyframes.
-    private(set) var keyframesAsked = 0
 
     /// `keepsOffsets`: whether the container stores how much later one stream began than the other. `segment`: the
     /// length of its segments, each of which begins at a keyframe.
@@ -120,7 +118,6 @@ struct RecordingGate: Sendable {
     private mutating func asks(at time: UInt64) -> Bool {
         if let lastAsked, time < lastAsked + Self.askAgain { return false }
         lastAsked = time
-        keyframesAsked += 1
         return true
     }
 
@@ -170,6 +167,7 @@ struct RecordingGate: Sendable {
     var hasSound: Bool { audio.first != nil }
 
     /// A stream has ended.
-    mutating func videoEnded() { video.isUsed = false }
-    mutating func soundEnded() { audio.isUsed = false }
+    mutating func ended(_ stream: RecordedStream) {
+        if stream == .video { video.isUsed = false } else { audio.isUsed = false }
+    }
 }
