@@ -10,9 +10,9 @@ import Synchronization
 public final class TiledWindow: Sendable {
     private struct Tile {
         let source: PushSource
-        let queue: Element
-        let scale: Element
         let filter: Element
+        /// From the source to the filter.
+        let elements: [Element]
         let pad: Pad
         var format: (width: Int, height: Int) = (0, 0)
     }
@@ -159,17 +159,19 @@ public final class TiledWindow: Sendable {
             let filter = try? Element(
                 "capsfilter", ["caps": "video/x-raw,pixel-aspect-ratio=1/1", "caps-change-mode": "delayed"])
         else { return }
-        for element in [source.element, queue, scale, filter] { pipeline.add(element) }
-        guard (try? source.element.link(queue)) != nil, (try? queue.link(scale)) != nil,
-            (try? scale.link(filter)) != nil, filter.source.link(pad)
-        else { preconditionFailure("elements for any video have no common format") }
+        let elements = [source.element, queue, scale, filter]
+        for element in elements { pipeline.add(element) }
+        let isLinked = zip(elements, elements.dropFirst()).allSatisfy { (try? $0.link($1)) != nil }
+        guard isLinked, filter.source.link(pad) else {
+            preconditionFailure("elements for any video have no common format")
+        }
         _ = pad.trySet("zorder", 1)
         state.withLock { state in
-            state.tiles[id] = Tile(source: source, queue: queue, scale: scale, filter: filter, pad: pad)
+            state.tiles[id] = Tile(source: source, filter: filter, elements: elements, pad: pad)
             state.order.append(id)
         }
         arrange()
-        for element in [filter, scale, queue, source.element] { element.followPipeline() }
+        for element in elements.reversed() { element.followPipeline() }
     }
 
     private func dropTile(_ id: String) {
@@ -181,12 +183,10 @@ public final class TiledWindow: Sendable {
         // The tile's thread may be waiting inside the compositor, and closing its queue would wait for it in turn.
         removed.source.element.close()
         removed.pad.refuseEverything()
-        for element in [removed.source.element, removed.queue, removed.scale, removed.filter] { element.close() }
+        for element in removed.elements { element.close() }
         removed.filter.source.unlink(removed.pad)
         mixer.release(removed.pad)
-        for element in [removed.source.element, removed.queue, removed.scale, removed.filter] {
-            pipeline.remove(element)
-        }
+        for element in removed.elements { pipeline.remove(element) }
         arrange()
     }
 
