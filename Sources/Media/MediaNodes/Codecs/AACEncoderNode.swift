@@ -25,14 +25,12 @@ enum AACEncoderNode: NodeType {
         // Sets the channels' positions, which the encoders require.
         plan.add("audioconvert", as: "convert")
         plan.add(choice.factory, as: "encoder", ["bitrate": .integer(bitrate)])
-        plan.link("queue", "convert", "encoder")
-        plan.inputs["in"] = ElementPad("queue")
-        plan.outputs["out"] = ElementPad("encoder")
-        plan.formats["out"] = MediaFormat(
-            .encodedAudio, "aac", sampleRate: sampleRate, channels: 2, bitsPerSecond: bitrate)
+        plan.chain(
+            to: MediaFormat(.encodedAudio, "aac", sampleRate: sampleRate, channels: 2, bitsPerSecond: bitrate))
         // A packet, the inserted samples, and the wait for the last buffer of a packet.
-        plan.allowances["out"] = Double(1024 + lead(of: choice.factory)) / Double(sampleRate)
-        plan.latency = 0.01 + Double(1024 + lead(of: choice.factory)) / Double(sampleRate)
+        let delay = Double(1024 + lead(of: choice.factory)) / Double(sampleRate)
+        plan.allowances["out"] = delay
+        plan.latency = 0.01 + delay
         return plan
     }
 

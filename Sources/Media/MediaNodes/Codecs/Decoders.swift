@@ -15,10 +15,8 @@ enum VideoDecoderNode: NodeType {
         // Software decoders output I420 for the formats of conferences. This converts all others.
         plan.add("videoconvert", as: "convert")
         plan.addFilter(RawFormat.video, as: "format")
-        plan.link("decoder", "convert", "format")
-        plan.outputs["out"] = ElementPad("format")
-        plan.formats["out"] = .rawVideo(
-            width: input.width, height: input.height, framesPerSecond: input.framesPerSecond)
+        plan.chain(
+            to: .rawVideo(width: input.width, height: input.height, framesPerSecond: input.framesPerSecond))
         if let decoder = plan.element("decoder") {
             plan.latency = request.environment.secondsPerFrame(decoder, input)
         }
@@ -48,9 +46,7 @@ enum AudioDecoderNode: NodeType {
         plan.add("audioconvert", as: "convert")
         plan.add("audioresample", as: "resample")
         plan.addFilter(RawFormat.audio, as: "format")
-        plan.link("decoder", "convert", "resample", "format")
-        plan.outputs["out"] = ElementPad("format")
-        plan.formats["out"] = .rawAudio
+        plan.chain(to: .rawAudio)
         if factory == "opusdec" { plan.allowances["out"] = opusPacket }
         return plan
     }
@@ -67,22 +63,19 @@ enum AudioDecoderNode: NodeType {
 }
 
 extension NodePlan {
-    /// Plans the first usable decoder of a codec, and its parser if it needs one, as the input `in`. Returns the decoder's
-    /// element. Throws `element.missing`.
+    /// Adds the first usable decoder of a codec, after its parser if it needs one. Returns the decoder's element. Throws
+    /// `element.missing`.
     fileprivate mutating func addDecoder(
         of codec: String, _ environment: any PlanEnvironment
     ) throws(MediaError) -> String {
         let encoding = Encoding.named(codec)
         let choice = try environment.firstUsable(of: encoding?.decoders ?? [])
         passedOver = choice.passedOver
-        add(choice.factory, as: "decoder", Encoding.decoderProperties(choice.factory))
-        inputs["in"] = ElementPad("decoder")
         if let encoding, encoding.isParsedToDecode, let parser = encoding.parser {
             try environment.require(parser)
             add(parser, as: "parser")
-            link("parser", "decoder")
-            inputs["in"] = ElementPad("parser")
         }
+        add(choice.factory, as: "decoder", Encoding.decoderProperties(choice.factory))
         return choice.factory
     }
 }

@@ -1,8 +1,7 @@
-import GStreamerKit
 public import MediaGraph
 
 /// Opus in packets of 20 ms. Its in-band error correction repairs single losses without retransmission.
-struct OpusEncoderNode: NodeType, RunningNode {
+enum OpusEncoderNode: NodeType {
     static let kind = NodeKind(
         "opus-encoder", .codec, "Opus in packets of 20 ms, with in-band forward error correction",
         inputs: .rawAudioIn, outputs: [Port("out", [.encodedAudio], encodings: ["opus"])],
@@ -20,9 +19,6 @@ struct OpusEncoderNode: NodeType, RunningNode {
     /// and a decoder delivers it that much later.
     private static let latency = packet / 2
 
-    let name: String
-    private let element: Element
-
     static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
         try request.environment.require("opusenc")
         let bitrate = request.integer("bitrate")
@@ -36,24 +32,10 @@ struct OpusEncoderNode: NodeType, RunningNode {
                 "packet-loss-percentage": .integer(request.integer("expected-loss")), "audio-type": "voice",
                 "bandwidth": "fullband", "bitrate-type": "cbr", "complexity": 5,
             ])
-        plan.link("queue", "encoder")
-        plan.inputs["in"] = ElementPad("queue")
-        plan.outputs["out"] = ElementPad("encoder")
-        plan.formats["out"] = MediaFormat(
-            .encodedAudio, "opus", sampleRate: 48_000, channels: 2, bitsPerSecond: bitrate)
+        plan.chain(to: MediaFormat(.encodedAudio, "opus", sampleRate: 48_000, channels: 2, bitsPerSecond: bitrate))
         plan.latency = latency
         plan.allowances["out"] = packet
         return plan
-    }
-
-    static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {
-        OpusEncoderNode(name: instance.name, element: instance.element("encoder"))
-    }
-
-    func set(_ setting: String, to value: SettingValue) throws(MediaError) -> Bool {
-        guard setting == "bitrate", let bitrate = value.integer else { return false }
-        try element.set("bitrate", .integer(bitrate))
-        return true
     }
 }
 

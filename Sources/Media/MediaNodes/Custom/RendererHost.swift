@@ -25,16 +25,15 @@ enum RendererHost {
                 let renderer = try Kind(instance.plan.node.settings)
                 let (stream, input) = AsyncStream.makeStream(
                     of: Kind.Media.self, bufferingPolicy: .bufferingNewest(waiting))
-                let sink = instance.element("sink")
-                sink.sink.onEndOfStream { input.finish() }
+                instance.element("sink").sink.onEndOfStream { input.finish() }
                 let watching: any RunningNode =
                     Kind.Media.port.kinds == [.rawAudio]
                     ? AudioRendererNode(instance, isAudible: false) { chunk in
                         if let chunk = chunk as? Kind.Media { input.yield(chunk) }
-                    }.watching(sink)
+                    }
                     : VideoRendererNode(instance) { frame in
                         if let frame = frame as? Kind.Media { input.yield(frame) }
-                    }.watching(sink)
+                    }
                 return RendererNode(instance, renderer, RenderStream(stream), counting: watching) { input.finish() }
             })
     }

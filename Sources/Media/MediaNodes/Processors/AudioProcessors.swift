@@ -20,9 +20,7 @@ package final class LevelNode: NodeType, RunningNode {
     package static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
         var plan = NodePlan(request.node)
         plan.addFilter(RawFormat.audio, as: "sound")
-        plan.inputs["in"] = ElementPad("sound")
-        plan.outputs["out"] = ElementPad("sound")
-        plan.formats["out"] = .rawAudio
+        plan.chain(to: .rawAudio)
         return plan
     }
 
@@ -90,7 +88,7 @@ struct LevelMeter: Sendable {
         moments = 0
     }
 
-    private static func decibels(_ amplitude: Double) -> Double {
+    static func decibels(_ amplitude: Double) -> Double {
         amplitude > 1e-6 ? 20 * log10(amplitude) : -120
     }
 }
@@ -111,9 +109,7 @@ package enum VolumeNode: NodeType {
         plan.add(
             "volume", as: "volume",
             ["volume": .number(request.number("volume")), "mute": .flag(request.flag("mute"))])
-        plan.inputs["in"] = ElementPad("volume")
-        plan.outputs["out"] = ElementPad("volume")
-        plan.formats["out"] = .rawAudio
+        plan.chain(to: .rawAudio)
         return plan
     }
 }
@@ -142,15 +138,7 @@ package enum AudioMixerNode: NodeType {
                 "latency": .integer(wait * 1_000_000), "start-time-selection": "first",
                 "output-buffer-duration": .integer(Int(block * 1e9)),
             ])
-        plan.addFilter(RawFormat.audio, as: "format")
-        plan.link("mix", "format")
-        for (port, _) in request.inputs {
-            plan.addQueue(as: port, .rawSound, holding: nil)
-            plan.link(ElementPad(port), ElementPad("mix", "sink_\(port.dropFirst(2))"))
-            plan.inputs[port] = ElementPad(port)
-        }
-        plan.outputs["out"] = ElementPad("format")
-        plan.formats["out"] = .rawAudio
+        plan.mix(request.inputs, .rawSound, to: .rawAudio, RawFormat.audio)
         plan.latency = block
         plan.allowances["out"] = Double(wait) / 1000 + block
         plan.notes.append(

@@ -54,6 +54,7 @@ package final class EchoCancelNode: NodeType, RunningNode {
         let hasPlayed = request.input("played") != nil
         var plan = NodePlan(request.node)
         let noise = request.text("noise-suppression")
+        plan.addFilter(RawFormat.audio, as: "microphone")
         plan.add(
             "webrtcdsp", as: "canceller",
             [
@@ -64,12 +65,8 @@ package final class EchoCancelNode: NodeType, RunningNode {
                 "gain-control": .flag(request.flag("gain-control")),
                 "target-level-dbfs": .integer(-(request.integer("target-level"))),
             ])
-        plan.addFilter(RawFormat.audio, as: "microphone")
         plan.addFilter(RawFormat.audio, as: "clean")
-        plan.link("microphone", "canceller", "clean")
-        plan.inputs["in"] = ElementPad("microphone")
-        plan.outputs["out"] = ElementPad("clean")
-        plan.formats["out"] = .rawAudio
+        plan.chain(to: .rawAudio)
         plan.latency = filterDelay(takesEcho: hasPlayed, suppressesNoise: noise != "off")
         plan.allowances["out"] = plan.latency
         if hasPlayed {

@@ -8,23 +8,16 @@ package final class FrameFunctionNode: NodeType, RunningNode {
         "frame-function", .processor, "Passes each frame to a function of the program, which may change it in place",
         inputs: .rawVideoIn, outputs: .rawVideoOut, binding: .frameFunction)
 
-    private struct State {
-        var counts = MediaStatistics.FrameFunction()
-        var format: VideoFormat?
-    }
-
     package let name: String
     /// The processor behind the function, which shares its settings with every copy of itself.
     private let settings: (any WrittenNode)?
     private let function: @Sendable (inout MutableVideoFrame) -> Void
-    private let state = Mutex(State())
+    private let counts = Mutex(MediaStatistics.FrameFunction())
 
     package static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
         var plan = NodePlan(request.node)
         plan.addFilter(RawFormat.video, as: "pictures")
-        plan.inputs["in"] = ElementPad("pictures")
-        plan.outputs["out"] = ElementPad("pictures")
-        plan.formats["out"] = request.input("in") ?? .rawVideo()
+        plan.chain(to: request.input("in") ?? .rawVideo())
         if request.sharedInputs.contains("in") {
             plan.copiesPerFrame = 1
             plan.notes.append("other nodes use the frames too, so each is copied once for the function")
@@ -36,8 +29,7 @@ package final class FrameFunctionNode: NodeType, RunningNode {
     }
 
     package static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {
-        let function = instance.bound(\.frameFunctions)
-        return FrameFunctionNode(instance, settings: nil, function)
+        FrameFunctionNode(instance, settings: nil, instance.bound(\.frameFunctions))
     }
 
     /// Calls `function` with every frame. `settings` receives changed settings.
@@ -48,15 +40,8 @@ package final class FrameFunctionNode: NodeType, RunningNode {
         name = instance.name
         self.settings = settings
         self.function = function
-        let output = instance.element("pictures").source
-        output.onEvent { event in
-            // The pad does not have the new format yet: it is read with the next frame.
-            if case .caps = event { self.state.withLock { $0.format = nil } }
-            return .pass
-        }
-        output.onBuffer { buffer in
-            self.call(buffer)
-            return .pass
+        instance.element("pictures").source.onFrame { buffer, format in
+            if let format { self.call(buffer, format) }
         }
     }
 
@@ -66,19 +51,16 @@ package final class FrameFunctionNode: NodeType, RunningNode {
         return true
     }
 
-    private func call(_ buffer: borrowing PassingBuffer) {
-        let known = state.withLock { $0.format }
-        guard let format = known ?? buffer.videoFormat else { return }
+    private func call(_ buffer: borrowing PassingBuffer, _ format: VideoFormat) {
         let isCopied = buffer.edit(format) { function(&$0) }
-        state.withLock { state in
-            state.format = format
-            state.counts.frames += 1
-            if isCopied == true { state.counts.copies += 1 }
+        counts.withLock { counts in
+            counts.frames += 1
+            if isCopied == true { counts.copies += 1 }
         }
     }
 
     package func report(into statistics: inout MediaStatistics) {
-        statistics.frameFunctions[name] = state.withLock { $0.counts }
+        statistics.frameFunctions[name] = counts.withLock { $0 }
     }
 }
 

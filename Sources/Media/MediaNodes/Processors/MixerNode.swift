@@ -37,8 +37,9 @@ package final class MixerNode: NodeType, RunningNode {
                 "Margin between insets and edges"),
         ])
 
-    private struct State {
-        var settings: MixerLayout.Settings
+    private struct State: NodeSettings {
+        var node: Node
+        let kind = MixerNode.kind
         /// Numbers of the inputs that have not ended.
         var inputs: Set<Int>
         /// Width for a height of 1, by the input's number.
@@ -63,15 +64,7 @@ package final class MixerNode: NodeType, RunningNode {
             framesPerSecond: request.optionalNumber("fps") ?? rates.max() ?? 30)
         var plan = NodePlan(request.node)
         plan.add("compositor", as: "mix", ["background": "black", "start-time-selection": "first"])
-        plan.addFilter("\(RawFormat.video(format)),pixel-aspect-ratio=1/1", as: "format")
-        plan.link("mix", "format")
-        for (port, input) in request.inputs {
-            plan.addQueue(as: port, .rawPictures, holding: input)
-            plan.link(ElementPad(port), ElementPad("mix", "sink_\(number(of: port))"))
-            plan.inputs[port] = ElementPad(port)
-        }
-        plan.outputs["out"] = ElementPad("format")
-        plan.formats["out"] = format
+        plan.mix(request.inputs, .rawPictures, to: format, "\(RawFormat.video(format)),pixel-aspect-ratio=1/1")
         if request.inputs.count > 1 {
             // Measured: inputs of one rate wait for each other a quarter of a frame, those of several rates half a
             // frame.
@@ -105,15 +98,8 @@ package final class MixerNode: NodeType, RunningNode {
         name = instance.name
         let numbers = instance.plan.inputs.keys.map(Self.number)
         let mix = instance.element("mix")
-        var pads: [Int: Pad] = [:]
-        for number in numbers { pads[number] = mix.pad("sink_\(number)") }
-        self.pads = pads
-        let format = instance.plan.formats["out"]
-        var settings = MixerLayout.Settings(width: format?.width ?? 1280, height: format?.height ?? 720)
-        for name in ["layout", "main", "corner", "inset", "margin"] {
-            if let value = instance.node.setting(name, of: instance.kind) { settings.set(name, value) }
-        }
-        state = Mutex(State(settings: settings, inputs: Set(numbers), shapes: [:]))
+        pads = numbers.reduce(into: [:]) { $0[$1] = mix.pad("sink_\($1)") }
+        state = Mutex(State(node: instance.node, inputs: Set(numbers), shapes: [:]))
     }
 
     private static func number(of port: String) -> Int {
@@ -121,7 +107,7 @@ package final class MixerNode: NodeType, RunningNode {
     }
 
     package func set(_ setting: String, to value: SettingValue) throws(MediaError) -> Bool {
-        state.withLock { $0.settings.set(setting, value) }
+        state.withLock { $0.node.settings[setting] = value }
         isStale.raise()
         return true
     }
@@ -145,7 +131,12 @@ package final class MixerNode: NodeType, RunningNode {
 
     private func arrange() throws(MediaError) {
         try state.withLock { (state) throws(MediaError) in
-            let places = MixerLayout.places(of: Array(state.inputs), shapes: state.shapes, state.settings)
+            let format = instance.plan.formats["out"]
+            let settings = MixerLayout.Settings(
+                isGrid: state.text("layout") == "grid", width: format?.width ?? 1280, height: format?.height ?? 720,
+                main: state.integer("main"), corner: state.text("corner"), inset: state.number("inset"),
+                margin: state.integer("margin"))
+            let places = MixerLayout.places(of: Array(state.inputs), shapes: state.shapes, settings)
             for (number, place) in places {
                 guard let pad = pads[number] else { continue }
                 try pad.set("xpos", .integer(place.x))
@@ -159,16 +150,19 @@ package final class MixerNode: NodeType, RunningNode {
     }
 }
 
-extension MixerLayout.Settings {
-    fileprivate mutating func set(_ name: String, _ value: SettingValue) {
-        switch name {
-        case "layout": isGrid = value.text == "grid"
-        case "main": main = value.integer ?? main
-        case "corner": corner = value.text ?? corner
-        case "inset": inset = value.number ?? inset
-        case "margin": margin = value.integer ?? margin
-        default: break
+extension NodePlan {
+    /// Limits the output of the mixing element, the plan's only one, to `caps`, and gives it a queue for each input.
+    mutating func mix(
+        _ inputs: [(port: String, format: MediaFormat)], _ limits: QueuePlan.Limits, to format: MediaFormat,
+        _ caps: String
+    ) {
+        addFilter(caps, as: "format")
+        chain(to: format)
+        for (port, input) in inputs {
+            addQueue(as: port, limits, holding: input)
+            link(ElementPad(port), ElementPad("mix", "sink_\(port.dropFirst(2))"))
         }
+        self.inputs = inputs.reduce(into: [:]) { $0[$1.port] = ElementPad($1.port) }
     }
 }
 

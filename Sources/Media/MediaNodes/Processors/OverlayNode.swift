@@ -60,17 +60,7 @@ package final class OverlayNode: NodeType, RunningNode {
     }
 
     /// A property of one of the node's elements.
-    private struct Property {
-        let element: String
-        let name: String
-        let value: SettingValue
-
-        init(_ element: String, _ name: String, _ value: SettingValue) {
-            self.element = element
-            self.name = name
-            self.value = value
-        }
-    }
+    private typealias Property = (element: String, name: String, value: SettingValue)
 
     package static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
         var plan = NodePlan(request.node)
@@ -84,17 +74,15 @@ package final class OverlayNode: NodeType, RunningNode {
             }
             elements.append(("image", "gdkpixbufoverlay"))
         }
+        let properties = kind.settings.flatMap { contract in
+            request.node.setting(contract.name, of: kind).map { Self.properties(contract.name, $0) } ?? []
+        }
         for (name, factory) in elements {
             try request.environment.require(factory)
-            var properties: [String: SettingValue] = name == "text" ? ["wait-text": false] : [:]
-            for contract in kind.settings {
-                guard let value = request.node.setting(contract.name, of: kind) else { continue }
-                for property in try Self.properties(contract.name, value, of: request.name)
-                where property.element == name {
-                    properties[property.name] = property.value
-                }
+            plan.add(factory, as: name, name == "text" ? ["wait-text": false] : [:])
+            for property in properties where property.element == name {
+                plan.elements[plan.elements.count - 1].properties[property.name] = property.value
             }
-            plan.add(factory, as: name, properties)
         }
         plan.addFilter(RawFormat.video, as: "format")
         // The text overlays also have an input for subtitles.
@@ -115,7 +103,7 @@ package final class OverlayNode: NodeType, RunningNode {
     }
 
     package func set(_ setting: String, to value: SettingValue) throws(MediaError) -> Bool {
-        let properties = try Self.properties(setting, value, of: name)
+        let properties = Self.properties(setting, value)
         let present = properties.filter { instance.has($0.element) }
         guard !present.isEmpty else {
             throw MediaError(
@@ -148,37 +136,29 @@ package final class OverlayNode: NodeType, RunningNode {
 
     // MARK: Settings and properties
 
-    private static func properties(
-        _ setting: String, _ value: SettingValue, of name: String
-    ) throws(MediaError) -> [Property] {
+    private static func properties(_ setting: String, _ value: SettingValue) -> [Property] {
         switch setting {
-        case "text": return [Property("text", "text", plain(value))]
+        case "text": return [("text", "text", plain(value))]
         case "position": return alignment(value, of: "text")
         case "clock-position": return alignment(value, of: "clock")
-        case "x": return [Property("text", "deltax", value)]
-        case "y": return [Property("text", "deltay", value)]
+        case "x": return [("text", "deltax", value)]
+        case "y": return [("text", "deltay", value)]
         case "font-size":
             let font = SettingValue.text("Sans \(value.integer ?? 18)")
-            return [Property("text", "font-desc", font), Property("clock", "font-desc", font)]
+            return [("text", "font-desc", font), ("clock", "font-desc", font)]
         case "color":
-            guard let color = color(value.text ?? "") else {
-                throw MediaError(
-                    code: MediaError.Code.settingUnusable,
-                    message:
-                        "\"\(name)\": the color \(value) is invalid. Write red, green and blue as #rrggbb, such as "
-                        + "#ffcc00."
-                )
-            }
-            return [Property("text", "color", .integer(color)), Property("clock", "color", .integer(color))]
+            // Opaque, as alpha, red, green and blue from the highest byte down.
+            let color = SettingValue.integer(0xff00_0000 | (Int(value.text?.dropFirst() ?? "", radix: 16) ?? 0))
+            return [("text", "color", color), ("clock", "color", color)]
         case "shaded":
-            return [Property("text", "shaded-background", value), Property("clock", "shaded-background", value)]
-        case "clock": return [Property("clock", "time-format", plain(value))]
-        case "image": return [Property("image", "location", value)]
-        case "image-x": return [Property("image", "offset-x", value)]
-        case "image-y": return [Property("image", "offset-y", value)]
-        case "image-width": return [Property("image", "overlay-width", value)]
-        case "image-height": return [Property("image", "overlay-height", value)]
-        case "image-opacity": return [Property("image", "alpha", value)]
+            return [("text", "shaded-background", value), ("clock", "shaded-background", value)]
+        case "clock": return [("clock", "time-format", plain(value))]
+        case "image": return [("image", "location", value)]
+        case "image-x": return [("image", "offset-x", value)]
+        case "image-y": return [("image", "offset-y", value)]
+        case "image-width": return [("image", "overlay-width", value)]
+        case "image-height": return [("image", "overlay-height", value)]
+        case "image-opacity": return [("image", "alpha", value)]
         default: preconditionFailure("an overlay has no setting \(setting)")
         }
     }
@@ -193,15 +173,7 @@ package final class OverlayNode: NodeType, RunningNode {
         let position = value.text ?? ""
         let across = position.hasSuffix("left") ? "left" : position.hasSuffix("right") ? "right" : "center"
         let down = position.hasPrefix("top") ? "top" : position.hasPrefix("bottom") ? "bottom" : "center"
-        return [Property(element, "halignment", .text(across)), Property(element, "valignment", .text(down))]
-    }
-
-    /// An opaque colour, as alpha, red, green and blue from the highest byte down.
-    private static func color(_ text: String) -> Int? {
-        guard text.count == 7, text.first == "#", let value = Int(text.dropFirst(), radix: 16), value >= 0 else {
-            return nil
-        }
-        return 0xff00_0000 | value
+        return [(element, "halignment", .text(across)), (element, "valignment", .text(down))]
     }
 }
 

@@ -2,9 +2,9 @@ import GStreamerKit
 public import MediaGraph
 
 /// Crops frames at their edges, or to an aspect ratio.
-package enum CropNode: NodeType {
+enum CropNode: NodeType {
     fileprivate static let edges = ["left", "right", "top", "bottom"]
-    package static let kind = NodeKind(
+    static let kind = NodeKind(
         "crop", .processor, "Crops frames at their edges, or to an aspect ratio",
         inputs: .rawVideoIn, outputs: .rawVideoOut,
         settings: edges.map {
@@ -16,35 +16,29 @@ package enum CropNode: NodeType {
                 .excluding(edges)
         ])
 
-    package static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
+    static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
         let input = request.input("in") ?? .rawVideo()
         var plan = NodePlan(request.node)
-        if request.isGiven("shape") {
-            try planShape(request, input, &plan)
-        } else {
-            try planEdges(request, input, &plan)
-        }
+        let format = try request.isGiven("shape") ? planShape(request, input, &plan) : planEdges(request, input, &plan)
         plan.addFilter(RawFormat.video, as: "format")
-        plan.link("crop", "format")
-        plan.inputs["in"] = ElementPad("crop")
-        plan.outputs["out"] = ElementPad("format")
+        plan.chain(to: format)
         return plan
     }
 
-    package static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {
+    static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {
         RunningCrop(instance.name, instance.element("crop"))
     }
 
     private static func planEdges(
         _ request: NodeRequest, _ input: MediaFormat, _ plan: inout NodePlan
-    ) throws(MediaError) {
+    ) throws(MediaError) -> MediaFormat {
         let pixels = edges.reduce(into: [:]) { $0[$1] = request.integer($1) }
         plan.add("videocrop", as: "crop", pixels.mapValues { .integer($0) })
         var format = input
         if let width = input.width, let height = input.height {
             (format.width, format.height) = try size(width, height, without: pixels, of: request.name)
         }
-        plan.formats["out"] = format
+        return format
     }
 
     /// The size of a frame without these pixels at its edges. Throws `graph.setting-unusable` if nothing is left.
@@ -65,33 +59,21 @@ package enum CropNode: NodeType {
 
     private static func planShape(
         _ request: NodeRequest, _ input: MediaFormat, _ plan: inout NodePlan
-    ) throws(MediaError) {
-        let text = request.text("shape")
-        let parts = text.split(separator: ":").map { Int($0) ?? 0 }
-        guard parts.count == 2, parts.allSatisfy({ (1...10_000).contains($0) }) else {
-            throw MediaError(
-                code: MediaError.Code.settingUnusable,
-                message:
-                    "\"\(request.name)\": the shape \"\(text)\" is invalid. Write width to height, such as 16:9.")
-        }
-        guard !edges.contains(where: request.isGiven) else {
-            throw MediaError(
-                code: MediaError.Code.settingUnusable,
-                message:
-                    "\"\(request.name)\" has both a shape and edges. Set one of them, or use two crop nodes.")
-        }
-        plan.add("aspectratiocrop", as: "crop", ["aspect-ratio": .text("\(parts[0])/\(parts[1])")])
+    ) -> MediaFormat {
+        let shape = request.text("shape").split(separator: ":").compactMap { Int($0) }
+        plan.add("aspectratiocrop", as: "crop", ["aspect-ratio": .text("\(shape[0])/\(shape[1])")])
         var format = input
         if let width = input.width, let height = input.height {
             // The element crops the side that is too long, by the same number of pixels at both ends.
-            if width * parts[1] > height * parts[0] {
-                format.width = width - (width * parts[1] - height * parts[0]) / parts[1] / 2 * 2
+            let excess = width * shape[1] - height * shape[0]
+            if excess > 0 {
+                format.width = width - excess / shape[1] / 2 * 2
             } else {
-                format.height = height - (height * parts[0] - width * parts[1]) / parts[0] / 2 * 2
+                format.height = height + excess / shape[0] / 2 * 2
             }
             plan.notes.append("the middle of the frame is kept")
         }
-        plan.formats["out"] = format
+        return format
     }
 }
 
@@ -135,32 +117,24 @@ enum ScaleNode: NodeType {
 
     static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
         let input = request.input("in") ?? .rawVideo()
-        let (width, height) = size(request, of: input)
-        let fps = request.optionalNumber("fps")
+        let rate = request.optionalNumber("fps") ?? input.framesPerSecond
+        let isRateChanged = rate != input.framesPerSecond
         var plan = NodePlan(request.node)
+        if let rate, isRateChanged { plan.addRate(rate, from: input.framesPerSecond) }
         plan.add("videoscale", as: "scale")
-        var caps = RawFormat.video
-        if let width = request.optionalInteger("width") { caps += ",width=\(width)" }
-        if let height = request.optionalInteger("height") { caps += ",height=\(height)" }
-        if request.isGiven("width") || request.isGiven("height") { caps += ",pixel-aspect-ratio=1/1" }
-        if let fps, fps != input.framesPerSecond { caps += ",framerate=\(fraction(fps))" }
-        plan.addFilter(caps, as: "format")
-        if fps == nil || fps == input.framesPerSecond {
-            plan.link("scale", "format")
-            plan.inputs["in"] = ElementPad("scale")
-        } else if let fps {
-            plan.addRate(fps, from: input.framesPerSecond)
-            plan.link("rate", "scale", "format")
-            plan.inputs["in"] = ElementPad("rate")
-        }
-        plan.outputs["out"] = ElementPad("format")
-        plan.formats["out"] = .rawVideo(width: width, height: height, framesPerSecond: fps ?? input.framesPerSecond)
+        let asked = MediaFormat.rawVideo(
+            width: request.optionalInteger("width"), height: request.optionalInteger("height"),
+            framesPerSecond: isRateChanged ? rate : nil)
+        let isResized = asked.width != nil || asked.height != nil
+        plan.addFilter(RawFormat.video(asked) + (isResized ? ",pixel-aspect-ratio=1/1" : ""), as: "format")
+        let (width, height) = size(asked, of: input)
+        plan.chain(to: .rawVideo(width: width, height: height, framesPerSecond: rate))
         return plan
     }
 
     /// The output size, if it is known.
-    private static func size(_ request: NodeRequest, of input: MediaFormat) -> (width: Int?, height: Int?) {
-        switch (request.optionalInteger("width"), request.optionalInteger("height"), input.width, input.height) {
+    private static func size(_ asked: MediaFormat, of input: MediaFormat) -> (width: Int?, height: Int?) {
+        switch (asked.width, asked.height, input.width, input.height) {
         case (let width?, let height?, _, _): (width, height)
         case (let width?, nil, let inWidth?, let inHeight?): (width, width * inHeight / inWidth)
         case (nil, let height?, let inWidth?, let inHeight?): (height * inWidth / inHeight, height)
@@ -171,8 +145,8 @@ enum ScaleNode: NodeType {
 }
 
 /// Changes the frame rate.
-package enum RateNode: NodeType {
-    package static let kind = NodeKind(
+enum RateNode: NodeType {
+    static let kind = NodeKind(
         "rate", .processor, "Changes the frame rate", inputs: .rawVideoIn, outputs: .rawVideoOut,
         settings: [
             SettingContract("fps", .number(1...240), isRequired: true, unit: "frames/s", "Output frame rate")
@@ -183,18 +157,15 @@ package enum RateNode: NodeType {
                     + "is lower or unknown)"),
         ])
 
-    package static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
+    static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
         let rate = request.number("fps")
         var format = request.input("in") ?? .rawVideo()
         var plan = NodePlan(request.node)
         let repeats = request.isGiven("repeat") ? request.flag("repeat") : nil
         plan.addRate(rate, from: format.framesPerSecond, repeats: repeats)
         plan.addFilter("video/x-raw,framerate=\(fraction(rate))", as: "format")
-        plan.link("rate", "format")
-        plan.inputs["in"] = ElementPad("rate")
-        plan.outputs["out"] = ElementPad("format")
         format.framesPerSecond = rate
-        plan.formats["out"] = format
+        plan.chain(to: format)
         return plan
     }
 }
@@ -207,9 +178,7 @@ extension NodePlan {
         if repeats {
             // The nearest frame is known only when the next one has arrived.
             latency += 1 / (given ?? rate)
-            notes.append(
-                "frames are repeated if too few arrive, which adds one frame of latency"
-            )
+            notes.append("frames are repeated if too few arrive, which adds one frame of latency")
         } else {
             notes.append("frames are dropped but never repeated, so that none waits for the next")
         }
@@ -246,18 +215,15 @@ enum ConvertNode: NodeType {
         var plan = NodePlan(request.node)
         plan.add("videoconvert", as: "convert")
         plan.addFilter("video/x-raw,format=\(format.encoding)", as: "format")
-        plan.link("convert", "format")
-        plan.inputs["in"] = ElementPad("convert")
-        plan.outputs["out"] = ElementPad("format")
-        plan.formats["out"] = format
+        plan.chain(to: format)
         plan.notes.append("frames are converted from \(given) to \(format.encoding)")
         return plan
     }
 }
 
 /// Swaps left and right, or top and bottom.
-package enum MirrorNode: NodeType {
-    package static let kind = NodeKind(
+enum MirrorNode: NodeType {
+    static let kind = NodeKind(
         "mirror", .processor, "Mirrors frames horizontally or vertically", inputs: .rawVideoIn, outputs: .rawVideoOut,
         settings: [
             SettingContract(
@@ -265,29 +231,20 @@ package enum MirrorNode: NodeType {
                 "Whether to swap left and right, or top and bottom")
         ])
 
-    package static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
-        var plan = NodePlan(request.node)
-        plan.addFlip(direction(request.text("direction")))
-        plan.formats["out"] = request.input("in") ?? .rawVideo()
-        return plan
+    private static let flip = Flip("direction", ["horizontal": "horiz", "vertical": "vert", "none": "identity"])
+
+    static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
+        flip.plan(request, to: request.input("in") ?? .rawVideo())
     }
 
-    package static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {
-        FlipNode(name: instance.name, flip: instance.element("flip"), setting: "direction") { $0.text.map(direction) }
-    }
-
-    private static func direction(_ name: String) -> String {
-        switch name {
-        case "horizontal": "horiz"
-        case "vertical": "vert"
-        default: "identity"
-        }
+    static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {
+        flip.activate(instance)
     }
 }
 
 /// Rotates frames clockwise.
-package enum RotateNode: NodeType {
-    package static let kind = NodeKind(
+enum RotateNode: NodeType {
+    static let kind = NodeKind(
         "rotate", .processor, "Rotates frames clockwise", inputs: .rawVideoIn, outputs: .rawVideoOut,
         settings: [
             SettingContract(
@@ -296,58 +253,57 @@ package enum RotateNode: NodeType {
             ).limited(to: [0, 90, 180, 270])
         ])
 
-    package static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
-        let degrees = request.integer("degrees")
-        guard let direction = direction(degrees) else {
-            throw MediaError(
-                code: MediaError.Code.settingUnusable,
-                message: "\"\(request.name)\" cannot rotate by \(degrees) degrees. Use 0, 90, 180 or 270.")
-        }
-        var plan = NodePlan(request.node)
-        plan.addFlip(direction)
+    private static let flip = Flip("degrees", [0: "identity", 90: "90r", 180: "180", 270: "90l"])
+
+    static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
         var format = request.input("in") ?? .rawVideo()
-        if degrees == 90 || degrees == 270 { (format.width, format.height) = (format.height, format.width) }
-        plan.formats["out"] = format
+        if [90, 270].contains(request.integer("degrees")) {
+            (format.width, format.height) = (format.height, format.width)
+        }
+        return flip.plan(request, to: format)
+    }
+
+    static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {
+        flip.activate(instance)
+    }
+}
+
+/// A node that mirrors or rotates frames: its setting, with the direction of `videoflip` for each value.
+private struct Flip: Sendable {
+    private struct Running: RunningNode {
+        let name: String
+        let element: Element
+        let directions: [SettingValue: SettingValue]
+
+        /// Changes the direction while frames pass. If width and height are swapped, announces new caps downstream.
+        func set(_ setting: String, to value: SettingValue) throws(MediaError) -> Bool {
+            guard let direction = directions[value] else { return false }
+            try element.set("video-direction", direction)
+            return true
+        }
+    }
+
+    private let setting: String
+    private let directions: [SettingValue: SettingValue]
+
+    init(_ setting: String, _ directions: [SettingValue: SettingValue]) {
+        self.setting = setting
+        self.directions = directions
+    }
+
+    func plan(_ request: NodeRequest, to format: MediaFormat) -> NodePlan {
+        var plan = NodePlan(request.node)
+        plan.add("videoflip", as: "flip")
+        if let value = request.node.setting(setting, of: request.kind) {
+            plan.elements[0].properties["video-direction"] = directions[value]
+        }
+        plan.addFilter(RawFormat.video, as: "format")
+        plan.chain(to: format)
         return plan
     }
 
-    package static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {
-        FlipNode(name: instance.name, flip: instance.element("flip"), setting: "degrees") {
-            $0.integer.flatMap(direction)
-        }
-    }
-
-    private static func direction(_ degrees: Int) -> String? {
-        [0: "identity", 90: "90r", 180: "180", 270: "90l"][degrees]
-    }
-}
-
-extension NodePlan {
-    fileprivate mutating func addFlip(_ direction: String) {
-        add("videoflip", as: "flip", ["video-direction": .text(direction)])
-        addFilter(RawFormat.video, as: "format")
-        link("flip", "format")
-        inputs["in"] = ElementPad("flip")
-        outputs["out"] = ElementPad("format")
-    }
-}
-
-/// Changes the direction while frames pass. If width and height are swapped, announces new caps downstream.
-private struct FlipNode: RunningNode {
-    let name: String
-    let flip: Element
-    let setting: String
-    let direction: @Sendable (SettingValue) -> String?
-
-    func set(_ setting: String, to value: SettingValue) throws(MediaError) -> Bool {
-        guard setting == self.setting else { return false }
-        guard let direction = direction(value) else {
-            throw MediaError(
-                code: MediaError.Code.settingUnusable,
-                message: "\"\(name)\" cannot rotate by \(value) degrees. Use 0, 90, 180 or 270.")
-        }
-        try flip.set("video-direction", .text(direction))
-        return true
+    func activate(_ instance: NodeInstance) -> any RunningNode {
+        Running(name: instance.name, element: instance.element("flip"), directions: directions)
     }
 }
 

@@ -1,5 +1,4 @@
 import GStreamerKit
-import Glibc
 public import MediaGraph
 import Synchronization
 
@@ -16,38 +15,29 @@ final class AudioRendererNode: RunningNode {
     private let timestamps: TimestampMap?
     private let handOver: (@Sendable (AudioChunk) -> Void)?
 
-    init(_ instance: NodeInstance, isAudible: Bool, handOver: (@Sendable (AudioChunk) -> Void)?) {
+    /// Measures all audio that reaches `element`. Encoded audio is counted, but not decoded for its level.
+    init(
+        _ instance: NodeInstance, at element: String = "sink", isAudible: Bool,
+        handOver: (@Sendable (AudioChunk) -> Void)? = nil
+    ) {
         name = instance.name
         reporter = instance.reporter
         timestamps = instance.nearest(RTPInputNode.self)?.timestamps
         self.handOver = handOver
         counts.withLock { $0.isAudible = isAudible }
-    }
-
-    /// Measures all audio that reaches `element`.
-    func watching(_ element: Element) -> AudioRendererNode {
-        let input = element.sink
-        input.onBuffer { buffer in
-            self.take(buffer)
+        let isEncoded = instance.plan.formats["in"]?.kind == .encodedAudio
+        instance.element(element).sink.onBuffer { buffer in
+            self.take(buffer, isEncoded: isEncoded)
             return .pass
         }
-        return self
     }
 
-    /// Counts the encoded audio that reaches `element`, which is not decoded for its level.
-    func counting(_ element: Element) -> AudioRendererNode {
-        element.sink.onBuffer { buffer in
-            let seconds = Double(buffer.duration ?? 0) / 1e9
-            self.counts.withLock { $0.secondsRendered += seconds }
-            self.reporter.firstFrame(self.name)
-            return .pass
-        }
-        return self
-    }
-
-    private func take(_ buffer: borrowing PassingBuffer) {
-        let level = buffer.read(Self.level(of:)) ?? -120
-        let seconds = Double(buffer.byteCount / (2 * Self.channels)) / Double(Self.sampleRate)
+    private func take(_ buffer: borrowing PassingBuffer, isEncoded: Bool) {
+        let level = isEncoded ? -120 : buffer.read(Self.level(of:)) ?? -120
+        let seconds =
+            isEncoded
+            ? Double(buffer.duration ?? 0) / 1e9
+            : Double(buffer.byteCount / (2 * Self.channels)) / Double(Self.sampleRate)
         counts.withLock { counts in
             counts.secondsRendered += seconds
             counts.secondsAboveSilence += level > Self.silence ? seconds : 0
@@ -76,7 +66,7 @@ final class AudioRendererNode: RunningNode {
             sum += sample * sample
         }
         let mean = Double(sum) / Double(count) / (32768.0 * 32768.0)
-        return mean > 1e-12 ? 10 * log10(mean) : -120
+        return LevelMeter.decibels(mean.squareRoot())
     }
 
     func report(into statistics: inout MediaStatistics) {
@@ -93,8 +83,7 @@ enum SoundNode: NodeType {
     static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan { .sink(request) }
 
     static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {
-        let handOver = instance.bound(\.audio)
-        return AudioRendererNode(instance, isAudible: false, handOver: handOver).watching(instance.element("sink"))
+        AudioRendererNode(instance, isAudible: false, handOver: instance.bound(\.audio))
     }
 }
 
@@ -133,8 +122,7 @@ enum SpeakerNode: NodeType {
         plan.add("audioresample", as: "resample")
         plan.add(factory, as: "sink", sinkProperties(factory, device: request.text("device")))
         plan.notes.append("\(factory) plays")
-        plan.link("queue", "convert", "resample", "sink")
-        plan.inputs["in"] = ElementPad("queue")
+        plan.chain()
         plan.playsByClock = true
         plan.latency = slack + (factory == "pipewiresink" ? pipeWirePiece : buffer)
         plan.notes.append(
@@ -182,8 +170,7 @@ enum SpeakerNode: NodeType {
 
     static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {
         let isAudible = instance.has("queue")
-        return AudioRendererNode(instance, isAudible: isAudible, handOver: nil)
-            .watching(instance.element(isAudible ? "queue" : "sink"))
+        return AudioRendererNode(instance, at: isAudible ? "queue" : "sink", isAudible: isAudible)
     }
 }
 

@@ -30,7 +30,6 @@ enum TerminalNode: NodeType {
             device: device, columns: instance.optionalInteger("columns"), rows: instance.optionalInteger("rows"),
             picturesPerSecond: instance.integer("fps"))
         return VideoRendererNode(instance, handOver: screen.show, onStop: screen.close)
-            .watching(instance.element("sink"))
     }
 }
 

@@ -5,13 +5,8 @@ import Synchronization
 
 /// Counts the frames that reach a renderer and passes them on.
 final class VideoRendererNode: RunningNode {
-    private struct State {
-        var counts = MediaStatistics.VideoRenderer()
-        var format: VideoFormat?
-    }
-
     let name: String
-    private let state = Mutex(State())
+    private let counts = Mutex(MediaStatistics.VideoRenderer())
     private let reporter: Reporter
     private let timestamps: TimestampMap?
     /// Nil if the program does not want the frames.
@@ -21,8 +16,9 @@ final class VideoRendererNode: RunningNode {
     private let isOptional: Bool
     private let onStop: @Sendable () -> Void
 
+    /// Observes every frame that reaches `element`.
     init(
-        _ instance: NodeInstance, handOver: (@Sendable (VideoFrame) -> Void)?,
+        _ instance: NodeInstance, at element: String = "sink", handOver: (@Sendable (VideoFrame) -> Void)? = nil,
         explain: @escaping @Sendable (PipelineFailure) -> MediaError? = { _ in nil },
         shortfall: @escaping @Sendable () -> MediaError? = { nil },
         onStop: @escaping @Sendable () -> Void = {}
@@ -35,39 +31,20 @@ final class VideoRendererNode: RunningNode {
         reporter = instance.reporter
         timestamps = instance.nearest(RTPInputNode.self)?.timestamps
         self.handOver = handOver
+        instance.element(element).sink.onFrame { buffer, format in self.take(buffer, format) }
     }
 
-    /// Observes every frame that reaches `element`.
-    func watching(_ element: Element) -> VideoRendererNode {
-        let input = element.sink
-        input.onEvent { event in
-            // The pad does not have the new format yet: it is read with the next frame.
-            if case .caps = event { self.state.withLock { $0.format = nil } }
-            return .pass
-        }
-        input.onBuffer { buffer in
-            self.take(buffer)
-            return .pass
-        }
-        return self
-    }
-
-    private func take(_ buffer: borrowing PassingBuffer) {
-        let known = state.withLock { $0.format }
-        // Encoded frames have none.
-        let format = known ?? buffer.videoFormat
-        state.withLock { state in
-            state.format = format
-            state.counts.framesRendered += 1
-            state.counts.width = format?.width ?? 0
-            state.counts.height = format?.height ?? 0
+    private func take(_ buffer: borrowing PassingBuffer, _ format: VideoFormat?) {
+        counts.withLock { counts in
+            counts.framesRendered += 1
+            counts.width = format?.width ?? 0
+            counts.height = format?.height ?? 0
         }
         reporter.firstFrame(name)
         guard let handOver, let format else { return }
         handOver(
             VideoFrame(
-                width: format.width, height: format.height,
-                captureTime: buffer.time,
+                width: format.width, height: format.height, captureTime: buffer.time,
                 rtpTimestamp: buffer.timestamp.flatMap { timestamps?.rtpTimestamp(at: $0) },
                 handedOver: GStreamer.now, storage: buffer.keep(as: format)))
     }
@@ -86,7 +63,7 @@ final class VideoRendererNode: RunningNode {
     }
 
     func report(into statistics: inout MediaStatistics) {
-        statistics.videoRenderers[name] = state.withLock { $0.counts }
+        statistics.videoRenderers[name] = counts.withLock { $0 }
     }
 }
 
@@ -99,8 +76,7 @@ enum FramesNode: NodeType {
     static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan { .sink(request) }
 
     static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {
-        let handOver = instance.bound(\.frames)
-        return VideoRendererNode(instance, handOver: handOver).watching(instance.element("sink"))
+        VideoRendererNode(instance, handOver: instance.bound(\.frames))
     }
 }
 
@@ -117,11 +93,9 @@ enum NullNode: NodeType {
     }
 
     static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {
-        let sink = instance.element("sink")
         switch instance.plan.formats["in"]?.kind {
-        case .rawAudio: return AudioRendererNode(instance, isAudible: false, handOver: nil).watching(sink)
-        case .encodedAudio: return AudioRendererNode(instance, isAudible: false, handOver: nil).counting(sink)
-        default: return VideoRendererNode(instance, handOver: nil).watching(sink)
+        case .rawAudio, .encodedAudio: AudioRendererNode(instance, isAudible: false)
+        default: VideoRendererNode(instance)
         }
     }
 }
@@ -152,9 +126,7 @@ enum SnapshotNode: NodeType {
         let path = instance.text("path")
         let wanted = instance.integer("frame")
         let counter = Counter()
-        let reporter = instance.reporter
-        let control = instance.control
-        let name = instance.name
+        let (reporter, control, name) = (instance.reporter, instance.control, instance.name)
         let handOver: @Sendable (VideoFrame) -> Void = { frame in
             guard counter.next() == wanted else { return }
             // Encoding takes tens of milliseconds, so not on the streaming thread.
@@ -169,8 +141,7 @@ enum SnapshotNode: NodeType {
         let shortfall: @Sendable () -> MediaError? = {
             counter.count < wanted ? missing(path, frames: counter.count, wanted: wanted, node: name) : nil
         }
-        let running = VideoRendererNode(instance, handOver: handOver, shortfall: shortfall)
-        return running.watching(instance.element("sink"))
+        return VideoRendererNode(instance, handOver: handOver, shortfall: shortfall)
     }
 
     private static func missing(_ path: String, frames: Int, wanted: Int, node: String) -> MediaError {
@@ -181,12 +152,30 @@ enum SnapshotNode: NodeType {
     }
 }
 
+extension Pad {
+    /// Calls `body` with each buffer, and its format if it is a raw frame.
+    func onFrame(_ body: @escaping @Sendable (borrowing PassingBuffer, VideoFormat?) -> Void) {
+        let known = Mutex<VideoFormat?>(nil)
+        onEvent { event in
+            // The pad does not have the new format yet: it is read with the next frame.
+            if case .caps = event { known.withLock { $0 = nil } }
+            return .pass
+        }
+        onBuffer { buffer in
+            let format = known.withLock { $0 } ?? buffer.videoFormat
+            known.withLock { $0 = format }
+            body(buffer, format)
+            return .pass
+        }
+    }
+}
+
 extension NodePlan {
     /// A node that ends in a sink with a probe on its input.
     static func sink(_ request: NodeRequest) -> NodePlan {
         var plan = NodePlan(request.node)
         plan.addSink()
-        plan.inputs["in"] = ElementPad("sink")
+        plan.chain()
         return plan
     }
 }

@@ -16,16 +16,13 @@ enum WindowNode: NodeType {
         plan.add("videoscale", as: "scale")
         plan.add("videoconvert", as: "convert")
         plan.add(factory, as: "sink", ["sync": false, "async": false, "qos": false])
-        plan.link("queue", "scale", "convert", "sink")
-        plan.inputs["in"] = ElementPad("queue")
+        plan.chain()
         return plan
     }
 
     static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {
         setTitle(instance.text("title"), after: instance.element("queue"))
-        let reporter = instance.reporter
-        let control = instance.control
-        let name = instance.name
+        let (reporter, control, name) = (instance.reporter, instance.control, instance.name)
         let isLost = AtomicBool()
         let display = DisplaySystem.isX(instance.element("sink").factory) ? DisplaySystem.x : nil
         let watch = display.map { display in
@@ -38,8 +35,7 @@ enum WindowNode: NodeType {
         instance.element("queue").source.onBuffer { _ in isLost.value ? .drop : .pass }
         // Counts the frames that reach the sink and are shown, not those that the queue drops.
         return VideoRendererNode(
-            instance, handOver: nil, explain: Self.explain, onStop: { withExtendedLifetime(watch) {} }
-        ).watching(instance.element("convert"))
+            instance, at: "convert", explain: Self.explain, onStop: { withExtendedLifetime(watch) {} })
     }
 
     /// Sets the title with the first frame, because a title sent before the stream has begun is lost.
