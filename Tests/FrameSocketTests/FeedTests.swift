@@ -15,7 +15,7 @@ import Testing
         init(_ socket: MessageSocket, _ format: FrameFormat = small) {
             self.socket = socket
             intake = FrameIntake(wanted: format, now: FrameFeed.now)
-            socket.send(.greeting(version: 1, format))
+            socket.send(.greeting(format))
         }
 
         mutating func next() throws -> FrameIntake.Event? {
@@ -195,9 +195,9 @@ import Testing
             for encoding: FrameFormat.Encoding in [.i420, .bgra, .h264] {
                 let format = FrameFormat(encoding, width: width, height: height)
                 let (mine, theirs) = try MessageSocket.pair()
-                mine.send(.greeting(version: 1, format))
+                mine.send(.greeting(format))
                 #expect(refusal { _ = try FrameFeed(descriptor: dup(theirs.number)) } == "feed.format")
-                mine.send(.greeting(version: 1, small))
+                mine.send(.greeting(small))
                 #expect(refusal { _ = try FrameFeed(descriptor: dup(theirs.number), format: format) } == "feed.format")
                 let (feed, _) = try connected()
                 #expect(refusal { try feed.change(to: format) } == "feed.format")
@@ -321,7 +321,7 @@ import Testing
                     let deadline = ContinuousClock.now + .seconds(5)
                     while ContinuousClock.now < deadline {
                         if let socket = listener.accept() {
-                            socket.send(.greeting(version: 1, small))
+                            socket.send(.greeting(small))
                             accepted.withLock { $0.append(socket) }
                             break
                         }

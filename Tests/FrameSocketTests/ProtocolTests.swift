@@ -5,8 +5,7 @@ import Testing
 /// The protocol without a socket.
 @Suite struct ProtocolTests {
     private static let messages: [FrameMessage] = [
-        .greeting(
-            version: 1, FrameFormat(.nv12, width: 1920, height: 1080, rateNumerator: 30000, rateDenominator: 1001)),
+        .greeting(FrameFormat(.nv12, width: 1920, height: 1080, rateNumerator: 30000, rateDenominator: 1001)),
         .start, .release(pool: 3, slot: 7), .keyframeWanted, .pause, .resume, .stop(.meetingFinished),
         .statusAnswer(
             {

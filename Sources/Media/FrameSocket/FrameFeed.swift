@@ -100,39 +100,22 @@ public final class FrameFeed: Sendable {
         var settled = format ?? wanted
         settled.rateNumerator = wanted.rateNumerator
         settled.rateDenominator = wanted.rateDenominator
-        let (pool, free) = try Self.memory(for: settled, slots)
+        let pool = try SharedPool(settled, slots: slots)
         self.wanted = wanted
         self.socket = socket
         self.name = name
-        state = Mutex(State(format: settled, pool: pool, free: free))
-        guard introduce(settled, pool, free.count) else { throw Self.gone }
-    }
-
-    private static func memory(
-        for format: FrameFormat, _ slots: Int
-    ) throws(FrameSocketError) -> (SharedPool, free: [UInt32]) {
-        guard format.hasUsableSize else {
-            throw FrameSocketError(
-                code: "feed.format",
-                "A feed cannot send \(format). Each side must have 16 to 8192 pixels.")
-        }
-        let slots = max(1, min(slots, Int(FrameIntake.mostSlots)))
-        let pool = try SharedPool(slots: slots, slotBytes: format.bytesPerFrame)
-        return (pool, (0..<slots).map(UInt32.init))
+        state = Mutex(State(format: settled, pool: pool, free: pool.allSlots))
+        guard introduce(settled, pool) else { throw Self.gone }
     }
 
     private static func greeting(from socket: MessageSocket) throws(FrameSocketError) -> FrameFormat {
         guard socket.waitUntilReadable(seconds: timeout) else {
-            throw .closed(
-                "the other end sent no greeting in time")
+            throw .closed("the other end sent no greeting in time")
         }
         guard case .message(let bytes, _, _) = socket.receive() else { throw gone }
         switch try FrameMessage(bytes) {
-        case .greeting(_, let format):
-            guard format.hasUsableSize else {
-                throw FrameSocketError(
-                    code: "feed.format", "The other end requests \(format). Each side must have 16 to 8192 pixels.")
-            }
+        case .greeting(let format):
+            try format.checkSize("The other end requests")
             return format
         // Another feeder is connected.
         case .failure(let error): throw error
@@ -140,9 +123,9 @@ public final class FrameFeed: Sendable {
         }
     }
 
-    private func introduce(_ format: FrameFormat, _ pool: SharedPool, _ slots: Int) -> Bool {
+    private func introduce(_ format: FrameFormat, _ pool: SharedPool) -> Bool {
         let hello = FeedHello(
-            format: format, slots: UInt32(slots), slotBytes: UInt32(format.bytesPerFrame), name: name)
+            format: format, slots: pool.slots, slotBytes: UInt32(format.bytesPerFrame), name: name)
         return socket.send(.hello(hello), pool.descriptor)
     }
 
@@ -323,10 +306,10 @@ public final class FrameFeed: Sendable {
 
     /// Sends frames in another format from now on. The graph accepts another size only for nodes without a fixed one.
     public func change(to format: FrameFormat, slots: Int = 6) throws(FrameSocketError) {
-        let (pool, free) = try Self.memory(for: format, slots)
+        let pool = try SharedPool(format, slots: slots)
         try state.withLock { (state) throws(FrameSocketError) in
-            guard introduce(format, pool, free.count) else { throw Self.gone }
-            (state.format, state.pool, state.free, state.away) = (format, pool, free, [])
+            guard introduce(format, pool) else { throw Self.gone }
+            (state.format, state.pool, state.free, state.away) = (format, pool, pool.allSlots, [])
             state.poolNumber += 1
         }
     }

@@ -75,9 +75,13 @@ public struct FrameFormat: Sendable, Hashable, CustomStringConvertible {
     /// Encoding and size, such as `I420 640x480`. Both ends must agree on them.
     public var description: String { "\(encoding.rawValue) \(width)x\(height)" }
 
-    /// Whether width and height are in the accepted range of 16 to 8192 pixels. Other sizes could overflow
-    /// calculations.
-    var hasUsableSize: Bool { [width, height].allSatisfy((16...8192).contains) }
+    /// Throws `feed.format` for a size that could overflow calculations. `sender` begins the sentence.
+    func checkSize(_ sender: String) throws(FrameSocketError) {
+        guard [width, height].allSatisfy((16...8192).contains) else {
+            throw FrameSocketError(
+                code: "feed.format", "\(sender) \(self). Each side must have 16 to 8192 pixels.")
+        }
+    }
 
     /// Whether frames of this format are accepted where `other` is requested. The frame rates may differ.
     func agrees(with other: FrameFormat) -> Bool {

@@ -41,7 +41,9 @@ package struct FrameIntake: Sendable {
     private var hello: FeedHello?
     private var pool: UInt32 = 0
     /// The slots that the graph holds.
-    private var held: Set<UInt32> = []
+    private var held: Set<UInt32> = [] {
+        didSet { counts.held = UInt32(held.count) }
+    }
     private var times: CaptureTimes
     package private(set) var counts = FeedCounts()
 
@@ -94,29 +96,24 @@ package struct FrameIntake: Sendable {
     /// Notes that the graph released a slot. Returns false if the slot belongs to an earlier pool; the feeder is then
     /// not notified.
     package mutating func release(pool: UInt32, slot: UInt32) -> Bool {
-        guard pool == self.pool, held.remove(slot) != nil else { return false }
-        counts.held = UInt32(held.count)
-        return true
+        pool == self.pool && held.remove(slot) != nil
     }
 
     /// Notes that a frame entered the graph.
     package mutating func taken() { counts.taken += 1 }
 
     private mutating func greet(_ hello: FeedHello, _ memory: [Int?]) throws(FrameSocketError) -> Event {
+        let feeder = hello.name.isEmpty ? "The feeder " : "The feeder \"\(hello.name)\" "
         let isFitting =
             takesAnySize && wanted.encoding.isRaw
             ? hello.format.encoding == wanted.encoding : hello.format.agrees(with: wanted)
         guard isFitting else {
             throw FrameSocketError(
                 code: "feed.format",
-                "The feeder \(Self.named(hello))sends \(hello.format) instead of \(wanted). Change the node's "
+                "\(feeder)sends \(hello.format) instead of \(wanted). Change the node's "
                     + "settings or the feeder.")
         }
-        guard hello.format.hasUsableSize else {
-            throw FrameSocketError(
-                code: "feed.format",
-                "The feeder \(Self.named(hello))sends \(hello.format). Each side must have 16 to 8192 pixels.")
-        }
+        try hello.format.checkSize("\(feeder)sends")
         guard (1...Self.mostSlots).contains(hello.slots) else {
             throw Self.memoryError("it has \(hello.slots) slots instead of 1 to \(Self.mostSlots)")
         }
@@ -141,11 +138,8 @@ package struct FrameIntake: Sendable {
         self.hello = hello
         pool += 1
         held = []
-        counts.held = 0
         return .memory(pool: pool, bytes: bytes, name: hello.name, isFirst: isFirst)
     }
-
-    private static func named(_ hello: FeedHello) -> String { hello.name.isEmpty ? "" : "\"\(hello.name)\" " }
 
     private static func memoryError(_ why: String) -> FrameSocketError {
         FrameSocketError(code: "feed.memory", "The feeder's memory is unusable: \(why).")
@@ -171,7 +165,6 @@ package struct FrameIntake: Sendable {
             throw Self.badFrame("its planes end at byte \(last) of \(length)")
         }
         held.insert(notice.slot)
-        counts.held = UInt32(held.count)
         let (time, remark) = times.check(notice.captureTime, now: now)
         return Picture(
             pool: pool, slot: notice.slot, offset: Int(notice.slot) * Int(hello.slotBytes) + offset, length: length,

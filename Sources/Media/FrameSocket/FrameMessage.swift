@@ -4,7 +4,7 @@
 /// message's kind. Bytes after the known fields are ignored, so that later versions can add fields.
 package enum FrameMessage: Sendable, Hashable {
     // From the graph.
-    case greeting(version: UInt32, FrameFormat)
+    case greeting(FrameFormat)
     /// The feeder is accepted and may send frames.
     case start
     case release(pool: UInt32, slot: UInt32)
@@ -22,9 +22,9 @@ package enum FrameMessage: Sendable, Hashable {
     case statusQuestion
     case bye(String)
 
-    package static let version: UInt32 = 1
-    /// The bytes after the kind of either side's first message.
-    package static let magic: [UInt8] = Array("CLFS".utf8)
+    static let version: UInt32 = 1
+    /// The number after the kind of either side's first message: the letters CLFS.
+    static let magic: UInt32 = 0x5346_4c43
     /// The longest message, in bytes.
     package static let limit = 512
 }
@@ -41,7 +41,6 @@ public enum StopReason: UInt32, Sendable, Hashable {
 
 /// The feeder's first message.
 package struct FeedHello: Sendable, Hashable {
-    package var version: UInt32
     /// Its frame rate is that of the greeting.
     package var format: FrameFormat
     package var slots: UInt32
@@ -49,10 +48,7 @@ package struct FeedHello: Sendable, Hashable {
     /// The feeder's name, for people.
     package var name: String
 
-    package init(
-        version: UInt32 = FrameMessage.version, format: FrameFormat, slots: UInt32, slotBytes: UInt32, name: String
-    ) {
-        self.version = version
+    package init(format: FrameFormat, slots: UInt32, slotBytes: UInt32, name: String) {
         self.format = format
         self.slots = slots
         self.slotBytes = slotBytes
@@ -65,35 +61,20 @@ package struct FrameNotice: Sendable, Hashable {
     package var slot: UInt32
     /// Nanoseconds on CLOCK_MONOTONIC; 0 for the arrival time.
     package var captureTime: UInt64
-    package var isKeyframe: Bool
+    package var isKeyframe = true
     /// Of the first byte, from the start of the slot.
-    package var offset: UInt32
+    package var offset: UInt32 = 0
     package var length: UInt32
-    /// The place of each plane, from the start of the frame; empty for planes without gaps.
-    package var planes: [PlanePlace]
+    /// The place of each plane, from the start of the frame, at most `mostPlanes`; empty for planes without gaps.
+    package var planes: [PlanePlace] = []
 
-    package init(
-        slot: UInt32, captureTime: UInt64, isKeyframe: Bool = true, offset: UInt32 = 0, length: UInt32,
-        planes: [PlanePlace] = []
-    ) {
-        self.slot = slot
-        self.captureTime = captureTime
-        self.isKeyframe = isKeyframe
-        self.offset = offset
-        self.length = length
-        self.planes = planes
-    }
+    static let mostPlanes = 4
 }
 
 /// The place of a plane according to the feeder.
 package struct PlanePlace: Sendable, Hashable {
     package var offset: UInt32
     package var stride: UInt32
-
-    package init(offset: UInt32, stride: UInt32) {
-        self.offset = offset
-        self.stride = stride
-    }
 }
 
 /// Statistics of a feeder's frames.
@@ -110,229 +91,201 @@ public struct FeedCounts: Sendable, Hashable {
 }
 
 extension FrameMessage {
-    /// The kinds of messages.
-    enum Kind: UInt32 {
-        case hello = 0x01
-        case frame = 0x02
-        case paused = 0x03
-        case resumed = 0x04
-        case statusQuestion = 0x05
-        case bye = 0x06
-        case greeting = 0x10
-        case start = 0x11
-        case release = 0x12
-        case keyframeWanted = 0x13
-        case pause = 0x14
-        case resume = 0x15
-        case stop = 0x16
-        case statusAnswer = 0x17
-        case failure = 0x18
+    /// A message of each kind, to read into.
+    private static let blanks: [FrameMessage] = {
+        let format = FrameFormat(.i420, width: 0, height: 0)
+        return [
+            .hello(FeedHello(format: format, slots: 0, slotBytes: 0, name: "")),
+            .frame(FrameNotice(slot: 0, captureTime: 0, length: 0)), .paused, .resumed, .statusQuestion, .bye(""),
+            .greeting(format), .start, .release(pool: 0, slot: 0), .keyframeWanted, .pause, .resume, .stop(.ended),
+            .statusAnswer(FeedCounts()), .failure(.malformed("")),
+        ]
+    }()
+
+    private var kind: UInt32 {
+        switch self {
+        case .hello: 0x01
+        case .frame: 0x02
+        case .paused: 0x03
+        case .resumed: 0x04
+        case .statusQuestion: 0x05
+        case .bye: 0x06
+        case .greeting: 0x10
+        case .start: 0x11
+        case .release: 0x12
+        case .keyframeWanted: 0x13
+        case .pause: 0x14
+        case .resume: 0x15
+        case .stop: 0x16
+        case .statusAnswer: 0x17
+        case .failure: 0x18
+        }
     }
-
-    private static let keyframeFlag: UInt32 = 1
-    private static let mostPlanes = 4
-
-    // MARK: Writing
 
     package var bytes: [UInt8] {
-        var writer = MessageWriter()
-        switch self {
-        case .greeting(let version, let format):
-            writer.put(.greeting, magic: true)
-            writer.put(version)
-            writer.put(format)
-            writer.put(UInt32(clamping: format.rateNumerator), UInt32(clamping: format.rateDenominator))
-        case .start: writer.put(.start)
-        case .release(let pool, let slot):
-            writer.put(.release)
-            writer.put(pool, slot)
-        case .keyframeWanted: writer.put(.keyframeWanted)
-        case .pause: writer.put(.pause)
-        case .resume: writer.put(.resume)
-        case .stop(let reason):
-            writer.put(.stop)
-            writer.put(reason.rawValue)
-        case .statusAnswer(let counts):
-            writer.put(.statusAnswer)
-            writer.put(counts.received)
-            writer.put(counts.taken)
-            writer.put(counts.held, counts.isPaused ? 1 : 0)
-        case .failure(let error):
-            writer.put(.failure)
-            writer.put("\(error.code) \(error.message)")
-        case .hello(let hello):
-            writer.put(.hello, magic: true)
-            writer.put(hello.version)
-            writer.put(hello.format)
-            writer.put(hello.slots, hello.slotBytes)
-            writer.put(hello.name)
-        case .frame(let frame):
-            writer.put(.frame)
-            writer.put(frame.slot)
-            writer.put(frame.captureTime)
-            writer.put(frame.isKeyframe ? Self.keyframeFlag : 0, frame.offset, frame.length)
-            for plane in frame.planes { writer.put(plane.offset, plane.stride) }
-        case .paused: writer.put(.paused)
-        case .resumed: writer.put(.resumed)
-        case .statusQuestion: writer.put(.statusQuestion)
-        case .bye(let reason):
-            writer.put(.bye)
-            writer.put(reason)
-        }
-        return writer.bytes
+        var (fields, message, kind) = (MessageFields(), self, kind)
+        // Only reading throws.
+        try? fields.pass(&kind, "")
+        try? message.pass(&fields)
+        return fields.bytes
     }
-
-    // MARK: Reading
 
     package init(_ bytes: some Collection<UInt8>) throws(FrameSocketError) {
-        var reader = MessageReader(bytes)
-        let number = try reader.number("its kind")
-        guard let kind = Kind(rawValue: number) else {
+        var (fields, number) = (MessageFields(reading: bytes), UInt32(0))
+        try fields.pass(&number, "its kind")
+        guard let blank = Self.blanks.first(where: { $0.kind == number }) else {
             throw .malformed("no message has the number \(number)")
         }
-        switch kind {
-        case .hello:
-            try reader.magic()
-            let version = try reader.version()
-            let format = try reader.format()
-            self = .hello(
-                FeedHello(
-                    version: version, format: format, slots: try reader.number("slots"),
-                    slotBytes: try reader.number("the slots' size"), name: reader.text()))
-        case .frame:
-            var frame = FrameNotice(slot: try reader.number("the slot"), captureTime: 0, length: 0)
-            frame.captureTime = try reader.wideNumber("the time")
-            frame.isKeyframe = try reader.number("flags") & Self.keyframeFlag != 0
-            frame.offset = try reader.number("the offset")
-            frame.length = try reader.number("the length")
-            while frame.planes.count < Self.mostPlanes, reader.remaining >= 8 {
-                let offset = try reader.number("a plane")
-                frame.planes.append(PlanePlace(offset: offset, stride: try reader.number("a stride")))
-            }
+        self = blank
+        try pass(&fields)
+    }
+
+    /// Writes the fields after the kind, or replaces them by those read.
+    private mutating func pass(_ fields: inout MessageFields) throws(FrameSocketError) {
+        switch self {
+        case .hello(var hello):
+            try fields.passVersion()
+            try fields.pass(&hello.format)
+            try fields.pass(&hello.slots, "slots")
+            try fields.pass(&hello.slotBytes, "the slots' size")
+            fields.pass(&hello.name)
+            self = .hello(hello)
+        case .frame(var frame):
+            try fields.pass(&frame)
             self = .frame(frame)
-        case .paused: self = .paused
-        case .resumed: self = .resumed
-        case .statusQuestion: self = .statusQuestion
-        case .bye: self = .bye(reader.text())
-        case .greeting:
-            try reader.magic()
-            let version = try reader.version()
-            var format = try reader.format()
-            format.rateNumerator = Int(try reader.number("the rate"))
-            format.rateDenominator = Int(try reader.number("the rate"))
-            self = .greeting(version: version, format)
-        case .start: self = .start
-        case .release: self = .release(pool: try reader.number("the pool"), slot: try reader.number("the slot"))
-        case .keyframeWanted: self = .keyframeWanted
-        case .pause: self = .pause
-        case .resume: self = .resume
-        case .stop: self = .stop(StopReason(rawValue: try reader.number("the reason")) ?? .ended)
-        case .statusAnswer:
-            var counts = FeedCounts()
-            counts.received = try reader.wideNumber("the count")
-            counts.taken = try reader.wideNumber("the count")
-            counts.held = try reader.number("the count")
-            counts.isPaused = try reader.number("the pause") != 0
+        case .bye(var reason):
+            fields.pass(&reason)
+            self = .bye(reason)
+        case .greeting(var format):
+            try fields.passVersion()
+            try fields.pass(&format)
+            try fields.pass(&format.rateNumerator, "the rate")
+            try fields.pass(&format.rateDenominator, "the rate")
+            self = .greeting(format)
+        case .release(var pool, var slot):
+            try fields.pass(&pool, "the pool")
+            try fields.pass(&slot, "the slot")
+            self = .release(pool: pool, slot: slot)
+        case .stop(let reason):
+            var number = reason.rawValue
+            try fields.pass(&number, "the reason")
+            self = .stop(StopReason(rawValue: number) ?? .ended)
+        case .statusAnswer(var counts):
+            try fields.pass(&counts.received, "the count")
+            try fields.pass(&counts.taken, "the count")
+            try fields.pass(&counts.held, "the count")
+            try fields.pass(&counts.isPaused, "the pause")
             self = .statusAnswer(counts)
-        case .failure:
-            let words = reader.text().split(separator: " ", maxSplits: 1)
+        case .failure(let error):
+            var text = "\(error.code) \(error.message)"
+            fields.pass(&text)
+            let words = text.split(separator: " ", maxSplits: 1)
             self = .failure(
                 FrameSocketError(code: String(words.first ?? "feed.closed"), words.count > 1 ? String(words[1]) : ""))
+        case .start, .keyframeWanted, .pause, .resume, .paused, .resumed, .statusQuestion: break
         }
     }
 }
 
-private struct MessageWriter {
+/// The fields of a message. `pass` writes a value, or replaces it by the next one read, so that both have one order.
+private struct MessageFields {
     private(set) var bytes: [UInt8] = []
+    /// Where the next field to read begins; nil while writing.
+    private var index: Int?
 
-    mutating func put(_ kind: FrameMessage.Kind, magic: Bool = false) {
-        put(kind.rawValue)
-        if magic { bytes += FrameMessage.magic }
+    init() {}
+
+    init(reading bytes: some Collection<UInt8>) {
+        (self.bytes, index) = (Array(bytes), 0)
     }
 
-    mutating func put(_ numbers: UInt32...) {
-        for number in numbers {
-            for shift in stride(from: UInt32(0), to: 32, by: 8) {
-                bytes.append(UInt8(truncatingIfNeeded: number >> shift))
-            }
+    mutating func pass<Number: FixedWidthInteger & UnsignedInteger>(
+        _ number: inout Number, _ what: String
+    ) throws(FrameSocketError) {
+        let shifts = stride(from: 0, to: Number.bitWidth, by: 8)
+        guard let index else {
+            for shift in shifts { bytes.append(UInt8(truncatingIfNeeded: number >> shift)) }
+            return
         }
+        let end = index + Number.bitWidth / 8
+        guard end <= bytes.count else { throw .malformed("it ends before \(what)") }
+        number = zip(bytes[index..<end], shifts).reduce(0) { $0 | Number($1.0) << $1.1 }
+        self.index = end
     }
 
-    mutating func put(_ number: UInt64) {
-        put(UInt32(truncatingIfNeeded: number), UInt32(truncatingIfNeeded: number >> 32))
+    mutating func pass(_ number: inout Int, _ what: String) throws(FrameSocketError) {
+        var short = UInt32(clamping: number)
+        try pass(&short, what)
+        number = Int(short)
     }
 
-    mutating func put(_ format: FrameFormat) {
-        bytes += Array(format.encoding.rawValue.utf8)
-        put(UInt32(clamping: format.width), UInt32(clamping: format.height))
+    mutating func pass(_ flag: inout Bool, _ what: String) throws(FrameSocketError) {
+        var number: UInt32 = flag ? 1 : 0
+        try pass(&number, what)
+        flag = number & 1 != 0
     }
 
-    /// Writes as much of the text as the message can hold.
-    mutating func put(_ text: String) {
-        for character in text {
-            let more = Array(String(character).utf8)
-            if bytes.count + more.count > FrameMessage.limit { return }
-            bytes += more
-        }
-    }
-}
-
-private struct MessageReader {
-    private let bytes: [UInt8]
-    private var index = 0
-
-    init(_ bytes: some Collection<UInt8>) { self.bytes = Array(bytes) }
-
-    var remaining: Int { bytes.count - index }
-
-    mutating func number(_ what: String) throws(FrameSocketError) -> UInt32 {
-        guard remaining >= 4 else { throw .malformed("it ends before \(what)") }
-        defer { index += 4 }
-        return (0..<4).reduce(0) { $0 | UInt32(bytes[index + $1]) << UInt32(8 * $1) }
-    }
-
-    mutating func wideNumber(_ what: String) throws(FrameSocketError) -> UInt64 {
-        let low = try number(what)
-        return UInt64(low) | UInt64(try number(what)) << 32
-    }
-
-    mutating func magic() throws(FrameSocketError) {
-        guard remaining >= 4, Array(bytes[index..<index + 4]) == FrameMessage.magic else {
+    mutating func passVersion() throws(FrameSocketError) {
+        var (magic, version) = (FrameMessage.magic, FrameMessage.version)
+        guard (try? pass(&magic, "")) != nil, magic == FrameMessage.magic else {
             throw FrameSocketError(
                 code: "feed.version",
                 "The other end does not use the frame protocol of docs/frame-socket.md.")
         }
-        index += 4
-    }
-
-    mutating func version() throws(FrameSocketError) -> UInt32 {
-        let version = try number("the version")
+        try pass(&version, "the version")
         guard version == FrameMessage.version else {
             throw FrameSocketError(
                 code: "feed.version",
                 "The other end uses version \(version) of the frame protocol, not version \(FrameMessage.version). "
                     + "Use the same release on both ends.")
         }
-        return version
     }
 
-    mutating func format() throws(FrameSocketError) -> FrameFormat {
-        guard remaining >= 4 else { throw .malformed("it ends before the format") }
-        let name = String(decoding: bytes[index..<index + 4], as: UTF8.self)
-        index += 4
-        guard let encoding = FrameFormat.Encoding(rawValue: name) else {
-            let known = FrameFormat.Encoding.allCases.map(\.rawValue).joined(separator: ", ")
-            throw FrameSocketError(
-                code: "feed.format", "Unknown format \"\(name.filter(\.isPrintable))\". Use one of \(known).")
+    /// Encoding and size.
+    mutating func pass(_ format: inout FrameFormat) throws(FrameSocketError) {
+        if let index {
+            guard index + 4 <= bytes.count else { throw .malformed("it ends before the format") }
+            let name = String(decoding: bytes[index..<index + 4], as: UTF8.self)
+            guard let encoding = FrameFormat.Encoding(rawValue: name) else {
+                let known = FrameFormat.Encoding.allCases.map(\.rawValue).joined(separator: ", ")
+                throw FrameSocketError(
+                    code: "feed.format", "Unknown format \"\(name.filter(\.isPrintable))\". Use one of \(known).")
+            }
+            (format.encoding, self.index) = (encoding, index + 4)
+        } else {
+            bytes += format.encoding.rawValue.utf8
         }
-        let width = try number("the width")
-        return FrameFormat(encoding, width: Int(width), height: Int(try number("the height")))
+        try pass(&format.width, "the width")
+        try pass(&format.height, "the height")
     }
 
-    /// The rest of the message as text for people, without characters that could control a terminal.
-    mutating func text() -> String {
-        defer { index = bytes.count }
-        return String(decoding: bytes[index...], as: UTF8.self).filter(\.isPrintable)
+    mutating func pass(_ frame: inout FrameNotice) throws(FrameSocketError) {
+        try pass(&frame.slot, "the slot")
+        try pass(&frame.captureTime, "the time")
+        try pass(&frame.isKeyframe, "flags")
+        try pass(&frame.offset, "the offset")
+        try pass(&frame.length, "the length")
+        if let index {
+            let count = min((bytes.count - index) / 8, FrameNotice.mostPlanes)
+            frame.planes = Array(repeating: PlanePlace(offset: 0, stride: 0), count: count)
+        }
+        for plane in frame.planes.indices {
+            try pass(&frame.planes[plane].offset, "a plane")
+            try pass(&frame.planes[plane].stride, "a stride")
+        }
+    }
+
+    /// The rest of the message. Writes as much of the text as the message can hold; reads it without characters that
+    /// could control a terminal.
+    mutating func pass(_ text: inout String) {
+        if let index {
+            text = String(decoding: bytes[index...], as: UTF8.self).filter(\.isPrintable)
+            return
+        }
+        for character in text {
+            if bytes.count + character.utf8.count > FrameMessage.limit { return }
+            bytes += character.utf8
+        }
     }
 }
 

@@ -7,11 +7,15 @@ final class SharedPool: @unchecked Sendable {
     let descriptor: Descriptor
     private let start: UnsafeMutableRawPointer
     private let count: Int
+    let slots: UInt32
     private let slotBytes: Int
 
-    init(slots: Int, slotBytes: Int) throws(FrameSocketError) {
-        count = slots * slotBytes
-        self.slotBytes = slotBytes
+    /// A pool for frames of a format, with 1 to 64 slots.
+    init(_ format: FrameFormat, slots: Int) throws(FrameSocketError) {
+        try format.checkSize("A feed cannot send")
+        self.slots = max(1, min(UInt32(clamping: slots), FrameIntake.mostSlots))
+        slotBytes = format.bytesPerFrame
+        count = Int(self.slots) * slotBytes
         let made = clinux_memory("frames", count)
         guard made >= 0 else { throw Self.failure(words(-made)) }
         descriptor = Descriptor(taking: made)
@@ -20,6 +24,8 @@ final class SharedPool: @unchecked Sendable {
         }
         start = mapped
     }
+
+    var allSlots: [UInt32] { Array(0..<slots) }
 
     private static func failure(_ why: String) -> FrameSocketError {
         FrameSocketError(code: "feed.memory", "Shared memory for frames cannot be created: \(why).")

@@ -6,19 +6,8 @@ import Synchronization
 
 /// One feeder's connection. On one queue; only slots return from other threads.
 final class FeedConnection: Sendable {
-    enum Event: Sendable {
-        case accepted(name: String)
-        case firstFrame
-        case pausing(Bool)
-        /// A fault that does not end the connection.
-        case remark(FrameSocketError)
-        /// No frame arrived within the node's timeout.
-        case silent
-        case ended(End)
-    }
-
     enum End: Sendable {
-        case bye(String)
+        case bye
         case gone
         /// The connection ended before any message, for example of another graph that checks for a listener.
         case unheard
@@ -46,40 +35,32 @@ final class FeedConnection: Sendable {
     private static let mostUntold = 16
 
     private let socket: MessageSocket
-    private let output: FeedOutput
-    private let takesAnySize: Bool
-    private let timeout: Double
-    private let queue: DispatchQueue
-    private let onEvent: @Sendable (FeedConnection, Event) -> Void
+    /// Refers to this connection until it ends.
+    private let hub: FeedHub
     private let state: Mutex<State>
 
-    init(
-        _ socket: MessageSocket, _ output: FeedOutput, takesAnySize: Bool, timeout: Double, isHeldBack: Bool,
-        queue: DispatchQueue, onEvent: @escaping @Sendable (FeedConnection, Event) -> Void
-    ) {
-        self.socket = socket
-        self.output = output
-        self.takesAnySize = takesAnySize
-        self.timeout = timeout
-        self.queue = queue
-        self.onEvent = onEvent
-        let now = FrameFeed.now
-        state = Mutex(
-            State(
-                intake: FrameIntake(wanted: output.picture.wanted, takesAnySize: takesAnySize, now: now),
-                isHeldBack: isHeldBack))
+    private var output: FeedOutput { hub.output }
+
+    init(_ socket: MessageSocket, of hub: FeedHub, isHeldBack: Bool) {
+        (self.socket, self.hub) = (socket, hub)
+        let intake = FrameIntake(
+            wanted: hub.output.picture.wanted, takesAnySize: hub.takesAnySize, now: FrameFeed.now)
+        state = Mutex(State(intake: intake, isHeldBack: isHeldBack))
     }
 
     /// Sends the greeting and begins to read. Called on the queue.
     func open() {
         output.beginAnew()
-        socket.send(.greeting(version: FrameMessage.version, output.picture.wanted))
-        let readSource = ReadSource(socket.number, of: socket, on: queue) { [weak self] in self?.read() }
+        socket.send(.greeting(output.picture.wanted))
+        let readSource = ReadSource(socket.number, of: socket, on: hub.queue) { [weak self] in self?.read() }
         state.withLock { $0.readSource = readSource }
         pollLater()
     }
 
     var counts: FeedCounts { state.withLock { $0.intake.counts } }
+
+    /// Whether the feeder has sent messages that are not read yet, or has closed the connection.
+    var hasUnread: Bool { socket.waitUntilReadable(seconds: 0) }
 
     /// Whether a frame has arrived.
     var hasGivenPictures: Bool { state.withLock { $0.hasFrame } }
@@ -117,7 +98,7 @@ final class FeedConnection: Sendable {
         if case .refused(let error)? = end { socket.send(.failure(error)) }
         // The feeder learns the end immediately, even if other code still retains the value.
         socket.shutDown()
-        if let end { onEvent(self, .ended(end)) }
+        if let end { hub.ended(self, end) }
     }
 
     // MARK: Messages from the feeder
@@ -163,10 +144,9 @@ final class FeedConnection: Sendable {
         switch event {
         case .memory(_, let bytes, let name, let isFirst): try map(descriptors, bytes, name, isFirst)
         case .frame(let picture): try take(picture)
-        case .paused: onEvent(self, .pausing(true))
-        case .resumed: onEvent(self, .pausing(false))
+        case .paused, .resumed: break
         case .statusAsked: tell(.statusAnswer(counts))
-        case .bye(let reason): end(.bye(reason))
+        case .bye: end(.bye)
         }
     }
 
@@ -181,20 +161,20 @@ final class FeedConnection: Sendable {
             state.isGreeted = true
             return (state.intake.format, state.isHeldBack)
         }
-        if let format, takesAnySize { output.setSize(width: format.width, height: format.height) }
+        if let format, hub.takesAnySize { output.setSize(width: format.width, height: format.height) }
         guard isFirst else { return }
         tell(.start)
         if isHeldBack { tell(.pause) }
-        onEvent(self, .accepted(name: name))
+        hub.accepted(name)
     }
 
     private func take(_ picture: FrameIntake.Picture) throws(FrameSocketError) {
-        if let remark = picture.remark { onEvent(self, .remark(remark)) }
+        if let remark = picture.remark { hub.report(remark) }
         let (memory, isHeldBack, isFirst) = state.withLock { state in
             defer { state.hasFrame = true }
             return (state.memory, state.isHeldBack, !state.hasFrame)
         }
-        if isFirst { onEvent(self, .firstFrame) }
+        if isFirst { hub.set(.started) }
         guard let memory, !isHeldBack else { return release(picture.pool, picture.slot) }
         let range = picture.offset..<picture.offset + picture.length
         let isTaken: Bool
@@ -238,7 +218,7 @@ final class FeedConnection: Sendable {
             if message != .keyframeWanted || !state.untold.contains(message) { state.untold.append(message) }
             return false
         }
-        if isTooMuch { queue.async { [weak self] in self?.end(.refused(Self.deaf)) } }
+        if isTooMuch { hub.queue.async { [weak self] in self?.end(.refused(Self.deaf)) } }
     }
 
     /// Sends the waiting messages to a feeder that reads again.
@@ -254,7 +234,7 @@ final class FeedConnection: Sendable {
         code: "feed.silent", "A feeder connected but sent no hello in time. Send hello within the timeout.")
 
     private func pollLater() {
-        queue.asyncAfter(deadline: .now() + Self.pollInterval) { [weak self] in self?.poll() }
+        hub.queue.asyncAfter(deadline: .now() + Self.pollInterval) { [weak self] in self?.poll() }
     }
 
     /// Counts silence in polls, like a `Watchdog`: a stalled process polls no more often.
@@ -266,10 +246,10 @@ final class FeedConnection: Sendable {
             return (state.isEnded, state.polls, state.isGreeted)
         }
         if isEnded { return }
-        if polls == Int(timeout / Self.pollInterval) {
+        if polls == Int(hub.timeout / Self.pollInterval) {
             // A connection without hello keeps other feeders out.
             if !isGreeted { return end(.refused(Self.mute)) }
-            onEvent(self, .silent)
+            hub.isSilent()
         }
         pollLater()
     }

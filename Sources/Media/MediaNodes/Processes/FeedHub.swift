@@ -12,7 +12,6 @@ final class FeedHub: Sendable {
         var status = FrameFeedControl.Status.notAvailable
         var feeder = ""
         var isHeldBack = false
-        var isFeederPausing = false
         var counts = FeedCounts()
         var listeners: [@Sendable (FrameFeedControl.Status) -> Void] = []
         /// Limits the log of a feeder that reconnects repeatedly.
@@ -23,8 +22,8 @@ final class FeedHub: Sendable {
     let output: FeedOutput
     private let name: String
     private let reporter: Reporter
-    private let takesAnySize: Bool
-    private let timeout: Double
+    let takesAnySize: Bool
+    let timeout: Double
     private let state = Mutex(State())
 
     init(_ instance: NodeInstance, queue: DispatchQueue) {
@@ -64,16 +63,16 @@ final class FeedHub: Sendable {
 
     var isTaken: Bool { connection != nil }
 
+    /// Whether the feeder has sent messages that are not read yet. False without a feeder.
+    var hasUnread: Bool { connection?.hasUnread == true }
+
     /// Accepts a feeder. Called on the queue, if there is none.
     func attach(_ socket: MessageSocket) {
-        let isHeldBack = state.withLock { $0.isHeldBack }
-        let made = FeedConnection(
-            socket, output, takesAnySize: takesAnySize, timeout: timeout, isHeldBack: isHeldBack, queue: queue
-        ) { [weak self] connection, event in
-            guard let self, self.connection === connection else { return }
-            hear(event, connection)
+        let made = state.withLock { state in
+            let made = FeedConnection(socket, of: self, isHeldBack: state.isHeldBack)
+            state.connection = made
+            return made
         }
-        state.withLock { $0.connection = made }
         made.open()
     }
 
@@ -90,33 +89,32 @@ final class FeedHub: Sendable {
         state.withLock { state in
             guard state.connection === connection else { return }
             state.connection = nil
-            state.isFeederPausing = false
             state.counts.received += counts.received
             state.counts.taken += counts.taken
         }
-        setStatus(.closed)
+        set(.closed)
     }
 
-    private func hear(_ event: FeedConnection.Event, _ connection: FeedConnection) {
-        switch event {
-        case .accepted(let feeder):
-            state.withLock { $0.feeder = feeder }
-            setStatus(.ready)
-        case .firstFrame: setStatus(.started)
-        case .pausing(let isPausing): state.withLock { $0.isFeederPausing = isPausing }
-        case .remark(let error): report(error)
-        case .silent:
-            report(
-                FrameSocketError(
-                    code: "feed.silent",
-                    "The feeder \(feeder)has sent no frame for \(timeout.formatted) s and has not reported a pause."
-                ))
-            state.withLock { $0.owner }?.feedIsSilent()
-        case .ended(let end):
-            drop(connection)
-            if case .refused(let error) = end { report(error) }
-            state.withLock { $0.owner }?.feedEnded(end, hasGivenPictures: connection.hasGivenPictures)
-        }
+    // MARK: Events of the connection, on the queue
+
+    func accepted(_ feeder: String) {
+        state.withLock { $0.feeder = feeder }
+        set(.ready)
+    }
+
+    /// No frame arrived within the timeout.
+    func isSilent() {
+        report(
+            FrameSocketError(
+                code: "feed.silent",
+                "The feeder \(feeder)has sent no frame for \(timeout.formatted) s and has not reported a pause."))
+        state.withLock { $0.owner }?.feedIsSilent()
+    }
+
+    func ended(_ connection: FeedConnection, _ end: FeedConnection.End) {
+        drop(connection)
+        if case .refused(let error) = end { report(error) }
+        state.withLock { $0.owner }?.feedEnded(end, hasGivenPictures: connection.hasGivenPictures)
     }
 
     /// The feeder's name for messages.
@@ -131,7 +129,7 @@ final class FeedHub: Sendable {
         reporter.warn(name, error.description)
     }
 
-    private func setStatus(_ status: FrameFeedControl.Status) {
+    func set(_ status: FrameFeedControl.Status) {
         let listeners = state.withLock { state in
             defer { state.status = status }
             return state.status == status ? [] : state.listeners
@@ -159,7 +157,7 @@ final class FeedHub: Sendable {
         let now = state.connection?.counts
         return FrameFeedControl.State(
             status: state.status, feeder: state.feeder, isHeldBack: state.isHeldBack,
-            isFeederPausing: state.isFeederPausing, received: Int(state.counts.received + (now?.received ?? 0)),
+            isFeederPausing: now?.isPaused ?? false, received: Int(state.counts.received + (now?.received ?? 0)),
             taken: Int(state.counts.taken + (now?.taken ?? 0)), held: Int(now?.held ?? 0))
     }
 }

@@ -47,13 +47,10 @@ final class FeedNode: NodeType, FedNode {
         ])
 
     static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
-        let picture = FeedPicture(request)
-        var plan = try picture.plan(request, isScaled: request.flag("scale"))
         let path = socketPath(request.text("socket"), request.name)
+        var plan = try FeedPicture(request).planShared(request, note: "listens at \(path)")
         // Two nodes cannot listen on one path.
         plan.resource = path
-        plan.notes.append("listens at \(path); \(FeedNotes.copies(picture))")
-        plan.copiesPerFrame = picture.encoding.isRaw ? 0 : 1
         return plan
     }
 
@@ -109,14 +106,11 @@ final class FeedNode: NodeType, FedNode {
 
     func feedEnded(_ end: FeedConnection.End, hasGivenPictures: Bool) {
         if !hasGivenPictures { door.withLock { $0.readSource }?.hold(seconds: Self.penalty) }
-        switch end {
         // Refusals are reported already.
-        case .bye, .unheard, .refused: break
-        case .gone:
-            hub.report(
-                FrameSocketError(
-                    code: "feed.lost", "The feeder \(hub.feeder)disconnected without bye. Start it again."))
-        }
+        guard case .gone = end else { return }
+        hub.report(
+            FrameSocketError(
+                code: "feed.lost", "The feeder \(hub.feeder)disconnected without bye. Start it again."))
     }
 
     /// The feeder may connect at any time.
@@ -135,15 +129,6 @@ final class FeedNode: NodeType, FedNode {
             listener?.withdraw()
             hub.detach(.ended)
         }
-    }
-}
-
-/// Plan notes of fed nodes.
-enum FeedNotes {
-    static func copies(_ picture: FeedPicture) -> String {
-        picture.encoding.isRaw
-            ? "raw frames stay in the feeder's memory and are not copied"
-            : "encoded frames are copied once, because they must not change during decoding"
     }
 }
 
@@ -170,8 +155,7 @@ enum RuntimeFolder {
         if mkdir(path, 0o700) != 0, errno != EEXIST { throw unusable(String(cString: strerror(errno)).lowercased()) }
         var status = stat()
         guard lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFDIR else {
-            throw unusable(
-                "it is not a folder")
+            throw unusable("it is not a folder")
         }
         guard status.st_uid == getuid() else { throw unusable("it belongs to another user") }
         guard status.st_mode & 0o077 == 0 || chmod(path, 0o700) == 0 else { throw unusable("other users can enter it") }

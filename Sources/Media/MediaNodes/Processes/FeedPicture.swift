@@ -82,6 +82,17 @@ struct FeedPicture: Sendable {
         }
         return plan
     }
+
+    /// The plan of a node whose frames arrive in memory that it shares with the feeder.
+    func planShared(_ request: NodeRequest, note: String) throws(MediaError) -> NodePlan {
+        var plan = try plan(request, isScaled: request.flag("scale"))
+        plan.notes.append(
+            encoding.isRaw
+                ? "\(note); raw frames stay in the feeder's memory and are not copied"
+                : "\(note); encoded frames are copied once, because they must not change during decoding")
+        plan.copiesPerFrame = encoding.isRaw ? 0 : 1
+        return plan
+    }
 }
 
 extension FrameFormat {

@@ -3,7 +3,6 @@ import Dispatch
 import FrameSocket
 import GStreamerKit
 public import MediaGraph
-import Synchronization
 
 /// A program that the graph starts, and that sends its frames over an inherited socket.
 final class ProcessNode: NodeType, FedNode, ProgramOwner {
@@ -17,8 +16,6 @@ final class ProcessNode: NodeType, FedNode, ProgramOwner {
     let hub: FeedHub
     private let program: Program
     private let queue: DispatchQueue
-    /// Our end of the program's socket.
-    private let socket = Mutex<MessageSocket?>(nil)
 
     private init(_ instance: NodeInstance) {
         name = instance.name
@@ -39,11 +36,7 @@ final class ProcessNode: NodeType, FedNode, ProgramOwner {
 
     static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
         let words = try Program.check(request)
-        let picture = FeedPicture(request)
-        var plan = try picture.plan(request, isScaled: request.flag("scale"))
-        plan.notes.append("runs \(words[0]); \(FeedNotes.copies(picture))")
-        plan.copiesPerFrame = picture.encoding.isRaw ? 0 : 1
-        return plan
+        return try FeedPicture(request).planShared(request, note: "runs \(words[0])")
     }
 
     static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {
@@ -61,10 +54,7 @@ final class ProcessNode: NodeType, FedNode, ProgramOwner {
             return Program.Wiring(
                 descriptors: [nil, nil, nil, other.number],
                 environment: [FrameFeed.environmentVariable: "\(Self.descriptor)"], keeping: [other],
-                started: { [weak self] in
-                    self?.socket.withLock { $0 = own }
-                    self?.hub.attach(own)
-                })
+                started: { [weak self] in self?.hub.attach(own) })
         } catch {
             throw MediaError(code: error.code, message: error.message)
         }
@@ -79,16 +69,13 @@ final class ProcessNode: NodeType, FedNode, ProgramOwner {
 
     private func takeRest(until deadline: UInt64, _ whenTaken: @escaping @Sendable () -> Void) {
         // Everything up to the bye or the end is read, or until nothing is left.
-        guard hub.isTaken, FrameFeed.now < deadline,
-            let socket = socket.withLock({ $0 }), socket.waitUntilReadable(seconds: 0)
-        else { return whenTaken() }
+        guard hub.hasUnread, FrameFeed.now < deadline else { return whenTaken() }
         queue.asyncAfter(deadline: .now() + Self.pollInterval) { [weak self] in
             self?.takeRest(until: deadline, whenTaken)
         }
     }
 
     func programEnded(isLast: Bool, isGood: Bool) {
-        socket.withLock { $0 = nil }
         hub.detach()
         if isLast, isGood { hub.output.endOfStream() }
     }
@@ -111,7 +98,6 @@ final class ProcessNode: NodeType, FedNode, ProgramOwner {
         queue.sync {
             hub.detach(.ended)
             program.stop()
-            socket.withLock { $0 = nil }
         }
     }
 
