@@ -13,7 +13,7 @@ final class ExecNode: NodeType, RunningNode, ProgramOwner {
         var readSource: ReadSource?
         var isRefused = false
         /// The last fault of the program's output.
-        var refusal: FrameSocketError?
+        var refusal: MediaError?
         /// Waits for the present program's frames.
         var watchdog: Watchdog?
         var isStopped = false
@@ -29,16 +29,6 @@ final class ExecNode: NodeType, RunningNode, ProgramOwner {
     private static let pipeCapacity = 1 << 20
     /// Reads before other work on the queue gets its turn.
     private static let batch = 16
-
-    /// The result of one read.
-    private enum Turn {
-        case bytes(Int)
-        /// The program writes too much: seconds until the next read.
-        case tooEarly(Double)
-        case nothing
-        /// The end of the output.
-        case end
-    }
 
     let name: String
     private let output: FeedOutput
@@ -131,33 +121,30 @@ final class ExecNode: NodeType, RunningNode, ProgramOwner {
     }
 
     private func read() {
-        let readSource = state.withLock { $0.readSource }
-        for _ in 0..<Self.batch {
-            switch readOnce() {
-            case .bytes: continue
-            case .nothing: return
-            case .end:
-                readSource?.cancel()
-                return
-            case .tooEarly(let seconds):
-                readSource?.hold(seconds: seconds)
-                return
-            }
-        }
+        var most = Int.max
+        guard let seconds = read(&most), seconds > 0 else { return }
+        state.withLock { $0.readSource }?.hold(seconds: seconds)
     }
 
-    private func readOnce() -> Turn {
-        let (pipe, isStopped, appetite) = state.withLock { ($0.pipe, $0.isStopped, $0.splitter.appetite) }
-        guard let pipe else { return .end }
-        // A program that is to end is not blocked by its remaining output, which is discarded.
-        if !isStopped, let seconds = output.delay() { return .tooEarly(seconds) }
-        switch pipe.receive(appetite) {
-        case .nothing: return .nothing
-        case .end: return .end
-        case .bytes(let bytes):
-            if !isStopped { take(bytes) }
-            return .bytes(bytes.count)
+    /// Reads a batch of at most `most` bytes, and subtracts them. Returns the seconds until the next read, because the
+    /// program may write too much; nil if nothing is left.
+    private func read(_ most: inout Int) -> Double? {
+        for _ in 0..<Self.batch where most > 0 {
+            let (pipe, isStopped, appetite) = state.withLock { ($0.pipe, $0.isStopped, $0.splitter.appetite) }
+            guard let pipe else { return nil }
+            // A program that is to end is not blocked by its remaining output, which is discarded.
+            if !isStopped, let seconds = output.delay() { return seconds }
+            switch pipe.receive(appetite) {
+            case .bytes(let bytes):
+                if !isStopped { take(bytes) }
+                most -= bytes.count
+            case .nothing: return nil
+            case .end:
+                state.withLock { $0.readSource }?.cancel()
+                return nil
+            }
         }
+        return most > 0 ? 0 : nil
     }
 
     /// The program has ended. Its remaining output in the pipe is read as usual.
@@ -173,17 +160,9 @@ final class ExecNode: NodeType, RunningNode, ProgramOwner {
 
     /// `most` is how many bytes may still be the program's. Its children may continue to write.
     private func takeRest(_ most: Int, _ whenTaken: @escaping @Sendable () -> Void) {
-        var (left, pause) = (most, 0.0)
-        for _ in 0..<Self.batch where pause == 0 {
-            guard left > 0 else { return whenTaken() }
-            switch readOnce() {
-            case .bytes(let count): left -= count
-            case .tooEarly(let seconds): pause = seconds
-            case .nothing, .end: return whenTaken()
-            }
-        }
-        let now = left
-        queue.asyncAfter(deadline: .now() + pause) { [weak self] in self?.takeRest(now, whenTaken) }
+        var left = most
+        guard let seconds = read(&left) else { return whenTaken() }
+        queue.asyncAfter(deadline: .now() + seconds) { [weak self, left] in self?.takeRest(left, whenTaken) }
     }
 
     private func take(_ bytes: [UInt8]) {
@@ -202,9 +181,9 @@ final class ExecNode: NodeType, RunningNode, ProgramOwner {
     }
 
     private func refuse(_ fault: StreamSplitter.Fault) {
-        let refusal = FrameSocketError(
+        let refusal = MediaError(
             code: "process.bad-output",
-            "The program \(program.command.first ?? "") does not write \(output.picture.wanted) as stated: "
+            message: "The program \(program.command.first ?? "") does not write \(output.picture.wanted) as stated: "
                 + "\(fault.reason).")
         reporter.warn(name, refusal.description)
         state.withLock { ($0.isRefused, $0.refusal) = (true, refusal) }
@@ -256,7 +235,7 @@ final class ExecNode: NodeType, RunningNode, ProgramOwner {
     }
 
     var stalled: MediaError? {
-        state.withLock { $0.refusal }.map { MediaError(code: $0.code, message: $0.message) } ?? program.stalled
+        state.withLock { $0.refusal } ?? program.stalled
     }
 }
 

@@ -29,12 +29,17 @@ final class Program: Sendable {
         var started: @Sendable () -> Void = {}
     }
 
+    /// A program that runs.
+    private struct Run {
+        let child: ChildProcess
+        let words: OutputPipe
+        let end: ReadSource
+        let listening: ReadSource
+    }
+
     private struct State {
         weak var owner: (any ProgramOwner)?
-        var child: ChildProcess?
-        var end: ReadSource?
-        var words: OutputPipe?
-        var listening: ReadSource?
+        var run: Run?
         /// 0 before the first start.
         var startedAt: UInt64 = 0
         /// When it was asked to end.
@@ -115,22 +120,13 @@ final class Program: Sendable {
     /// Starts the program, from outside of the queue.
     func begin(for owner: any ProgramOwner) throws(MediaError) {
         state.withLock { $0.owner = owner }
-        let failure = queue.sync { () -> MediaError? in
-            do throws(MediaError) {
-                try start()
-                return nil
-            } catch {
-                return error
-            }
-        }
-        if let failure { throw failure }
+        try queue.sync { Result { () throws(MediaError) in try start() } }.get()
     }
 
     private func start() throws(MediaError) {
         guard let owner else { throw Reporter.stopped }
         let wiring = try owner.wire()
-        let (words, end): (OutputPipe, PipeEnd)
-        let child: ChildProcess
+        let (words, end, child): (OutputPipe, PipeEnd, ChildProcess)
         do throws(ChildProcess.Failure) {
             (words, end) = try OutputPipe.make()
             var descriptors = wiring.descriptors
@@ -148,7 +144,7 @@ final class Program: Sendable {
         let listening = ReadSource(words.number, of: words, on: queue) { [weak self] in _ = self?.listen(words) }
         let ending = ReadSource(child.endDescriptor, of: child, on: queue) { [weak self] in self?.ended() }
         state.withLock { state in
-            (state.child, state.words, state.listening, state.end) = (child, words, listening, ending)
+            state.run = Run(child: child, words: words, end: ending, listening: listening)
             state.startedAt = FrameFeed.now
         }
         // The program's ends had to stay open until here.
@@ -163,7 +159,7 @@ final class Program: Sendable {
         switch words.receive(4096) {
         case .nothing: return 0
         case .end:
-            state.withLock { $0.listening }?.cancel()
+            state.withLock { $0.run }?.listening.cancel()
             return 0
         case .bytes(let bytes):
             let lines = state.withLock { $0.log.append(bytes, now: FrameFeed.now) }
@@ -172,30 +168,23 @@ final class Program: Sendable {
         }
     }
 
-    /// The program has ended. Reads its last output from the pipe.
-    private func listenToTheRest(_ words: OutputPipe) {
-        var left = Self.mostLastWords
-        while left > 0 {
-            let count = listen(words)
-            guard count > 0 else { return }
-            left -= count
-        }
-    }
-
     // MARK: Its end
 
     private func ended() {
-        let (child, words) = state.withLock { ($0.child, $0.words) }
-        guard let child, let ending = child.ended else { return }
-        if let words { listenToTheRest(words) }
-        let (startedAt, rest) = state.withLock { state in
-            defer { (state.child, state.end, state.words, state.listening) = (nil, nil, nil, nil) }
-            state.end?.cancel()
-            state.listening?.cancel()
-            state.isTakingRest = true
-            return (state.startedAt, state.log.flush())
+        guard let run = state.withLock({ $0.run }), let ending = run.child.ended else { return }
+        var left = Self.mostLastWords
+        while left > 0 {
+            let count = listen(run.words)
+            if count == 0 { break }
+            left -= count
         }
-        for line in rest { reporter.warn(name, line) }
+        run.end.cancel()
+        run.listening.cancel()
+        let (startedAt, rest) = state.withLock { state in
+            (state.run, state.isTakingRest) = (nil, true)
+            return (state.startedAt, state.log.takeLine())
+        }
+        if let rest { reporter.warn(name, rest) }
         let seconds = Double(FrameFeed.now - startedAt) / 1e9
         owner?.takeRest { [weak self] in self?.settle(ending, after: seconds) }
     }
@@ -229,7 +218,7 @@ final class Program: Sendable {
     }
 
     private func startAgain() {
-        guard state.withLock({ !$0.isStopping && $0.isRestarted && $0.child == nil }) else { return }
+        guard state.withLock({ !$0.isStopping && $0.isRestarted && $0.run == nil }) else { return }
         do throws(MediaError) {
             try start()
         } catch {
@@ -239,14 +228,14 @@ final class Program: Sendable {
 
     /// Ends a program that misbehaves or is done. It is restarted. Called on the queue.
     func replace() {
-        guard let child = state.withLock({ $0.child }) else { return }
+        guard let child = state.withLock({ $0.run })?.child else { return }
         child.askToEnd()
         later(child) { $0.kill() }
     }
 
     /// The program is about to end, or should be. Ends it after a grace period.
     func awaitEnd() {
-        guard let child = state.withLock({ $0.child }) else { return }
+        guard let child = state.withLock({ $0.run })?.child else { return }
         later(child) { [weak self] _ in self?.replace() }
     }
 
@@ -255,7 +244,7 @@ final class Program: Sendable {
         let isOverNow = state.withLock { state in
             (state.isRestarted, state.isDismissed) = (false, true)
             // A program that waits for its restart has ended already.
-            guard state.child == nil, state.startedAt > 0, !state.isTakingRest, !state.isStopping, !state.isOver else {
+            guard state.run == nil, state.startedAt > 0, !state.isTakingRest, !state.isStopping, !state.isOver else {
                 return false
             }
             state.isOver = true
@@ -267,7 +256,7 @@ final class Program: Sendable {
 
     private func later(_ child: ChildProcess, _ body: @escaping @Sendable (ChildProcess) -> Void) {
         queue.asyncAfter(deadline: .now() + Self.grace) { [weak self] in
-            guard let self, state.withLock({ $0.child }) === child else { return }
+            guard let self, state.withLock({ $0.run })?.child === child else { return }
             body(child)
         }
     }
@@ -277,7 +266,7 @@ final class Program: Sendable {
         let child = state.withLock { state in
             state.isStopping = true
             if state.askedAt == 0 { state.askedAt = FrameFeed.now }
-            return state.child
+            return state.run?.child
         }
         child?.askToEnd()
     }
@@ -285,14 +274,15 @@ final class Program: Sendable {
     /// Ends the program and waits for that. Its output meanwhile, also to `output`, is discarded. Called on the queue.
     func stop(discarding output: OutputPipe? = nil) {
         requestEnd()
-        let (child, end, listening, words, askedAt) = state.withLock { state in
-            defer { (state.child, state.end, state.words, state.listening) = (nil, nil, nil, nil) }
-            return (state.child, state.end, state.listening, state.words, state.askedAt)
+        let (run, askedAt) = state.withLock { state in
+            defer { state.run = nil }
+            return (state.run, state.askedAt)
         }
-        end?.cancel()
+        guard let run else { return }
+        run.end.cancel()
         let left = Self.grace - Double(FrameFeed.now - askedAt) / 1e9
-        _ = child?.end(within: max(0, left), discarding: [words, output].compactMap { $0 })
-        listening?.cancel()
+        _ = run.child.end(within: max(0, left), discarding: [run.words] + (output.map { [$0] } ?? []))
+        run.listening.cancel()
     }
 }
 
@@ -311,34 +301,23 @@ struct LineLog: Sendable {
     mutating func append(_ bytes: [UInt8], now: UInt64) -> [String] {
         var lines: [String] = []
         for byte in bytes {
-            if byte == 0x0a {
-                lines += take(now)
-            } else if line.count < Self.longest {
-                line.append(byte)
+            guard byte == 0x0a else {
+                if line.count < Self.longest { line.append(byte) }
+                continue
             }
+            guard let text = takeLine(), let leftOut = words.admit(now: now) else { continue }
+            lines += leftOut > 0 ? ["(\(leftOut) lines omitted)", text] : [text]
         }
         return lines
     }
 
-    /// The program has ended: text without a line end is a line too.
-    mutating func flush() -> [String] {
-        let text = Self.text(line)
+    /// The line so far, without control characters for a terminal. Nil if it is empty. At the end of the program, text
+    /// without a line end is a line too.
+    mutating func takeLine() -> String? {
+        let text = String(decoding: line.filter { $0 >= 0x20 && $0 != 0x7f || $0 == 0x09 }, as: UTF8.self)
         line = []
-        if !text.isEmpty { last = text }
-        return text.isEmpty ? [] : [text]
-    }
-
-    private mutating func take(_ now: UInt64) -> [String] {
-        let text = Self.text(line)
-        line = []
-        guard !text.isEmpty else { return [] }
+        guard !text.isEmpty else { return nil }
         last = text
-        guard let leftOut = words.admit(now: now) else { return [] }
-        return leftOut > 0 ? ["(\(leftOut) lines omitted)", text] : [text]
-    }
-
-    /// Without control characters for a terminal.
-    private static func text(_ bytes: [UInt8]) -> String {
-        String(decoding: bytes.filter { $0 >= 0x20 && $0 != 0x7f || $0 == 0x09 }, as: UTF8.self)
+        return text
     }
 }
