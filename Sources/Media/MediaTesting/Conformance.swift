@@ -137,16 +137,16 @@ public struct ConformanceCheck: Sendable {
     func finding(_ examination: Examination) async -> Finding {
         do {
             return try await body(examination)
-        } catch let unjudged as Unjudged {
-            return .notApplicable(unjudged.words)
+        } catch let finding as Finding {
+            return finding
         } catch {
             return .failed("it did not start: \(error)")
         }
     }
 }
 
-/// The result of a check.
-struct Finding {
+/// The result of a check, which any of its steps may throw.
+struct Finding: Error {
     let verdict: CheckResult.Verdict
     let words: String
 
@@ -197,6 +197,12 @@ final class Examination: Sendable {
             if case .ended = outcome { return units.count < 10 }
             return false
         }
+
+        /// Throws unless its times can be judged.
+        func requireTimes() throws {
+            if isShort { throw Finding.notApplicable("it ended after \(units.count)") }
+            if let lack { throw Finding.failed(lack) }
+        }
     }
 
     func open(
@@ -225,7 +231,7 @@ final class Examination: Sendable {
     func watch(for seconds: Double, _ consumer: CaptureConsumer = .quick) async throws -> Watched {
         let stated = try stand.format(rehearsal.settings)
         let standstill = clock.standstill
-        let run = try await open(consumer)
+        let run = try await open([:], consumer)
         if try await waitsInVain(for: 1, from: run) == nil {
             await clock.runs(run, for: seconds)
             // Extends the run by the time that was lost.
@@ -236,16 +242,13 @@ final class Examination: Sendable {
             let wait = KeyframeWait(run.units)
             return run.outcome != nil || wait.since == nil || wait.isTooLong(at: clock.now)
         }
-        let outcome = run.outcome
         let units = run.units
         let wait = KeyframeWait(units)
         let lack = wait.isTooLong(at: clock.now) ? wait.limit : nil
-        _ = await run.stop()
         return Watched(
-            stated: stated, units: units, outcome: outcome, stoodStill: standstill?.seconds ?? 0, keyframeLack: lack)
+            stated: stated, units: units, outcome: await run.finish(), stoodStill: standstill?.seconds ?? 0,
+            keyframeLack: lack)
     }
-
-    private func open(_ consumer: CaptureConsumer) async throws -> any NodeRun { try await open([:], consumer) }
 
     /// The errors that it reported.
     var errors: [SaidError] { state.withLock { $0.errors } }

@@ -7,21 +7,9 @@ extension Conformance {
         _ node: CustomNode, _ options: Options = Options()
     ) async throws(MediaError) -> ConformanceReport? {
         switch node {
-        case .capturer(let kind):
-            func open<Kind: Capturer>(_ kind: Kind.Type) async -> ConformanceReport {
-                await test(kind, nil, options)
-            }
-            return await open(kind)
-        case .processor(let kind):
-            func open<Kind: Processor>(_ kind: Kind.Type) async -> ConformanceReport {
-                await test(kind, nil, options)
-            }
-            return await open(kind)
-        case .renderer(let kind):
-            func open<Kind: Renderer>(_ kind: Kind.Type) async -> ConformanceReport {
-                await test(kind, nil, options)
-            }
-            return await open(kind)
+        case .capturer(let kind): return await test(kind, nil, options)
+        case .processor(let kind): return await test(kind, nil, options)
+        case .renderer(let kind): return await test(kind, nil, options)
         case .elements(let elements):
             guard let output = node.kind.outputs.first?.name else { return nil }
             let registry = try NodeRegistry.builtIn.adding(node)

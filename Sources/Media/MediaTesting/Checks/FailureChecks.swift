@@ -10,9 +10,8 @@ extension ConformanceCheck {
             _ = await examination.clock.waits(examination.frameTimeout) { !run.units.isEmpty || run.outcome != nil }
             let machine = await Bystander().stop()
             _ = await examination.clock.waits(0.25 + machine) { run.outcome != nil }
-            let outcome = run.outcome
             let tries = run.units.count
-            _ = await run.stop()
+            let outcome = await run.finish()
             guard case .failed = outcome else {
                 return .failed(
                     outcome == nil
@@ -24,16 +23,17 @@ extension ConformanceCheck {
         let failing = examination.rehearsal.failing
         for settings in failing + examination.absentees {
             let isSure = failing.contains(settings)
-            guard let fault = await examination.fails(with: settings, isSure: isSure, &seen) else { continue }
-            return .failed(fault)
+            if let error = try await examination.failure(with: settings, isSure: isSure) {
+                examination.note(error)
+                seen.append("with \(settings.shown): \(error)")
+            }
         }
         guard !seen.isEmpty else {
             return .notApplicable("no settings are known with which it cannot start; see Rehearsal.failing")
         }
         let run = try await examination.open()
         let works = try await examination.waitsInVain(for: 1, from: run) == nil
-        let outcome = run.outcome
-        _ = await run.stop()
+        let outcome = await run.finish()
         return works
             ? .passed(seen.joined(separator: "; ")) : .failed("afterwards it does not start again\(outcome.words)")
     }
@@ -46,16 +46,14 @@ extension ConformanceCheck {
         }
         let run = try await examination.open()
         guard try await examination.waitsInVain(for: 3, from: run) == nil else {
-            let outcome = run.outcome
-            _ = await run.stop()
-            return .failed("it passed \(run.units.count) before its device was removed\(outcome.words)")
+            let count = run.units.count
+            return .failed("it passed \(count) before its device was removed\(await run.finish().words)")
         }
         let began = examination.clock.now
         try await vanish()
         _ = await examination.clock.waits(5) { run.outcome != nil }
-        let outcome = run.outcome
         let seconds = examination.clock.now.seconds(since: began).rounded(to: 2)
-        _ = await run.stop()
+        let outcome = await run.finish()
         try await examination.rehearsal.restore?()
         switch outcome {
         case .failed(let error):
@@ -91,32 +89,28 @@ extension Examination {
         }
     }
 
-    /// Opens it with settings with which it cannot start. Returns the fault; adds correct behaviour to `seen`.
-    fileprivate func fails(
-        with settings: [String: SettingValue], isSure: Bool, _ seen: inout [String]
-    ) async -> String? {
+    /// The error of a start with settings with which it cannot start. Nil if it works with them and this is not sure.
+    fileprivate func failure(with settings: [String: SettingValue], isSure: Bool) async throws -> (any Error)? {
+        let run: any NodeRun
+        do { run = try await open(settings) } catch { return error }
         let shown = settings.shown
-        let thrown: any Error
-        do {
-            let run = try await open(settings)
-            let timeout = frameTimeout
-            _ = await clock.waits(timeout) { run.outcome != nil || !run.units.isEmpty }
-            let outcome = run.outcome
-            let hasGiven = !run.units.isEmpty
-            let left = await run.stop()
-            switch outcome {
-            case .failed(let error): thrown = error
-            case .none where hasGiven: return isSure ? "with \(shown) it should not start, but passes media" : nil
-            case .none:
-                return "with \(shown) it passes no media for \(timeout.rounded(to: 1)) s and reports nothing"
-                    + (left == nil ? ", nor does it return" : "")
-            default: return isSure || !hasGiven ? "with \(shown) it returns without an error" : nil
-            }
-        } catch {
-            thrown = error
+        let timeout = frameTimeout
+        _ = await clock.waits(timeout) { run.outcome != nil || !run.units.isEmpty }
+        let outcome = run.outcome
+        let hasGiven = !run.units.isEmpty
+        let left = await run.stop()
+        switch outcome {
+        case .failed(let error): return error
+        case .none where !hasGiven: throw Finding.failed(silence(shown, timeout, left))
+        case .none where isSure: throw Finding.failed("with \(shown) it should not start, but passes media")
+        case .some where isSure || !hasGiven: throw Finding.failed("with \(shown) it returns without an error")
+        default: return nil
         }
-        note(thrown)
-        seen.append("with \(shown): \(thrown)")
-        return nil
+    }
+
+    /// The fault of a node that passed no media for so many seconds. `left` is nil if it did not return either.
+    func silence(_ settings: String, _ seconds: Double, _ left: Double?) -> String {
+        "with \(settings) it passes no media for \(seconds.rounded(to: 1)) s and reports nothing"
+            + (left == nil ? ", nor does it return" : "")
     }
 }

@@ -32,14 +32,13 @@ extension ConformanceCheck {
             return .notApplicable("it has no live settings, and did not change by itself")
         }
         let run = try await examination.open()
-        let lack = try await examination.sets(values, on: run)
-        let watched = Examination.Watched(stated: before.stated, units: run.units, outcome: run.outcome)
-        _ = await run.stop()
-        if let lack { return .failed(lack) }
+        try await examination.set(values, on: run)
+        let units = run.units
+        let watched = Examination.Watched(stated: before.stated, units: units, outcome: await run.finish())
         if let fault = watched.fault { return .failed(fault) }
         if let step = watched.units.stepBack { return .failed(step) }
         if watched.formats.count > 1, examination.stand.offers(.rigid) {
-            if let fault = try await examination.refused(values) { return .failed(fault) }
+            try await examination.refuse(values)
         }
         let tried = values.map { "\($0.0) to \($0.1)" }.joined(separator: ", ")
         return .passed(
@@ -54,10 +53,11 @@ extension Examination {
         stand.settings.filter(\.isChangeable).flatMap { contract in contract.ends.map { (contract.name, $0) } }
     }
 
-    /// Changes live settings one after the other, with media in between. Returns the fault.
-    func sets(_ values: [(name: String, value: SettingValue)], on run: any NodeRun) async throws -> String? {
+    /// Changes live settings one after the other, with media in between. Ends the run and throws if it stops sending.
+    func set(_ values: [(name: String, value: SettingValue)], on run: any NodeRun) async throws {
         guard try await waitsInVain(for: 3, from: run) == nil else {
-            return "it passed \(run.units.count) and no more\(run.outcome.words)"
+            let count = run.units.count
+            throw Finding.failed("it passed \(count) and no more\(await run.finish().words)")
         }
         for (name, value) in values {
             let count = run.units.count
@@ -69,14 +69,13 @@ extension Examination {
                 note(error)
             }
             if try await waitsInVain(for: 4, since: count, from: run, with: [name: value]) != nil {
-                return "after \(name) became \(value) it passed no more\(run.outcome.words)"
+                throw Finding.failed("after \(name) became \(value) it passed no more\(await run.finish().words)")
             }
         }
-        return nil
     }
 
-    /// Changes the format with a consumer that accepts no other. Returns the fault.
-    fileprivate func refused(_ values: [(name: String, value: SettingValue)]) async throws -> String? {
+    /// Changes the format with a consumer that accepts no other.
+    fileprivate func refuse(_ values: [(name: String, value: SettingValue)]) async throws {
         let run = try await open([:], .rigid)
         _ = try await waitsInVain(for: 3, from: run)
         for (name, value) in values where run.outcome == nil {
@@ -85,11 +84,12 @@ extension Examination {
             await clock.runs(run, for: 0.2)
         }
         let units = run.units
-        let outcome = run.outcome
-        _ = await run.stop()
-        if case .ended = outcome { return "it returned without an error when a format change was refused" }
-        if let fault = units.first(where: { $0.fault != nil })?.fault { return "after a refused change \(fault)" }
-        return nil
+        if case .ended = await run.finish() {
+            throw Finding.failed("it returned without an error when a format change was refused")
+        }
+        if let fault = units.first(where: { $0.fault != nil })?.fault {
+            throw Finding.failed("after a refused change \(fault)")
+        }
     }
 }
 

@@ -7,9 +7,9 @@ extension ConformanceCheck {
     ) { examination in
         let stand = try examination.fedVideo()
         for shape in FrameShape.all {
-            if let fault = try await examination.passes([shape], rounds: 1) { return .failed(fault) }
+            try await examination.pass([shape], rounds: 1)
         }
-        if stand.group == .processor, let fault = try await examination.seesPadding() { return .failed(fault) }
+        if stand.group == .processor { try await examination.ignorePadding() }
         return .passed(FrameShape.all.map(\.description).joined(separator: ", "))
     }
 
@@ -17,8 +17,8 @@ extension ConformanceCheck {
         "format-change", "The size of the frames may change between two of them."
     ) { examination in
         _ = try examination.fedVideo()
-        let fault = try await examination.passes(FrameShape.changing, rounds: 2)
-        return fault.map { .failed($0) } ?? .passed("\(FrameShape.changing.count * 2) changes of the size")
+        try await examination.pass(FrameShape.changing, rounds: 2)
+        return .passed("\(FrameShape.changing.count * 2) changes of the size")
     }
 
     static let speed = ConformanceCheck(
@@ -47,10 +47,9 @@ extension ConformanceCheck {
         let values = examination.liveValues
         guard !values.isEmpty else { return .notApplicable("it has no live settings") }
         let run = try await examination.open()
-        let fault = try await examination.sets(values, on: run)
+        try await examination.set(values, on: run)
         _ = await run.stop()
-        return fault.map { .failed($0) }
-            ?? .passed(values.map { "\($0.name) to \($0.value)" }.joined(separator: ", "))
+        return .passed(values.map { "\($0.name) to \($0.value)" }.joined(separator: ", "))
     }
 
     static let gaps = ConformanceCheck("gaps", "After a gap in the media, it continues.") { examination in
@@ -58,8 +57,8 @@ extension ConformanceCheck {
         examination.tries("with a gap of \(gap.seconds.whole) s")
         let run = try examination.feed(Feed(gap: gap))
         let lack = try await examination.waitsInVain(for: gap.after + 4, from: run)
-        let (count, outcome) = (run.units.count, run.outcome)
-        _ = await run.stop()
+        let count = run.units.count
+        let outcome = await run.finish()
         return lack == nil
             ? .passed("it continued after \(gap.seconds.whole) s without media")
             : .failed("after a gap of \(gap.seconds.whole) s it read \(max(0, count - gap.after))\(outcome.words)")
@@ -77,12 +76,12 @@ extension ConformanceCheck {
             _ = try await examination.waitsInVain(for: count ?? 30, from: run)
             if count != nil { _ = await MachineClock().waits(Self.endLimit) { run.outcome != nil } }
             _ = await run.stop()
-            most = max(most, run.feeder.mostHeld)
+            most = max(most, run.record.mostHeld)
             if most > limit { return .failed("it keeps \(most) frames, and their memory is not reused") }
             // Another thread may have to release the last one.
-            guard await MachineClock().waits(0.25, until: { run.feeder.held == 0 }) else {
+            guard await MachineClock().waits(0.25, until: { run.record.held == 0 }) else {
                 return .failed(
-                    "\(run.feeder.held) of its frames \(run.feeder.held == 1 ? "is" : "are") still referenced after "
+                    "\(run.record.held) of its frames \(run.record.held == 1 ? "is" : "are") still referenced after "
                         + "it returned")
             }
         }
@@ -105,14 +104,14 @@ extension ConformanceCheck {
             for _ in 0..<3 where least > endLimit {
                 let run = try examination.feed(Feed(count: count))
                 _ = await examination.clock.waits(examination.frameTimeout) {
-                    run.feeder.ended != nil || run.outcome != nil
+                    run.record.ended != nil || run.outcome != nil
                 }
                 let machine = await Bystander().stop()
                 _ = await MachineClock().waits(endLimit + machine) { run.outcome != nil }
                 let (outcome, left) = (run.outcome, run.left)
                 _ = await run.stop()
                 if case .failed(let error) = outcome { return .failed("at the end of \(stream) it fails: \(error)") }
-                guard let ended = run.feeder.ended else {
+                guard let ended = run.record.ended else {
                     return .failed("it read \(run.units.count) of \(stream)\(outcome.words)")
                 }
                 least = min(least, left.map { max(0, $0.seconds(since: ended) - machine) } ?? .infinity)
@@ -143,38 +142,40 @@ extension FrameShape {
 extension Examination {
     /// The stand of a node that is fed directly.
     private func fed() throws -> FedStand {
-        guard let stand = stand as? FedStand else { throw Unjudged(words: "a pipeline feeds it, not the kit") }
+        guard let stand = stand as? FedStand else { throw Finding.notApplicable("a pipeline feeds it, not the kit") }
         return stand
     }
 
     fileprivate func fedVideo() throws -> FedStand {
         let stand = try fed()
-        if stand.isSound { throw Unjudged(words: "it reads audio, whose buffers have one format and are copies") }
+        if stand.isSound {
+            throw Finding.notApplicable("it reads audio, whose buffers have one format and are copies")
+        }
         return stand
     }
 
-    fileprivate func feed(_ feed: Feed) throws -> FedRun {
+    fileprivate func feed(_ feed: Feed) throws -> StandRun<Feeder> {
         try fed().open(rehearsal.settings, feed)
     }
 
-    /// Feeds frames of these shapes in turn. Returns the fault.
-    fileprivate func passes(_ shapes: [FrameShape], rounds: Int) async throws -> String? {
+    /// Feeds frames of these shapes in turn. Throws unless all pass.
+    fileprivate func pass(_ shapes: [FrameShape], rounds: Int) async throws {
         if shapes.count == 1 { tries("with frames of \(shapes[0])") }
         let run = try feed(Feed(shapes: shapes))
         // When it asks for one more, it is done with the others.
         let lack = try await waitsInVain(for: shapes.count * rounds + 1, from: run)
-        let (count, outcome) = (run.units.count, run.outcome)
-        _ = await run.stop()
+        let count = run.units.count
+        let outcome = await run.finish()
         if case .failed(let error) = outcome { note(error) }
-        guard lack != nil else { return nil }
+        guard lack != nil else { return }
         // A processor passes a frame when it is done, and a renderer reads it before.
         let last = stand.group == .processor ? count : max(0, count - 1)
         let before = shapes.count > 1 && last > 0 ? " after \(shapes[(last - 1) % shapes.count])" : ""
-        return "with frames of \(shapes[last % shapes.count])\(before) it passes no more\(outcome.words)"
+        throw Finding.failed("with frames of \(shapes[last % shapes.count])\(before) it passes no more\(outcome.words)")
     }
 
-    /// The same samples give the same result, wherever the rows end. Returns the fault.
-    fileprivate func seesPadding() async throws -> String? {
+    /// Throws unless the same samples give the same result, wherever the rows end.
+    fileprivate func ignorePadding() async throws {
         let tight = FrameShape(width: 322, height: 182)
         var padded = tight
         padded.padding = 30
@@ -182,16 +183,17 @@ extension Examination {
         for _ in 0..<3 {
             let first = try await result(of: tight)
             let other = try await result(of: padded)
-            guard try await result(of: tight) == first, other != first else { return nil }
+            guard try await result(of: tight) == first, other != first else { return }
         }
-        return "the result differs with frames of \(padded): a row begins one stride after the one above it"
+        throw Finding.failed(
+            "the result differs with frames of \(padded): a row begins one stride after the one above it")
     }
 
     private func result(of shape: FrameShape) async throws -> [[UInt8]]? {
         let run = try feed(Feed(shapes: [shape], count: 1))
         _ = await clock.waits(frameTimeout) { run.outcome != nil }
         _ = await run.stop()
-        return run.feeder.lastResult
+        return run.record.lastResult
     }
 
     /// The median of some frames, the least of three tries: other work of the machine only makes it longer.
@@ -202,9 +204,8 @@ extension Examination {
             tries("with frames of \(shape)")
             let run = try feed(Feed(shapes: [shape]))
             let lack = try await waitsInVain(for: count, from: run)
-            let outcome = run.outcome
-            _ = await run.stop()
-            let seconds = run.feeder.seconds.sorted()
+            let outcome = await run.finish()
+            let seconds = run.record.seconds.sorted()
             guard !seconds.isEmpty, lack == nil || outcome == nil else { return .infinity }
             least = min(least, seconds[seconds.count / 2])
         }

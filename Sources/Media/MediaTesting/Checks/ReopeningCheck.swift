@@ -22,15 +22,8 @@ extension Examination {
         let run = try await open()
         let lack = try await waitsInVain(for: 1, from: run)
         let outcome = run.outcome
-        guard await run.stop() != nil else { throw Unwilling("it does not return") }
-        if let lack { throw Unwilling("no media passed within \(lack.rounded(to: 1)) s\(outcome.words)") }
-    }
-}
-
-private struct Unwilling: Error, CustomStringConvertible {
-    let description: String
-
-    init(_ description: String) {
-        self.description = description
+        guard await run.stop() != nil else { throw Finding.failed("it did not start: it does not return") }
+        guard let lack else { return }
+        throw Finding.failed("it did not start: no media passed within \(lack.rounded(to: 1)) s\(outcome.words)")
     }
 }

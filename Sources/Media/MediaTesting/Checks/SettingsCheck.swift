@@ -12,11 +12,11 @@ extension ConformanceCheck {
         for contract in settings {
             for value in contract.strangers {
                 tried += 1
-                if let fault = await examination.refuses([contract.name: value]) { return .failed(fault) }
+                try await examination.expectRefusal(of: [contract.name: value])
             }
             for value in contract.ends {
                 tried += 1
-                if let fault = await examination.copes(with: [contract.name: value]) { return .failed(fault) }
+                try await examination.expectMedia(with: [contract.name: value])
             }
         }
         return .passed("\(tried) values of \(settings.count == 1 ? "one setting" : "\(settings.count) settings")")
@@ -24,21 +24,23 @@ extension ConformanceCheck {
 }
 
 extension Examination {
-    /// The fault in handling a value out of range.
-    fileprivate func refuses(_ settings: [String: SettingValue]) async -> String? {
+    /// Throws unless it refuses these settings, which are out of range, with a message.
+    fileprivate func expectRefusal(of settings: [String: SettingValue]) async throws {
+        let run: any NodeRun
         do {
-            let run = try await open(settings)
-            _ = await run.stop()
-            return "\(settings.shown) is out of range, but was accepted"
+            run = try await open(settings)
         } catch let error as MediaError {
-            return error.message.contains(" ") ? nil : "\(settings.shown) is refused with only \(error)"
+            if error.message.contains(" ") { return }
+            throw Finding.failed("\(settings.shown) is refused with only \(error)")
         } catch {
-            return "\(settings.shown) is refused with \(error), which is not a MediaError"
+            throw Finding.failed("\(settings.shown) is refused with \(error), which is not a MediaError")
         }
+        _ = await run.stop()
+        throw Finding.failed("\(settings.shown) is out of range, but was accepted")
     }
 
-    /// The fault in handling a value at the end of its range.
-    fileprivate func copes(with settings: [String: SettingValue]) async -> String? {
+    /// Throws unless it works with these settings, at the end of their range, or reports why not.
+    fileprivate func expectMedia(with settings: [String: SettingValue]) async throws {
         do {
             let run = try await open(settings)
             let lack = try await waitsInVain(for: 1, from: run, with: settings)
@@ -46,20 +48,20 @@ extension Examination {
             let count = run.units.count
             let left = await run.stop()
             if case .failed(let error) = outcome { throw error }
-            if count > 0 { return nil }
-            if outcome != nil { return "with \(settings.shown) it returns without media and without an error" }
-            return "with \(settings.shown) it passes no media for \((lack ?? 0).rounded(to: 1)) s and reports nothing"
-                + (left == nil ? ", nor does it return" : "")
+            if count > 0 { return }
+            throw Finding.failed(
+                outcome == nil
+                    ? silence(settings.shown, lack ?? 0, left)
+                    : "with \(settings.shown) it returns without media and without an error")
         } catch let error as MediaError {
             // Another check judges the messages, except for those of the host.
             let isHosts = error.code == MediaError.Code.nodeFormat || error.code.hasPrefix("pipeline.")
             if !isHosts { note(error) }
-            return nil
-        } catch is Unjudged {
-            // At this end it sends a frame per minute.
-            return nil
+        } catch let finding as Finding {
+            // At this end it may send a frame per minute, which is not judged.
+            if finding.verdict == .failed { throw finding }
         } catch {
-            return "with \(settings.shown) it fails with \(error), which is not a MediaError"
+            throw Finding.failed("with \(settings.shown) it fails with \(error), which is not a MediaError")
         }
     }
 }

@@ -28,8 +28,7 @@ extension Examination {
                 let bystander = Bystander()
                 let run = try await open()
                 if afterFirst, let seconds = try await waitsInVain(for: 1, from: run) {
-                    let outcome = run.outcome
-                    _ = await run.stop()
+                    let outcome = await run.finish()
                     return .failed("no media passed within \(seconds.rounded(to: 1)) s\(outcome.words)")
                 }
                 let wait = afterFirst ? moment.truncatingRemainder(dividingBy: 2) * period : moment

@@ -8,8 +8,7 @@ extension ConformanceCheck {
         "timestamps", "Capture times increase with every frame or buffer, on CLOCK_MONOTONIC."
     ) { examination in
         let watched = try await examination.watched()
-        if watched.isShort { return .notApplicable("it ended after \(watched.units.count)") }
-        if let lack = watched.lack { return .failed(lack) }
+        try watched.requireTimes()
         if let step = watched.units.stepBack { return .failed(step) }
         let lateness = watched.units.map(\.lateness)
         let least = lateness.min() ?? 0
@@ -28,8 +27,7 @@ extension ConformanceCheck {
         "clock", "Capture times follow CLOCK_MONOTONIC, to 100 parts per million."
     ) { examination in
         var watched = try await examination.watched()
-        if watched.isShort { return .notApplicable("it ended after \(watched.units.count)") }
-        if let lack = watched.lack { return .failed(lack) }
+        try watched.requireTimes()
         if watched.units.allSatisfy(\.isOnTheClock) {
             return .passed("each time is the one that it waited for")
         }
@@ -58,8 +56,7 @@ extension ConformanceCheck {
         "pacing", "Frames arrive at the stated rate, and audio without gaps."
     ) { examination in
         let watched = try await examination.watched()
-        if watched.isShort { return .notApplicable("it ended after \(watched.units.count)") }
-        if let lack = watched.lack { return .failed(lack) }
+        try watched.requireTimes()
         let units = watched.units
         let span = units[units.count - 1].time.seconds(since: units[0].time)
         // The time in which frames could arrive: a device drops frames during a stall, and a source that draws may

@@ -2,14 +2,14 @@ import MediaAuthoring
 import Synchronization
 
 /// Records the output of a capturer with its arrival times.
-final class DirectSink: CaptureSink {
+final class DirectSink: CaptureSink, UnitRecord {
     private struct State {
         var format: MediaFormat
         var units: [MediaUnit] = []
         var due: MediaTime?
         var lastTaken: MediaTime?
         /// Rows that the first frame did not change.
-        var untouched: Set<PictureMemory.Row> = []
+        var untouched: Set<Picture.Row> = []
         var pictures = 0
         var gate = KeyframeGate()
     }
@@ -45,14 +45,19 @@ final class DirectSink: CaptureSink {
             defer { state.pictures += 1 }
             return state.pictures
         }
-        let memory = PictureMemory(format, filledWith: number.isMultiple(of: 2) ? 0x5b : 0xa7)
+        let filling: UInt8 = number.isMultiple(of: 2) ? 0x5b : 0xa7
+        let memory = PictureMemory(
+            Picture(format.pixels, FrameShape(width: format.width, height: format.height)) { _, length in
+                [[UInt8](repeating: filling, count: length)]
+            })
         var picture = MutableVideoFrame(
             width: format.width, height: format.height, captureTime: time, access: memory.withPlane)
         try draw(&picture)
         return take(format.media, time, arrival) { unit, state in
             // Unchanged contents can look like a drawing once, but not with two different fillings.
-            if number == 0 { state.untouched = memory.untouched }
-            if number == 1, let row = state.untouched.intersection(memory.untouched).min() {
+            let untouched = number < 2 ? memory.picture.rows(filledWith: filling) : []
+            if number == 0 { state.untouched = untouched }
+            if number == 1, let row = state.untouched.intersection(untouched).min() {
                 unit.fault = "row \(row.number) of plane \(row.plane) is not drawn"
             }
         }

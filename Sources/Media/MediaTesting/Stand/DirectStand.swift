@@ -30,7 +30,8 @@ public struct DirectStand<Kind: Capturer>: NodeStand {
         let capturer = try Kind(settings)
         let format = try capturer.format()
         try format.media.checkForCapture()
-        return DirectRun(capturer, format, consumer, clock)
+        let sink = DirectSink(format.media, consumer, clock)
+        return StandRun(capturer, sink, clock) { try await capturer.capture(into: CaptureOutput(format, sink)) }
     }
 }
 
@@ -47,27 +48,4 @@ extension MediaFormat {
                 message: "It states \(self). Use frames with sides of 1 to 16384 pixels, at 0.01 to 1000 frames/s.")
         }
     }
-}
-
-private final class DirectRun<Kind: Capturer>: NodeRun {
-    private let capturer: Kind
-    private let sink: DirectSink
-    private let task: StandTask
-
-    init(_ capturer: Kind, _ format: Kind.Format, _ consumer: CaptureConsumer, _ clock: any StandClock) {
-        self.capturer = capturer
-        sink = DirectSink(format.media, consumer, clock)
-        task = StandTask(clock)
-        let output = CaptureOutput(format, sink)
-        task.start { try await capturer.capture(into: output) }
-    }
-
-    var units: [MediaUnit] { sink.units }
-    var outcome: NodeOutcome? { task.outcome }
-
-    func set(_ setting: String, to value: SettingValue) async throws {
-        try capturer.set(setting, to: value)
-    }
-
-    func stop() async -> Double? { await task.stop() }
 }

@@ -56,36 +56,9 @@ struct FedStand: NodeStand {
         try open(settings, Feed())
     }
 
-    func open(_ settings: [String: SettingValue], _ feed: Feed) throws -> FedRun {
+    func open(_ settings: [String: SettingValue], _ feed: Feed) throws -> StandRun<Feeder> {
         let (node, body) = try make(settings)
-        return FedRun(node, Feeder(feed, isSound: isSound, clock), clock, body)
+        let feeder = Feeder(feed, isSound: isSound, clock)
+        return StandRun(node, feeder, clock) { try await body(feeder) }
     }
-}
-
-/// A running processor or renderer.
-final class FedRun: NodeRun {
-    let feeder: Feeder
-    private let node: any WrittenNode
-    private let task: StandTask
-
-    init(
-        _ node: any WrittenNode, _ feeder: Feeder, _ clock: any StandClock,
-        _ body: @escaping @Sendable (Feeder) async throws -> Void
-    ) {
-        self.node = node
-        self.feeder = feeder
-        task = StandTask(clock)
-        task.start { try await body(feeder) }
-    }
-
-    var units: [MediaUnit] { feeder.units }
-    var outcome: NodeOutcome? { task.outcome }
-    /// When it returned, on the machine's clock.
-    var left: MediaTime? { task.left }
-
-    func set(_ setting: String, to value: SettingValue) async throws {
-        try node.set(setting, to: value)
-    }
-
-    func stop() async -> Double? { await task.stop() }
 }

@@ -1,20 +1,6 @@
 import MediaAuthoring
 import Synchronization
 
-/// The size of a fed frame, in pixels, and the bytes behind each row of its planes.
-struct FrameShape: Sendable, Hashable, CustomStringConvertible {
-    var width: Int
-    var height: Int
-    var padding = 0
-
-    /// Small, so that a debug build processes it in time.
-    static let usual = FrameShape(width: 320, height: 180)
-
-    var description: String {
-        "\(width)x\(height)" + (padding == 0 ? "" : " with \(padding) bytes of padding after each row")
-    }
-}
-
 /// The media that a node with an input is fed with. It waits for the node, so that nothing is dropped on a busy machine.
 struct Feed: Sendable {
     /// The sizes of the frames, repeated in turn.
@@ -26,7 +12,7 @@ struct Feed: Sendable {
 }
 
 /// Feeds one run, and records what becomes of its frames.
-final class Feeder: Sendable {
+final class Feeder: UnitRecord {
     /// A frame that is due.
     struct Arrival {
         let shape: FrameShape
@@ -102,7 +88,12 @@ final class Feeder: Sendable {
 
     private func pattern(_ shape: FrameShape) -> Picture {
         state.withLock { state in
-            let pattern = state.patterns[shape] ?? Picture(shape)
+            // I420 whose bytes have all values, also in the padding.
+            let pattern =
+                state.patterns[shape]
+                ?? Picture(.i420, shape) { plane, length in
+                    (0..<16).map { row in (0..<length).map { UInt8(truncatingIfNeeded: $0 * 5 + row * 37 + plane) } }
+                }
             state.patterns[shape] = pattern
             return pattern
         }
@@ -111,7 +102,7 @@ final class Feeder: Sendable {
     /// Passes frame after frame to `process`, until the stream ends.
     func process(_ process: (inout MutableVideoFrame) throws -> Void) async throws {
         while let arrival = try await next() {
-            let memory = PictureBox(pattern(arrival.shape))
+            let memory = PictureMemory(pattern(arrival.shape))
             var frame = MutableVideoFrame(
                 width: arrival.shape.width, height: arrival.shape.height, captureTime: arrival.time,
                 access: memory.withPlane)
@@ -159,59 +150,6 @@ extension Feeder.State {
     fileprivate var held: Int { frames.count { $0.frame != nil } }
 }
 
-/// An I420 frame whose bytes have all values, with padding behind each row.
-private struct Picture: Sendable {
-    private let shape: FrameShape
-    fileprivate var planes: [[UInt8]]
-
-    init(_ shape: FrameShape) {
-        self.shape = shape
-        planes = (0..<PixelFormat.i420.planeCount).map { plane in
-            let length = PixelFormat.i420.rowBytes(ofPlane: plane, width: shape.width) + shape.padding
-            let rows = (0..<16).map { row in (0..<length).map { UInt8(truncatingIfNeeded: $0 * 5 + row * 37 + plane) } }
-            var bytes: [UInt8] = []
-            for row in 0..<PixelFormat.i420.rows(ofPlane: plane, height: shape.height) { bytes += rows[row % 16] }
-            return bytes
-        }
-    }
-
-    func stride(of plane: VideoPlane) -> Int {
-        PixelFormat.i420.rowBytes(ofPlane: plane.rawValue, width: shape.width) + shape.padding
-    }
-
-    /// The samples of each plane without padding.
-    var visible: [[UInt8]] {
-        VideoPlane.allCases.map { plane in
-            let bytes = planes[plane.rawValue]
-            let stride = stride(of: plane)
-            var visible: [UInt8] = []
-            for row in 0..<bytes.count / stride {
-                visible += bytes[row * stride..<(row + 1) * stride - shape.padding]
-            }
-            return visible
-        }
-    }
-}
-
-/// A frame that a processor changes. One thread uses it, so it is not shared.
-private final class PictureBox {
-    private(set) var picture: Picture
-
-    init(_ picture: Picture) {
-        self.picture = picture
-    }
-
-    func withPlane(_ plane: VideoPlane, _ body: (inout MutableRawSpan, Int) -> Void) {
-        let stride = picture.stride(of: plane)
-        var bytes: [UInt8] = []
-        swap(&bytes, &picture.planes[plane.rawValue])
-        var span = bytes.mutableSpan
-        var raw = span.mutableBytes
-        body(&raw, stride)
-        swap(&bytes, &picture.planes[plane.rawValue])
-    }
-}
-
 /// A frame for a renderer.
 private final class FedFrame: VideoFrameStorage {
     private let picture: Picture
@@ -222,7 +160,7 @@ private final class FedFrame: VideoFrameStorage {
 
     func withPlane<Result>(_ plane: VideoPlane, _ body: (RawSpan, Int) throws -> Result) rethrows -> Result {
         let bytes = picture.planes[plane.rawValue]
-        return try body(bytes.span.bytes, picture.stride(of: plane))
+        return try body(bytes.span.bytes, picture.stride(of: plane.rawValue))
     }
 }
 

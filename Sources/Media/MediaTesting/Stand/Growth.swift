@@ -89,7 +89,7 @@ struct Holdings {
     let bytes: Int
 
     static var now: Holdings {
-        Holdings(descriptors: count("/proc/self/fd"), threads: threadNames, bytes: residentBytes)
+        Holdings(descriptors: paths("/proc/self/fd/*").count, threads: threadNames, bytes: residentBytes)
     }
 
     /// The resources once they are as before, or once threads have had time to end.
@@ -105,22 +105,15 @@ struct Holdings {
         return now
     }
 
-    private static func count(_ folder: String) -> Int {
-        guard let directory = opendir(folder) else { return 0 }
-        defer { closedir(directory) }
-        var entries = 0
-        while readdir(directory) != nil { entries += 1 }
-        return entries - 2
+    private static func paths(_ pattern: String) -> [String] {
+        var found = glob_t()
+        defer { globfree(&found) }
+        guard glob(pattern, 0, nil, &found) == 0 else { return [] }
+        return (0..<Int(found.gl_pathc)).compactMap { index in found.gl_pathv[index].map { String(cString: $0) } }
     }
 
     private static var threadNames: [String] {
-        var found = glob_t()
-        defer { globfree(&found) }
-        guard glob("/proc/self/task/*/comm", 0, nil, &found) == 0 else { return [] }
-        return (0..<Int(found.gl_pathc)).compactMap { index in
-            let path = found.gl_pathv[index].map { String(cString: $0) } ?? ""
-            return read(path)?.split(separator: "\n").first.map(String.init)
-        }
+        paths("/proc/self/task/*/comm").compactMap { read($0)?.split(separator: "\n").first.map(String.init) }
     }
 
     private static var residentBytes: Int {

@@ -56,6 +56,15 @@ public protocol NodeRun: AnyObject, Sendable {
     func stop() async -> Double?
 }
 
+extension NodeRun {
+    /// Stops it. Returns how it had ended before that; nil if it still ran.
+    func finish() async -> NodeOutcome? {
+        let outcome = outcome
+        _ = await stop()
+        return outcome
+    }
+}
+
 /// How a node ended.
 public enum NodeOutcome: Sendable {
     /// It returned without an error.

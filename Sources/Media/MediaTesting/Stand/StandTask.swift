@@ -68,6 +68,37 @@ final class StandTask: Sendable {
     }
 }
 
+/// The media of a run so far, in order.
+protocol UnitRecord: Sendable {
+    var units: [MediaUnit] { get }
+}
+
+/// A node that runs on a thread of its own, like in a pipeline.
+final class StandRun<Record: UnitRecord>: NodeRun {
+    let record: Record
+    private let node: any WrittenNode
+    private let task: StandTask
+
+    init(
+        _ node: any WrittenNode, _ record: Record, _ clock: any StandClock,
+        _ body: @escaping @Sendable () async throws -> Void
+    ) {
+        (self.node, self.record, task) = (node, record, StandTask(clock))
+        task.start(body)
+    }
+
+    var units: [MediaUnit] { record.units }
+    var outcome: NodeOutcome? { task.outcome }
+    /// When it returned, on the machine's clock.
+    var left: MediaTime? { task.left }
+
+    func set(_ setting: String, to value: SettingValue) async throws {
+        try node.set(setting, to: value)
+    }
+
+    func stop() async -> Double? { await task.stop() }
+}
+
 /// Measures the delay of the machine itself: how long a task needs to return that only waits.
 struct Bystander {
     private let task = StandTask()

@@ -1,10 +1,5 @@
 import MediaAuthoring
 
-/// Thrown by a check that does not apply to this node.
-struct Unjudged: Error {
-    let words: String
-}
-
 /// How long to watch a node. A low frame rate needs more time.
 extension Examination {
     /// The longest single wait, in seconds.
@@ -41,10 +36,9 @@ extension Examination {
         return await clock.gives(before + count, from: run, within: span - stand.frameTimeout) ? nil : span
     }
 
-    private func tooSlow(_ rate: Double) -> Unjudged {
-        Unjudged(
-            words:
-                "it sends a frame every \((1 / rate).rounded(to: 1)) s, and the kit waits at most "
+    private func tooSlow(_ rate: Double) -> Finding {
+        .notApplicable(
+            "it sends a frame every \((1 / rate).rounded(to: 1)) s, and the kit waits at most "
                 + "\(Self.longest.whole) s for some")
     }
 }
