@@ -24,9 +24,9 @@ extension Element {
                 files.opened(path)
                 return UnsafeMutableRawPointer(stream)
             }
-        g_signal_connect_data(
-            pointer, "get-fragment-stream", unsafeBitCast(thunk, to: GCallback.self),
-            Box(SegmentFiles(path: path, opened: opened)).retained, releaseBoxOfSignal, GConnectFlags(rawValue: 0))
+        connect(
+            "get-fragment-stream", unsafeBitCast(thunk, to: GCallback.self),
+            Box(SegmentFiles(path: path, opened: opened)).retained)
     }
 }
 

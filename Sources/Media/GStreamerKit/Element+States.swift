@@ -3,7 +3,7 @@ internal import CGStreamer
 import MediaGraph
 
 /// The state of an element. The corresponding C type is `GstState`.
-package enum ElementState: Int, Sendable, CustomStringConvertible {
+package enum ElementState: Int, Sendable {
     case null = 1
     case ready
     case paused
@@ -13,15 +13,6 @@ package enum ElementState: Int, Sendable, CustomStringConvertible {
 
     init?(_ state: GstState) {
         self.init(rawValue: Int(state.rawValue))
-    }
-
-    package var description: String {
-        switch self {
-        case .null: "null"
-        case .ready: "ready"
-        case .paused: "paused"
-        case .playing: "playing"
-        }
     }
 }
 

@@ -3,9 +3,8 @@ internal import CGStreamer
 package import MediaGraph
 
 /// A GStreamer element. The corresponding C type is `GstElement`.
-// @unchecked: the pointer never changes, and GStreamer's locks guard reference counts, properties, pads and events of a
-// GstElement.
-package final class Element: @unchecked Sendable {
+// @unchecked: the pointer never changes, and GStreamer's locks guard the pads and events of a GstElement.
+package final class Element: GStreamerObject, @unchecked Sendable {
     let pointer: UnsafeMutablePointer<GstElement>
     /// The element's factory, such as `vp8enc`.
     package let factory: String
@@ -22,6 +21,7 @@ package final class Element: @unchecked Sendable {
         XElements.prepare(for: made)
         pointer = made
         self.factory = factory
+        super.init(takingOwnership: made)
         for (name, value) in properties { try set(name, value) }
     }
 
@@ -30,21 +30,9 @@ package final class Element: @unchecked Sendable {
         try Element("capsfilter", ["caps": .text(caps)])
     }
 
-    deinit {
-        gst_object_unref(pointer)
-    }
+    override var title: String { factory }
 
-    package var name: String {
-        takeString(gst_object_get_name(asObject)) ?? factory
-    }
-
-    var asObject: UnsafeMutablePointer<GstObject> {
-        UnsafeMutableRawPointer(pointer).assumingMemoryBound(to: GstObject.self)
-    }
-
-    var asGObject: UnsafeMutablePointer<GObject> {
-        UnsafeMutableRawPointer(pointer).assumingMemoryBound(to: GObject.self)
-    }
+    override var propertyState: ElementState? { state }
 
     // MARK: Pads
 
@@ -99,24 +87,15 @@ package final class Element: @unchecked Sendable {
 
     /// The existing pads.
     package var pads: [Pad] {
-        guard let iterator = gst_element_iterate_pads(pointer) else { return [] }
-        defer { gst_iterator_free(iterator) }
         var pads: [Pad] = []
-        var holder = GValue()
-        defer { g_value_unset(&holder) }
-        while true {
-            switch gst_iterator_next(iterator, &holder) {
-            case GST_ITERATOR_OK:
-                guard let object = g_value_dup_object(&holder) else { continue }
-                pads.append(Pad(takingOwnership: object.assumingMemoryBound(to: GstPad.self)))
-                g_value_reset(&holder)
-            case GST_ITERATOR_RESYNC:
-                pads = []
-                gst_iterator_resync(iterator)
-            default:
-                return pads
-            }
+        let append: GstElementForeachPadFunc = { _, pad, list in
+            guard let pad else { return 1 }
+            gst_object_ref(pad)
+            list?.assumingMemoryBound(to: [Pad].self).pointee.append(Pad(takingOwnership: pad))
+            return 1
         }
+        _ = withUnsafeMutablePointer(to: &pads) { gst_element_foreach_pad(pointer, append, $0) }
+        return pads
     }
 
     /// Calls `body` on a GStreamer thread for each pad that appears later, such as those of a decodebin.
@@ -140,7 +119,7 @@ package final class Element: @unchecked Sendable {
         connect("no-more-pads", unsafeBitCast(thunk, to: GCallback.self), Box(body).retained)
     }
 
-    private func connect(_ signal: String, _ callback: GCallback, _ data: UnsafeMutableRawPointer) {
+    func connect(_ signal: String, _ callback: GCallback, _ data: UnsafeMutableRawPointer) {
         g_signal_connect_data(pointer, signal, callback, data, releaseBoxOfSignal, GConnectFlags(rawValue: 0))
     }
 
@@ -176,23 +155,8 @@ package final class Element: @unchecked Sendable {
         gst_element_get_metadata(pointer, "klass").map { String(cString: $0) } ?? ""
     }
 
-    /// Names of the element and its parent bins, innermost first.
-    package var path: [String] { objectPath(asObject) }
-
     /// Ends a source like at the end of its stream.
     package func sendEndOfStream() {
         gst_element_send_event(pointer, gst_event_new_eos())
     }
-}
-
-/// Names of an object and its parents, innermost first.
-func objectPath(_ object: UnsafeMutablePointer<GstObject>) -> [String] {
-    var path: [String] = []
-    var next = gst_object_ref(object)?.assumingMemoryBound(to: GstObject.self)
-    while let current = next {
-        path.append(takeString(gst_object_get_name(current)) ?? "")
-        next = gst_object_get_parent(current)
-        gst_object_unref(current)
-    }
-    return path
 }

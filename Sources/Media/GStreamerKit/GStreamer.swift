@@ -22,17 +22,9 @@ package enum GStreamer {
         MediaTime(nanoseconds: UInt64(gst_util_get_timestamp()))
     }
 
-    package static var version: String {
-        load()
-        return linkedVersion
-    }
-
     /// The version of the linked library, which need not be loaded yet.
-    static var linkedVersion: String {
-        var major: UInt32 = 0
-        var minor: UInt32 = 0
-        var micro: UInt32 = 0
-        var nano: UInt32 = 0
+    package static var version: String {
+        var (major, minor, micro, nano): (UInt32, UInt32, UInt32, UInt32) = (0, 0, 0, 0)
         gst_version(&major, &minor, &micro, &nano)
         return "\(major).\(minor).\(micro)"
     }

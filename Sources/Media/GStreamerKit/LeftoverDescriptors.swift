@@ -20,7 +20,7 @@ package enum LeftoverDescriptors {
     /// each opening of a camera left five descriptors. With this variable, v4l2src waits for the frames instead. Set
     /// before anything runs, because other threads read the environment.
     static func avoid() {
-        if GStreamer.linkedVersion == "1.22.0" { setenv("GST_V4L2_FORCE_DRAIN", "1", 0) }
+        if GStreamer.version == "1.22.0" { setenv("GST_V4L2_FORCE_DRAIN", "1", 0) }
     }
 
     /// Call before the source is closed. Does nothing if it is not open.

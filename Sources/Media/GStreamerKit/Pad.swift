@@ -1,6 +1,5 @@
 internal import CGLib
 internal import CGStreamer
-package import MediaGraph
 
 /// An event on a pad. Others are ignored.
 package enum PadEvent: Sendable {
@@ -20,41 +19,15 @@ package enum PadEvent: Sendable {
 
 /// An input or output of an element. The corresponding C type is `GstPad`.
 // @unchecked: the pointer never changes, and a GstPad has its own locks.
-package final class Pad: @unchecked Sendable {
+package final class Pad: GStreamerObject, @unchecked Sendable {
     let pointer: UnsafeMutablePointer<GstPad>
 
     init(takingOwnership pointer: UnsafeMutablePointer<GstPad>) {
         self.pointer = pointer
+        super.init(takingOwnership: pointer)
     }
 
-    deinit {
-        gst_object_unref(pointer)
-    }
-
-    package var name: String {
-        takeString(gst_object_get_name(asObject)) ?? ""
-    }
-
-    var asObject: UnsafeMutablePointer<GstObject> {
-        UnsafeMutableRawPointer(pointer).assumingMemoryBound(to: GstObject.self)
-    }
-
-    /// Names of the pad, its element and its parent bins, innermost first.
-    package var path: [String] { objectPath(asObject) }
-
-    /// Sets a property named by the program; see `Element.set`.
-    package func set(_ property: String, _ value: SettingValue) throws(MediaError) {
-        try properties.set(property, value)
-    }
-
-    /// Sets a property named by a user; see `Element.trySet`.
-    package func trySet(_ property: String, _ value: SettingValue) -> String? {
-        properties.trySet(property, value, in: nil)
-    }
-
-    private var properties: PropertyHolder {
-        PropertyHolder(UnsafeMutableRawPointer(pointer).assumingMemoryBound(to: GObject.self), name: fullName)
-    }
+    override var title: String { fullName }
 
     /// Nanoseconds added to the running time of all further media.
     package var offset: Int64 {
@@ -108,9 +81,7 @@ package final class Pad: @unchecked Sendable {
     package var isSource: Bool { gst_pad_get_direction(pointer) == GST_PAD_SRC }
 
     /// The negotiated format, or the possible ones. Nil if nothing is known.
-    package var caps: Caps? {
-        (gst_pad_get_current_caps(pointer) ?? gst_pad_query_caps(pointer, nil)).map(Caps.init(takingOwnership:))
-    }
+    package var caps: Caps? { settledCaps ?? queriedCaps }
 
     /// The negotiated format. Nil before negotiation.
     package var settledCaps: Caps? {
@@ -124,25 +95,17 @@ package final class Pad: @unchecked Sendable {
 
     // MARK: Events
 
-    /// Sends the downstream peer a segment in which timestamps are running times. The pad keeps its own segment.
-    package func sendPlainSegmentToPeer() {
+    /// Sends this input's element a segment in which timestamps are running times. The pad upstream keeps its own
+    /// segment.
+    package func sendPlainSegment() {
         var segment = GstSegment()
         gst_segment_init(&segment, GST_FORMAT_TIME)
-        guard let peer = gst_pad_get_peer(pointer) else { return }
-        gst_pad_send_event(peer, gst_event_new_segment(&segment))
-        gst_object_unref(peer)
-    }
-
-    /// Sends the downstream peer the end of the stream.
-    package func sendEndOfStreamToPeer() {
-        guard let peer = gst_pad_get_peer(pointer) else { return }
-        gst_pad_send_event(peer, gst_event_new_eos())
-        gst_object_unref(peer)
+        gst_pad_send_event(pointer, gst_event_new_segment(&segment))
     }
 
     /// Whether the end of the stream has passed here, so that nothing more is taken before a flush.
     package var isAtEndOfStream: Bool {
-        asObject.pointee.flags & GST_PAD_FLAG_EOS.rawValue != 0
+        object.pointee.flags & GST_PAD_FLAG_EOS.rawValue != 0
     }
 
     /// The latency of this output. Nil if it is not known yet.

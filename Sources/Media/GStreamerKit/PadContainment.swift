@@ -77,11 +77,10 @@ extension Pad {
 
     /// The wrapper of the pad's functions, created on first use; nil for a pad without a chain function.
     private var containment: Containment? {
-        let object = UnsafeMutableRawPointer(pointer).assumingMemoryBound(to: GObject.self)
-        if let existing = Box<Containment>.value(at: g_object_get_data(object, containmentKey)) { return existing }
+        if let existing = Box<Containment>.value(at: g_object_get_data(asGObject, containmentKey)) { return existing }
         guard let chain = pointer.pointee.chainfunc else { return nil }
         let containment = Containment(.init(chain: chain, chainList: pointer.pointee.chainlistfunc))
-        g_object_set_data_full(object, containmentKey, Box(containment).retained, releaseBox)
+        g_object_set_data_full(asGObject, containmentKey, Box(containment).retained, releaseBox)
         gst_pad_set_chain_function_full(pointer, containedChain, Box(containment).retained, releaseBox)
         if containment.functions.chainList != nil {
             gst_pad_set_chain_list_function_full(pointer, containedChainList, Box(containment).retained, releaseBox)

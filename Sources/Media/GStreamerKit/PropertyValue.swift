@@ -23,8 +23,9 @@ enum FundamentalType {
     static let parameter: GType = 19 << 2
     static let object: GType = 20 << 2
 
-    static let signedIntegers: Set<GType> = [char, int, long, int64]
-    static let unsignedIntegers: Set<GType> = [unsignedChar, unsignedInt, unsignedLong, unsignedInt64]
+    static let integers: Set<GType> = [
+        char, unsignedChar, int, unsignedInt, long, unsignedLong, int64, unsignedInt64,
+    ]
 }
 
 extension SettingValue {
@@ -36,53 +37,28 @@ extension SettingValue {
 
     /// Nil for unset values and those without a text form, such as pointers and objects.
     init?(_ value: UnsafePointer<GValue>) {
-        let type = value.pointee.g_type
-        switch g_type_fundamental(type) {
-        case FundamentalType.boolean:
-            self = .flag(g_value_get_boolean(value) != 0)
-        case FundamentalType.float:
-            self = .number(Double(g_value_get_float(value)))
-        case FundamentalType.double:
-            self = .number(g_value_get_double(value))
-        case FundamentalType.string:
-            guard let text = g_value_get_string(value) else { return nil }
-            self = .text(String(cString: text))
-        case let whole where FundamentalType.signedIntegers.contains(whole):
-            guard let number = Self.integer(value, as: FundamentalType.int64, g_value_get_int64) else { return nil }
-            self = .integer(Int(number))
-        case let whole where FundamentalType.unsignedIntegers.contains(whole):
-            // The largest number means "no limit" or "unknown", and stays the largest.
-            guard let number = Self.integer(value, as: FundamentalType.unsignedInt64, g_value_get_uint64) else {
-                return nil
+        let type = g_type_fundamental(value.pointee.g_type)
+        let text: String? =
+            switch type {
+            case FundamentalType.string: g_value_get_string(value).map { String(cString: $0) }
+            case FundamentalType.enumeration: Self.nick(value)
+            case FundamentalType.pointer, FundamentalType.object, FundamentalType.parameter: nil
+            case FundamentalType.boxed where g_value_get_boxed(value) == nil: nil
+            case _ where value.pointee.g_type == gst_caps_get_type():
+                takeString(gst_caps_to_string(gst_value_get_caps(value)))
+            default: takeString(gst_value_serialize(value))
             }
-            self = .integer(Int(clamping: number))
-        case FundamentalType.enumeration:
-            guard let nick = Self.nick(value) else { return nil }
-            self = .text(nick)
-        case FundamentalType.pointer, FundamentalType.object, FundamentalType.parameter:
-            return nil
-        case FundamentalType.boxed where g_value_get_boxed(value) == nil:
-            return nil
-        default:
-            let isCaps = type == gst_caps_get_type()
-            guard
-                let text = takeString(
-                    isCaps ? gst_caps_to_string(gst_value_get_caps(value)) : gst_value_serialize(value))
-            else { return nil }
-            self = .text(text)
+        guard let text else { return nil }
+        switch type {
+        case FundamentalType.boolean: self = .flag(text == "true")
+        case FundamentalType.float, FundamentalType.double: self = .number(Double(text) ?? .nan)
+        // The largest number means "no limit" or "unknown", and stays the largest.
+        case let whole where FundamentalType.integers.contains(whole): self = .integer(Int(text) ?? .max)
+        default: self = .text(text)
         }
     }
 
-    private static func integer<Number>(
-        _ value: UnsafePointer<GValue>, as type: GType, _ read: (UnsafePointer<GValue>) -> Number
-    ) -> Number? {
-        var holder = GValue()
-        g_value_init(&holder, type)
-        defer { g_value_unset(&holder) }
-        guard g_value_transform(value, &holder) != 0 else { return nil }
-        return read(&holder)
-    }
-
+    /// Nil for a value that the enumeration does not have, as of some elements' own properties.
     private static func nick(_ value: UnsafePointer<GValue>) -> String? {
         guard let opaque = g_type_class_ref(value.pointee.g_type) else { return nil }
         defer { g_type_class_unref(opaque) }

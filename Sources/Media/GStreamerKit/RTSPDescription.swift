@@ -64,8 +64,6 @@ extension Element {
                 else { return 1 }
                 return body(String(cString: media)) ? 1 : 0
             }
-        g_signal_connect_data(
-            pointer, "select-stream", unsafeBitCast(thunk, to: GCallback.self), Box(body).retained,
-            releaseBoxOfSignal, GConnectFlags(rawValue: 0))
+        connect("select-stream", unsafeBitCast(thunk, to: GCallback.self), Box(body).retained)
     }
 }

@@ -143,8 +143,6 @@ final class FileTimeline: Sendable {
         var streams = 0
         var ended = 0
         var pads: [Pad] = []
-        var isFirstVideo = true
-        var isFirstAudio = true
     }
 
     private let state = Mutex(State())
@@ -165,11 +163,12 @@ final class FileTimeline: Sendable {
             $0.pads.append(pad)
         }
         let hasSegment = AtomicBool()
+        let hasBegun = AtomicBool()
         pad.onEvent { [weak self, weak pad] event in
             guard let self, let pad else { return .pass }
             switch event {
             case .segment:
-                if !hasSegment.exchange(true) { pad.sendPlainSegmentToPeer() }
+                if !hasSegment.exchange(true) { pad.peer?.sendPlainSegment() }
                 return .drop
             case .flushStart, .flushStop:
                 return doesLoop ? .drop : .pass
@@ -181,7 +180,7 @@ final class FileTimeline: Sendable {
         }
         pad.onBuffer { [weak self] buffer in
             guard let self, let time = buffer.runningTime else { return .drop }
-            let (start, isFirst) = begin(isVideo: isVideo)
+            let start = beginRound()
             if isVideo {
                 advance(to: time, duration: buffer.duration)
             } else {
@@ -189,17 +188,17 @@ final class FileTimeline: Sendable {
                 state.withLock { $0.audioEnd = max($0.audioEnd, end) }
             }
             buffer.retime(to: start + time)
-            if isFirst { onFirst() }
+            if !hasBegun.exchange(true) { onFirst() }
             return .pass
         }
     }
 
-    private func begin(isVideo: Bool) -> (start: UInt64, isFirst: Bool) {
+    /// The start of this round, which its first buffer determines.
+    private func beginRound() -> UInt64 {
         state.withLock { state in
             let start = state.roundStart ?? pipeline.value?.runningTime ?? 0
             state.roundStart = start
-            defer { if isVideo { state.isFirstVideo = false } else { state.isFirstAudio = false } }
-            return (start, isVideo ? state.isFirstVideo : state.isFirstAudio)
+            return start
         }
     }
 
@@ -240,7 +239,7 @@ final class FileTimeline: Sendable {
         guard pipeline.value != nil, let first = pads.first else { return }
         if !first.seekToStart() {
             // The file cannot be read again, so the loop ends here.
-            for pad in pads { pad.sendEndOfStreamToPeer() }
+            for pad in pads { pad.peer?.sendEndOfStream() }
         }
     }
 }
