@@ -1,5 +1,4 @@
 internal import CX11
-internal import Synchronization
 
 /// The screen and the windows of an X server.
 package enum XDisplay {
@@ -94,38 +93,23 @@ package enum XDisplay {
 /// By default, Xlib ends the process for each of them. Its handler is one for all connections of the process, and does
 /// not identify ximagesrc's. So from the first query on, all X errors are survived, whichever code caused them.
 package enum XErrors {
-    private struct State {
-        var isInstalled = false
-        var watchers: [UInt: @Sendable () -> Void] = [:]
-        var next: UInt = 0
-    }
+    private static let watches = XWatches<Void>()
 
-    private static let state = Mutex(State())
-
-    package static func survive() {
-        let isFirst = state.withLock { state in
-            defer { state.isInstalled = true }
-            return !state.isInstalled
-        }
-        guard isFirst else { return }
+    private static let isInstalled: Bool = {
         XSetErrorHandler { _, _ in
-            for watcher in XErrors.state.withLock({ Array($0.watchers.values) }) { watcher() }
+            XErrors.watches.notify(())
             return 0
         }
+        return true
+    }()
+
+    package static func survive() {
+        precondition(isInstalled)
     }
 
-    /// Calls `body` on the thread that caused an error, possibly many times, until `unwatch` with the returned number.
-    /// It must not use the display.
-    package static func watch(_ body: @escaping @Sendable () -> Void) -> UInt {
+    /// Calls `body` on the thread that caused an error, possibly many times. It must not use the display.
+    package static func watch(_ body: @escaping @Sendable () -> Void) -> XWatch<Void> {
         survive()
-        return state.withLock { state in
-            state.next += 1
-            state.watchers[state.next] = body
-            return state.next
-        }
-    }
-
-    package static func unwatch(_ watcher: UInt) {
-        state.withLock { _ = $0.watchers.removeValue(forKey: watcher) }
+        return watches.add(body)
     }
 }

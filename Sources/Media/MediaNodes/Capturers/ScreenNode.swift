@@ -3,7 +3,7 @@ import GStreamerKit
 public import MediaGraph
 
 /// The screen of an X display, a region of it, one of its windows, or a PipeWire node.
-final class ScreenNode: NodeType, RunningNode {
+struct ScreenNode: NodeType, RunningNode {
     /// X is queried for every frame, and PipeWire repeats the last one each second.
     private static let silenceLimit = 5.0
     /// Milliseconds after which pipewiresrc repeats a frame, because a static screen delivers none.
@@ -16,22 +16,8 @@ final class ScreenNode: NodeType, RunningNode {
     let name: String
     private let what: String
     private let watchdog: Watchdog
-    private let errors: UInt?
-    private let connection: XConnections.Watch?
-
-    private init(
-        _ name: String, what: String, watchdog: Watchdog, errors: UInt?, connection: XConnections.Watch?
-    ) {
-        self.name = name
-        self.what = what
-        self.watchdog = watchdog
-        self.errors = errors
-        self.connection = connection
-    }
-
-    deinit {
-        if let errors { XErrors.unwatch(errors) }
-    }
+    private let errors: XWatch<Void>?
+    private let connection: XWatch<XConnections.Break>?
 
     static let kind = NodeKind(
         "screen", .capturer, "The screen of an X display, a region or window of it, or a PipeWire node",
@@ -139,7 +125,7 @@ final class ScreenNode: NodeType, RunningNode {
         let watchdog = Watchdog(limit: silenceLimit, control: control, pipeline: instance.pipeline) {
             reporter.fail(ScreenFailure.lost(what, "no frame for \(Int(silenceLimit)) s"), name)
         }
-        var errors: UInt?
+        var errors: XWatch<Void>?
         if let display, let window = source.properties["xid"]?.integer.flatMap({ UInt(exactly: $0) }) {
             let title = XDisplay.window(window, of: display)?.title ?? "\(window)"
             let isChecking = AtomicBool()
@@ -177,7 +163,7 @@ final class ScreenNode: NodeType, RunningNode {
             return .pass
         }
         reporter.await(name)
-        return ScreenNode(name, what: what, watchdog: watchdog, errors: errors, connection: connection)
+        return ScreenNode(name: name, what: what, watchdog: watchdog, errors: errors, connection: connection)
     }
 
     func finish() {

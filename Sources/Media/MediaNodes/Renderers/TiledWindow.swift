@@ -34,7 +34,7 @@ public final class TiledWindow: Sendable {
     private let height: Int
     private let state = Mutex(State())
     private let counter: Counter
-    private let connection: XConnections.Watch?
+    private let connection: XWatch<XConnections.Break>?
 
     /// Whether there is a display to open a window on. Blocks for some milliseconds.
     public static var isPossible: Bool {
