@@ -112,7 +112,7 @@ public struct FrameInput: Sendable {
 
     /// Ends the stream.
     public func end() {
-        node.queue.endOfStream()
+        node.queue.source.endOfStream()
     }
 
     public var statistics: Statistics { node.queue.statistics }

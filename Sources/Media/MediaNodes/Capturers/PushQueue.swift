@@ -36,7 +36,7 @@ final class PushQueue: Sendable {
     /// Shortest interval between requests.
     private static let askInterval = 0.1
 
-    private let source: PushSource
+    let source: PushSource
     private let pipeline: WeakBox<Pipeline>
     private let isEncoded: Bool
     private let state = Mutex(State())
@@ -118,28 +118,6 @@ final class PushQueue: Sendable {
     /// The sender changed: encoded frames pass from the next keyframe on.
     func dropToKeyframe() {
         state.withLock { $0.needsKeyframe = true }
-    }
-
-    /// Changes the caps of further media.
-    func change(to caps: String) {
-        source.setFormat(Caps(caps))
-    }
-
-    /// Whether the elements downstream accept these caps now.
-    func canChange(to caps: String) -> Bool { source.peerTakes(Caps(caps)) }
-
-    /// Calls `body` once, on a streaming thread, when the pipeline plays and the queue is empty for the first time.
-    func whenFirstWanted(_ body: @escaping @Sendable () -> Void) {
-        source.whenFirstWanted(body)
-    }
-
-    /// Cancels that and releases `body`.
-    func forgetFirstWanted() {
-        source.forgetFirstWanted()
-    }
-
-    func endOfStream() {
-        source.endOfStream()
     }
 
     var statistics: FrameInput.Statistics {

@@ -83,7 +83,7 @@ private final class CapturerNode<Kind: Capturer>: RunningNode {
     func prepare() {
         // Capture times need the pipeline's running clock. Until then the queue and its closure retain each other;
         // `finish` breaks that cycle if the closure was never called.
-        sink.queue.whenFirstWanted { [task, capturer, output, sink] in
+        sink.queue.source.whenFirstWanted { [task, capturer, output, sink] in
             task.start {
                 try await capturer.capture(into: output)
             } onEnd: {
@@ -93,7 +93,7 @@ private final class CapturerNode<Kind: Capturer>: RunningNode {
     }
 
     func finish() {
-        sink.queue.forgetFirstWanted()
+        sink.queue.source.forgetFirstWanted()
         task.stop()
     }
 
@@ -182,10 +182,11 @@ private final class PipelineSink: CaptureSink {
         guard format.kind == planned.kind, format.encoding == planned.encoding else {
             throw clash(format, "the graph was planned with \(planned.encoding), and only size and rate may change")
         }
-        guard queue.canChange(to: format.pushedCaps) else {
+        let caps = Caps(format.pushedCaps)
+        guard queue.source.peerTakes(caps) else {
             throw clash(format, "the next node does not accept it; put a scale or rate node downstream")
         }
-        queue.change(to: format.pushedCaps)
+        queue.source.setFormat(caps)
         state.withLock { $0.stated = format }
     }
 
@@ -226,7 +227,7 @@ private final class PipelineSink: CaptureSink {
 
     /// The capturer returned.
     func end() {
-        if state.withLock({ $0.hasGiven }) { return queue.endOfStream() }
+        if state.withLock({ $0.hasGiven }) { return queue.source.endOfStream() }
         let frame = planned.kind == .rawVideo || planned.kind == .encodedVideo ? "a frame" : "audio"
         reporter.fail(
             MediaError(

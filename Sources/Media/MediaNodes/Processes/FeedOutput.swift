@@ -58,7 +58,7 @@ final class FeedOutput: Sendable {
 
     /// Sets the size of further frames, which are scaled.
     func setSize(width: Int, height: Int) {
-        queue.change(to: picture.caps(width: width, height: height))
+        queue.source.setFormat(Caps(picture.caps(width: width, height: height)))
     }
 
     /// Passes a raw frame in its own memory. `onReturn` is called once, even if the frame is refused.
@@ -121,5 +121,5 @@ final class FeedOutput: Sendable {
         state.withLock { $0.rate.take() }
     }
 
-    func endOfStream() { queue.endOfStream() }
+    func endOfStream() { queue.source.endOfStream() }
 }
