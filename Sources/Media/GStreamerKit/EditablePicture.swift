@@ -9,13 +9,11 @@ extension PassingBuffer {
     package func edit(_ format: VideoFormat, _ body: (inout MutableVideoFrame) -> Void) -> Bool? {
         let time = time
         let before = firstByte
-        guard let buffer = makeWritable(), let picture = EditablePicture(buffer, format) else { return nil }
-        let isCopied = picture.firstByte != before
-        var frame = MutableVideoFrame(
-            width: format.width, height: format.height, captureTime: time, access: picture.withPlane)
-        body(&frame)
-        picture.close()
-        return isCopied
+        guard let buffer = makeWritable() else { return nil }
+        return EditablePicture.edit(buffer, format) { picture in
+            picture.draw(at: time, body)
+            return picture.firstByte != before
+        }
     }
 
     private var firstByte: UnsafeMutableRawPointer? {
@@ -26,29 +24,43 @@ extension PassingBuffer {
     }
 }
 
-/// A frame that is mapped for writing until it is closed.
+/// A frame that is mapped for writing.
 final class EditablePicture {
     private var frame = GstVideoFrame()
-    private let height: Int
+    private let format: VideoFormat
     private var isOpen = true
 
-    init?(_ buffer: UnsafeMutablePointer<GstBuffer>, _ format: VideoFormat) {
-        height = format.height
+    private init(_ format: VideoFormat) {
+        self.format = format
+    }
+
+    /// Calls `body` with the frame of a buffer. Returns nil if it cannot be mapped.
+    static func edit<Result>(
+        _ buffer: UnsafeMutablePointer<GstBuffer>, _ format: VideoFormat, _ body: (EditablePicture) throws -> Result
+    ) rethrows -> Result? {
+        let picture = EditablePicture(format)
         let access = GstMapFlags(rawValue: GST_MAP_READ.rawValue | GST_MAP_WRITE.rawValue)
-        guard gst_video_frame_map(&frame, &format.info, buffer, access) != 0 else { return nil }
+        guard gst_video_frame_map(&picture.frame, &format.info, buffer, access) != 0 else { return nil }
+        defer {
+            picture.isOpen = false
+            gst_video_frame_unmap(&picture.frame)
+        }
+        return try body(picture)
     }
 
     var firstByte: UnsafeMutableRawPointer? { frame.data.0 }
 
-    func close() {
-        isOpen = false
-        gst_video_frame_unmap(&frame)
+    func draw(at time: MediaTime, _ body: (inout MutableVideoFrame) throws -> Void) rethrows {
+        var frame = MutableVideoFrame(
+            width: format.width, height: format.height, captureTime: time, access: withPlane)
+        try body(&frame)
     }
 
     func withPlane(_ plane: VideoPlane, _ body: (inout MutableRawSpan, Int) -> Void) {
         // A frame kept beyond the call has no samples.
         let (start, stride) = isOpen ? frame.plane(plane) : (nil, 0)
-        var bytes = UnsafeMutableRawBufferPointer(start: start, count: stride * plane.rows(of: height)).mutableBytes
+        var bytes = UnsafeMutableRawBufferPointer(start: start, count: stride * plane.rows(of: format.height))
+            .mutableBytes
         body(&bytes, stride)
     }
 }

@@ -48,19 +48,13 @@ package struct PictureLayout: Sendable {
     }
 }
 
-/// Memory lent to a buffer. Its owner is notified when the last reader releases it.
-private final class Loan: Sendable {
-    private let memory: MappedMemory
-    private let onReturn: @Sendable () -> Void
+/// Memory lent to a buffer.
+private typealias Loan = Box<(memory: MappedMemory, onReturn: @Sendable () -> Void)>
 
-    init(_ memory: MappedMemory, _ onReturn: @escaping @Sendable () -> Void) {
-        self.memory = memory
-        self.onReturn = onReturn
-    }
-
-    deinit {
-        onReturn()
-    }
+/// Notifies the owner of lent memory.
+private func returnLoan(_ loan: UnsafeMutableRawPointer?) {
+    Loan.value(at: loan)?.onReturn()
+    releaseBox(loan)
 }
 
 extension PushSource {
@@ -73,14 +67,14 @@ extension PushSource {
         onReturn: @escaping @Sendable () -> Void
     ) -> Bool {
         precondition(range.lowerBound >= 0 && range.upperBound <= memory.count)
-        // Retained by the buffer's memory, which releases it when it is freed.
-        let loan = Box(Loan(memory, onReturn)).retained
+        // Retained by the buffer's memory, which returns it when it is freed.
+        let loan = Loan((memory, onReturn)).retained
         guard
             let wrapped = gst_memory_new_wrapped(
                 GST_MEMORY_FLAG_READONLY, memory.start + range.lowerBound, gsize(range.count), 0, gsize(range.count),
-                loan, releaseBox), let buffer = gst_buffer_new()
+                loan, returnLoan), let buffer = gst_buffer_new()
         else {
-            releaseBox(loan)
+            returnLoan(loan)
             return false
         }
         gst_buffer_append_memory(buffer, wrapped)

@@ -98,11 +98,8 @@ package struct PassingBuffer: ~Copyable {
     package func writeLuma(
         width: Int, height: Int, _ body: (_ luma: inout MutableRawSpan, _ stride: Int) -> Void
     ) {
-        guard let buffer = makeWritable(), let format = VideoFormat(width: width, height: height),
-            let picture = EditablePicture(buffer, format)
-        else { return }
-        picture.withPlane(.luma, body)
-        picture.close()
+        guard let buffer = makeWritable(), let format = VideoFormat(width: width, height: height) else { return }
+        EditablePicture.edit(buffer, format) { $0.withPlane(.luma, body) }
     }
 
     /// Changes the buffer's timestamp. The samples are shared, not copied.
@@ -130,14 +127,12 @@ package struct PassingBuffer: ~Copyable {
 // @unchecked: only the initialiser writes `info`; C needs it mutable and does not change it.
 package final class VideoFormat: @unchecked Sendable {
     var info: GstVideoInfo
-    package let width: Int
-    package let height: Int
+    package var width: Int { Int(info.width) }
+    package var height: Int { Int(info.height) }
 
     init?(caps: Caps) {
         info = GstVideoInfo()
         guard gst_video_info_from_caps(&info, caps.pointer) != 0 else { return nil }
-        width = Int(info.width)
-        height = Int(info.height)
     }
 
     init?(width: Int, height: Int) {
@@ -145,8 +140,6 @@ package final class VideoFormat: @unchecked Sendable {
         guard gst_video_info_set_format(&info, GST_VIDEO_FORMAT_I420, UInt32(width), UInt32(height)) != 0 else {
             return nil
         }
-        self.width = width
-        self.height = height
     }
 }
 
@@ -169,21 +162,20 @@ package final class VideoBuffer: VideoFrameStorage, @unchecked Sendable {
         else { preconditionFailure("no frame of \(width)x\(height)") }
         self.format = format
         self.buffer = buffer
-        guard let picture = EditablePicture(buffer, format) else { preconditionFailure("memory cannot be mapped") }
-        for (plane, bytes) in zip(VideoPlane.allCases, [luma, chromaBlue, chromaRed]) {
-            let (columns, rows) = (plane.rows(of: width), plane.rows(of: height))
-            precondition(bytes.count >= columns * rows)
-            picture.withPlane(plane) { target, stride in
-                bytes.withUnsafeBytes { source in
+        let filled: Void? = EditablePicture.edit(buffer, format) { picture in
+            for (plane, bytes) in zip(VideoPlane.allCases, [luma, chromaBlue, chromaRed]) {
+                let (columns, rows) = (plane.rows(of: width), plane.rows(of: height))
+                precondition(bytes.count >= columns * rows)
+                picture.withPlane(plane) { target, stride in
                     target.withUnsafeMutableBytes { target in
                         for row in 0..<rows {
-                            target[(row * stride)...].copyBytes(from: source[row * columns..<(row + 1) * columns])
+                            target[(row * stride)...].copyBytes(from: bytes[row * columns..<(row + 1) * columns])
                         }
                     }
                 }
             }
         }
-        picture.close()
+        guard filled != nil else { preconditionFailure("memory cannot be mapped") }
     }
 
     deinit {

@@ -33,20 +33,9 @@ package final class PicturePool: @unchecked Sendable {
         guard gst_buffer_pool_acquire_buffer(pool, &acquired, nil) == GST_FLOW_OK, let buffer = acquired else {
             return nil
         }
-        guard let picture = EditablePicture(buffer, format) else {
-            gst_buffer_unref(buffer)
-            return nil
-        }
-        var frame = MutableVideoFrame(
-            width: format.width, height: format.height, captureTime: time, access: picture.withPlane)
-        do {
-            try body(&frame)
-        } catch {
-            picture.close()
-            gst_buffer_unref(buffer)
-            throw error
-        }
-        picture.close()
-        return buffer
+        var isDrawn = false
+        defer { if !isDrawn { gst_buffer_unref(buffer) } }
+        isDrawn = try EditablePicture.edit(buffer, format) { try $0.draw(at: time, body) } != nil
+        return isDrawn ? buffer : nil
     }
 }
