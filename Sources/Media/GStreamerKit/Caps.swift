@@ -87,44 +87,32 @@ package struct FormatStructure {
         gst_structure_get_string(pointer, field).map { String(cString: $0) }
     }
 
-    /// A fraction, every fraction of a list, or the ends of a range, as numbers.
-    package func fractions(_ field: String) -> [Double] {
+    /// The value of a field, or the items of its list.
+    private func values(_ field: String) -> [UnsafePointer<GValue>] {
         guard let value = gst_structure_get_value(pointer, field) else { return [] }
-        return Self.fractions(in: value)
+        guard value.pointee.g_type == gst_value_list_get_type() else { return [value] }
+        return (0..<gst_value_list_get_size(value)).compactMap { gst_value_list_get_value(value, $0) }
     }
 
-    private static func fractions(in value: UnsafePointer<GValue>) -> [Double] {
-        let type = value.pointee.g_type
-        if type == gst_fraction_get_type() {
-            let below = gst_value_get_fraction_denominator(value)
-            return below == 0 ? [] : [Double(gst_value_get_fraction_numerator(value)) / Double(below)]
-        }
-        if type == gst_value_list_get_type() {
-            return (0..<gst_value_list_get_size(value)).flatMap { index in
-                gst_value_list_get_value(value, index).map(fractions(in:)) ?? []
-            }
-        }
-        if type == gst_fraction_range_get_type() {
-            return [gst_value_get_fraction_range_min(value), gst_value_get_fraction_range_max(value)]
-                .compactMap { $0 }.flatMap(fractions(in:))
-        }
-        return []
+    /// A fraction, every fraction of a list, or the ends of a range, as numbers.
+    package func fractions(_ field: String) -> [Double] {
+        values(field).flatMap { value -> [UnsafePointer<GValue>] in
+            guard value.pointee.g_type == gst_fraction_range_get_type() else { return [value] }
+            return [gst_value_get_fraction_range_min(value), gst_value_get_fraction_range_max(value)].compactMap { $0 }
+        }.filter {
+            $0.pointee.g_type == gst_fraction_get_type() && gst_value_get_fraction_denominator($0) != 0
+        }.map { Double(gst_value_get_fraction_numerator($0)) / Double(gst_value_get_fraction_denominator($0)) }
     }
 
     /// An integer, every integer of a list, or the ends of a range.
     package func integers(_ field: String) -> [Int] {
-        guard let value = gst_structure_get_value(pointer, field) else { return [] }
-        if let one = integer(field) { return [one] }
-        let type = value.pointee.g_type
-        if type == gst_value_list_get_type() {
-            return (0..<gst_value_list_get_size(value)).compactMap { index in
-                gst_value_list_get_value(value, index).map { Int(g_value_get_int($0)) }
+        values(field).flatMap { value -> [Int32] in
+            switch value.pointee.g_type {
+            case FundamentalType.int: [g_value_get_int(value)]
+            case gst_int_range_get_type(): [gst_value_get_int_range_min(value), gst_value_get_int_range_max(value)]
+            default: []
             }
-        }
-        if type == gst_int_range_get_type() {
-            return [Int(gst_value_get_int_range_min(value)), Int(gst_value_get_int_range_max(value))]
-        }
-        return []
+        }.map(Int.init)
     }
 
     /// Whether the field is a range.
@@ -135,11 +123,7 @@ package struct FormatStructure {
 
     /// Text, or every text of a list.
     package func texts(_ field: String) -> [String] {
-        if let one = text(field) { return [one] }
-        guard let value = gst_structure_get_value(pointer, field), value.pointee.g_type == gst_value_list_get_type()
-        else { return [] }
-        return (0..<gst_value_list_get_size(value)).compactMap { index in
-            gst_value_list_get_value(value, index).flatMap { g_value_get_string($0) }.map { String(cString: $0) }
-        }
+        values(field).filter { $0.pointee.g_type == FundamentalType.string }
+            .compactMap { g_value_get_string($0).map { String(cString: $0) } }
     }
 }

@@ -212,30 +212,23 @@ extension PipelineFailure {
     }
 
     private static func kind(domain: GQuark, code: Int32, message: String) -> Kind {
-        if domain == gst_resource_error_quark() {
-            switch UInt32(bitPattern: code) {
-            case GST_RESOURCE_ERROR_NOT_FOUND.rawValue:
-                return message.contains("window was closed") ? .windowClosed : .notFound
-            case GST_RESOURCE_ERROR_BUSY.rawValue: return .busy
-            case GST_RESOURCE_ERROR_OPEN_READ.rawValue, GST_RESOURCE_ERROR_OPEN_READ_WRITE.rawValue,
-                GST_RESOURCE_ERROR_OPEN_WRITE.rawValue:
-                return .cannotOpen
-            case GST_RESOURCE_ERROR_NO_SPACE_LEFT.rawValue: return .noSpace
-            // hlssink2 reports a full disk only in its text.
-            case GST_RESOURCE_ERROR_WRITE.rawValue, GST_RESOURCE_ERROR_CLOSE.rawValue,
-                GST_RESOURCE_ERROR_SEEK.rawValue, GST_RESOURCE_ERROR_SYNC.rawValue:
-                return message.contains("No space left") ? .noSpace : .cannotWrite
-            default: return .other
-            }
+        let (resource, stream) = (gst_resource_error_quark(), gst_stream_error_quark())
+        return switch (domain, UInt32(bitPattern: code)) {
+        case (resource, GST_RESOURCE_ERROR_NOT_FOUND.rawValue):
+            message.contains("window was closed") ? .windowClosed : .notFound
+        case (resource, GST_RESOURCE_ERROR_BUSY.rawValue): .busy
+        case (resource, GST_RESOURCE_ERROR_OPEN_READ.rawValue), (resource, GST_RESOURCE_ERROR_OPEN_WRITE.rawValue),
+            (resource, GST_RESOURCE_ERROR_OPEN_READ_WRITE.rawValue):
+            .cannotOpen
+        case (resource, GST_RESOURCE_ERROR_NO_SPACE_LEFT.rawValue): .noSpace
+        // hlssink2 reports a full disk only in its text.
+        case (resource, GST_RESOURCE_ERROR_WRITE.rawValue), (resource, GST_RESOURCE_ERROR_CLOSE.rawValue),
+            (resource, GST_RESOURCE_ERROR_SEEK.rawValue), (resource, GST_RESOURCE_ERROR_SYNC.rawValue):
+            message.contains("No space left") ? .noSpace : .cannotWrite
+        case (stream, GST_STREAM_ERROR_CODEC_NOT_FOUND.rawValue), (stream, GST_STREAM_ERROR_TYPE_NOT_FOUND.rawValue),
+            (stream, GST_STREAM_ERROR_WRONG_TYPE.rawValue):
+            .noSuchCodec
+        default: .other
         }
-        if domain == gst_stream_error_quark() {
-            switch UInt32(bitPattern: code) {
-            case GST_STREAM_ERROR_CODEC_NOT_FOUND.rawValue, GST_STREAM_ERROR_TYPE_NOT_FOUND.rawValue,
-                GST_STREAM_ERROR_WRONG_TYPE.rawValue:
-                return .noSuchCodec
-            default: return .other
-            }
-        }
-        return .other
     }
 }

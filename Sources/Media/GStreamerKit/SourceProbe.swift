@@ -6,16 +6,10 @@ import Synchronization
 package enum SourceProbe {
     package enum Answer: Sendable {
         /// The format of the first buffer.
-        case format(Format)
+        case format(Caps?)
         case failed(PipelineFailure)
         /// No buffer arrived within the timeout.
         case silent
-    }
-
-    package struct Format: Sendable, Hashable {
-        package let width: Int?
-        package let height: Int?
-        package let framesPerSecond: Double?
     }
 
     /// Runs the source until its format is known, at most `seconds`. `media` is the requested media type
@@ -38,12 +32,7 @@ package enum SourceProbe {
         for (from, to) in [(source, filter), (filter, converter), (converter, sink)] { try from.link(to) }
         let pad = filter.source
         pad.onBuffer { [weak pad] _ in
-            let format = pad?.caps?.structures.first
-            first.give(
-                .format(
-                    Format(
-                        width: format?.integer("width"), height: format?.integer("height"),
-                        framesPerSecond: format?.fractions("framerate").first { $0 > 0 })))
+            first.give(.format(pad?.caps))
             return .pass
         }
         let queue = DispatchQueue(label: "media.source-probe")

@@ -66,20 +66,20 @@ enum ScreenSearch {
     }
 
     static func findPipeWire(_ node: String) throws(MediaError) -> CapturedScreen {
-        guard let source = try? Element("pipewiresrc") else {
-            throw .missingElement("pipewiresrc", package: GStreamer.debianPackage(of: "pipewiresrc"))
-        }
-        guard source.canOpen() else {
+        guard try Element("pipewiresrc").canOpen() else {
             throw ScreenFailure.unavailable("PipeWire does not respond", "Start it, or use an X display")
         }
         let answer = try SourceProbe.ask(
             "pipewiresrc", target(node), media: "video/x-raw", converter: "videoconvert", seconds: firstFrameTimeout)
-        guard case .format(let format) = answer, let width = format.width, let height = format.height else {
+        guard case .format(let caps) = answer, let format = caps?.structures.first,
+            let width = format.integer("width"), let height = format.integer("height")
+        else {
             throw ScreenFailure.unavailable(
                 "The PipeWire node \(node) delivered no frame within \(Int(firstFrameTimeout)) s",
                 "Check its number with pw-cli ls Node, and that the screen is shared")
         }
-        return CapturedScreen(display: "", width: width, height: height, framesPerSecond: format.framesPerSecond)
+        return CapturedScreen(
+            display: "", width: width, height: height, framesPerSecond: format.fractions("framerate").first { $0 > 0 })
     }
 }
 
