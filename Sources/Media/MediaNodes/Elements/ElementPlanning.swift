@@ -94,7 +94,9 @@ struct ElementPlanning {
                 plan.link(last, ElementPad("\(port)-format"))
                 last = ElementPad("\(port)-format")
             case .rawAudio where !template.caps.lies(within: Caps(RawFormat.audio)):
-                last = canonicalSound(from: last, port)
+                plan.link(last, ElementPad("\(port)-convert"))
+                plan.addSoundConversion("\(port)-")
+                last = ElementPad("\(port)-format")
             default: break
             }
         }
@@ -115,15 +117,6 @@ struct ElementPlanning {
         return MediaFormat(.data, caps.structures.first?.name ?? "bytes")
     }
 
-    private mutating func canonicalSound(from pad: ElementPad, _ port: String) -> ElementPad {
-        plan.add("audioconvert", as: "\(port)-convert")
-        plan.add("audioresample", as: "\(port)-resample")
-        plan.addFilter(RawFormat.audio, as: "\(port)-format")
-        plan.link(pad, ElementPad("\(port)-convert"))
-        plan.link("\(port)-convert", "\(port)-resample", "\(port)-format")
-        return ElementPad("\(port)-format")
-    }
-
     /// Plans pads that appear when the element knows its output. They are linked then.
     private mutating func addAppearing(_ port: String, _ kinds: Set<MediaKind>, _ isDecoded: Bool) {
         if isDecoded {
@@ -132,14 +125,12 @@ struct ElementPlanning {
         }
         let isVideo = kinds.contains(.rawVideo)
         let format: MediaFormat = isVideo ? .rawVideo() : .rawAudio
-        plan.add(isVideo ? "videoconvert" : "audioconvert", as: "\(port)-convert")
         if isVideo {
+            plan.add("videoconvert", as: "\(port)-convert")
             plan.addFilter(RawFormat.video, as: "\(port)-format")
             plan.link("\(port)-convert", "\(port)-format")
         } else {
-            plan.add("audioresample", as: "\(port)-resample")
-            plan.addFilter(RawFormat.audio, as: "\(port)-format")
-            plan.link("\(port)-convert", "\(port)-resample", "\(port)-format")
+            plan.addSoundConversion("\(port)-")
         }
         // Video and audio from one thread must not wait for each other.
         plan.addQueue(as: "\(port)-queue", .init(seconds: 1, rule: .wait), holding: nil)

@@ -27,8 +27,21 @@ package func fraction(_ framesPerSecond: Double) -> String {
 extension NodePlan {
     /// Adds a sink that accepts every buffer immediately. The work happens in a probe on its input.
     package mutating func addSink(as name: String = "sink") {
-        add("fakesink", as: name, ["sync": false, "async": false, "enable-last-sample": false, "qos": false])
+        add("fakesink", as: name, Self.sinkProperties)
     }
+
+    /// Adds elements that convert audio of any format to that of the graph: from `convert` to `format`.
+    mutating func addSoundConversion(_ prefix: String = "") {
+        let names = ["convert", "resample", "format"].map { prefix + $0 }
+        add("audioconvert", as: names[0])
+        add("audioresample", as: names[1])
+        addFilter(RawFormat.audio, as: names[2])
+        link(names[0], names[1], names[2])
+    }
+
+    static let sinkProperties: [String: SettingValue] = [
+        "sync": false, "async": false, "enable-last-sample": false, "qos": false,
+    ]
 }
 
 extension NodePlan {
