@@ -15,16 +15,6 @@ final class ElementNode: RunningNode {
     /// Longest wait for media inside a muxer or a file.
     private static let endLimit = 2.0
 
-    static let family = NodeFamily(
-        prefix: NodeKind.elementPrefix,
-        make: { kind in ElementKinds.implementation(of: factory(of: kind)) },
-        reasonForLack: { kind in ElementFactory.reasonForLack(of: factory(of: kind)) },
-        isLacking: { kind in ElementFactory.isLacking(factory(of: kind)) })
-
-    private static func factory(of kind: String) -> String {
-        String(kind.dropFirst(NodeKind.elementPrefix.count))
-    }
-
     init(_ instance: NodeInstance, _ shape: ElementShape) throws(MediaError) {
         name = instance.name
         element = instance.element(ElementPlanning.element)
@@ -83,7 +73,7 @@ final class ElementNode: RunningNode {
 }
 
 /// The kinds derived so far.
-private enum ElementKinds {
+enum ElementKinds {
     private static let known = Mutex<[String: NodeImplementation]>([:])
 
     static func implementation(of factory: String) -> NodeImplementation? {

@@ -5,11 +5,9 @@ public import MediaGraph
 public struct NodeRegistry: PlanningCatalogue {
     private var order: [String] = []
     private var implementations: [String: NodeImplementation] = [:]
-    private var families: [NodeFamily] = []
 
-    package init(_ types: [any NodeType.Type], families: [NodeFamily] = []) {
+    package init(_ types: [any NodeType.Type]) {
         for type in types { add(NodeImplementation(type)) }
-        self.families = families
     }
 
     /// The nodes of this target.
@@ -32,7 +30,7 @@ public struct NodeRegistry: PlanningCatalogue {
         RecorderNode.self,
         // Transport
         RTPOutputNode.self, RTPInputNode.self,
-    ]).adding(families: [ElementNode.family])
+    ])
 
     /// This registry with more types. An existing kind is replaced.
     package func adding(_ types: [any NodeType.Type]) -> NodeRegistry {
@@ -43,13 +41,6 @@ public struct NodeRegistry: PlanningCatalogue {
     package func adding(_ implementations: [NodeImplementation]) -> NodeRegistry {
         var registry = self
         for implementation in implementations { registry.add(implementation) }
-        return registry
-    }
-
-    /// This registry with kinds that are made on request.
-    package func adding(families: [NodeFamily]) -> NodeRegistry {
-        var registry = self
-        registry.families += families
         return registry
     }
 
@@ -66,7 +57,7 @@ public struct NodeRegistry: PlanningCatalogue {
     }
 
     public func reasonForLack(of name: String) -> String? {
-        if let family = families.first(where: { name.hasPrefix($0.prefix) }) { return family.reasonForLack(name) }
+        if let factory = Self.factory(of: name) { return ElementFactory.reasonForLack(of: factory) }
         guard GStreamer.has(name) else { return nil }
         return "There is no kind of node \"\(name)\""
             + (name.nearest(among: order).map { "; did you mean \"\($0)\"? The" } ?? "; the")
@@ -75,7 +66,13 @@ public struct NodeRegistry: PlanningCatalogue {
     }
 
     public func isLacking(_ name: String) -> Bool {
-        families.first { name.hasPrefix($0.prefix) }?.isLacking(name) ?? false
+        Self.factory(of: name).map(ElementFactory.isLacking) ?? false
+    }
+
+    /// The GStreamer element that a kind is made of on request.
+    private static func factory(of kind: String) -> String? {
+        let prefix = NodeKind.elementPrefix
+        return kind.hasPrefix(prefix) ? String(kind.dropFirst(prefix.count)) : nil
     }
 
     public func input(_ port: String, of node: Node) -> Port? {
@@ -97,7 +94,7 @@ public struct NodeRegistry: PlanningCatalogue {
     }
 
     func implementation(of kind: String) -> NodeImplementation? {
-        implementations[kind] ?? families.first { kind.hasPrefix($0.prefix) }?.make(kind)
+        implementations[kind] ?? Self.factory(of: kind).flatMap(ElementKinds.implementation)
     }
 }
 
@@ -129,27 +126,5 @@ package struct NodeImplementation: Sendable {
             kind: type.kind, input: { type.input($0, of: $1) }, otherFiles: { type.otherFiles(writtenBy: $0) },
             plan: { (request) throws(MediaError) in try type.plan(request) },
             activate: { (instance) throws(MediaError) in try type.activate(instance) })
-    }
-}
-
-/// Kinds that are made when their name is requested, such as one for each GStreamer element.
-package struct NodeFamily: Sendable {
-    /// The common prefix of the kinds' names.
-    package let prefix: String
-    package let make: @Sendable (_ kind: String) -> NodeImplementation?
-    /// Why a kind of this name cannot be made.
-    package let reasonForLack: @Sendable (_ kind: String) -> String?
-    /// Whether the kind exists but is missing on this machine.
-    package let isLacking: @Sendable (_ kind: String) -> Bool
-
-    package init(
-        prefix: String, make: @escaping @Sendable (_ kind: String) -> NodeImplementation?,
-        reasonForLack: @escaping @Sendable (_ kind: String) -> String?,
-        isLacking: @escaping @Sendable (_ kind: String) -> Bool = { _ in false }
-    ) {
-        self.prefix = prefix
-        self.make = make
-        self.reasonForLack = reasonForLack
-        self.isLacking = isLacking
     }
 }
