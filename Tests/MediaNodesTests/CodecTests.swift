@@ -255,9 +255,9 @@ extension MediaNodesTests {
                 })
             // Whether each encoded frame is a keyframe.
             let frames = Collected<Bool>()
-            let recorder = try #require(pipeline.graph.member("recorder"))
+            let recorder = try #require(pipeline.graph.node("recorder"))
             let input = try #require(recorder.plan.inputs.values.first)
-            recorder.instance.pad(input, isOutput: false).onBuffer { buffer in
+            recorder.pad(input, isOutput: false).onBuffer { buffer in
                 frames.append(buffer.isKeyframe)
                 return .pass
             }
@@ -338,8 +338,8 @@ private struct Film {
                     Node.recorder("recorder", path: path)
                 }
             }, registry: .builtIn.adding([Rounding.self]))
-        let source = try #require(pipeline.graph.member("clip")).instance
-        let node = try #require(pipeline.graph.member("encoder")).instance
+        let source = try #require(pipeline.graph.node("clip"))
+        let node = try #require(pipeline.graph.node("encoder"))
         try source.element("pace").set("sync", false)
         try node.element("queue").set("leaky", "no")
         let (sizes, isWaiting, goesOn, count) = (sizes, isWaiting, goesOn, Counter())

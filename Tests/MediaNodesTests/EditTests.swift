@@ -427,7 +427,7 @@ extension MediaNodesTests {
                     }
                 }, bindings: Self.bindings(["first": first], events))
             let watch = pipeline.watch()
-            let part = try #require(pipeline.graph.member("snapshot")).instance
+            let part = try #require(pipeline.graph.node("snapshot"))
             rmdir(images)
             try await pipeline.start()
             await eventually("the part is taken out") {

@@ -221,8 +221,8 @@ extension MediaNodesTests {
                 }, bindings: Self.sending)
             let before = Collected<UInt>()
             let after = Collected<UInt?>()
-            let source = try #require(pipeline.graph.member("source")).instance
-            let encoder = try #require(pipeline.graph.member("encoder")).instance
+            let source = try #require(pipeline.graph.node("source"))
+            let encoder = try #require(pipeline.graph.node("encoder"))
             written(source).onBuffer { buffer in
                 if let identity = buffer.memoryIdentity { before.append(identity) }
                 return .pass
@@ -392,7 +392,7 @@ extension MediaNodesTests {
             #expect(mkfifo(path, 0o600) == 0)
             let begin = ContinuousClock.now
             let starting = Task { try await pipeline.start() }
-            await eventually("it waits for the file") { pipeline.graph.memberOpening?.plan.name == "stuck" }
+            await eventually("it waits for the file") { pipeline.graph.nodeOpening?.name == "stuck" }
             await pipeline.stop()
             let error = await #expect(throws: MediaError.self) { try await starting.value }
             #expect(ContinuousClock.now - begin < .seconds(7))

@@ -45,8 +45,8 @@ private final class Arrivals: Sendable {
 
     /// Frames of 640x480 from now on.
     init(at input: String, of watched: Watched) throws {
-        let mixer = try #require(watched.pipeline.graph.member("mixer"))
-        let pad = try #require(mixer.instance.element("mix").pad("sink_\(input.dropFirst(2))"))
+        let mixer = try #require(watched.pipeline.graph.node("mixer"))
+        let pad = try #require(mixer.element("mix").pad("sink_\(input.dropFirst(2))"))
         // Downstream of the input's queue: frames that it dropped did not arrive.
         pad.onBuffer { [self] buffer in
             let number = buffer.read { BarCode.read($0, stride: 640, width: 640, height: 480) } ?? nil

@@ -199,7 +199,14 @@ private final class PipelineSink: CaptureSink {
     /// The capture time to use. One that goes back is replaced by the arrival time, which is reported once. Throws
     /// `node.time` for a time of another clock.
     private func settled(_ stated: MediaTime) throws(MediaError) -> MediaTime {
-        try check(stated)
+        guard !PushQueue.isAhead(stated) else {
+            throw MediaError(
+                code: MediaError.Code.nodeTime,
+                message:
+                    "\"\(name)\" sent a frame stamped \(Int(stated.seconds(since: now))) s in the future. Take "
+                    + "timestamps from output.now (CLOCK_MONOTONIC).",
+                node: name)
+        }
         let (time, isNews) = state.withLock { $0.times.settle(stated, now: now) }
         if isNews {
             let milliseconds = max(0, Int(time.milliseconds(since: stated)))
@@ -211,16 +218,6 @@ private final class PipelineSink: CaptureSink {
             reporter.warn(name, error.description)
         }
         return time
-    }
-
-    private func check(_ time: MediaTime) throws(MediaError) {
-        guard PushQueue.isAhead(time) else { return }
-        throw MediaError(
-            code: MediaError.Code.nodeTime,
-            message:
-                "\"\(name)\" sent a frame stamped \(Int(time.seconds(since: now))) s in the future. Take "
-                + "timestamps from output.now (CLOCK_MONOTONIC).",
-            node: name)
     }
 
     func takeKeyframeRequest() -> Bool { keyframe.exchange(false) }

@@ -82,18 +82,11 @@ private final class ElementsRun: RunningNode {
 
     init(_ instance: NodeInstance, _ exposed: [ExposedProperty]) {
         name = instance.name
-        var elements: [String: (element: Element, property: String)] = [:]
-        for property in exposed {
-            elements[property.contract.name] = (instance.element(property.element), property.property)
+        elements = exposed.reduce(into: [:]) { elements, exposed in
+            elements[exposed.contract.name] = (instance.element(exposed.element), exposed.property)
         }
-        self.elements = elements
         guard instance.kind.group == .capturer, let output = instance.plan.outputs.values.first else { return }
-        let reporter = instance.reporter
-        reporter.await(name)
-        instance.pad(output, isOutput: true).onBuffer { [name] _ in
-            reporter.isReady(name)
-            return .passAndRemove
-        }
+        instance.awaitFirstBuffer(at: instance.pad(output, isOutput: true))
     }
 
     func set(_ setting: String, to value: SettingValue) throws(MediaError) -> Bool {

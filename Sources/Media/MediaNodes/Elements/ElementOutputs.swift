@@ -10,18 +10,11 @@ final class ElementOutputs: Sendable {
     init(_ instance: NodeInstance, _ element: Element) {
         timeline = ElementTimeline(instance.pipeline)
         let isSource = instance.plan.inputs.isEmpty && !instance.plan.outputs.isEmpty
-        if isSource { instance.reporter.await(instance.name) }
         for (port, reference) in instance.plan.outputs {
             let pace = instance.has("\(port)-pace") ? instance.element("\(port)-pace") : nil
             let output = pace?.source ?? instance.element(reference.element).pad(reference.pad ?? "src")
             if let pace { timeline.follow(pace) }
-            guard isSource, let output else { continue }
-            let reporter = instance.reporter
-            let name = instance.name
-            output.onBuffer { _ in
-                reporter.isReady(name)
-                return .passAndRemove
-            }
+            if isSource, let output { instance.awaitFirstBuffer(at: output) }
         }
         linkAppearing(instance, element)
     }

@@ -65,6 +65,6 @@ extension FedNode {
 extension MediaPipeline {
     /// The control of a `feed` or `process` node; nil if there is no such node with this name.
     public func frameFeed(_ node: String) -> FrameFeedControl? {
-        (graph.runningNode(node) as? any FedNode).map { FrameFeedControl(node: $0) }
+        (graph.node(node)?.running as? any FedNode).map { FrameFeedControl(node: $0) }
     }
 }

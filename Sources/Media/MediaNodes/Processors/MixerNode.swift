@@ -47,7 +47,6 @@ package final class MixerNode: NodeType, RunningNode {
     }
 
     package let name: String
-    private let instance: NodeInstance
     private let pads: [Int: Pad]
     private let state: Mutex<State>
     /// Whether places have changed since they were last set on the mixing element.
@@ -94,7 +93,6 @@ package final class MixerNode: NodeType, RunningNode {
     }
 
     private init(_ instance: NodeInstance) {
-        self.instance = instance
         name = instance.name
         let numbers = instance.plan.inputs.keys.map(Self.number)
         let mix = instance.element("mix")

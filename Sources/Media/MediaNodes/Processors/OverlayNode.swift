@@ -52,7 +52,8 @@ package final class OverlayNode: NodeType, RunningNode {
         ])
 
     package let name: String
-    private let instance: NodeInstance
+    // It retains this node.
+    private unowned let instance: NodeInstance
 
     private init(_ instance: NodeInstance) {
         name = instance.name

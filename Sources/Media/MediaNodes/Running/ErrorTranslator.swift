@@ -5,7 +5,6 @@ import Synchronization
 /// Turns errors of elements into errors of nodes.
 final class ErrorTranslator: Sendable {
     private struct State {
-        weak var graph: RunningGraph?
         weak var editor: GraphEditor?
         var missing: String?
         /// Failures before the owner of the elements was known, nil once it is. Some elements open their devices as
@@ -20,10 +19,9 @@ final class ErrorTranslator: Sendable {
         self.reporter = reporter
     }
 
-    func set(_ graph: RunningGraph, _ editor: GraphEditor) {
+    func set(_ editor: GraphEditor) {
         let early = state.withLock { state in
             defer { state.early = nil }
-            state.graph = graph
             state.editor = editor
             return state.early ?? []
         }
@@ -32,9 +30,9 @@ final class ErrorTranslator: Sendable {
 
     /// Reports an element's warning as that of its node.
     func warn(_ path: [String], _ message: String) {
-        let graph = state.withLock { $0.graph }
-        guard case .live(let node)? = graph?.owner(ofElementIn: path)?.state else { return }
-        reporter.warn(node, message)
+        let editor = state.withLock { $0.editor }
+        guard let owner = editor?.graph.owner(ofElementIn: path), owner.stage == .live else { return }
+        reporter.warn(owner.instance.name, message)
     }
 
     /// Remembers the format that could not be decoded, for the error that follows.
@@ -48,39 +46,37 @@ final class ErrorTranslator: Sendable {
             return state.early != nil
         }
         if isEarly { return }
-        let (graph, editor, missing) = state.withLock { ($0.graph, $0.editor, $0.missing) }
-        let owner = graph?.owner(ofElementIn: failure.path)
-        switch owner?.state {
-        case .leaving: owner?.running?.failedWhileLeaving(failure)
-        case .staged(let node): editor?.stagedFailed(explained(failure, node, owner?.running, missing))
-        case .live(let node): reporter.fail(explained(failure, node, owner?.running, missing), node)
-        case nil: reporter.fail(explained(failure, nil, nil, missing))
+        let (editor, missing) = state.withLock { ($0.editor, $0.missing) }
+        guard let editor, let (node, stage) = editor.graph.owner(ofElementIn: failure.path) else {
+            return reporter.fail(
+                MediaError(
+                    code: MediaError.Code.elementFailed,
+                    message: "\(failure.path.first ?? "An element") failed: \(failure.message)",
+                    cause: failure.detail))
         }
-    }
-
-    private func explained(
-        _ failure: PipelineFailure, _ node: String?, _ running: (any RunningNode)?, _ missing: String?
-    ) -> MediaError {
-        if let explained = running?.explain(failure, missing: missing) { return explained }
-        guard let node else {
-            return MediaError(
-                code: MediaError.Code.elementFailed,
-                message: "\(failure.path.first ?? "An element") failed: \(failure.message)", cause: failure.detail)
+        let plan = editor.graph.plan
+        func explained() -> MediaError {
+            node.running?.explain(failure, missing: missing)
+                ?? MediaError(
+                    code: MediaError.Code.elementFailed,
+                    message: "\"\(node.name)\" failed\(place(of: failure, in: node.name, plan)): "
+                        + "\(failure.message.trimmedSentence). \(remedy(failure, missing))",
+                    cause: failure.detail, node: node.name)
         }
-        return MediaError(
-            code: MediaError.Code.elementFailed,
-            message: "\"\(node)\" failed\(place(of: failure, in: node)): \(failure.message.trimmedSentence). "
-                + remedy(failure, missing),
-            cause: failure.detail, node: node)
+        switch stage {
+        case .released, .leaving: node.running?.failedWhileLeaving(failure)
+        case .staged: editor.stagedFailed(explained())
+        case .live: reporter.fail(explained(), node.name)
+        }
     }
 
     /// The element that failed and its input, as far as they are known.
-    private func place(of failure: PipelineFailure, in node: String) -> String {
-        guard let graph = state.withLock({ $0.graph }), let plan = graph.plan.node(node) else { return "" }
+    private func place(of failure: PipelineFailure, in node: String, _ whole: GraphPlan) -> String {
+        guard let plan = whole.node(node) else { return "" }
         let element = failure.path.lazy.compactMap { name in
             name.lastIndex(of: ".").flatMap { plan.element(String(name[name.index(after: $0)...])) }
         }.first
-        let given = graph.plan.links(into: node).map { "\($0.format)" }
+        let given = whole.links(into: node).map { "\($0.format)" }
         var known: [String] = []
         if let element { known.append("in its element \(element.factory)") }
         if !given.isEmpty { known.append("with \(given.joined(separator: " and "))") }

@@ -13,7 +13,7 @@ final class GraphEdit {
     private let change: GraphChange
     private let deadline: DispatchTime
     private let outcome: EditOutcome
-    private var staged: [String: Member] = [:]
+    private var staged: [String: NodeInstance] = [:]
     /// New inputs of nodes that stay.
     private var grown: [NodePlan] = []
     /// How many first frames and appeared nodes the edit has waited for.
@@ -25,16 +25,16 @@ final class GraphEdit {
     /// An input that stays and gets another source: an unlinked branch that waits.
     private struct Relink {
         let plan: LinkPlan
-        let source: Member
-        let target: Member
+        let source: NodeInstance
+        let target: NodeInstance
         let tee: Element
         let branch: Pad
         /// Holds the new media, so that the source's other branches continue; nil if there are none.
-        let queue: BranchQueue?
+        let queue: LinkEntry?
         let waiting: Element
 
         /// The last pad before the input.
-        var output: Pad { queue?.element.source ?? branch }
+        var output: Pad { queue?.queue?.source ?? branch }
         var isEncoded: Bool { plan.format.kind == .encodedVideo }
     }
 
@@ -78,11 +78,11 @@ final class GraphEdit {
     private func releaseResources() {
         let wanted = Set(change.added.compactMap(\.resource))
         for name in change.removed {
-            guard let member = graph.member(name), let resource = member.plan.resource, wanted.contains(resource) else {
+            guard let node = graph.node(name), let resource = node.plan.resource, wanted.contains(resource) else {
                 continue
             }
             released.insert(name)
-            graph.releaseDevices(of: member)
+            graph.releaseDevices(of: node)
         }
     }
 
@@ -92,12 +92,12 @@ final class GraphEdit {
         for plan in change.added { staged[plan.name] = try graph.stage(plan, in: change.result) }
         for part in change.addedInputs {
             grown.append(part)
-            try graph.addInputs(part, to: live(part.name))
+            try live(part.name).add(part)
         }
         var feeds: [Connection] = []
         for link in change.addedLinks {
             let source = staged[link.link.from.node]
-            let target = staged[link.link.to.node] ?? grownMember(at: link.link.to)
+            let target = staged[link.link.to.node] ?? grownNode(at: link.link.to)
             switch (source, target) {
             case (let source?, let target?):
                 let connection = try graph.connect(link, from: source, to: target)
@@ -117,31 +117,31 @@ final class GraphEdit {
         for connection in feeds { try open(connection) }
     }
 
-    private func live(_ name: String) -> Member {
-        guard let member = graph.member(name) else { preconditionFailure("\(name) does not run") }
-        return member
+    private func live(_ name: String) -> NodeInstance {
+        guard let node = graph.node(name) else { preconditionFailure("\(name) does not run") }
+        return node
     }
 
     /// The node that stays and gets this input.
-    private func grownMember(at input: PortReference) -> Member? {
+    private func grownNode(at input: PortReference) -> NodeInstance? {
         let isNew = grown.contains { $0.name == input.node && $0.inputs[input.port] != nil }
         return isNew ? live(input.node) : nil
     }
 
-    private func prepareRelink(_ link: LinkPlan, from source: Member) throws(MediaError) -> Relink {
+    private func prepareRelink(_ link: LinkPlan, from source: NodeInstance) throws(MediaError) -> Relink {
         let waiting = try Element(
             "fakesink", name: "\(source.prefix).waiting-\(link.link.to.node)-\(link.link.to.port)",
-            ["sync": false, "async": false, "enable-last-sample": false, "qos": false])
+            NodePlan.sinkProperties)
         graph.context.pipeline.add(waiting)
         waiting.followPipeline()
         let target = live(link.link.to.node)
         let queue = try graph.makeQueue(of: link, from: source, to: target, suffix: graph.newSuffix())
-        queue?.element.followPipeline()
-        let tee = try graph.tee(behind: link.link.from.port, of: source)
+        queue?.queue?.followPipeline()
+        let tee = try source.tee(behind: link.link.from.port)
         guard let branch = tee.requestPad("src_%u") else { preconditionFailure("a tee gives every pad") }
         let relink = Relink(
             plan: link, source: source, target: target, tee: tee, branch: branch, queue: queue, waiting: waiting)
-        guard relink.output.link(waiting.sink), queue.map({ branch.link($0.element.sink) }) ?? true else {
+        guard relink.output.link(waiting.sink), queue.map({ branch.link($0.pad) }) ?? true else {
             preconditionFailure("a tee feeds everything")
         }
         return relink
@@ -151,14 +151,13 @@ final class GraphEdit {
     private func play(_ feeds: [Connection]) throws(MediaError) {
         var elements: [Element] = []
         for part in grown {
-            elements += live(part.name).instance.elements(of: part).reversed()
-            elements += connections.filter { grownMember(at: $0.plan.link.to) != nil }.compactMap(\.queue)
+            elements += live(part.name).elements(of: part).reversed()
+            elements += connections.filter { grownNode(at: $0.plan.link.to) != nil }.compactMap(\.entry.queue)
         }
         for plan in change.added.reversed() {
-            guard let member = staged[plan.name] else { continue }
-            elements += graph.extras(of: member)
-            elements += member.instance.allElements.reversed()
-            elements += connections.filter { $0.plan.link.to.node == plan.name }.compactMap(\.queue)
+            guard let node = staged[plan.name] else { continue }
+            elements += node.tees + node.allElements.reversed()
+            elements += connections.filter { $0.plan.link.to.node == plan.name }.compactMap(\.entry.queue)
         }
         for element in elements where !element.followPipeline() {
             // The bus has reported the reason, on this very thread.
@@ -171,7 +170,7 @@ final class GraphEdit {
     /// Links a running output to a new input; encoded media from a keyframe on.
     private func open(_ connection: Connection) throws(MediaError) {
         guard connection.plan.format.kind == .encodedVideo else { return try graph.link(connection) }
-        connection.entry.onBuffer { $0.isKeyframe ? .passAndRemove : .drop }
+        connection.entry.pad.onBuffer { $0.isKeyframe ? .passAndRemove : .drop }
         try graph.link(connection)
         connection.branch.requestKeyframe()
     }
@@ -195,8 +194,8 @@ final class GraphEdit {
 
     /// All new nodes deliver, and encoded sources are held, so others outside of this process may see the new nodes.
     private func appear(until limit: DispatchTime) throws(MediaError) {
-        let members = change.added.compactMap { staged[$0.name] } + grown.map { live($0.name) }
-        let nodes = members.compactMap { $0.running as? any PublishingNode }
+        let instances = change.added.compactMap { staged[$0.name] } + grown.map { live($0.name) }
+        let nodes = instances.compactMap { $0.running as? any PublishingNode }
         for node in nodes {
             node.appear { [outcome] error in
                 if let error { outcome.fail(error.about(node.name)) } else { outcome.arrived() }
@@ -210,10 +209,9 @@ final class GraphEdit {
 
     private func firstFramePads() -> [Pad] {
         var pads = relinks.map(\.waiting.sink)
-        for member in staged.values where !change.addedLinks.contains(where: { $0.link.from.node == member.plan.name })
-        {
-            let ends = ends(of: member.plan, in: member)
-            let entries = connections.filter { $0.plan.link.to.node == member.plan.name }.map(\.entry)
+        for (name, node) in staged where !change.addedLinks.contains(where: { $0.link.from.node == name }) {
+            let ends = ends(of: node.plan, in: node)
+            let entries = connections.filter { $0.plan.link.to.node == name }.map(\.entry.pad)
             pads += ends.isEmpty ? entries : ends
         }
         for part in grown { pads += ends(of: part, in: live(part.name)) }
@@ -221,10 +219,10 @@ final class GraphEdit {
     }
 
     /// Where media ends inside a node, or a part of one.
-    private func ends(of plan: NodePlan, in member: Member) -> [Pad] {
+    private func ends(of plan: NodePlan, in instance: NodeInstance) -> [Pad] {
         let feeding = Set(plan.links.map(\.from.element))
         return plan.elements.filter { !feeding.contains($0.name) }
-            .compactMap { member.instance.element($0.name).pad("sink") }
+            .compactMap { instance.element($0.name).pad("sink") }
     }
 
     private func late(_ what: String) -> MediaError {
@@ -259,7 +257,7 @@ final class GraphEdit {
     }
 
     private func hold(_ relink: Relink, at isFirst: @escaping @Sendable (borrowing PassingBuffer) -> Bool) {
-        if let queue = relink.queue { held.append(queue.element.sink.refuseSerializedQueries()) }
+        if let queue = relink.queue { held.append(queue.pad.refuseSerializedQueries()) }
         awaited += 1
         held.append(relink.output.block(from: isFirst) { [outcome] in outcome.arrived() })
     }
@@ -267,14 +265,14 @@ final class GraphEdit {
     /// Moves the links. Fails only for a format that does not fit, and has cut off the old nodes by then.
     private func swap() throws(MediaError) {
         for relink in relinks {
-            if let old = former(relink.plan.link.to), graph.detach(old), old.queue == nil {
-                old.entry.acceptAgain()
+            if let old = former(relink.plan.link.to), graph.detach(old), old.entry.queue == nil {
+                old.entry.pad.acceptAgain()
             }
             relink.output.unlink(relink.waiting.sink)
             let connection = try graph.connect(
                 relink.plan, from: relink.source, to: relink.target, branch: relink.branch,
                 queue: relink.queue)
-            if connection.queue == nil { try graph.link(connection) }
+            if connection.entry.queue == nil { try graph.link(connection) }
             connections.append(connection)
         }
     }
@@ -296,37 +294,27 @@ final class GraphEdit {
             let target = connection.plan.link.to
             if !removed.contains(target.node), !leavingInputs.contains(target) { end(connection) }
         }
-        for input in leavingInputs { graph.removeInputs([input.port], of: live(input.node)) }
+        for input in leavingInputs { live(input.node).remove([input.port]) }
         for connection in connections {
             let isOptional = change.result.node(connection.plan.link.to.node)?.node.isOptional == true
-            if !isOptional { connection.isContained.lower() }
+            if !isOptional { connection.entry.isContained.lower() }
         }
         let leaving = graph.commit(change, connections)
-        discardWaiting()
+        for relink in relinks { graph.discard(relink.waiting) }
         graph.remove(leaving)
         for connection in cut
         where removed.contains(connection.plan.link.from.node) && removed.contains(connection.plan.link.to.node) {
-            connection.queue.map { queue in
-                queue.close()
-                graph.context.pipeline.remove(queue)
-            }
+            graph.discard(connection.entry.queue)
         }
     }
 
     /// Ends the data of a link whose target stays. A mixer then does not wait for it and rearranges its other inputs.
     private func end(_ connection: Connection) {
         let target = connection.plan.link.to
-        guard connection.requested == nil, let member = graph.member(target.node),
-            let input = member.plan.inputs[target.port]
+        guard connection.requested == nil, let node = graph.node(target.node),
+            let input = node.plan.inputs[target.port]
         else { return }
-        member.instance.pad(input, isOutput: false).sendEndOfStream()
-    }
-
-    private func discardWaiting() {
-        for relink in relinks {
-            relink.waiting.close()
-            graph.context.pipeline.remove(relink.waiting)
-        }
+        node.pad(input, isOutput: false).sendEndOfStream()
     }
 
     // MARK: Undoing
@@ -337,24 +325,18 @@ final class GraphEdit {
             graph.detach(connection)
         }
         for relink in relinks where !connections.contains(where: { $0.branch === relink.branch }) {
-            relink.queue?.containment.isLeaving.raise()
-            let entry = relink.queue?.element.sink ?? relink.waiting.sink
+            relink.queue?.isLeaving.raise()
+            let entry = relink.queue?.pad ?? relink.waiting.sink
             relink.branch.whenIdle { relink.branch.unlink(entry) }
             relink.tee.release(relink.branch)
-            if let queue = relink.queue?.element {
-                queue.close()
-                graph.context.pipeline.remove(queue)
-            }
+            graph.discard(relink.queue?.queue)
         }
-        discardWaiting()
+        for relink in relinks { graph.discard(relink.waiting) }
         for connection in connections where names.contains(connection.plan.link.from.node) {
-            connection.queue.map { queue in
-                queue.close()
-                graph.context.pipeline.remove(queue)
-            }
+            graph.discard(connection.entry.queue)
         }
         graph.unstage()
-        for part in grown { graph.removeInputs(Set(part.inputs.keys), of: live(part.name)) }
+        for part in grown { live(part.name).remove(Set(part.inputs.keys)) }
     }
 }
 

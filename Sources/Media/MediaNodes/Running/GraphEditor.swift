@@ -16,19 +16,40 @@ final class GraphEditor: Sendable {
         var isStuck = false
     }
 
-    private let graph: RunningGraph
-    private let reporter: Reporter
+    let graph: RunningGraph
+    let limits: Limits
+    private var reporter: Reporter { graph.context.reporter }
     private let queue = DispatchQueue(label: "media.edits")
     /// Timers for work that may block the queue of the edits.
     private let timeouts = DispatchQueue(label: "media.edit-limits")
-    private let limits: Limits
     private let state = Mutex(State())
 
-    init(_ graph: RunningGraph, _ reporter: Reporter, _ limits: Limits) {
-        self.graph = graph
-        self.reporter = reporter
+    /// Makes the elements of a plan in a new pipeline, and loads their plugins, which may block.
+    init(
+        _ plan: GraphPlan, _ bindings: NodeBindings, _ registry: NodeRegistry, _ limits: Limits
+    ) throws(MediaError) {
+        let reporter = Reporter(events: bindings.events)
+        let control = DispatchQueue(label: "media.pipeline")
+        let translator = ErrorTranslator(reporter)
+        // The closure lives inside the pipeline's bus, so it must not retain the pipeline.
+        let running = WeakBox<Pipeline>()
+        let pipeline = Pipeline { message in
+            switch message {
+            case .endOfStream: reporter.ended()
+            case .error(let failure): translator.report(failure)
+            case .warning(let path, let message): translator.warn(path, message)
+            case .missingPlugin(let name): translator.note(missing: name)
+            // The message comes on a streaming thread.
+            case .latencyChanged: control.async { running.value?.distributeLatency() }
+            }
+        }
+        running.set(pipeline)
+        let context = PipelineContext(
+            pipeline: pipeline, reporter: reporter, control: control, bound: BoundCode(bindings))
+        graph = try RunningGraph(plan, registry, context)
         self.limits = limits
         reporter.intercept { [weak self] error, node in self?.takeOut(node, for: error) ?? false }
+        translator.set(self)
     }
 
     /// Replaces the running graph with the graph that `plan` makes of it. Returns in time even if a driver does not:
@@ -86,7 +107,7 @@ final class GraphEditor: Sendable {
     }
 
     private func stuck(isWaiting: Bool) -> MediaError {
-        let node = graph.stagedOpening?.plan.name
+        let node = graph.stagedOpening?.name
         let name = node.map { "\"\($0)\"" } ?? "a new node"
         return MediaError(
             code: MediaError.Code.editFailed,
@@ -134,14 +155,13 @@ final class GraphEditor: Sendable {
     }
 
     private func set(_ change: GraphChange.SettingChange) throws(MediaError) {
-        guard let member = graph.member(change.node),
-            let value = change.value ?? member.instance.kind.setting(change.setting)?.defaultValue
-        else { return }
-        if try member.running?.set(change.setting, to: value) == true { return }
-        let elements = member.instance.allElements.filter { $0.has(change.setting) }
-        guard let element = elements.first else { return }
+        guard let node = graph.node(change.node) else { return }
+        let contract = node.kind.setting(change.setting)
+        guard let value = change.value ?? contract?.defaultValue else { return }
+        if try node.running?.set(change.setting, to: value) == true { return }
+        guard let element = node.allElements.first(where: { $0.has(change.setting) }) else { return }
         if let reason = element.trySet(change.setting, value) {
-            let isSecret = member.instance.kind.setting(change.setting)?.isSecret == true
+            let isSecret = contract?.isSecret == true
             throw MediaError(
                 code: MediaError.Code.graphInvalid,
                 message: "\(change.node).\(change.setting): \(isSecret ? "the element refuses this value." : reason)",
@@ -173,7 +193,7 @@ final class GraphEditor: Sendable {
             guard let self else { return }
             let running = graph.plan
             let change = GraphChange(from: running, to: running.removing(part))
-            graph.beginEdit(of: part.sorted())
+            graph.context.bound.beginEdit(of: part.sorted())
             try? perform(change, until: .now())
             graph.endEdit()
             state.withLock { state in

@@ -26,20 +26,13 @@ public final class MediaPipeline: Sendable {
         case stopped
     }
 
-    private let pipeline: Pipeline
-    private let reporter: Reporter
-    private let control: DispatchQueue
-    private let limits: Limits
     /// Timers for work that may block the control queue.
     private let timeouts = DispatchQueue(label: "media.limits")
     private let startTimeout = Mutex<Timeout?>(nil)
     private let starting = StartPhase()
     /// The node that checks its files and claims them, before anything plays.
     private let preparing = Mutex<String?>(nil)
-    let graph: RunningGraph
     private let editor: GraphEditor
-    private let registry: NodeRegistry
-    private let bound: BoundCode
     private let phase = Mutex(Phase.idle)
     private let isPaused = AtomicBool()
 
@@ -57,19 +50,19 @@ public final class MediaPipeline: Sendable {
         _ graph: MediaGraph, bindings: NodeBindings = NodeBindings(), registry: NodeRegistry = .builtIn,
         limits: Limits
     ) async throws(MediaError) {
-        let parts = try await offPool { () throws(MediaError) in
-            let plan = try Planner(registry, SystemEnvironment()).plan(graph, bound: bindings.names)
-            return try Parts(plan, bindings, registry, limits)
-        }
-        self.init(parts)
+        self.init(
+            try await offPool { () throws(MediaError) in
+                let plan = try Planner(registry, SystemEnvironment()).plan(graph, bound: bindings.names)
+                return try GraphEditor(plan, bindings, registry, limits)
+            })
     }
 
     /// Creates the elements of a plan. Nothing runs yet. Throws like `init(_:bindings:registry:)`.
     public convenience init(
         _ plan: GraphPlan, bindings: NodeBindings = NodeBindings(), registry: NodeRegistry = .builtIn
     ) async throws(MediaError) {
-        let parts = try await offPool { () throws(MediaError) in try Parts(plan, bindings, registry, Limits()) }
-        self.init(parts)
+        self.init(
+            try await offPool { () throws(MediaError) in try GraphEditor(plan, bindings, registry, Limits()) })
     }
 
     /// Plans a graph on this machine, on a queue of its own. Cameras, files and network cameras may take seconds to
@@ -84,16 +77,14 @@ public final class MediaPipeline: Sendable {
         try await offPool { () throws(MediaError) in try Planner(registry, environment).plan(graph, bound: bound) }
     }
 
-    private init(_ parts: Parts) {
-        pipeline = parts.pipeline
-        reporter = parts.reporter
-        control = parts.control
-        graph = parts.graph
-        editor = parts.editor
-        registry = parts.registry
-        bound = parts.bound
-        limits = parts.limits
+    private init(_ editor: GraphEditor) {
+        self.editor = editor
     }
+
+    var graph: RunningGraph { editor.graph }
+    private var reporter: Reporter { graph.context.reporter }
+    private var control: DispatchQueue { graph.context.control }
+    private var limits: Limits { editor.limits }
 
     /// The running plan: that of the initializer, with all edits since.
     public var plan: GraphPlan { graph.plan }
@@ -119,9 +110,7 @@ public final class MediaPipeline: Sendable {
         reporter.close()
         guard isRunning else { return }
         // Joining streaming threads may block, and this may be one of them.
-        control.async { [pipeline, graph] in
-            Self.halt(pipeline, graph)
-        }
+        control.async { [graph] in graph.halt() }
     }
 
     /// Starts the pipeline. Returns when every capturer has delivered its first frame.
@@ -170,7 +159,7 @@ public final class MediaPipeline: Sendable {
                 if let error { reporter.fail(error, node.name) } else { reporter.isReady(node.name) }
             }
         }
-        let isPlaying = pipeline.play()
+        let isPlaying = graph.context.pipeline.play()
         guard starting.end() else { return }
         if !isPlaying {
             reporter.fail(
@@ -185,10 +174,10 @@ public final class MediaPipeline: Sendable {
         let timeout = Timeout(at: .now() + limits.start, on: timeouts) { [weak self] _ in
             guard let self else { return }
             if starting.isRunning {
-                starting.cancel(stuck(preparing.withLock { $0 } ?? graph.memberOpening?.plan.name))
+                starting.cancel(stuck(preparing.withLock { $0 } ?? graph.nodeOpening?.name))
             } else if let late = reporter.awaited.sorted().first {
                 reporter.fail(
-                    graph.runningNode(late)?.stalled
+                    graph.node(late)?.running?.stalled
                         ?? MediaError(
                             code: MediaError.Code.pipelineStalled,
                             message:
@@ -233,20 +222,17 @@ public final class MediaPipeline: Sendable {
             editor.end(stuck: {
                 self.control.async {
                     if wasRunning, !hasHalted.exchange(true) {
-                        let nodes = self.nodes
-                        Self.finish(self.pipeline, nodes)
-                        self.graph.closeAll()
-                        for node in nodes { node.stopped() }
+                        self.graph.haltEach()
                     }
                     answer()
                 }
             }) {
                 self.control.async {
                     if hasHalted.value {
-                        self.pipeline.stop()
+                        self.graph.context.pipeline.stop()
                     } else if wasRunning {
                         hasHalted.raise()
-                        Self.halt(self.pipeline, self.graph)
+                        self.graph.halt()
                     } else if wasIdle {
                         // A node may claim a file from its creation on.
                         for node in self.nodes { node.stopped() }
@@ -272,12 +258,14 @@ public final class MediaPipeline: Sendable {
     /// Pauses the pipeline: cameras deliver nothing, files keep their position, recordings get no gap. Does nothing
     /// unless the pipeline runs.
     public func pause() async {
-        await onControl { if self.state == .running, !self.isPaused.exchange(true) { self.pipeline.pause() } }
+        await onControl {
+            if self.state == .running, !self.isPaused.exchange(true) { self.graph.context.pipeline.pause() }
+        }
     }
 
     /// Continues after a pause.
     public func resume() async {
-        await onControl { if self.isPaused.exchange(false) { self.pipeline.resume() } }
+        await onControl { if self.isPaused.exchange(false) { self.graph.context.pipeline.resume() } }
     }
 
     private func onControl(_ body: @escaping @Sendable () -> Void) async {
@@ -287,21 +275,6 @@ public final class MediaPipeline: Sendable {
                 continuation.resume()
             }
         }
-    }
-
-    private static func halt(_ pipeline: Pipeline, _ graph: RunningGraph) {
-        let nodes = graph.runningNodes
-        finish(pipeline, nodes)
-        graph.releaseSources()
-        pipeline.stop()
-        for node in nodes { node.stopped() }
-    }
-
-    private static func finish(_ pipeline: Pipeline, _ nodes: [any RunningNode]) {
-        // A paused sink accepts no data, not even the end of a recording.
-        pipeline.resume()
-        nodes.finish()
-        for node in nodes { node.reportShortfall() }
     }
 
     /// Requests a keyframe from a video encoder. Throws `graph.invalid` if no video encoder has this name.
@@ -360,10 +333,10 @@ public final class MediaPipeline: Sendable {
                 code: MediaError.Code.pipelineStopped,
                 message: "The graph cannot be changed while it is \(state.rawValue), only while it runs.")
         }
-        let planner = Planner(registry, SystemEnvironment())
         let runs = self.graph
-        runs.beginEdit(of: plan.nodes.map(\.name), bringing: bindings)
-        let bound = bound.bindings.only(for: graph, registry).names
+        let planner = Planner(runs.registry, SystemEnvironment())
+        runs.context.bound.beginEdit(of: plan.nodes.map(\.name), bringing: bindings)
+        let bound = runs.context.bindings.only(for: graph, runs.registry).names
         return try await editor.edit(seconds: seconds, finished: { runs.endEdit() }) { running throws(MediaError) in
             try planner.plan(graph, bound: bound, running: running)
         }
@@ -386,11 +359,11 @@ public final class MediaPipeline: Sendable {
     /// Throws the error that `set` would throw, without changing the setting.
     package func check(_ node: String, _ setting: String, to value: SettingValue) throws(MediaError) {
         let plan = self.plan
-        guard let there = plan.node(node), let kind = registry.kind(named: there.node.kind) else {
+        guard let there = plan.node(node), let kind = graph.registry.kind(named: there.node.kind) else {
             throw unknown(node)
         }
         let problems = MediaGraph(nodes: [Node(there.node.kind, name: node, settings: [setting: value])])
-            .validate(with: registry).filter { $0.setting == setting }
+            .validate(with: graph.registry).filter { $0.setting == setting }
         if let problem = problems.first { throw Self.invalid(problem.message, node) }
         guard kind.setting(setting)?.isChangeable == true else {
             let changeable = kind.settings.filter(\.isChangeable).map(\.name)
@@ -414,6 +387,6 @@ public final class MediaPipeline: Sendable {
     }
 
     func find<Kind: RunningNode>(_ type: Kind.Type, _ name: String) -> Kind? {
-        graph.runningNode(name) as? Kind
+        graph.node(name)?.running as? Kind
     }
 }

@@ -59,30 +59,44 @@ final class BoundCode: Sendable {
     }
 }
 
-/// A node whose elements are made, with the objects that its type needs to start it.
+/// A node in a pipeline: its elements, and its behaviour while it runs.
 package final class NodeInstance: NodeSettings, Sendable {
     private struct State {
+        /// Changes only when inputs are added or removed.
         var plan: NodePlan
-        var elements: [String: Element] = [:]
+        var elements: [String: Element]
+        /// By output. Every output ends in a tee, so that branches can be added and removed.
+        var tees: [String: Element] = [:]
+        var running: (any RunningNode)?
     }
 
     package let kind: NodeKind
     package let context: PipelineContext
-    /// The common prefix of its elements' names.
-    private let prefix: String
-    /// Changes only when inputs are added or removed.
+    /// The common prefix of its elements' names: the node's name, with a number if an edit added the node, because the
+    /// node that it replaces still exists.
+    let prefix: String
     private let state: Mutex<State>
     /// The running nodes above this one, nearest first.
     private let above: [any RunningNode]
 
+    /// Makes the elements, which nothing feeds yet, and starts the node's behaviour.
     init(
-        _ plan: NodePlan, _ kind: NodeKind, _ context: PipelineContext, prefix: String, above: [any RunningNode]
+        _ plan: NodePlan, _ implementation: NodeImplementation, _ context: PipelineContext, prefix: String,
+        above: [any RunningNode]
     ) throws(MediaError) {
-        self.kind = kind
+        kind = implementation.kind
         self.context = context
         self.prefix = prefix
         self.above = above
         state = Mutex(State(plan: plan, elements: try Self.makeElements(of: plan, prefix: prefix)))
+        do throws(MediaError) {
+            try place(plan)
+            let running = try implementation.activate(self)
+            state.withLock { $0.running = running }
+        } catch {
+            for element in allElements { pipeline.remove(element) }
+            throw error
+        }
     }
 
     private static func makeElements(of plan: NodePlan, prefix: String) throws(MediaError) -> [String: Element] {
@@ -97,6 +111,9 @@ package final class NodeInstance: NodeSettings, Sendable {
 
     package var plan: NodePlan { state.withLock { $0.plan } }
     package var name: String { plan.name }
+    package var node: Node { plan.node }
+    /// Its behaviour. Nil for a node that consists of its elements only.
+    var running: (any RunningNode)? { state.withLock { $0.running } }
     package var reporter: Reporter { context.reporter }
     package var control: DispatchQueue { context.control }
     package var pipeline: Pipeline { context.pipeline }
@@ -111,6 +128,7 @@ package final class NodeInstance: NodeSettings, Sendable {
 
     package func has(_ name: String) -> Bool { state.withLock { $0.elements[name] != nil } }
 
+    /// The elements of the plan, without tees.
     var allElements: [Element] { elements(of: plan) }
 
     /// The elements of a part of the plan.
@@ -118,19 +136,29 @@ package final class NodeInstance: NodeSettings, Sendable {
         state.withLock { state in part.elements.compactMap { state.elements[$0.name] } }
     }
 
-    package var node: Node { plan.node }
+    /// The tees behind the outputs, in the order of their names.
+    var tees: [Element] { state.withLock { $0.tees.sorted { $0.key < $1.key }.map(\.value) } }
+
+    var isChangingState: Bool { allElements.contains(where: \.isChangingState) }
 
     /// Whether a node upstream may stay without media indefinitely.
     package var mayStayEmpty: Bool { above.contains { $0.mayStayEmpty } }
+
+    /// Makes the start wait for the first buffer at a pad.
+    func awaitFirstBuffer(at pad: Pad) {
+        reporter.await(name)
+        pad.onBuffer { [reporter, name] _ in
+            reporter.isReady(name)
+            return .passAndRemove
+        }
+    }
 
     /// The nearest upstream running node of a type.
     package func nearest<Node: RunningNode>(_ type: Node.Type) -> Node? {
         above.lazy.compactMap { $0 as? Node }.first
     }
 
-    /// Adds the elements to the pipeline and links them.
-    func place() throws(MediaError) { try place(plan) }
-
+    /// Adds elements to the pipeline and links them.
     private func place(_ part: NodePlan) throws(MediaError) {
         for element in elements(of: part) { pipeline.add(element) }
         for link in part.links {
@@ -138,7 +166,7 @@ package final class NodeInstance: NodeSettings, Sendable {
         }
     }
 
-    /// Makes the elements of inputs that are added while the node runs, and adds them to the pipeline.
+    /// Adds inputs while the node runs, without sources yet.
     func add(_ part: NodePlan) throws(MediaError) {
         let made = try Self.makeElements(of: part, prefix: prefix)
         state.withLock { state in
@@ -146,10 +174,13 @@ package final class NodeInstance: NodeSettings, Sendable {
             state.plan = state.plan.adding(part)
         }
         try place(part)
+        guard let running = running as? any PublishingNode else { return }
+        for input in part.inputs.keys.sorted() { try running.add(input, of: self) }
     }
 
-    /// Closes and removes the elements of removed inputs, which must have no source any more.
+    /// Removes inputs while the node runs, which must have no source any more.
     func remove(_ inputs: Set<String>) {
+        if let running = running as? any PublishingNode { for input in inputs.sorted() { running.remove(input) } }
         let gone = state.withLock { state in
             let part = state.plan.part(of: inputs)
             state.plan = state.plan.without(inputs)
@@ -157,6 +188,26 @@ package final class NodeInstance: NodeSettings, Sendable {
         }
         for element in gone.reversed() { element.close() }
         for element in gone { pipeline.remove(element) }
+    }
+
+    func close() {
+        for element in tees + allElements.reversed() { element.close() }
+    }
+
+    /// Removes the elements from the pipeline.
+    func removeElements() {
+        for element in tees + allElements { pipeline.remove(element) }
+    }
+
+    /// The tee behind an output, made on first use.
+    func tee(behind port: String) throws(MediaError) -> Element {
+        if let there = state.withLock({ $0.tees[port] }) { return there }
+        guard let output = plan.outputs[port] else { preconditionFailure("\(plan.name).\(port) has no element") }
+        let tee = try Element("tee", name: "\(prefix).tee-\(port)", ["allow-not-linked": true])
+        pipeline.add(tee)
+        guard pad(output, isOutput: true).link(tee.sink) else { preconditionFailure("a tee accepts any format") }
+        state.withLock { $0.tees[port] = tee }
+        return tee
     }
 
     /// The pad of a plan's pad: the only one of that direction, an existing one by name, or a requested one. Traps if

@@ -51,17 +51,14 @@ package protocol RunningNode: Sendable {
     func failedWhileLeaving(_ failure: PipelineFailure)
     /// The error if no media arrived at the start. Nil for the general error.
     var stalled: MediaError? { get }
+    /// The upstream node for the nodes that an output feeds, if outputs are independent, such as the video and the audio
+    /// of a participant.
+    func part(behind output: String) -> any RunningNode
     /// Whether the node may stay without media indefinitely, so that the start does not wait for it downstream.
     var mayStayEmpty: Bool { get }
     /// Changes a setting that the contract declares as changeable, to a valid value. If it returns false, the runner
     /// sets the property of this name on the node's only element that has it.
     func set(_ setting: String, to value: SettingValue) throws(MediaError) -> Bool
-}
-
-/// A running node with independent outputs, such as the video and the audio of a participant.
-package protocol BranchingNode: RunningNode {
-    /// The upstream node for the nodes that this output feeds.
-    func part(behind output: String) -> (any RunningNode)?
 }
 
 /// A running node that shows its inputs outside of this process, such as a participant of a room. Inputs may be added
@@ -87,14 +84,7 @@ extension RunningNode {
     package func explain(_ failure: PipelineFailure, missing: String?) -> MediaError? { nil }
     package func failedWhileLeaving(_ failure: PipelineFailure) {}
     package var stalled: MediaError? { nil }
+    package func part(behind output: String) -> any RunningNode { self }
     package var mayStayEmpty: Bool { false }
     package func set(_ setting: String, to value: SettingValue) throws(MediaError) -> Bool { false }
-}
-
-extension [any RunningNode] {
-    /// Finishes all nodes, in parallel if they need time.
-    func finish() {
-        for node in self { node.prepareToFinish() }
-        for node in self { node.finish() }
-    }
 }

@@ -3,113 +3,87 @@ import GStreamerKit
 import MediaGraph
 import Synchronization
 
-/// A node in a pipeline.
-final class Member: Sendable {
-    let instance: NodeInstance
-    let running: (any RunningNode)?
-    /// The prefix of its elements' names: the node's name, with a number if an edit added the node, because the node
-    /// that it replaces still exists.
-    let prefix: String
+/// Where a link enters the node that it feeds: the queue of the link, which need not feed the node yet, or the node's
+/// own pad. An error behind it can end there.
+struct LinkEntry: Sendable {
+    let pad: Pad
+    /// Separates raw branches from each other. Nil if the node has its own queue.
+    let queue: Element?
+    /// Whether an error behind the entry ends there.
+    let isContained: AtomicBool
+    /// Whether the link is being cut: an error behind the entry ends there and is ignored.
+    let isLeaving = AtomicBool()
 
-    var plan: NodePlan { instance.plan }
-
-    init(_ instance: NodeInstance, _ running: (any RunningNode)?, prefix: String) {
-        self.instance = instance
-        self.running = running
-        self.prefix = prefix
+    /// Wraps the functions of the pad, through which no data may pass yet.
+    init(_ pad: Pad, queue: Element? = nil, isContained: Bool) {
+        self.pad = pad
+        self.queue = queue
+        self.isContained = AtomicBool(isContained)
+        pad.containErrors { [isContained = self.isContained, isLeaving] in
+            isLeaving.value ? .silent : isContained.value ? .reported : .none
+        }
     }
 }
 
-/// One link between two members, from the tee behind the output to the first pad of the target node.
+/// One link between two nodes, from the tee behind the output to the first pad of the target node.
 final class Connection: Sendable {
     let plan: LinkPlan
     let tee: Element
     let branch: Pad
-    /// Separates raw branches from each other. Nil if the node has its own queue.
-    let queue: Element?
-    /// The pad that the branch feeds: the queue's, or the node's own.
-    let entry: Pad
+    let entry: LinkEntry
     /// The node's own pad, if it was requested and must be released.
     let requested: (element: Element, pad: Pad)?
-    /// Whether an error behind the entry ends there.
-    let isContained: AtomicBool
-    /// Whether the link is being cut: an error behind the entry ends there and is ignored.
-    let isLeaving: AtomicBool
 
-    init(
-        _ plan: LinkPlan, tee: Element, branch: Pad, queue: BranchQueue?, pad: Pad, isRequestedFrom element: Element?,
-        _ containment: BranchContainment
-    ) {
+    init(_ plan: LinkPlan, tee: Element, branch: Pad, entry: LinkEntry, requested: (element: Element, pad: Pad)?) {
         self.plan = plan
         self.tee = tee
         self.branch = branch
-        self.queue = queue?.element
-        entry = queue?.element.sink ?? pad
-        requested = element.map { ($0, pad) }
-        isContained = containment.isContained
-        isLeaving = containment.isLeaving
+        self.entry = entry
+        self.requested = requested
     }
-}
-
-/// When an error behind a link ends at its entry.
-struct BranchContainment: Sendable {
-    let isContained: AtomicBool
-    let isLeaving = AtomicBool()
-
-    /// Wraps the functions of the entry, through which no data may pass yet.
-    func apply(to entry: Pad) {
-        entry.containErrors { isLeaving.value ? .silent : isContained.value ? .reported : .none }
-    }
-}
-
-/// The queue of a link, which need not feed the link's node yet.
-struct BranchQueue: Sendable {
-    let element: Element
-    let containment: BranchContainment
 }
 
 /// The nodes of a plan in a pipeline, and their links.
 ///
 /// Its structure changes on one queue at a time. The lock is for reads on other threads.
 final class RunningGraph: Sendable {
+    /// The part that a node has in the graph, which decides about errors of its elements.
+    enum Stage: Sendable {
+        /// An edit is about to add it.
+        case staged
+        case live
+        /// Live, but it has released its devices: its messages no longer matter.
+        case released
+        /// Being removed: its messages no longer matter.
+        case leaving
+    }
+
     private struct State {
         var plan: GraphPlan
-        var members: [String: Member] = [:]
-        /// Members that an edit is about to add.
-        var staged: [String: Member] = [:]
-        /// Members that are being removed.
-        var leaving: [String: Member] = [:]
-        /// Members that have released their devices, by prefix.
-        var released: Set<String> = []
-        /// The tees by the member's prefix. Every output ends in a tee, so that branches can be added and removed.
-        var tees: [PortReference: Element] = [:]
+        /// By the prefix of the elements' names: while an edit replaces a node, there are two of one name.
+        var nodes: [String: (instance: NodeInstance, stage: Stage)] = [:]
         var connections: [Link: Connection] = [:]
         var generation = 0
         var observers: [ObjectIdentifier: @Sendable () -> Void] = [:]
-    }
 
-    /// The state of the node whose element posted a message.
-    enum NodeState: Sendable {
-        case live(String)
-        case staged(String)
-        /// Being removed: its messages no longer matter.
-        case leaving(String)
+        func nodes(_ stages: Stage...) -> [NodeInstance] {
+            nodes.values.filter { stages.contains($0.stage) }.map(\.instance)
+        }
+
+        func node(_ name: String) -> NodeInstance? { nodes(.live, .released).first { $0.name == name } }
     }
 
     let context: PipelineContext
-    private let registry: NodeRegistry
+    let registry: NodeRegistry
     private let state: Mutex<State>
 
     init(_ plan: GraphPlan, _ registry: NodeRegistry, _ context: PipelineContext) throws(MediaError) {
         self.context = context
         self.registry = registry
         state = Mutex(State(plan: plan))
-        for node in plan.nodes {
-            let member = try make(node, in: plan, prefix: node.name)
-            state.withLock { $0.members[node.name] = member }
-        }
+        for node in plan.nodes { _ = try make(node, in: plan, prefix: node.name, .live) }
         for link in plan.links {
-            guard let source = member(link.link.from.node), let target = member(link.link.to.node) else { continue }
+            guard let source = node(link.link.from.node), let target = node(link.link.to.node) else { continue }
             let connection = try connect(link, from: source, to: target)
             try self.link(connection)
             state.withLock { $0.connections[link.link] = connection }
@@ -120,11 +94,11 @@ final class RunningGraph: Sendable {
 
     var plan: GraphPlan { state.withLock { $0.plan } }
 
-    func member(_ name: String) -> Member? { state.withLock { $0.members[name] } }
+    func node(_ name: String) -> NodeInstance? { state.withLock { $0.node(name) } }
 
-    /// All members, sources first.
-    var membersInOrder: [Member] {
-        state.withLock { state in state.plan.nodes.compactMap { state.members[$0.name] } }
+    /// All nodes, sources first.
+    var nodes: [NodeInstance] {
+        state.withLock { state in state.plan.nodes.compactMap { state.node($0.name) } }
     }
 
     func connections(into node: String) -> [Connection] {
@@ -133,31 +107,13 @@ final class RunningGraph: Sendable {
         }
     }
 
-    /// The running nodes, sources first.
-    var runningNodes: [any RunningNode] {
-        state.withLock { state in state.plan.nodes.compactMap { state.members[$0.name]?.running } }
-    }
-
-    func runningNode(_ name: String) -> (any RunningNode)? { member(name)?.running }
+    /// The behaviour of the nodes, sources first.
+    var runningNodes: [any RunningNode] { nodes.compactMap(\.running) }
 
     /// The node that an element belongs to, by the names of the element and the bins around it, innermost first.
-    func owner(ofElementIn path: [String]) -> (state: NodeState, running: (any RunningNode)?)? {
+    func owner(ofElementIn path: [String]) -> (instance: NodeInstance, stage: Stage)? {
         state.withLock { state in
-            for name in path {
-                guard let end = name.lastIndex(of: ".") else { continue }
-                let prefix = String(name[..<end])
-                if let member = state.members.values.first(where: { $0.prefix == prefix }) {
-                    let isReleased = state.released.contains(prefix)
-                    return (isReleased ? .leaving(member.plan.name) : .live(member.plan.name), member.running)
-                }
-                if let member = state.staged.values.first(where: { $0.prefix == prefix }) {
-                    return (.staged(member.plan.name), member.running)
-                }
-                if let member = state.leaving.values.first(where: { $0.prefix == prefix }) {
-                    return (.leaving(member.plan.name), member.running)
-                }
-            }
-            return nil
+            path.compactMap { name in name.lastIndex(of: ".").flatMap { state.nodes[String(name[..<$0])] } }.first
         }
     }
 
@@ -165,8 +121,8 @@ final class RunningGraph: Sendable {
     /// lost by it.
     func releaseSources() {
         state.withLock { state in
-            for member in state.members.values where state.plan.links(into: member.plan.name).isEmpty {
-                state.released.insert(member.prefix)
+            for node in state.nodes(.live) where state.plan.links(into: node.name).isEmpty {
+                state.nodes[node.prefix]?.stage = .released
             }
         }
     }
@@ -180,57 +136,70 @@ final class RunningGraph: Sendable {
         state.withLock { _ = $0.observers.removeValue(forKey: ObjectIdentifier(owner)) }
     }
 
-    /// The first member that is changing its state: while the pipeline starts, the one that is being opened.
-    var memberOpening: Member? {
-        membersInOrder.first { $0.instance.allElements.contains(where: \.isChangingState) }
+    /// The first node that is changing its state: while the pipeline starts, the one that is being opened.
+    var nodeOpening: NodeInstance? { nodes.first(where: \.isChangingState) }
+
+    /// The same for nodes that an edit is about to add.
+    var stagedOpening: NodeInstance? { state.withLock { $0.nodes(.staged) }.first(where: \.isChangingState) }
+
+    func connection(_ link: Link) -> Connection? { state.withLock { $0.connections[link] } }
+
+    // MARK: Ending
+
+    /// Finishes the nodes' work, before they are closed.
+    func finish() {
+        // A paused sink accepts no data, not even the end of a recording.
+        context.pipeline.resume()
+        Self.finish(runningNodes)
     }
 
-    /// The same for members that an edit is about to add.
-    var stagedOpening: Member? {
-        state.withLock { Array($0.staged.values) }.first { $0.instance.allElements.contains(where: \.isChangingState) }
+    private static func finish(_ nodes: [any RunningNode], isPartOfGraph: Bool = true) {
+        for node in nodes { node.prepareToFinish() }
+        for node in nodes { node.finish() }
+        if isPartOfGraph { for node in nodes { node.reportShortfall() } }
     }
 
-    /// Ends all members, if a running edit prevents the pipeline as a whole from ending.
-    func closeAll() {
-        for member in membersInOrder.reversed() { close(member) }
+    /// Finishes and ends the nodes.
+    func halt() {
+        finish()
+        releaseSources()
+        context.pipeline.stop()
+        for node in runningNodes { node.stopped() }
     }
 
-    /// Ends all members in parallel, each on its own thread. Returns the names of those that have not ended after
+    /// The same, one node after the other, if a running edit prevents the pipeline as a whole from ending.
+    func haltEach() {
+        finish()
+        for node in nodes.reversed() { node.close() }
+        for node in runningNodes { node.stopped() }
+    }
+
+    /// Ends all nodes in parallel, each on its own thread. Returns the names of those that have not ended after
     /// `seconds`.
     func closeEach(waiting seconds: Double) -> [String] {
         let queue = DispatchQueue(label: "media.closing", attributes: .concurrent)
-        let closing = membersInOrder.map { member in
+        let closing = nodes.map { node in
             let group = DispatchGroup()
-            queue.async(group: group) { self.close(member) }
-            return (name: member.plan.name, group: group)
+            queue.async(group: group) { node.close() }
+            return (name: node.name, group: group)
         }
         let deadline = DispatchTime.now() + seconds
         return closing.filter { $0.group.wait(timeout: deadline) == .timedOut }.map(\.name)
     }
 
-    private func close(_ member: Member) {
-        for element in extras(of: member) + member.instance.allElements.reversed() { element.close() }
-    }
-
-    func connection(_ link: Link) -> Connection? { state.withLock { $0.connections[link] } }
-
     // MARK: Building
 
-    /// Makes a node's elements; nothing feeds it yet.
-    private func make(_ plan: NodePlan, in whole: GraphPlan, prefix: String) throws(MediaError) -> Member {
+    private func make(
+        _ plan: NodePlan, in whole: GraphPlan, prefix: String, _ stage: Stage
+    ) throws(MediaError) -> NodeInstance {
         guard let implementation = registry.implementation(of: plan.node.kind) else {
             preconditionFailure("no node type runs a \(plan.node.kind)")
         }
         do throws(MediaError) {
-            let instance = try NodeInstance(
-                plan, implementation.kind, context, prefix: prefix, above: above(plan.name, in: whole))
-            do throws(MediaError) {
-                try instance.place()
-                return Member(instance, try implementation.activate(instance), prefix: prefix)
-            } catch {
-                for element in instance.allElements { context.pipeline.remove(element) }
-                throw error
-            }
+            let node = try NodeInstance(
+                plan, implementation, context, prefix: prefix, above: above(plan.name, in: whole))
+            state.withLock { $0.nodes[prefix] = (node, stage) }
+            return node
         } catch {
             throw error.about(plan.name)
         }
@@ -243,8 +212,8 @@ final class RunningGraph: Sendable {
             var frontier = plan.links(into: name).map(\.link.from)
             while !frontier.isEmpty {
                 found += frontier.compactMap { output in
-                    let running = (state.staged[output.node] ?? state.members[output.node])?.running
-                    return (running as? any BranchingNode)?.part(behind: output.port) ?? running
+                    let staged = state.nodes(.staged).first { $0.name == output.node }
+                    return (staged ?? state.node(output.node))?.running?.part(behind: output.port)
                 }
                 frontier = frontier.flatMap { plan.links(into: $0.node).map(\.link.from) }
             }
@@ -255,53 +224,42 @@ final class RunningGraph: Sendable {
     /// Prepares a link; `link` starts its data. `isContained`: whether an error behind the input ends there. `branch`:
     /// an existing pad of the tee. `queue`: the link's existing queue.
     func connect(
-        _ plan: LinkPlan, from source: Member, to target: Member, isContained: Bool = false, branch: Pad? = nil,
-        queue held: BranchQueue? = nil
+        _ plan: LinkPlan, from source: NodeInstance, to target: NodeInstance, isContained: Bool = false,
+        branch: Pad? = nil, queue held: LinkEntry? = nil
     ) throws(MediaError) -> Connection {
         guard let input = target.plan.inputs[plan.link.to.port] else {
             preconditionFailure("\(plan.link.to) has no element")
         }
-        let tee = try tee(behind: plan.link.from.port, of: source)
-        let pad = target.instance.pad(input, isOutput: false)
-        var queue = held
-        if queue == nil { queue = try makeQueue(of: plan, from: source, to: target, isContained: isContained) }
-        let containment = queue?.containment ?? containment(from: source, to: target, isContained)
-        if let queue {
-            if let reason = queue.element.source.tryLink(pad) { throw Self.clash(plan, reason) }
-        } else {
-            containment.apply(to: pad)
-        }
+        let tee = try source.tee(behind: plan.link.from.port)
+        let pad = target.pad(input, isOutput: false)
+        var entry = held
+        if entry == nil { entry = try makeQueue(of: plan, from: source, to: target, isContained: isContained) }
+        if let queue = entry?.queue, let reason = queue.source.tryLink(pad) { throw Self.clash(plan, reason) }
         guard let branch = branch ?? tee.requestPad("src_%u") else { preconditionFailure("a tee gives every pad") }
         let isRequested = input.pad?.contains("%") == true
         return Connection(
-            plan, tee: tee, branch: branch, queue: queue, pad: pad,
-            isRequestedFrom: isRequested ? target.instance.element(input.element) : nil, containment)
+            plan, tee: tee, branch: branch,
+            entry: entry ?? LinkEntry(pad, isContained: isContained || target.isOptional(after: source)),
+            requested: isRequested ? (target.element(input.element), pad) : nil)
     }
 
     /// Makes the planned queue of a link; nil where none is planned. `suffix` tells it from the queue of the link that it
     /// replaces.
     func makeQueue(
-        of plan: LinkPlan, from source: Member, to target: Member, isContained: Bool = false, suffix: String = ""
-    ) throws(MediaError) -> BranchQueue? {
+        of plan: LinkPlan, from source: NodeInstance, to target: NodeInstance, isContained: Bool = false,
+        suffix: String = ""
+    ) throws(MediaError) -> LinkEntry? {
         guard let planned = plan.queue else { return nil }
-        let element = try Element(
+        let queue = try Element(
             "queue", name: "\(target.prefix).branch-\(plan.link.to.port)\(suffix)",
             planned.properties)
-        let queue = BranchQueue(element: element, containment: containment(from: source, to: target, isContained))
-        queue.containment.apply(to: element.sink)
-        context.pipeline.add(element)
-        return queue
-    }
-
-    /// An optional node keeps its errors from the rest, wherever it hangs on one that is not.
-    private func containment(from source: Member, to target: Member, _ isContained: Bool) -> BranchContainment {
-        let isOptional = target.plan.node.isOptional && !source.plan.node.isOptional
-        return BranchContainment(isContained: AtomicBool(isContained || isOptional))
+        context.pipeline.add(queue)
+        return LinkEntry(queue.sink, queue: queue, isContained: isContained || target.isOptional(after: source))
     }
 
     /// Starts the data of a prepared link. Throws if the formats do not fit.
     func link(_ connection: Connection) throws(MediaError) {
-        if let reason = connection.branch.tryLink(connection.entry) { throw Self.clash(connection.plan, reason) }
+        if let reason = connection.branch.tryLink(connection.entry.pad) { throw Self.clash(connection.plan, reason) }
     }
 
     private static func clash(_ plan: LinkPlan, _ reason: String) -> MediaError {
@@ -311,27 +269,9 @@ final class RunningGraph: Sendable {
             node: plan.link.to.node)
     }
 
-    func tee(behind port: String, of source: Member) throws(MediaError) -> Element {
-        let key = PortReference(node: source.prefix, port: port)
-        if let there = state.withLock({ $0.tees[key] }) { return there }
-        guard let pad = source.plan.outputs[port] else { preconditionFailure("\(key) has no element") }
-        let tee = try Element("tee", name: "\(source.prefix).tee-\(port)", ["allow-not-linked": true])
-        context.pipeline.add(tee)
-        guard source.instance.pad(pad, isOutput: true).link(tee.sink) else {
-            preconditionFailure("a tee accepts any format")
-        }
-        state.withLock { $0.tees[key] = tee }
-        return tee
-    }
-
     // MARK: Changing
 
-    /// Begins an edit that adds or removes nodes and their functions.
-    func beginEdit(of nodes: [String], bringing bindings: NodeBindings = NodeBindings()) {
-        context.bound.beginEdit(of: nodes, bringing: bindings)
-    }
-
-    /// Ends an edit, done or failed.
+    /// Ends an edit of nodes and their functions, done or failed.
     func endEdit() {
         context.bound.endEdit(plan.expanded, registry)
     }
@@ -345,19 +285,16 @@ final class RunningGraph: Sendable {
     }
 
     /// Makes a node that an edit adds. It stays separate until `commit`.
-    func stage(_ plan: NodePlan, in whole: GraphPlan) throws(MediaError) -> Member {
-        let member = try make(plan, in: whole, prefix: plan.name + newSuffix())
-        state.withLock { $0.staged[plan.name] = member }
-        return member
+    func stage(_ plan: NodePlan, in whole: GraphPlan) throws(MediaError) -> NodeInstance {
+        try make(plan, in: whole, prefix: plan.name + newSuffix(), .staged)
     }
 
-    /// Replaces members with those that an edit has prepared. Returns the replaced members.
-    func commit(_ change: GraphChange, _ connections: [Connection]) -> [Member] {
+    /// Replaces nodes with those that an edit has prepared. Returns the replaced nodes.
+    func commit(_ change: GraphChange, _ connections: [Connection]) -> [NodeInstance] {
         let (leaving, observers) = state.withLock { state in
-            let leaving = change.removed.compactMap { state.members.removeValue(forKey: $0) }
-            for member in leaving { state.leaving[member.prefix] = member }
-            state.members.merge(state.staged) { $1 }
-            state.staged.removeAll()
+            let leaving = change.removed.compactMap { state.node($0) }
+            for node in leaving { state.nodes[node.prefix]?.stage = .leaving }
+            for node in state.nodes(.staged) { state.nodes[node.prefix]?.stage = .live }
             for link in change.removedLinks { state.connections[link] = nil }
             for connection in connections { state.connections[connection.plan.link] = connection }
             state.plan = change.result
@@ -367,35 +304,21 @@ final class RunningGraph: Sendable {
         return leaving
     }
 
-    /// Adds inputs to a running node, without sources yet.
-    func addInputs(_ part: NodePlan, to member: Member) throws(MediaError) {
-        try member.instance.add(part)
-        guard let node = member.running as? any PublishingNode else { return }
-        for input in part.inputs.keys.sorted() { try node.add(input, of: member.instance) }
-    }
-
-    /// Removes inputs of a running node, which must have no sources any more.
-    func removeInputs(_ inputs: Set<String>, of member: Member) {
-        if let node = member.running as? any PublishingNode { for input in inputs.sorted() { node.remove(input) } }
-        member.instance.remove(inputs)
-    }
-
-    /// Removes the members that an edit has prepared.
+    /// Removes the nodes that an edit has prepared.
     func unstage() {
         let staged = state.withLock { state in
-            let staged = Array(state.staged.values)
-            for member in staged { state.leaving[member.prefix] = member }
-            state.staged.removeAll()
+            let staged = state.nodes(.staged)
+            for node in staged { state.nodes[node.prefix]?.stage = .leaving }
             return staged
         }
         remove(staged, isPartOfGraph: false)
     }
 
-    /// Makes a member release its devices, without removing it.
-    func releaseDevices(of member: Member) {
-        state.withLock { _ = $0.released.insert(member.prefix) }
-        member.running?.finish()
-        for element in member.instance.allElements.reversed() { element.close() }
+    /// Makes a node release its devices, without removing it.
+    func releaseDevices(of node: NodeInstance) {
+        state.withLock { $0.nodes[node.prefix]?.stage = .released }
+        node.running?.finish()
+        for element in node.allElements.reversed() { element.close() }
     }
 
     /// Cuts a link, so that its buffers are dropped. Waits until it has no buffer in transit, for at most 2 s.
@@ -404,26 +327,22 @@ final class RunningGraph: Sendable {
     /// returns, and the tee has marked it as removed by then. The entry then refuses all data, and this returns true.
     @discardableResult
     func detach(_ connection: Connection) -> Bool {
-        connection.isLeaving.raise()
-        let branch = connection.branch
-        let entry = connection.entry
+        let (branch, entry) = (connection.branch, connection.entry)
+        entry.isLeaving.raise()
         let isCut = DispatchSemaphore(value: 0)
         var refuses = false
         branch.whenIdle {
-            branch.unlink(entry)
+            branch.unlink(entry.pad)
             isCut.signal()
         }
         if isCut.wait(timeout: .now() + Self.transitTimeout) == .timedOut {
             // An element behind the link holds its buffer: this unblocks it and refuses further buffers.
-            entry.refuseEverything()
+            entry.pad.refuseEverything()
             refuses = true
             _ = isCut.wait(timeout: .now() + Self.transitTimeout)
         }
         connection.tee.release(branch)
-        if let queue = connection.queue {
-            queue.close()
-            context.pipeline.remove(queue)
-        }
+        discard(entry.queue)
         if let (element, pad) = connection.requested { element.release(pad) }
         return refuses
     }
@@ -431,29 +350,29 @@ final class RunningGraph: Sendable {
     /// How long to wait for buffers in transit.
     private static let transitTimeout = DispatchTimeInterval.seconds(1)
 
-    /// Ends members without sources, and removes their elements. `isPartOfGraph` is false for those of a failed edit.
-    func remove(_ members: [Member], isPartOfGraph: Bool = true) {
-        let nodes = members.compactMap(\.running)
-        nodes.finish()
-        if isPartOfGraph { for node in nodes { node.reportShortfall() } }
-        // The last members first, so that no member waits for them.
-        for member in members.reversed() { close(member) }
-        for member in members {
-            for element in extras(of: member) + member.instance.allElements { context.pipeline.remove(element) }
-            member.running?.stopped()
-        }
-        let prefixes = Set(members.map(\.prefix))
-        state.withLock { state in
-            for prefix in prefixes {
-                state.leaving[prefix] = nil
-                state.released.remove(prefix)
-            }
-            state.tees = state.tees.filter { !prefixes.contains($0.key.node) }
-        }
+    /// Ends an element of the graph, if there is one.
+    func discard(_ element: Element?) {
+        guard let element else { return }
+        element.close()
+        context.pipeline.remove(element)
     }
 
-    /// The tees downstream of a member's outputs.
-    func extras(of member: Member) -> [Element] {
-        state.withLock { state in state.tees.filter { $0.key.node == member.prefix }.map(\.value) }
+    /// Ends nodes without sources, and removes their elements. `isPartOfGraph` is false for those of a failed edit.
+    func remove(_ nodes: [NodeInstance], isPartOfGraph: Bool = true) {
+        Self.finish(nodes.compactMap(\.running), isPartOfGraph: isPartOfGraph)
+        // The last nodes first, so that no node waits for them.
+        for node in nodes.reversed() { node.close() }
+        for node in nodes {
+            node.removeElements()
+            node.running?.stopped()
+        }
+        state.withLock { state in
+            for node in nodes { state.nodes[node.prefix] = nil }
+        }
     }
+}
+
+extension NodeInstance {
+    /// Whether the node keeps its errors from a source: an optional node does, wherever it hangs on one that is not.
+    fileprivate func isOptional(after source: NodeInstance) -> Bool { node.isOptional && !source.node.isOptional }
 }

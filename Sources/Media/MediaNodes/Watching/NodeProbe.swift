@@ -6,20 +6,29 @@ import Synchronization
 final class NodeProbe: Sendable {
     /// The data that reaches an input, over any link.
     private struct Arrival: Sendable {
+        let entry: CountedPad
         let flow: FlowCount
         let ages: PassageTimes
-        let entry: Pad
-        let probes: AttachedProbes
     }
 
     private struct Queue: Sendable {
         let name: String
         let rule: QueuePlan.Rule
         let element: Element
+        let ends: [CountedPad]
         let flow: FlowCount
         /// The number of queued buffers when the counting began.
         let atStart: Int
-        let probes: AttachedProbes
+
+        init(_ name: String, _ rule: QueuePlan.Rule, _ element: Element) {
+            let flow = FlowCount()
+            (self.name, self.rule, self.element, self.flow) = (name, rule, element, flow)
+            ends = [
+                CountedPad(element.sink) { _ in flow.enter() },
+                CountedPad(element.source) { _ in flow.add(bytes: 0) },
+            ]
+            atStart = element.integer("current-level-buffers")
+        }
 
         /// The number of dropped buffers. A queue that waits drops none: missing buffers are still about to enter.
         var dropped: Int {
@@ -32,8 +41,8 @@ final class NodeProbe: Sendable {
     /// The point where media leaves the node, or ends in it.
     private struct Exit: Sendable {
         let element: Element?
-        let pad: Pad
-        let probes: AttachedProbes
+        let end: CountedPad
+        let frames: [CountedPad]
     }
 
     private struct State {
@@ -45,82 +54,60 @@ final class NodeProbe: Sendable {
         var format: MediaFormat?
     }
 
-    private let member: Member
+    private let node: NodeInstance
     private let start = GStreamer.now
     private let times = PassageTimes()
     private let state = Mutex(State())
 
-    init(_ member: Member, connections: [Connection], tees: [Element]) {
-        self.member = member
-        follow(connections, tees: tees)
+    init(_ node: NodeInstance) {
+        self.node = node
     }
 
-    /// Continues the counts at the links and tees that remain after an edit.
-    func follow(_ connections: [Connection], tees: [Element]) {
+    /// Counts at the node's links and tees, again after each edit. Counts continue where a link or tee remains.
+    func follow(_ connections: [Connection]) {
         state.withLock { state in
             followArrivals(connections, &state)
             followQueues(connections, &state)
-            followExits(connections, tees, &state)
+            followExits(connections, &state)
         }
     }
 
     private func followArrivals(_ connections: [Connection], _ state: inout State) {
-        let before = state.arrivals
+        let (before, times) = (state.arrivals, times)
         state.arrivals = connections.reduce(into: [:]) { arrivals, connection in
-            let port = connection.plan.link.to.port
+            let (port, pad) = (connection.plan.link.to.port, connection.entry.pad)
             let there = before[port]
-            arrivals[port] =
-                there?.entry === connection.entry ? there : arrival(at: connection.entry, continuing: there)
+            if let there, there.entry.pad === pad { return arrivals[port] = there }
+            let (flow, ages) = (there?.flow ?? FlowCount(), there?.ages ?? PassageTimes())
+            let entry = CountedPad(pad) { buffer in
+                flow.add(bytes: buffer.byteCount)
+                ages.left(nil, captured: buffer.time)
+                times.entered(buffer.runningTime)
+            }
+            arrivals[port] = Arrival(entry: entry, flow: flow, ages: ages)
         }
-    }
-
-    private func arrival(at entry: Pad, continuing before: Arrival?) -> Arrival {
-        let (flow, ages, times) = (before?.flow ?? FlowCount(), before?.ages ?? PassageTimes(), times)
-        let probe = entry.onBuffer { buffer in
-            flow.add(bytes: buffer.byteCount)
-            ages.left(nil, captured: buffer.time)
-            times.entered(buffer.runningTime)
-            return .pass
-        }
-        return Arrival(flow: flow, ages: ages, entry: entry, probes: AttachedProbes(probe))
     }
 
     private func followQueues(_ connections: [Connection], _ state: inout State) {
         var wanted: [(name: String, rule: QueuePlan.Rule, element: Element)] = []
         for connection in connections {
-            guard let queue = connection.queue, let plan = connection.plan.queue else { continue }
+            guard let queue = connection.entry.queue, let plan = connection.plan.queue else { continue }
             wanted.append(("branch-\(connection.plan.link.to.port)", plan.limits.rule, queue))
         }
-        for plan in member.plan.queues where member.instance.has(plan.element) {
-            let element = member.instance.element(plan.element)
+        for plan in node.plan.queues where node.has(plan.element) {
+            let element = node.element(plan.element)
             if element.factory == "queue" { wanted.append((plan.element, plan.limits.rule, element)) }
         }
         state.queues = wanted.map { queue in
-            state.queues.first { $0.element === queue.element } ?? Self.watch(queue.name, queue.rule, queue.element)
+            state.queues.first { $0.element === queue.element } ?? Queue(queue.name, queue.rule, queue.element)
         }
     }
 
-    private static func watch(_ name: String, _ rule: QueuePlan.Rule, _ element: Element) -> Queue {
-        let flow = FlowCount()
-        let probes = AttachedProbes(
-            element.sink.onBuffer { _ in
-                flow.enter()
-                return .pass
-            },
-            element.source.onBuffer { _ in
-                flow.add(bytes: 0)
-                return .pass
-            })
-        return Queue(
-            name: name, rule: rule, element: element, flow: flow, atStart: element.integer("current-level-buffers"),
-            probes: probes)
-    }
-
-    private func followExits(_ connections: [Connection], _ tees: [Element], _ state: inout State) {
-        let elements = tees.isEmpty ? Self.lastElements(of: member).filter { $0.pad("sink") != nil } : tees
+    private func followExits(_ connections: [Connection], _ state: inout State) {
+        let elements = node.tees.isEmpty ? lastElements.filter { $0.pad("sink") != nil } : node.tees
         guard !elements.isEmpty else {
             // The elements of this end are not visible.
-            if state.exits.isEmpty { state.exits = connections.map { exit(nil, $0.entry, &state.out) } }
+            if state.exits.isEmpty { state.exits = connections.map { exit(nil, $0.entry.pad, &state.out) } }
             return
         }
         let before = state.exits
@@ -133,54 +120,48 @@ final class NodeProbe: Sendable {
     private func exit(_ element: Element?, _ pad: Pad, _ out: inout [FlowCount]) -> Exit {
         let (flow, times) = (FlowCount(), times)
         out.append(flow)
-        let isPackets = element.map { Self.takesPackets($0, of: member.plan) } ?? false
+        let isPackets = element.map(takesPackets) ?? false
         let muxed = element.map(padsBeforeMuxer) ?? []
-        let probe = pad.onBuffer { buffer in
-            flow.add(
-                bytes: buffer.byteCount, frame: isPackets ? buffer.runningTime : nil, isFrame: muxed.isEmpty)
+        let isFrame = muxed.isEmpty
+        let end = CountedPad(pad) { buffer in
+            flow.add(bytes: buffer.byteCount, frame: isPackets ? buffer.runningTime : nil, isFrame: isFrame)
             times.left(buffer.runningTime, captured: buffer.time)
-            return .pass
         }
-        let frameProbes = muxed.map { pad in
-            pad.onBuffer { _ in
-                flow.add(bytes: 0)
-                return .pass
-            }
-        }
-        return Exit(element: element, pad: pad, probes: AttachedProbes([probe] + frameProbes))
+        return Exit(
+            element: element, end: end, frames: muxed.map { pad in CountedPad(pad) { _ in flow.add(bytes: 0) } })
     }
 
     /// The inputs of a muxer that feeds the element. A muxer writes the header and the media of a frame apart, so frames
     /// count where they enter it. Empty without a muxer.
     private func padsBeforeMuxer(_ element: Element) -> [Pad] {
-        let (plan, instance) = (member.plan, member.instance)
+        let plan = node.plan
         let muxers = plan.links.filter { link in
-            plan.element(link.from.element)?.factory.hasSuffix("mux") == true && instance.has(link.to.element)
-                && instance.element(link.to.element) === element
+            plan.element(link.from.element)?.factory.hasSuffix("mux") == true && node.has(link.to.element)
+                && node.element(link.to.element) === element
         }.map(\.from.element)
         return plan.links.compactMap { link in
-            guard muxers.contains(link.to.element), instance.has(link.from.element) else { return nil }
-            return instance.element(link.from.element).pad("src")?.peer
+            guard muxers.contains(link.to.element), node.has(link.from.element) else { return nil }
+            return node.element(link.from.element).pad("src")?.peer
         }
     }
 
     /// Whether a payloader feeds the element.
-    private static func takesPackets(_ element: Element, of plan: NodePlan) -> Bool {
-        plan.links.contains { link in
+    private func takesPackets(_ element: Element) -> Bool {
+        let plan = node.plan
+        return plan.links.contains { link in
             let factory = plan.element(link.from.element)?.factory ?? ""
             return factory.hasPrefix("rtp") && factory.hasSuffix("pay") && element.name.hasSuffix(".\(link.to.element)")
         }
     }
 
-    private static func lastElements(of member: Member) -> [Element] {
-        let plan = member.plan
+    private var lastElements: [Element] {
+        let plan = node.plan
         let feeding = Set(plan.links.map(\.from.element))
-        return plan.elements.filter { !feeding.contains($0.name) && member.instance.has($0.name) }
-            .map { member.instance.element($0.name) }
+        return plan.elements.filter { !feeding.contains($0.name) && node.has($0.name) }.map { node.element($0.name) }
     }
 
     var statistics: NodeStatistics {
-        var statistics = NodeStatistics(node: member.plan.name, kind: member.plan.node.kind)
+        var statistics = NodeStatistics(node: node.name, kind: node.node.kind)
         statistics.secondsCounted = GStreamer.now.seconds(since: start)
         let (arrivals, queues, exits, out) = state.withLock { ($0.arrivals, $0.queues, $0.exits, $0.out.map(\.count)) }
         for (input, arrival) in arrivals {
@@ -195,16 +176,16 @@ final class NodeProbe: Sendable {
             statistics.dropped.append(.init(queue: queue.name, rule: queue.rule, frames: queue.dropped))
         }
         (statistics.secondsInNode, statistics.latency) = times.medians
-        if member.plan.playsByClock, let age = statistics.latency {
+        if node.plan.playsByClock, let age = statistics.latency {
             // Data that arrived in time is kept until it is due.
-            let heard = Self.lastElements(of: member).compactMap(\.secondsUntilHeard).max() ?? 0
+            let heard = lastElements.compactMap(\.secondsUntilHeard).max() ?? 0
             statistics.latency = max(age, heard)
         }
         var measured = MediaStatistics()
-        member.running?.report(into: &measured)
-        statistics.levels = measured.levels[member.plan.name] ?? []
+        node.running?.report(into: &measured)
+        statistics.levels = measured.levels[node.name] ?? []
         // A stopped pad has no caps any more.
-        let now = exits.first?.pad.settledCaps?.structures.first.flatMap(MediaFormat.init)
+        let now = exits.first?.end.pad.settledCaps?.structures.first.flatMap(MediaFormat.init)
         statistics.format = state.withLock { state in
             state.format = now ?? state.format
             return state.format
@@ -213,16 +194,21 @@ final class NodeProbe: Sendable {
     }
 }
 
-/// Probes that are removed with the last reference to them.
-private final class AttachedProbes: Sendable {
-    private let probes: [Probe]
+/// A pad whose buffers are counted until this is released.
+private final class CountedPad: Sendable {
+    let pad: Pad
+    private let probe: Probe
 
-    init(_ probes: Probe...) { self.probes = probes }
-
-    init(_ probes: [Probe]) { self.probes = probes }
+    init(_ pad: Pad, _ count: @escaping @Sendable (borrowing PassingBuffer) -> Void) {
+        self.pad = pad
+        probe = pad.onBuffer { buffer in
+            count(buffer)
+            return .pass
+        }
+    }
 
     deinit {
-        for probe in probes { probe.remove() }
+        probe.remove()
     }
 }
 

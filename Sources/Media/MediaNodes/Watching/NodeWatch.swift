@@ -25,23 +25,20 @@ public final class NodeWatch: Sendable {
 
     /// Returns the statistics since the watch began, sources first.
     public func sample() -> [NodeStatistics] {
-        graph.membersInOrder.compactMap { member in
-            probes.withLock { $0[member.prefix] }?.statistics
+        graph.nodes.compactMap { node in
+            probes.withLock { $0[node.prefix] }?.statistics
         }
     }
 
     private func follow() {
-        let members = graph.membersInOrder
+        let nodes = graph.nodes
         probes.withLock { probes in
-            let prefixes = Set(members.map(\.prefix))
+            let prefixes = Set(nodes.map(\.prefix))
             probes = probes.filter { prefixes.contains($0.key) }
-            for member in members {
-                let (connections, tees) = (graph.connections(into: member.plan.name), graph.extras(of: member))
-                if let probe = probes[member.prefix] {
-                    probe.follow(connections, tees: tees)
-                } else {
-                    probes[member.prefix] = NodeProbe(member, connections: connections, tees: tees)
-                }
+            for node in nodes {
+                let probe = probes[node.prefix] ?? NodeProbe(node)
+                probe.follow(graph.connections(into: node.name))
+                probes[node.prefix] = probe
             }
         }
     }

@@ -8,7 +8,7 @@ internal import Synchronization
 /// setting names one.
 ///
 /// The pipeline's `start()` waits until the room is entered, not for a publisher.
-final class SubscribeNode: NodeType, BranchingNode {
+final class SubscribeNode: NodeType, RunningNode {
     static let kind = NodeKind(
         "subscribe", .transport, "Receives the video and audio of one participant of a room",
         outputs: [
@@ -106,7 +106,7 @@ final class SubscribeNode: NodeType, BranchingNode {
         }
     }
 
-    func part(behind output: String) -> (any RunningNode)? { parts.withLock { $0[output] } }
+    func part(behind output: String) -> any RunningNode { parts.withLock { $0[output] } ?? self }
 
     private var all: [RTPInputNode] { parts.withLock { $0.sorted { $0.key < $1.key }.map(\.value) } }
 
