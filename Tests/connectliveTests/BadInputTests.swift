@@ -10,6 +10,12 @@ import Testing
         #expect(result.error.contains("[file.not-found]"))
     }
 
+    @Test func `control characters in a message do not reach the terminal`() throws {
+        let result = try CommandLineTool.run(["validate", "\u{1b}[2J\u{9b}31m.yaml"], folder: TemporaryFolder())
+        #expect(result.status == 1)
+        #expect(result.error.contains("\u{fffd}[2J\u{fffd}31m.yaml"), "\(result.error)")
+    }
+
     @Test func `a file without video is refused before any connection`() throws {
         let folder = try TemporaryFolder()
         // A second of silence as a WAV file.

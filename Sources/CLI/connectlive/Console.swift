@@ -1,7 +1,7 @@
 internal import Foundation
 
 /// Standard error, for people and logs. Messages are whole lines; on a terminal, a status line below them updates in
-/// place.
+/// place. Control characters in them are replaced.
 enum Console {
     /// Whether standard error is a terminal.
     static var isTerminal: Bool { isatty(STDERR_FILENO) == 1 }
@@ -14,12 +14,12 @@ enum Console {
     }
 
     static func line(_ text: String) {
-        write((isTerminal ? "\r\u{1b}[K" : "") + text + "\n")
+        write((isTerminal ? "\r\u{1b}[K" : "") + text.printable + "\n")
     }
 
     /// Replaces the last status. For terminals only.
     static func status(_ text: String) {
-        write("\r\u{1b}[K" + String(text.prefix(width - 1)))
+        write("\r\u{1b}[K" + String(text.printable.prefix(width - 1)))
     }
 
     /// Keeps the last status and continues on the next line.

@@ -23,9 +23,10 @@ final class Screenful {
         shown = fitting.count
     }
 
-    /// Prints a line above the updated ones, which appear again with the next `show`.
+    /// Prints a line above the updated ones, which appear again with the next `show`. Control characters in it are
+    /// replaced.
     func say(_ line: String) {
-        write((isTerminal ? start : "") + line + "\n")
+        write((isTerminal ? start : "") + line.printable + "\n")
         shown = 0
     }
 

@@ -73,11 +73,12 @@ struct RecordingContainer: Sendable {
         let segments = lines.indices.filter { lines[$0].hasPrefix(length) }
         guard let last = segments.last else { return text }
         let left = seconds - segments.dropLast().map { value(lines[$0], length) }.reduce(0, +)
-        guard left > value(lines[last], length) else { return text }
+        // Another process may have written the playlist.
+        guard left > value(lines[last], length), left <= seconds else { return text }
         lines[last] = "\(length)\(left),"
         // No segment may be longer, to the nearest second (RFC 8216 section 4.3.3.1).
-        if let line = lines.firstIndex(where: { $0.hasPrefix(target) }) {
-            lines[line] = "\(target)\(Int(max(value(lines[line], target), left.rounded())))"
+        if let line = lines.firstIndex(where: { $0.hasPrefix(target) }), value(lines[line], target) < left.rounded() {
+            lines[line] = "\(target)\(Int(left.rounded()))"
         }
         return lines.joined(separator: "\n")
     }
