@@ -47,6 +47,7 @@ package final class MixerNode: NodeType, RunningNode {
     }
 
     package let name: String
+    private let format: MediaFormat?
     private let pads: [Int: Pad]
     private let state: Mutex<State>
     /// Whether places have changed since they were last set on the mixing element.
@@ -94,6 +95,7 @@ package final class MixerNode: NodeType, RunningNode {
 
     private init(_ instance: NodeInstance) {
         name = instance.name
+        format = instance.plan.formats["out"]
         let numbers = instance.plan.inputs.keys.map(Self.number)
         let mix = instance.element("mix")
         pads = numbers.reduce(into: [:]) { $0[$1] = mix.pad("sink_\($1)") }
@@ -129,7 +131,6 @@ package final class MixerNode: NodeType, RunningNode {
 
     private func arrange() throws(MediaError) {
         try state.withLock { (state) throws(MediaError) in
-            let format = instance.plan.formats["out"]
             let settings = MixerLayout.Settings(
                 isGrid: state.text("layout") == "grid", width: format?.width ?? 1280, height: format?.height ?? 720,
                 main: state.integer("main"), corner: state.text("corner"), inset: state.number("inset"),
