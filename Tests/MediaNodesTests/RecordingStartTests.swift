@@ -130,7 +130,8 @@ extension MediaNodesTests {
             #expect(RecordingContainer.playlist(playlist(2, "0.5"), lasting: 1.0) == playlist(2, "0.5"))
             #expect(RecordingContainer.playlist("#EXTM3U\n", lasting: 1) == "#EXTM3U\n")
             for odd in ["1e300", "inf", "nan", "-1e300"] {
-                _ = RecordingContainer.playlist("#EXT-X-TARGETDURATION:\(odd)\n#EXTINF:\(odd),\n#EXTINF:0,\n", lasting: 1)
+                _ = RecordingContainer.playlist(
+                    "#EXT-X-TARGETDURATION:\(odd)\n#EXTINF:\(odd),\n#EXTINF:0,\n", lasting: 1)
             }
         }
 
