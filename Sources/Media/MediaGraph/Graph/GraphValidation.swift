@@ -65,15 +65,6 @@ public struct BoundNames: Sendable, Hashable {
         self.audio = audio
         self.frameFunctions = frameFunctions
     }
-
-    func names(for binding: CodeBinding) -> Set<String> {
-        switch binding {
-        case .rtpOutput: rtpOutputs
-        case .frames: frames
-        case .audio: audio
-        case .frameFunction: frameFunctions
-        }
-    }
 }
 
 extension MediaGraph {
@@ -86,121 +77,113 @@ extension MediaGraph {
     public func validate(
         with kinds: any NodeCatalogue, bound: BoundNames? = nil
     ) -> [GraphProblem] {
-        settled(with: kinds).problems(kinds, bound)
-    }
-
-    private func problems(_ kinds: any NodeCatalogue, _ bound: BoundNames?) -> [GraphProblem] {
         guard !nodes.isEmpty else { return [GraphProblem(.empty, "The graph has no nodes.")] }
-        var problems: [GraphProblem] = []
-        var seen: Set<String> = []
-        for node in nodes {
-            if !seen.insert(node.name).inserted {
-                problems.append(
-                    GraphProblem(.duplicateName, node: node.name, "Two nodes are named \"\(node.name)\"."))
-            }
-            problems += problemsOfSettings(node, kinds)
-        }
-        problems += problemsOfLinks(kinds)
-        problems += problemsOfUnconnectedPorts(kinds)
-        problems += problemsOfCycles()
-        problems += fileConflicts(kinds, identity: \.normalizedPath)
-        if let bound { problems += problemsOfBindings(kinds, bound) }
-        return problems
+        var validation = Validation(graph: settled(with: kinds), kinds: kinds)
+        validation.checkNodes()
+        validation.checkLinks()
+        validation.checkUnconnectedPorts()
+        validation.checkCycles()
+        validation.problems += validation.graph.fileConflicts(kinds, identity: \.normalizedPath)
+        if let bound { validation.check(bound) }
+        return validation.problems
+    }
+}
+
+/// The checks of a graph, and the problems that they have found.
+private struct Validation {
+    let graph: MediaGraph
+    let kinds: any NodeCatalogue
+    var problems: [GraphProblem] = []
+
+    private mutating func add(
+        _ kind: GraphProblem.Kind, _ node: String, setting: String? = nil, link: Link? = nil, _ message: String,
+        accepted: [String] = []
+    ) {
+        problems.append(
+            GraphProblem(kind, node: node, setting: setting, link: link, message, accepted: accepted))
     }
 
-    private func problemsOfSettings(_ node: Node, _ kinds: any NodeCatalogue) -> [GraphProblem] {
-        guard let kind = kinds.kind(named: node.kind) else {
-            // Optional nodes that this machine lacks are omitted, and the rest runs.
-            if node.isOptional, kinds.isLacking(node.kind) { return [] }
-            if let reason = kinds.reasonForLack(of: node.kind) {
-                return [GraphProblem(.unknownKind, node: node.name, "\"\(node.name)\": \(reason)")]
+    mutating func checkNodes() {
+        var seen: Set<String> = []
+        for node in graph.nodes {
+            if !seen.insert(node.name).inserted {
+                add(.duplicateName, node.name, "Two nodes are named \"\(node.name)\".")
             }
-            let names = kinds.kinds.map(\.name)
-            return [
-                GraphProblem(
-                    .unknownKind, node: node.name,
-                    (node.name == node.kind
-                        ? "There is no kind of node \"\(node.kind)\""
-                        : "\"\(node.name)\" is of the unknown kind \"\(node.kind)\"")
-                        + node.kind.suggestion(
-                            among: names, else: ". A plugin's node needs --plugin PATH, also where the graph runs."),
-                    accepted: names)
-            ]
+            if let kind = kinds.kind(named: node.kind) {
+                checkSettings(of: node, kind)
+            } else {
+                addUnknownKind(of: node)
+            }
         }
-        var problems: [GraphProblem] = []
+    }
+
+    private mutating func addUnknownKind(of node: Node) {
+        // Optional nodes that this machine lacks are omitted, and the rest runs.
+        if node.isOptional, kinds.isLacking(node.kind) { return }
+        if let reason = kinds.reasonForLack(of: node.kind) {
+            return add(.unknownKind, node.name, "\"\(node.name)\": \(reason)")
+        }
+        let names = kinds.kinds.map(\.name)
+        let start =
+            node.name == node.kind
+            ? "There is no kind of node \"\(node.kind)\"" : "\"\(node.name)\" is of the unknown kind \"\(node.kind)\""
+        let end = node.kind.suggestion(
+            among: names, else: ". A plugin's node needs --plugin PATH, also where the graph runs.")
+        add(.unknownKind, node.name, start + end, accepted: names)
+    }
+
+    private mutating func checkSettings(of node: Node, _ kind: NodeKind) {
         for (name, value) in node.settings.sorted(by: { $0.key < $1.key }) {
             guard let contract = kind.setting(name) else {
                 let names = kind.settings.map(\.name)
-                problems.append(
-                    GraphProblem(
-                        .unknownSetting, node: node.name, setting: name,
-                        "\(node.shown) has no setting \"\(name)\"\(name.suggestion(among: names))",
-                        accepted: names))
+                let message = "\(node.shown) has no setting \"\(name)\"\(name.suggestion(among: names))"
+                add(.unknownSetting, node.name, setting: name, message, accepted: names)
                 continue
             }
             if let complaint = contract.problem(of: value) {
-                problems.append(
-                    GraphProblem(
-                        .badSetting, node: node.name, setting: name,
-                        "\"\(node.name)\": \(name) \(complaint)" + (complaint.hasSuffix("?") ? "" : ".")))
+                let end = complaint.hasSuffix("?") ? "" : "."
+                add(.badSetting, node.name, setting: name, "\"\(node.name)\": \(name) \(complaint)\(end)")
             }
             if let other = contract.excludedSettings.first(where: { node.settings[$0] != nil }) {
-                problems.append(
-                    GraphProblem(
-                        .badSetting, node: node.name, setting: name,
-                        "\"\(node.name)\" has both \(name) and \(other). Set one of them, or use two nodes."))
+                let message = "\"\(node.name)\" has both \(name) and \(other). Set one of them, or use two nodes."
+                add(.badSetting, node.name, setting: name, message)
             }
         }
-        for contract in kind.settings where contract.isRequired && node.settings[contract.name] == nil {
-            problems.append(
-                GraphProblem(
-                    .missingSetting, node: node.name, setting: contract.name,
-                    "\(node.shown) needs the setting \"\(contract.name)\"."))
+        for name in kind.settings.filter(\.isRequired).map(\.name) where node.settings[name] == nil {
+            add(.missingSetting, node.name, setting: name, "\(node.shown) needs the setting \"\(name)\".")
         }
-        return problems
     }
 
-    private func problemsOfLinks(_ kinds: any NodeCatalogue) -> [GraphProblem] {
-        var problems: [GraphProblem] = []
+    mutating func checkLinks() {
         var taken: Set<PortReference> = []
-        for link in links {
-            let output = port(of: link, isOutput: true, kinds, &problems)
-            let input = port(of: link, isOutput: false, kinds, &problems)
+        for link in graph.links {
+            let output = port(of: link, isOutput: true)
+            let input = port(of: link, isOutput: false)
             if let output, let input, !output.kinds.canBecome(input.kinds) {
-                problems.append(
-                    GraphProblem(
-                        .kindsDoNotMatch, node: link.to.node, link: link,
-                        "\(link.from) delivers \(output.kinds.listed), but \(link.to) accepts \(input.kinds.listed); "
-                            + remedy(for: link, input, kinds)))
+                let message =
+                    "\(link.from) delivers \(output.kinds.listed), but \(link.to) accepts \(input.kinds.listed); "
+                add(.kindsDoNotMatch, link.to.node, link: link, message + remedy(for: link, input))
             }
             if !taken.insert(link.to).inserted {
-                problems.append(
-                    GraphProblem(
-                        .inputTaken, node: link.to.node, link: link, "\(link.to) has more than one source."))
+                add(.inputTaken, link.to.node, link: link, "\(link.to) has more than one source.")
             }
         }
-        return problems
     }
 
     /// The fix for a link between ports that do not match.
-    private func remedy(for link: Link, _ input: Port, _ kinds: any NodeCatalogue) -> String {
-        let source = node(link.from.node).flatMap { kinds.kind(named: $0.kind) }
+    private func remedy(for link: Link, _ input: Port) -> String {
+        let source = graph.node(link.from.node).flatMap { kinds.kind(named: $0.kind) }
         let other = source?.outputs.first { $0.kinds.canBecome(input.kinds) }
         return other.map { "link \(link.from.node).\($0.name) instead." } ?? "link a node that delivers that."
     }
 
     /// Returns a port, or nil after adding a problem. Nodes of unknown kinds are reported elsewhere.
-    private func port(
-        of link: Link, isOutput: Bool, _ kinds: any NodeCatalogue, _ problems: inout [GraphProblem]
-    ) -> Port? {
+    private mutating func port(of link: Link, isOutput: Bool) -> Port? {
         let reference = isOutput ? link.from : link.to
-        guard let node = node(reference.node) else {
-            let names = nodes.map(\.name)
-            problems.append(
-                GraphProblem(
-                    .unknownNode, node: reference.node, link: link,
-                    "There is no node \"\(reference.node)\"\(reference.node.suggestion(among: names))",
-                    accepted: names))
+        guard let node = graph.node(reference.node) else {
+            let names = graph.nodes.map(\.name)
+            let message = "There is no node \"\(reference.node)\"\(reference.node.suggestion(among: names))"
+            add(.unknownNode, reference.node, link: link, message, accepted: names)
             return nil
         }
         // An open port means that the kind at the other end is unknown, which is reported there.
@@ -217,35 +200,39 @@ extension MediaGraph {
             } else {
                 "Nothing can feed \(node.shown). Put it first in its chain."
             }
-        problems.append(GraphProblem(.unknownPort, node: node.name, link: link, message, accepted: names))
+        add(.unknownPort, node.name, link: link, message, accepted: names)
         return nil
     }
 
-    private func problemsOfUnconnectedPorts(_ kinds: any NodeCatalogue) -> [GraphProblem] {
-        let isMeantElsewhere = links.contains { node($0.to.node) == nil }
-        return nodes.flatMap { node -> [GraphProblem] in
-            guard let kind = kinds.kind(named: node.kind) else { return [] }
-            var messages = kind.inputs.filter { port in
-                port.isRequired && !links.contains { $0.to.node == node.name && $0.to.mayBe(port) }
-            }.map { "Nothing feeds \(node.name).\($0.name). Link an output to it, or remove the node." }
-            messages += kind.outputs.filter { port in
-                port.isRequired && !links.contains { $0.from.node == node.name && $0.from.mayBe(port) }
-            }.map { "Nothing reads \(node.name).\($0.name). Link it, or drop its media with a \"null\" node." }
+    mutating func checkUnconnectedPorts() {
+        let isMeantElsewhere = graph.links.contains { graph.node($0.to.node) == nil }
+        for node in graph.nodes {
+            guard let kind = kinds.kind(named: node.kind) else { continue }
+            let (sources, targets) = (graph.links(into: node.name), graph.links(outOf: node.name))
             // An end without input does nothing, even if none of its inputs is required. A link may misspell its name.
             let isEnd = !isMeantElsewhere && !kind.inputs.isEmpty && kind.outputs.isEmpty && kind.group != .element
-            if isEnd, !kind.inputs.contains(where: \.isRequired), links(into: node.name).isEmpty {
+            if isEnd, !kind.inputs.contains(where: \.isRequired), sources.isEmpty {
                 let ports = kind.inputs.map { "\(node.name).\($0.name)" }.joined(separator: " or ")
-                messages = ["Nothing feeds \(ports). Link an output to one of them, or remove the node."]
+                add(
+                    .unconnected, node.name,
+                    "Nothing feeds \(ports). Link an output to one of them, or remove the node.")
             }
-            return messages.map { GraphProblem(.unconnected, node: node.name, $0) }
+            for port in kind.inputs where port.isRequired && !sources.contains(where: { $0.to.mayBe(port) }) {
+                let name = "\(node.name).\(port.name)"
+                add(.unconnected, node.name, "Nothing feeds \(name). Link an output to it, or remove the node.")
+            }
+            for port in kind.outputs where port.isRequired && !targets.contains(where: { $0.from.mayBe(port) }) {
+                let name = "\(node.name).\(port.name)"
+                add(.unconnected, node.name, "Nothing reads \(name). Link it, or drop its media with a \"null\" node.")
+            }
         }
     }
 
     /// Removes nodes without input until none is left, so that the remaining ones are on a cycle or downstream of one.
     /// Then removes those without output.
-    private func problemsOfCycles() -> [GraphProblem] {
-        var left = Set(nodes.map(\.name))
-        var open = links
+    mutating func checkCycles() {
+        var left = Set(graph.nodes.map(\.name))
+        var open = graph.links
         for end in [\Link.to.node, \.from.node] {
             var before: Int
             repeat {
@@ -254,35 +241,29 @@ extension MediaGraph {
                 left.formIntersection(open.map { $0[keyPath: end] })
             } while left.count < before
         }
-        guard !left.isEmpty else { return [] }
-        return [
-            GraphProblem(
-                .cycle, "Remove one of the links between these nodes, which form a cycle: \(left.listed).",
-                nodes: left.sorted())
-        ]
+        guard !left.isEmpty else { return }
+        let names = left.sorted()
+        let message =
+            "Remove one of the links between these nodes, which form a cycle: \(names.joined(separator: ", "))."
+        problems.append(GraphProblem(.cycle, message, nodes: names))
     }
 
-    private func problemsOfBindings(_ kinds: any NodeCatalogue, _ bound: BoundNames) -> [GraphProblem] {
-        var problems: [GraphProblem] = []
-        for binding in CodeBinding.allCases {
-            let needed = Set(nodes.filter { kinds.kind(named: $0.kind)?.binding == binding }.map(\.name))
-            let given = bound.names(for: binding)
+    mutating func check(_ bound: BoundNames) {
+        let given: [(CodeBinding, Set<String>)] = [
+            (.rtpOutput, bound.rtpOutputs), (.frames, bound.frames), (.audio, bound.audio),
+            (.frameFunction, bound.frameFunctions),
+        ]
+        for (binding, given) in given {
+            let needed = Set(graph.nodes.filter { kinds.kind(named: $0.kind)?.binding == binding }.map(\.name))
             for name in needed.subtracting(given).sorted() {
-                problems.append(
-                    GraphProblem(
-                        .unboundCode, node: name, "\"\(name)\" needs a bound \(binding.rawValue) function."))
+                add(.unboundCode, name, "\"\(name)\" needs a bound \(binding.rawValue) function.")
             }
             for name in given.subtracting(needed).sorted() {
                 let names = needed.sorted()
-                problems.append(
-                    GraphProblem(
-                        .unusedCode, node: name,
-                        "A \(binding.rawValue) function is bound to \"\(name)\", but no node has this name"
-                            + name.suggestion(among: names),
-                        accepted: names))
+                let message = "A \(binding.rawValue) function is bound to \"\(name)\", but no node has this name"
+                add(.unusedCode, name, message + name.suggestion(among: names), accepted: names)
             }
         }
-        return problems
     }
 }
 
@@ -298,8 +279,4 @@ extension PortReference {
 
 extension Set<MediaKind> {
     fileprivate var listed: String { map(\.words).sorted().joined(separator: " or ") }
-}
-
-extension Set<String> {
-    fileprivate var listed: String { sorted().joined(separator: ", ") }
 }
