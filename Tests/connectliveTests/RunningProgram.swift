@@ -57,12 +57,12 @@ class RunningProgram {
 
     /// Waits for a line on standard output or standard error that contains the text.
     func waitForText(_ text: String, seconds: Double = 20) throws -> String {
-        var found: String?
-        let ended = wait(seconds: seconds) {
-            let lines = (self.output.text + "\n" + self.errors.text).split(separator: "\n")
-            found = lines.first { $0.contains(text) }.map(String.init)
-            return found != nil || !self.process.isRunning
+        var found: String? {
+            (output.text + "\n" + errors.text).split(separator: "\n").first { $0.contains(text) }.map(String.init)
         }
+        let ended = wait(seconds: seconds) { found != nil || !self.process.isRunning }
+        // The end of a program can be seen before its last words.
+        if !process.isRunning { (_, _) = (output.finish(), errors.finish()) }
         return try #require(found, "no '\(text)' (\(ended ? "ended" : "still running")): \(errors.text)")
     }
 
@@ -100,7 +100,7 @@ private final class Collector: Sendable {
     var text: String { String(decoding: data.withLock { $0 }, as: UTF8.self) }
 
     func finish() -> String {
-        _ = ended.wait(timeout: .now() + 2)
+        if ended.wait(timeout: .now() + 2) == .success { ended.signal() }
         return text
     }
 }
