@@ -151,8 +151,11 @@ let package = Package(
             name: "ivf-capturer", dependencies: ["ConnectLiveSDK", "MediaGraph", "MediaNodes"],
             path: "examples/ivf-capturer/Sources/ivf-capturer", swiftSettings: strict),
         // Tests
+        // GStreamer's clock for tests; its headers lie beside those of CGStreamer.
+        .systemLibrary(name: "CGstCheck", path: "Tests/CGstCheck"),
         .target(
-            name: "TestFixtures", dependencies: ["GStreamerKit", "CGLib", "CGStreamer"], path: "Tests/fixtures",
+            name: "TestFixtures", dependencies: ["GStreamerKit", "MediaGraph", "CGLib", "CGStreamer", "CGstCheck"],
+            path: "Tests/fixtures",
             exclude: ["README.md", "display.py", "pipewire_server.py", "rtsp_server.py", "sound_server.py"],
             swiftSettings: strict),
         // Clients of the room server, for its tests and the program's.

@@ -1,42 +1,50 @@
 import GStreamerKit
 import MediaGraph
 import Synchronization
+import TestFixtures
 import Testing
 
 @Suite struct PipelineTests {
     @Test("Running time omits a pause, and live timestamps continue")
     func pause() throws {
-        let pipeline = Pipeline { _ in }
+        let clock = SteppedClock()
+        let pipeline = Pipeline(clock: clock.clock) { _ in }
         defer { pipeline.stop() }
         let source = try Element("audiotestsrc", ["is-live": true, "samplesperbuffer": 480])
+        let format = try Element.filter("audio/x-raw,rate=48000")
         let sink = try Element("fakesink", ["sync": true, "async": false])
-        pipeline.add(source)
-        pipeline.add(sink)
-        try source.link(sink)
+        for element in [source, format, sink] { pipeline.add(element) }
+        try source.link(format)
+        try format.link(sink)
         let times = Record<UInt64>()
         sink.sink.onBuffer { buffer in
             times.add(buffer.runningTime ?? 0)
             return .pass
         }
         #expect(pipeline.play())
-        #expect(times.wait(count: 5))
+        // One thread waits for the buffer's time as a source, and then as a sink.
+        func pass(_ buffers: Int) {
+            let enough = times.entries.count + buffers
+            while times.entries.count < enough, clock.crank() { clock.waitForPending(1) }
+        }
+        pass(5)
         pipeline.pause()
         pipeline.pause()
-        let start = GStreamer.now
         let base = pipeline.baseTime
         let standing = pipeline.runningTime
-        // A pause is time that passes.
-        let pause = 400_000_000 as UInt64
-        while GStreamer.now.nanoseconds < start.nanoseconds + pause { _ = Moment().wait(seconds: 0.05) }
-        #expect(pipeline.runningTime == standing)
         let count = times.entries.count
+        clock.advance(by: 0.4, pending: 0)
+        #expect(pipeline.runningTime == standing)
+        #expect(times.entries.count == count)
         pipeline.resume()
         pipeline.resume()
-        #expect(pipeline.baseTime >= base + pause)
-        #expect(times.wait(count: count + 20))
+        #expect(pipeline.baseTime == base + 400_000_000)
+        pass(20)
         let entries = times.entries
-        let gaps = zip(entries, entries.dropFirst()).map { $1 - min($0, $1) }
-        #expect((gaps.max() ?? .max) < 200_000_000, "\(gaps)")
+        let gaps = zip(entries, entries.dropFirst()).map { Int($1) - Int($0) }
+        // With the resumed pipeline's latency, 10 ms of the source and 20 ms of the sink, the sink holds the buffer from
+        // before the pause. Meanwhile time passes, and the source gives its next buffer the current running time.
+        #expect(gaps.enumerated().allSatisfy { $1 == ($0 == 4 ? 30_000_000 : 10_000_000) }, "\(gaps)")
         #expect(pipeline.runningTime >= (entries.last ?? 0))
     }
 

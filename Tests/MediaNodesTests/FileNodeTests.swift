@@ -1,4 +1,5 @@
 import MediaGraph
+import TestFixtures
 import Testing
 
 @testable import MediaNodes
@@ -30,14 +31,25 @@ extension MediaNodesTests {
             let folder = TemporaryFolder()
             let path = folder.path + "/sound.wav"
             writeFile(wav(tenths: 10), to: path)
+            let clock = SteppedClock()
+            let start = clock.now
+            let waits = Collected<Double>()
             let seen = Seen()
-            let pipeline = try await MediaPipeline(hearing(path, loop: false), seen: seen)
-            let start = ContinuousClock.now
+            let graph = hearing(path, loop: false)
+            var bindings = seen.bindings(of: graph)
+            bindings.audio["ear"] = { chunk in
+                seen.sound.append(chunk)
+                waits.append(clock.now.seconds(since: chunk.captureTime))
+            }
+            let pipeline = try await MediaPipeline(graph, bindings: bindings, on: clock)
+            clock.run()
             try await pipeline.start()
             await eventually("the end") { seen.events.all.contains { if case .ended = $0 { true } else { false } } }
             let seconds = seen.sound.all.map(\.seconds).reduce(0, +)
             #expect(abs(seconds - 1) < 0.05)
-            #expect(ContinuousClock.now - start > .milliseconds(800))
+            #expect(waits.all.allSatisfy { $0 == 0 }, "\(waits.all)")
+            let last = try #require(seen.sound.all.last)
+            #expect(abs(clock.now.seconds(since: start) + last.seconds - 1) < 0.05)
             await pipeline.stop()
         }
 
@@ -47,7 +59,10 @@ extension MediaNodesTests {
             let path = folder.path + "/sound.wav"
             writeFile(wav(tenths: 2), to: path)
             let seen = Seen()
-            let pipeline = try await MediaPipeline(hearing(path, loop: true), seen: seen)
+            let clock = SteppedClock()
+            let graph = hearing(path, loop: true)
+            let pipeline = try await MediaPipeline(graph, bindings: seen.bindings(of: graph), on: clock)
+            clock.run { _ in seen.sound.count < 1000 }
             try await pipeline.start()
             await eventually("five rounds") { seen.sound.all.map(\.seconds).reduce(0, +) > 1 }
             await pipeline.stop()
@@ -99,14 +114,17 @@ extension MediaNodesTests {
                         from: PortReference(node: "test-pattern", port: "audio"),
                         to: PortReference(node: "ear", port: "in")),
                 ])
-            let pipeline = try await MediaPipeline(graph, seen: seen)
+            let clock = SteppedClock()
+            let pipeline = try await MediaPipeline(graph, bindings: seen.bindings(of: graph), on: clock)
+            // Video and audio have a thread each.
+            clock.run(pending: 2) { _ in seen.pictures.count < 150 }
             try await pipeline.start()
-            await eventually("two flashes with their beeps") { seen.distances.count >= 2 }
+            await eventually("two flashes with their beeps") { seen.pictures.count == 150 && seen.distances.count >= 2 }
             await pipeline.stop()
             #expect(seen.distances.allSatisfy { abs($0) < 20 }, "\(seen.distances)")
             #expect(seen.pictures.all.allSatisfy { $0.barCode != nil })
             let numbers = seen.pictures.all.compactMap(\.barCode)
-            #expect(zip(numbers, numbers.dropFirst()).allSatisfy { $0 < $1 })
+            #expect(numbers == (0..<150).map { UInt32($0) })
         }
     }
 }

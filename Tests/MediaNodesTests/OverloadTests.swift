@@ -1,5 +1,8 @@
+import Dispatch
 import MediaGraph
 import MediaNodes
+import Synchronization
+import TestFixtures
 import Testing
 
 extension MediaNodesTests {
@@ -7,13 +10,14 @@ extension MediaNodesTests {
         @Test("An encoder that is too slow drops the oldest frames, counts and reports them")
         func overload() async throws {
             let batches = Collected<RTPBatch>()
+            let turn = DispatchSemaphore(value: 0)
             var bindings = NodeBindings()
-            // A consumer that takes 50 ms per frame delays the encoder as a slow machine would.
+            // A consumer that takes three frames' time for each frame delays the encoder as a slow machine would.
             bindings.rtpOutputs["video"] = { batch in
                 batches.append(batch)
-                var spin = ContinuousClock.now + .milliseconds(50)
-                while ContinuousClock.now < spin { spin = spin + .zero }
+                turn.wait()
             }
+            let clock = SteppedClock()
             let pipeline = try await MediaPipeline(
                 MediaGraph {
                     Chain {
@@ -21,24 +25,37 @@ extension MediaNodesTests {
                         Node.videoEncoder("encoder")
                         Node.rtpOutput("video")
                     }
-                }, bindings: bindings)
-            try await pipeline.start()
-            await eventually("30 frames") { batches.count >= 30 }
+                }, bindings: bindings, on: clock)
+            async let start: Void = pipeline.start()
+            clock.crank()
+            try await start
+            await eventually("the first frame") { batches.count == 1 }
+            for count in 2...30 {
+                for _ in 0..<3 {
+                    clock.waitForPending(1)
+                    clock.crank()
+                }
+                clock.waitForPending(1)
+                turn.signal()
+                await eventually("\(count) frames") { batches.count == count }
+            }
             let running = try #require(pipeline.statistics.encoders["encoder"])
+            #expect(running.captured == 1 + 29 * 3)
             #expect(running.captured == running.encoded + running.droppedBeforeEncoder + running.inFlight)
             #expect(running.inFlight <= 4)
             #expect(!running.encoderKeepsUp)
+            for _ in 0..<10 { turn.signal() }
             await pipeline.stop()
             let stopped = try #require(pipeline.statistics.encoders["encoder"])
             #expect(stopped.captured == stopped.encoded + stopped.droppedBeforeEncoder)
             #expect(stopped.inFlight == 0)
             #expect(stopped.encoded == batches.count)
-            #expect(stopped.droppedBeforeEncoder > 30)
+            #expect(stopped.droppedBeforeEncoder > 50)
             // Encoded frames are fresh: at most the queue and the current frame are ahead of them.
             let gaps = zip(batches.all, batches.all.dropFirst()).map {
                 $1.captureTime.milliseconds(since: $0.captureTime)
             }
-            #expect((gaps.median ?? 0) > 40)
+            #expect(gaps[3..<29].allSatisfy { abs($0 - 50) < 0.01 }, "\(gaps)")
         }
 
         @Test("The bitrate follows a change during encoding", arguments: VideoCodec.allCases)
@@ -46,6 +63,7 @@ extension MediaNodesTests {
             let batches = Collected<Int>()
             var bindings = NodeBindings()
             bindings.rtpOutputs["video"] = { batches.append($0.bytes.count) }
+            let clock = SteppedClock()
             let pipeline = try await MediaPipeline(
                 MediaGraph {
                     Chain {
@@ -54,12 +72,15 @@ extension MediaNodesTests {
                         Node.videoEncoder("encoder", codec: codec, bitrate: .kilobitsPerSecond(800))
                         Node.rtpOutput("video")
                     }
-                }, bindings: bindings)
+                }, bindings: bindings, on: clock)
+            let most = Mutex(40)
+            clock.run(pipeline, into: batches) { batches.count < most.withLock { $0 } }
             try await pipeline.start()
-            await eventually("40 frames") { batches.count >= 40 }
+            await eventually("40 frames") { batches.count == 40 }
             try await pipeline.setBitrate(.kilobitsPerSecond(100), "encoder")
             #expect(pipeline.statistics.encoders["encoder"]?.targetBitsPerSecond == 100_000)
-            await eventually("100 frames") { batches.count >= 100 }
+            most.withLock { $0 = 100 }
+            await eventually("100 frames") { batches.count == 100 }
             await pipeline.stop()
             let before = batches.all[10..<40].reduce(0, +) * 8 * 25 / 30
             let after = batches.all[60..<100].reduce(0, +) * 8 * 25 / 40
@@ -74,11 +95,12 @@ extension MediaNodesTests {
             let frames = Collected<MediaTime>()
             var bindings = NodeBindings()
             bindings.rtpOutputs["video"] = { batches.append($0.captureTime) }
+            let gate = Gate()
             bindings.frames["preview"] = { frame in
                 frames.append(frame.captureTime)
-                let end = ContinuousClock.now + .milliseconds(150)
-                while ContinuousClock.now < end {}
+                gate.wait()
             }
+            let clock = SteppedClock()
             let pipeline = try await MediaPipeline(
                 MediaGraph {
                     Chain {
@@ -87,18 +109,18 @@ extension MediaNodesTests {
                         Node.videoEncoder("encoder")
                         Node.rtpOutput("video")
                     }
-                }, bindings: bindings)
+                }, bindings: bindings, on: clock)
+            clock.run(pipeline, into: batches) { batches.count < 40 }
             try await pipeline.start()
-            await eventually("40 frames") { batches.count >= 40 }
+            await eventually("40 frames") { batches.count == 40 }
+            // Every frame is encoded while the preview still shows the first.
+            let times = batches.all
+            #expect(zip(times, times.dropFirst()).allSatisfy { abs($1.milliseconds(since: $0) - 100 / 3) < 0.01 })
+            #expect(frames.all == [times[0]])
+            gate.open()
+            await eventually("the two newest frames") { frames.count == 3 }
             await pipeline.stop()
-            func distance(_ times: [MediaTime]) -> Double? {
-                zip(times, times.dropFirst()).map { $1.milliseconds(since: $0) }.median
-            }
-            // Every frame is encoded, and one in five is seen. A frozen machine loses some of both, now and then.
-            let encoded = try #require(distance(batches.all))
-            let seen = try #require(distance(frames.all))
-            #expect(encoded < 40, "\(encoded) ms from frame to frame")
-            #expect(seen > 120 && seen < 240, "\(seen) ms from frame to frame")
+            #expect(frames.all.prefix(3) == [times[0], times[38], times[39]])
         }
 
         @Test("A file without loop ends after all of it was encoded")
@@ -106,13 +128,15 @@ extension MediaNodesTests {
             let events = Collected<MediaEvent>()
             var bindings = NodeBindings()
             bindings.events = { events.append($0) }
+            let clock = SteppedClock()
             let pipeline = try await MediaPipeline(
                 MediaGraph {
                     Chain {
                         Node.file("clip", path: clip, loop: false)
                         Node.null("video")
                     }
-                }, bindings: bindings)
+                }, bindings: bindings, on: clock)
+            clock.run()
             try await pipeline.start()
             await eventually("the end") { events.all.contains { if case .ended = $0 { true } else { false } } }
             await pipeline.stop()

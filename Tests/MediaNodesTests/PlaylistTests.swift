@@ -1,6 +1,7 @@
 import Glibc
 import MediaGraph
 @testable import MediaNodes
+import TestFixtures
 import Testing
 
 /// HLS recordings: a playlist, and its segments beside it.
@@ -20,14 +21,18 @@ extension MediaNodesTests {
             let events = Collected<MediaEvent>()
             var bindings = NodeBindings()
             bindings.events = { events.append($0) }
-            let pipeline = try await MediaPipeline(graph(path, frames: frames), bindings: bindings)
+            let clock = SteppedClock()
+            let pipeline = try await MediaPipeline(graph(path, frames: frames), bindings: bindings, on: clock)
+            clock.run(pipeline)
             try await pipeline.start()
             await eventually("the end") { events.all.contains { if case .ended = $0 { true } else { false } } }
             await pipeline.stop()
             #expect(pipeline.shortfalls.isEmpty, "\(pipeline.shortfalls)")
             // Complete while the pipeline still exists, because a process may end with it.
             #expect(fileNames(in: folder.path).allSatisfy { !$0.hasPrefix(".") })
-            return pipeline.statistics.recorders["recorder"]?.frames ?? 0
+            let recorded = pipeline.statistics.recorders["recorder"]?.frames ?? 0
+            #expect(recorded == frames)
+            return recorded
         }
 
         @Test("A recording replaces an earlier one with all its segments", arguments: [20, 40])
@@ -90,9 +95,12 @@ extension MediaNodesTests {
         func lacksSegment(isEmpty: Bool) async throws {
             let folder = TemporaryFolder()
             let segment = folder.path + "/a-00000.ts"
-            let pipeline = try await MediaPipeline(graph(folder.path + "/a.m3u8", frames: 0))
+            let clock = SteppedClock()
+            let pipeline = try await MediaPipeline(graph(folder.path + "/a.m3u8", frames: 0), on: clock)
+            let second = folder.path + "/a-00001.ts"
+            clock.run(pipeline) { fileSize(second) <= 0 }
             try await pipeline.start()
-            await eventually("two segments") { fileSize(folder.path + "/a-00001.ts") > 0 }
+            await eventually("two segments") { fileSize(second) > 0 }
             if isEmpty { truncate(segment, 0) } else { unlink(segment) }
             await pipeline.stop()
             #expect(pipeline.shortfalls.map(\.code) == [MediaError.Code.recordingIncomplete])

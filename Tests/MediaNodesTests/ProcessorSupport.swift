@@ -1,6 +1,9 @@
+import GStreamerKit
 import MediaGraph
-import MediaNodes
+import TestFixtures
 import Testing
+
+@testable import MediaNodes
 
 /// A frame of a test's recording.
 struct Picture: Sendable {
@@ -20,6 +23,9 @@ struct Picture: Sendable {
         handedOver = frame.handedOver
         self.frame = frame
     }
+
+    /// Seconds from the capture to the renderer, on the pipeline's clock.
+    var wait: Double { handedOver.seconds(since: captureTime) }
 
     /// The frame number at another place, to which a mixer moved it.
     func number(x: Int, y: Int, width: Int, height: Int) -> UInt32? {
@@ -50,9 +56,11 @@ final class Watched: Sendable {
     private let heard: [String: Collected<AudioChunk>]
     let events = Collected<MediaEvent>()
 
-    init(_ graph: MediaGraph, registry: NodeRegistry = .builtIn, _ adjust: (inout NodeBindings) -> Void = { _ in })
-        async throws
-    {
+    /// Without a clock, the graph runs in real time.
+    init(
+        _ graph: MediaGraph, registry: NodeRegistry = .builtIn, on clock: SteppedClock? = nil,
+        _ adjust: (inout NodeBindings) -> Void = { _ in }
+    ) async throws {
         var bindings = NodeBindings()
         var collected: [String: Collected<Picture>] = [:]
         var heard: [String: Collected<AudioChunk>] = [:]
@@ -71,10 +79,14 @@ final class Watched: Sendable {
         adjust(&bindings)
         self.collected = collected
         self.heard = heard
-        pipeline = try await MediaPipeline(graph, bindings: bindings, registry: registry)
+        pipeline = try await MediaPipeline(
+            graph, bindings: bindings, registry: registry, limits: Limits(), clock: clock?.clock ?? .monotonic)
     }
 
     func pictures(_ node: String = "view") -> [Picture] { collected[node]?.all ?? [] }
+
+    /// The number of frames so far.
+    func count(_ node: String = "view") -> Int { collected[node]?.count ?? 0 }
 
     func sound(_ node: String = "ear") -> [AudioChunk] { heard[node]?.all ?? [] }
 

@@ -1,5 +1,6 @@
 internal import CGLib
 internal import CGStreamer
+import MediaGraph
 import Synchronization
 
 /// A message of a pipeline's bus.
@@ -34,17 +35,20 @@ package struct PipelineFailure: Sendable {
     package let detail: String
 }
 
-/// A GStreamer pipeline on the monotonic system clock. The corresponding C type is `GstPipeline`.
+/// A GStreamer pipeline. The corresponding C type is `GstPipeline`.
 // @unchecked: the pointer never changes, and a GstPipeline has its own locks.
 package final class Pipeline: @unchecked Sendable {
     private let pointer: UnsafeMutablePointer<GstElement>
     private let bus: UnsafeMutablePointer<GstBus>
 
-    /// When the pipeline was paused, on the monotonic clock. Nil if it is not paused.
+    /// The same at all times: GStreamer would else choose one of its elements' clocks.
+    package let clock: PipelineClock
+
+    /// When the pipeline was paused, on its clock. Nil if it is not paused.
     private let pausedAt = Mutex<UInt64?>(nil)
 
     /// `onMessage` is called on the posting element's thread. It must not block or change states.
-    package init(onMessage: @escaping @Sendable (BusMessage) -> Void) {
+    package init(clock: PipelineClock = .monotonic, onMessage: @escaping @Sendable (BusMessage) -> Void) {
         GStreamer.load()
         guard let made = gst_pipeline_new(nil), let bus = gst_element_get_bus(made) else {
             preconditionFailure("GStreamer cannot create a pipeline")
@@ -53,9 +57,8 @@ package final class Pipeline: @unchecked Sendable {
         Self.prepareChildren(of: made)
         pointer = made
         self.bus = bus
-        let clock = gst_system_clock_obtain()
-        gst_pipeline_use_clock(UnsafeMutableRawPointer(made).assumingMemoryBound(to: GstPipeline.self), clock)
-        gst_object_unref(clock)
+        self.clock = clock
+        gst_pipeline_use_clock(UnsafeMutableRawPointer(made).assumingMemoryBound(to: GstPipeline.self), clock.pointer)
         gst_bus_set_sync_handler(
             bus,
             { _, message, data in
@@ -112,7 +115,7 @@ package final class Pipeline: @unchecked Sendable {
     package func play() -> Bool {
         pausedAt.withLock { $0 = nil }
         gst_element_set_start_time(pointer, UInt.max)
-        gst_element_set_base_time(pointer, gst_util_get_timestamp())
+        gst_element_set_base_time(pointer, UInt(clock.now.nanoseconds))
         return gst_element_set_state(pointer, GST_STATE_PLAYING) != GST_STATE_CHANGE_FAILURE
     }
 
@@ -122,7 +125,7 @@ package final class Pipeline: @unchecked Sendable {
     package func pause() -> StateChange {
         let isFirst = pausedAt.withLock { pausedAt -> Bool in
             guard pausedAt == nil else { return false }
-            pausedAt = UInt64(gst_util_get_timestamp())
+            pausedAt = clock.now.nanoseconds
             return true
         }
         return isFirst ? StateChange(gst_element_set_state(pointer, GST_STATE_PAUSED)) : .done
@@ -140,7 +143,7 @@ package final class Pipeline: @unchecked Sendable {
         }
         guard let paused else { return .done }
         // GStreamer would do this itself if `play` had not set the start time.
-        let length = UInt64(gst_util_get_timestamp()) - paused
+        let length = clock.now.nanoseconds - paused
         gst_element_set_base_time(pointer, gst_element_get_base_time(pointer) + UInt(length))
         return StateChange(gst_element_set_state(pointer, GST_STATE_PLAYING))
     }
@@ -157,12 +160,12 @@ package final class Pipeline: @unchecked Sendable {
     /// The latency of all elements together. Nil if it is not known yet.
     package var latency: Latency? { Latency(of: pointer) }
 
-    /// Running time 0 on the monotonic clock, in nanoseconds.
+    /// Running time 0 on the pipeline's clock, in nanoseconds.
     package var baseTime: UInt64 { UInt64(gst_element_get_base_time(pointer)) }
 
     /// Nanoseconds that the pipeline has played since its start, without pauses.
     package var runningTime: UInt64 {
-        let now = pausedAt.withLock { $0 } ?? UInt64(gst_util_get_timestamp())
+        let now = pausedAt.withLock { $0 } ?? clock.now.nanoseconds
         let base = baseTime
         return now > base ? now - base : 0
     }

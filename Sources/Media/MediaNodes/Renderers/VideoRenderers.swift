@@ -8,6 +8,7 @@ final class VideoRendererNode: RunningNode {
     let name: String
     private let counts = Mutex(MediaStatistics.VideoRenderer())
     private let reporter: Reporter
+    private let clock: PipelineClock
     private let timestamps: TimestampMap?
     /// Nil if the program does not want the frames.
     private let handOver: (@Sendable (VideoFrame) -> Void)?
@@ -29,6 +30,7 @@ final class VideoRendererNode: RunningNode {
         isOptional = instance.plan.node.isOptional
         name = instance.name
         reporter = instance.reporter
+        clock = instance.pipeline.clock
         timestamps = instance.nearest(RTPInputNode.self)?.timestamps
         self.handOver = handOver
         instance.element(element).sink.onFrame { buffer, format in self.take(buffer, format) }
@@ -46,7 +48,7 @@ final class VideoRendererNode: RunningNode {
             VideoFrame(
                 width: format.width, height: format.height, captureTime: buffer.time,
                 rtpTimestamp: buffer.timestamp.flatMap { timestamps?.rtpTimestamp(at: $0) },
-                handedOver: GStreamer.now, storage: buffer.keep(as: format)))
+                handedOver: clock.now, storage: buffer.keep(as: format)))
     }
 
     func explain(_ failure: PipelineFailure, missing: String?) -> MediaError? {

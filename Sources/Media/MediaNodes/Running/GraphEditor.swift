@@ -26,14 +26,15 @@ final class GraphEditor: Sendable {
 
     /// Makes the elements of a plan in a new pipeline, and loads their plugins, which may block.
     init(
-        _ plan: GraphPlan, _ bindings: NodeBindings, _ registry: NodeRegistry, _ limits: Limits
+        _ plan: GraphPlan, _ bindings: NodeBindings, _ registry: NodeRegistry, _ limits: Limits,
+        _ clock: PipelineClock
     ) throws(MediaError) {
         let reporter = Reporter(events: bindings.events)
         let control = DispatchQueue(label: "media.pipeline")
         let translator = ErrorTranslator(reporter)
         // The closure lives inside the pipeline's bus, so it must not retain the pipeline.
         let running = WeakBox<Pipeline>()
-        let pipeline = Pipeline { message in
+        let pipeline = Pipeline(clock: clock) { message in
             switch message {
             case .endOfStream: reporter.ended()
             case .error(let failure): translator.report(failure)

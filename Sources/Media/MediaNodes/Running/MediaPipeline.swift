@@ -46,14 +46,15 @@ public final class MediaPipeline: Sendable {
         try await self.init(graph, bindings: bindings, registry: registry, limits: Limits())
     }
 
+    /// Tests shorten the limits, and step the clock.
     convenience init(
         _ graph: MediaGraph, bindings: NodeBindings = NodeBindings(), registry: NodeRegistry = .builtIn,
-        limits: Limits
+        limits: Limits, clock: PipelineClock = .monotonic
     ) async throws(MediaError) {
         self.init(
             try await offPool { () throws(MediaError) in
                 let plan = try Planner(registry, SystemEnvironment()).plan(graph, bound: bindings.names)
-                return try GraphEditor(plan, bindings, registry, limits)
+                return try GraphEditor(plan, bindings, registry, limits, clock)
             })
     }
 
@@ -62,7 +63,8 @@ public final class MediaPipeline: Sendable {
         _ plan: GraphPlan, bindings: NodeBindings = NodeBindings(), registry: NodeRegistry = .builtIn
     ) async throws(MediaError) {
         self.init(
-            try await offPool { () throws(MediaError) in try GraphEditor(plan, bindings, registry, Limits()) })
+            try await offPool { () throws(MediaError) in try GraphEditor(plan, bindings, registry, Limits(), .monotonic)
+            })
     }
 
     /// Plans a graph on this machine, on a queue of its own. Cameras, files and network cameras may take seconds to

@@ -1,0 +1,35 @@
+import GStreamerKit
+import MediaGraph
+import TestFixtures
+
+@testable import MediaNodes
+
+extension MediaPipeline {
+    /// A pipeline on a clock that the test moves.
+    convenience init(
+        _ graph: MediaGraph, bindings: NodeBindings = NodeBindings(), registry: NodeRegistry = .builtIn,
+        on clock: SteppedClock
+    ) async throws(MediaError) {
+        try await self.init(graph, bindings: bindings, registry: registry, limits: Limits(), clock: clock.clock)
+    }
+
+    /// The frames that its encoders captured.
+    var framesCaptured: Int { statistics.encoders.values.map(\.captured).max() ?? 0 }
+
+    /// Whether every captured frame is encoded. Those of its own sources are captured when they wait for the clock.
+    var encodersAreIdle: Bool { statistics.encoders.values.allSatisfy { $0.inFlight == 0 } }
+}
+
+extension SteppedClock {
+    /// Runs a pipeline at the pace of its encoders, so that none of them drops a frame.
+    func run(_ pipeline: MediaPipeline, whenever isSettled: @escaping @Sendable () -> Bool = { true }) {
+        run { [weak pipeline] _ in pipeline?.encodersAreIdle != false && isSettled() }
+    }
+
+    /// The same, at the pace of a consumer of every encoded frame too.
+    func run<Frame: Sendable>(
+        _ pipeline: MediaPipeline, into frames: Collected<Frame>, whenever isSettled: @escaping @Sendable () -> Bool
+    ) {
+        run(pipeline) { [weak pipeline] in frames.count == pipeline?.framesCaptured && isSettled() }
+    }
+}
