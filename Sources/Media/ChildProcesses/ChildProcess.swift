@@ -25,6 +25,11 @@ package final class ChildProcess: @unchecked Sendable {
     /// Why a program did not start.
     package struct Failure: Error, Sendable {
         package let reason: String
+
+        /// The reason of an error number of the system.
+        init(_ number: Int32) {
+            reason = String(cString: strerror(number)).lowercased()
+        }
     }
 
     /// The environment of this process, to pass on.
@@ -40,7 +45,7 @@ package final class ChildProcess: @unchecked Sendable {
     }
 
     package let id: Int32
-    private let end: Int32
+    private let end: OwnedDescriptor
     private var ending: Ending?
     private var isAsked = false
 
@@ -53,15 +58,15 @@ package final class ChildProcess: @unchecked Sendable {
         let variables = CWords(environment.map { "\($0.key)=\($0.value)" })
         let numbers = descriptors.map { $0 ?? -1 }
         let started = clinux_start(path, words.pointers, variables.pointers, numbers, Int32(numbers.count))
-        guard started > 0 else { throw Failure(reason: String(cString: strerror(-started)).lowercased()) }
+        guard started > 0 else { throw Failure(-started) }
         let end = clinux_process_descriptor(started)
         guard end >= 0 else {
             _ = Glibc.kill(-started, SIGKILL)
             waitpid(started, nil, 0)
-            throw Failure(reason: String(cString: strerror(-end)).lowercased())
+            throw Failure(-end)
         }
         id = started
-        self.end = end
+        self.end = OwnedDescriptor(number: end)
     }
 
     deinit {
@@ -70,11 +75,10 @@ package final class ChildProcess: @unchecked Sendable {
             _ = waitForEnd(seconds: 60, discarding: [])
             reap()
         }
-        close(end)
     }
 
     /// Readable once the program has ended. Then query `ended`.
-    package var endDescriptor: Int32 { end }
+    package var endDescriptor: Int32 { end.number }
 
     /// How it ended. Nil while it runs. Kills the remaining processes of its group.
     package var ended: Ending? {
@@ -108,7 +112,7 @@ package final class ChildProcess: @unchecked Sendable {
 
     private func waitForEnd(seconds: Double, discarding pipes: [OutputPipe]) -> Bool {
         withExtendedLifetime(pipes) {
-            clinux_wait_discarding(end, Int32(seconds * 1000), pipes.map(\.number), Int32(pipes.count)) > 0
+            clinux_wait_discarding(end.number, Int32(seconds * 1000), pipes.map(\.number), Int32(pipes.count)) > 0
         }
     }
 

@@ -10,32 +10,28 @@ package final class OutputPipe: Sendable {
         case end
     }
 
-    private let reading: Int32
+    private let reading: OwnedDescriptor
 
-    private init(_ reading: Int32) {
+    private init(_ reading: OwnedDescriptor) {
         self.reading = reading
-    }
-
-    deinit {
-        close(reading)
     }
 
     /// A pipe, and the program's end of it, which must be closed here after the program has started. `capacity` is in
     /// bytes; 0 means the default.
-    package static func make(capacity: Int = 0) throws(ChildProcess.Failure) -> (OutputPipe, PipeEnd) {
+    package static func make(capacity: Int = 0) throws(ChildProcess.Failure) -> (OutputPipe, OwnedDescriptor) {
         var ends: [Int32] = [-1, -1]
         let answer = clinux_pipe(&ends, capacity)
-        guard answer == 0 else { throw ChildProcess.Failure(reason: String(cString: strerror(-answer)).lowercased()) }
-        return (OutputPipe(ends[0]), PipeEnd(number: ends[1]))
+        guard answer == 0 else { throw ChildProcess.Failure(-answer) }
+        return (OutputPipe(OwnedDescriptor(number: ends[0])), OwnedDescriptor(number: ends[1]))
     }
 
-    package var number: Int32 { reading }
+    package var number: Int32 { reading.number }
 
     /// Reads up to `most` available bytes.
     package func receive(_ most: Int) -> Received {
         var failure: Int32 = 0
         let bytes = [UInt8](unsafeUninitializedCapacity: most) { buffer, filled in
-            let count = read(reading, buffer.baseAddress, buffer.count)
+            let count = read(reading.number, buffer.baseAddress, buffer.count)
             if count < 0 { failure = errno }
             filled = max(0, count)
         }
@@ -44,8 +40,8 @@ package final class OutputPipe: Sendable {
     }
 }
 
-/// A program's end of a pipe. Closed here when the value is released.
-package final class PipeEnd: Sendable {
+/// A descriptor that is closed when the value is released.
+package final class OwnedDescriptor: Sendable {
     package let number: Int32
 
     init(number: Int32) {

@@ -44,8 +44,8 @@ public final class FrameFeed: Sendable {
         var away: Set<UInt32> = []
         /// Events that `events(waiting:)` has not returned yet.
         var events: [Event] = []
-        var hasStarted = false
-        var isHeldBack = false
+        /// Whether the graph accepts frames.
+        var isOpen = false
         var stop: StopReason?
         var failure: FrameSocketError?
         var skipped = 0
@@ -203,7 +203,7 @@ public final class FrameFeed: Sendable {
 
     private func takeSlot(_ seconds: Double) throws(FrameSocketError) -> (UInt32, SharedPool)? {
         try wait(seconds) { state in
-            guard state.hasStarted, !state.isHeldBack, !state.free.isEmpty else { return nil }
+            guard state.isOpen, !state.free.isEmpty else { return nil }
             return (state.free.removeFirst(), state.pool)
         }
     }
@@ -282,13 +282,13 @@ public final class FrameFeed: Sendable {
         case .release(let pool, let slot):
             if pool == state.poolNumber, state.away.remove(slot) != nil { state.free.append(slot) }
         case .start:
-            state.hasStarted = true
+            state.isOpen = true
             state.events.append(.started)
         case .pause:
-            state.isHeldBack = true
+            state.isOpen = false
             state.events.append(.pause)
         case .resume:
-            state.isHeldBack = false
+            state.isOpen = true
             state.events.append(.resume)
         case .keyframeWanted: state.events.append(.keyframeWanted)
         case .stop(let reason):

@@ -82,11 +82,6 @@ public struct FrameFormat: Sendable, Hashable, CustomStringConvertible {
                 code: "feed.format", "\(sender) \(self). Each side must have 16 to 8192 pixels.")
         }
     }
-
-    /// Whether frames of this format are accepted where `other` is requested. The frame rates may differ.
-    func agrees(with other: FrameFormat) -> Bool {
-        encoding == other.encoding && width == other.width && height == other.height
-    }
 }
 
 /// The place of a plane of a raw frame.

@@ -104,10 +104,11 @@ package struct FrameIntake: Sendable {
 
     private mutating func greet(_ hello: FeedHello, _ memory: [Int?]) throws(FrameSocketError) -> Event {
         let feeder = hello.name.isEmpty ? "The feeder " : "The feeder \"\(hello.name)\" "
-        let isFitting =
-            takesAnySize && wanted.encoding.isRaw
-            ? hello.format.encoding == wanted.encoding : hello.format.agrees(with: wanted)
-        guard isFitting else {
+        // Feeders do not state a rate.
+        let (stated, isScaled) = (hello.format, takesAnySize && wanted.encoding.isRaw)
+        guard stated.encoding == wanted.encoding,
+            isScaled || (stated.width, stated.height) == (wanted.width, wanted.height)
+        else {
             throw FrameSocketError(
                 code: "feed.format",
                 "\(feeder)sends \(hello.format) instead of \(wanted). Change the node's "

@@ -198,7 +198,7 @@ struct CameraNode: NodeType, RunningNode {
         }
     }
 
-    var stalled: MediaError? { silent("none arrived within \(Limits().start.formatted) s") }
+    var stalled: MediaError? { silent("none arrived within \(Limits().start.short) s") }
 
     private func silent(_ reason: String) -> MediaError {
         var reason = reason[...]

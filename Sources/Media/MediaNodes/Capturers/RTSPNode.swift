@@ -164,7 +164,7 @@ struct RTSPNode: NodeType, RunningNode {
     }
 
     var stalled: MediaError? {
-        RTSPFailure.unreachable(address, "it responded but sent nothing for \(Limits().start.formatted) s")
+        RTSPFailure.unreachable(address, "it responded but sent nothing for \(Limits().start.short) s")
     }
 }
 

@@ -9,19 +9,24 @@ import Synchronization
 final class ExecNode: NodeType, RunningNode, ProgramOwner {
     private struct State {
         var splitter: StreamSplitter
-        var pipe: OutputPipe?
-        var readSource: ReadSource?
+        var run: Run?
         var isRefused = false
         /// The last fault of the program's output.
         var refusal: MediaError?
-        /// Waits for the present program's frames.
-        var watchdog: Watchdog?
         var isStopped = false
+    }
 
-        mutating func close() -> ReadSource? {
-            watchdog?.stop()
-            defer { (pipe, readSource, watchdog) = (nil, nil, nil) }
-            return readSource
+    /// The output of the present program.
+    private struct Run {
+        let pipe: OutputPipe
+        let readSource: ReadSource
+        /// Waits for frames.
+        let watchdog: Watchdog
+
+        /// Reads only on demand from now on.
+        func close() {
+            watchdog.stop()
+            readSource.cancel()
         }
     }
 
@@ -42,40 +47,40 @@ final class ExecNode: NodeType, RunningNode, ProgramOwner {
     private init(_ instance: NodeInstance) {
         name = instance.name
         reporter = instance.reporter
-        let picture = FeedPicture(instance)
-        output = FeedOutput(instance, picture)
+        let format = FrameFormat(instance)
+        output = FeedOutput(instance, format)
         timeout = instance.number("timeout")
         pipeline = WeakBox(instance.pipeline)
         queue = DispatchQueue(label: "media.exec")
-        state = Mutex(State(splitter: StreamSplitter(picture.wanted)))
+        state = Mutex(State(splitter: StreamSplitter(format)))
         program = Program(instance, queue: queue)
     }
 
-    private static let writtenFormats = FeedPicture.formats.filter { $0 != "vp8" }
+    private static let writtenFormats = FrameFormat.names.filter { $0 != "vp8" }
 
     static let kind = NodeKind(
         "exec", .capturer, "A program that writes frames to its standard output",
-        outputs: FeedPicture.output(writtenFormats),
+        outputs: FrameFormat.output(writtenFormats),
         settings: [Program.commandSetting]
-            + FeedPicture.settings(
+            + FrameFormat.settings(
                 writtenFormats,
                 "The program's output: raw frames without gaps, Annex B for h264, or successive JPEGs")
             + [
                 Program.restartSetting,
-                FeedPicture.timeoutSetting("Timeout for frames, after which the program is restarted"),
+                FrameFormat.timeoutSetting("Timeout for frames, after which the program is restarted"),
             ])
 
     static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
         let words = try Program.check(request)
-        let picture = FeedPicture(request)
-        var plan = try picture.plan(request)
+        let format = FrameFormat(request)
+        var plan = try format.plan(request)
         plan.notes.append(
             "runs \(words[0]) and reads its output; frames that are too fast for the graph are dropped, and the "
                 + "program blocks only if it writes more than twice as many as fps")
-        if picture.encoding == .h264 {
+        if format.encoding == .h264 {
             plan.notes.append(
                 "a frame of H.264 is complete when the next begins, so each is one frame late")
-            plan.latency = 1 / picture.framesPerSecond
+            plan.latency = 1 / request.number("fps")
         }
         // From the pipe, and into a buffer.
         plan.copiesPerFrame = 2
@@ -92,7 +97,7 @@ final class ExecNode: NodeType, RunningNode, ProgramOwner {
     }
 
     func wire() throws(MediaError) -> Program.Wiring {
-        let (pipe, end): (OutputPipe, PipeEnd)
+        let (pipe, end): (OutputPipe, OwnedDescriptor)
         do throws(ChildProcess.Failure) {
             (pipe, end) = try OutputPipe.make(capacity: Self.pipeCapacity)
         } catch {
@@ -113,9 +118,9 @@ final class ExecNode: NodeType, RunningNode, ProgramOwner {
             self?.restartSilent()
         }
         state.withLock { state in
-            state.splitter = StreamSplitter(output.picture.wanted)
-            (state.pipe, state.readSource) = (pipe, readSource)
-            (state.isRefused, state.watchdog) = (false, watchdog)
+            state.splitter = StreamSplitter(output.format)
+            state.run = Run(pipe: pipe, readSource: readSource, watchdog: watchdog)
+            state.isRefused = false
         }
         watchdog.feed()
     }
@@ -123,24 +128,24 @@ final class ExecNode: NodeType, RunningNode, ProgramOwner {
     private func read() {
         var most = Int.max
         guard let seconds = read(&most), seconds > 0 else { return }
-        state.withLock { $0.readSource }?.hold(seconds: seconds)
+        state.withLock { $0.run }?.readSource.hold(seconds: seconds)
     }
 
     /// Reads a batch of at most `most` bytes, and subtracts them. Returns the seconds until the next read, because the
     /// program may write too much; nil if nothing is left.
     private func read(_ most: inout Int) -> Double? {
         for _ in 0..<Self.batch where most > 0 {
-            let (pipe, isStopped, appetite) = state.withLock { ($0.pipe, $0.isStopped, $0.splitter.appetite) }
-            guard let pipe else { return nil }
+            let (run, isStopped, appetite) = state.withLock { ($0.run, $0.isStopped, $0.splitter.appetite) }
+            guard let run else { return nil }
             // A program that is to end is not blocked by its remaining output, which is discarded.
             if !isStopped, let seconds = output.delay() { return seconds }
-            switch pipe.receive(appetite) {
+            switch run.pipe.receive(appetite) {
             case .bytes(let bytes):
                 if !isStopped { take(bytes) }
                 most -= bytes.count
             case .nothing: return nil
             case .end:
-                state.withLock { $0.readSource }?.cancel()
+                run.readSource.cancel()
                 return nil
             }
         }
@@ -149,12 +154,7 @@ final class ExecNode: NodeType, RunningNode, ProgramOwner {
 
     /// The program has ended. Its remaining output in the pipe is read as usual.
     func takeRest(_ whenTaken: @escaping @Sendable () -> Void) {
-        let readSource = state.withLock { state in
-            state.watchdog?.stop()
-            defer { state.readSource = nil }
-            return state.readSource
-        }
-        readSource?.cancel()
+        state.withLock { $0.run }?.close()
         takeRest(Self.pipeCapacity, whenTaken)
     }
 
@@ -183,27 +183,28 @@ final class ExecNode: NodeType, RunningNode, ProgramOwner {
     private func refuse(_ fault: StreamSplitter.Fault) {
         let refusal = MediaError(
             code: "process.bad-output",
-            message: "The program \(program.command.first ?? "") does not write \(output.picture.wanted) as stated: "
+            message: "The program \(program.command.first ?? "") does not write \(output.format) as stated: "
                 + "\(fault.reason).")
         reporter.warn(name, refusal.description)
         state.withLock { ($0.isRefused, $0.refusal) = (true, refusal) }
     }
 
     private func push(_ picture: [UInt8]) {
-        state.withLock { $0.watchdog }?.feed()
+        state.withLock { $0.run }?.watchdog.feed()
         output.tookOne()
         _ = output.push(picture, at: FrameFeed.now)
     }
 
     func programEnded(isLast: Bool, isGood: Bool) {
         var rest: [[UInt8]] = []
-        let readSource = state.withLock { state in
+        let (run, lack) = state.withLock { state in
             // A program that failed may have been in the middle of a frame.
             if !state.isRefused, isGood { state.splitter.finish { rest.append($0) } }
-            return state.close()
+            defer { state.run = nil }
+            return (state.run, state.isRefused ? nil : state.splitter.lack)
         }
-        if let lack = state.withLock({ $0.isRefused ? nil : $0.splitter.lack }) { refuse(lack) }
-        readSource?.cancel()
+        if let lack { refuse(lack) }
+        run?.close()
         for picture in rest { push(picture) }
         if isLast, isGood { output.endOfStream() }
     }
@@ -225,12 +226,13 @@ final class ExecNode: NodeType, RunningNode, ProgramOwner {
 
     func finish() {
         queue.sync {
-            let (pipe, readSource) = state.withLock { state in
+            let run = state.withLock { state in
+                defer { state.run = nil }
                 state.isStopped = true
-                return (state.pipe, state.close())
+                return state.run
             }
-            readSource?.cancel()
-            program.stop(discarding: pipe)
+            run?.close()
+            program.stop(discarding: run?.pipe)
         }
     }
 

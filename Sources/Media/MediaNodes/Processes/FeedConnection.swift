@@ -43,15 +43,14 @@ final class FeedConnection: Sendable {
 
     init(_ socket: MessageSocket, of hub: FeedHub, isHeldBack: Bool) {
         (self.socket, self.hub) = (socket, hub)
-        let intake = FrameIntake(
-            wanted: hub.output.picture.wanted, takesAnySize: hub.takesAnySize, now: FrameFeed.now)
+        let intake = FrameIntake(wanted: hub.output.format, takesAnySize: hub.takesAnySize, now: FrameFeed.now)
         state = Mutex(State(intake: intake, isHeldBack: isHeldBack))
     }
 
     /// Sends the greeting and begins to read. Called on the queue.
     func open() {
         output.beginAnew()
-        socket.send(.greeting(output.picture.wanted))
+        socket.send(.greeting(output.format))
         let readSource = ReadSource(socket.number, of: socket, on: hub.queue) { [weak self] in self?.read() }
         state.withLock { $0.readSource = readSource }
         pollLater()

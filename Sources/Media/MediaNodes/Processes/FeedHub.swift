@@ -28,7 +28,7 @@ final class FeedHub: Sendable {
 
     init(_ instance: NodeInstance, queue: DispatchQueue) {
         self.queue = queue
-        output = FeedOutput(instance, FeedPicture(instance))
+        output = FeedOutput(instance, FrameFormat(instance))
         name = instance.name
         reporter = instance.reporter
         takesAnySize = instance.flag("scale")
@@ -47,13 +47,13 @@ final class FeedHub: Sendable {
             guard case .caps(let caps) = event, let self, let found = caps.structures.first,
                 let width = found.integer("width"), let height = found.integer("height")
             else { return .pass }
-            let picture = output.picture
-            if (width, height) != (picture.width, picture.height) {
+            let stated = output.format
+            if (width, height) != (stated.width, stated.height) {
                 report(
                     FrameSocketError(
                         code: "feed.format",
                         "The feeder does not send the stated format: frames of \(width)x\(height) arrive instead of "
-                            + "\(picture.wanted)."))
+                            + "\(stated)."))
             }
             return .pass
         }
@@ -107,7 +107,7 @@ final class FeedHub: Sendable {
         report(
             FrameSocketError(
                 code: "feed.silent",
-                "The feeder \(feeder)has sent no frame for \(timeout.formatted) s and has not reported a pause."))
+                "The feeder \(feeder)has sent no frame for \(timeout.short) s and has not reported a pause."))
         state.withLock { $0.owner }?.feedIsSilent()
     }
 
@@ -160,9 +160,4 @@ final class FeedHub: Sendable {
             isFeederPausing: now?.isPaused ?? false, received: Int(state.counts.received + (now?.received ?? 0)),
             taken: Int(state.counts.taken + (now?.taken ?? 0)), held: Int(now?.held ?? 0))
     }
-}
-
-extension Double {
-    /// Without a fraction if there is none.
-    var formatted: String { self == rounded() ? "\(Int(self))" : "\(self)" }
 }

@@ -37,18 +37,18 @@ final class FeedNode: NodeType, FedNode {
 
     static let kind = NodeKind(
         "feed", .capturer, "Frames of another process, such as a shared screen, over a socket and shared memory",
-        outputs: FeedPicture.output(FeedPicture.formats),
-        settings: FeedPicture.settings(FeedPicture.formats, "Format of the frames; h264 is Annex B") + [
-            FeedPicture.scaleSetting,
+        outputs: FrameFormat.output(FrameFormat.names),
+        settings: FrameFormat.settings(FrameFormat.names, "Format of the frames; h264 is Annex B") + [
+            FrameFormat.scaleSetting,
             SettingContract(
                 "socket", .text, default: "",
                 "Path to listen on (default: feed-NAME.sock in $XDG_RUNTIME_DIR/connectlive or /tmp/connectlive-UID)"),
-            FeedPicture.timeoutSetting("Timeout for frames, after which a warning is reported"),
+            FrameFormat.timeoutSetting("Timeout for frames, after which a warning is reported"),
         ])
 
     static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
         let path = socketPath(request.text("socket"), request.name)
-        var plan = try FeedPicture(request).planShared(request, note: "listens at \(path)")
+        var plan = try FrameFormat(request).planShared(request, note: "listens at \(path)")
         // Two nodes cannot listen on one path.
         plan.resource = path
         return plan

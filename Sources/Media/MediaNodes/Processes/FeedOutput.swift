@@ -13,7 +13,7 @@ final class FeedOutput: Sendable {
         var onKeyframeWanted: (@Sendable () -> Void)?
     }
 
-    let picture: FeedPicture
+    let format: FrameFormat
     private let name: String
     private let reporter: Reporter
     private let queue: PushQueue
@@ -21,13 +21,13 @@ final class FeedOutput: Sendable {
     private let codec: VideoCodec?
     private let state: Mutex<State>
 
-    init(_ instance: NodeInstance, _ picture: FeedPicture) {
-        self.picture = picture
+    init(_ instance: NodeInstance, _ format: FrameFormat) {
+        self.format = format
         pipeline = WeakBox(instance.pipeline)
-        codec = VideoCodec(rawValue: picture.name)
+        codec = VideoCodec(rawValue: format.encoding.name)
         let output = WeakBox<FeedOutput>()
         queue = PushQueue(instance, isEncoded: codec != nil) { output.value?.wantKeyframe() }
-        state = Mutex(State(rate: Self.rate(of: picture)))
+        state = Mutex(State(rate: Self.rate(of: format)))
         (name, reporter) = (instance.name, instance.reporter)
         output.set(self)
         instance.element("source").source.onBuffer { [reporter, name] _ in
@@ -58,7 +58,9 @@ final class FeedOutput: Sendable {
 
     /// Sets the size of further frames, which are scaled.
     func setSize(width: Int, height: Int) {
-        queue.source.setFormat(Caps(picture.caps(width: width, height: height)))
+        var format = format
+        (format.width, format.height) = (width, height)
+        queue.source.setFormat(Caps(format.media.pushedCaps))
     }
 
     /// Passes a raw frame in its own memory. `onReturn` is called once, even if the frame is refused.
@@ -88,15 +90,14 @@ final class FeedOutput: Sendable {
     /// Another feeder connects: its first encoded frame has to be a keyframe.
     func beginAnew() {
         queue.dropToKeyframe()
-        state.withLock { $0.rate = Self.rate(of: picture) }
+        state.withLock { $0.rate = Self.rate(of: format) }
     }
 
     // MARK: Pacing
 
     /// Twice the frames that the settings state.
-    private static func rate(of picture: FeedPicture) -> RateLimit {
-        RateLimit(
-            perSecond: picture.framesPerSecond * 2, burst: max(picture.framesPerSecond, 10), now: FrameFeed.now)
+    private static func rate(of format: FrameFormat) -> RateLimit {
+        RateLimit(perSecond: format.framesPerSecond * 2, burst: max(format.framesPerSecond, 10), now: FrameFeed.now)
     }
 
     /// How many seconds to wait before more is read. Nil if it can be read now.
@@ -109,7 +110,7 @@ final class FeedOutput: Sendable {
         if isNews {
             let error = FrameSocketError(
                 code: "feed.too-fast",
-                "More than twice the \(Int(picture.framesPerSecond)) frames/s of the node's setting arrive, so some "
+                "More than twice the \(Int(format.framesPerSecond)) frames/s of the node's setting arrive, so some "
                     + "wait. Raise fps, or send fewer frames.")
             reporter.warn(name, error.description)
         }

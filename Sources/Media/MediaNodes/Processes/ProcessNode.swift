@@ -27,16 +27,16 @@ final class ProcessNode: NodeType, FedNode, ProgramOwner {
 
     static let kind = NodeKind(
         "process", .capturer, "A program in any language that sends frames over a socket and shared memory",
-        outputs: FeedPicture.output(FeedPicture.formats),
+        outputs: FrameFormat.output(FrameFormat.names),
         settings: [Program.commandSetting]
-            + FeedPicture.settings(FeedPicture.formats, "Format that the program has to send; h264 is Annex B") + [
-                FeedPicture.scaleSetting, Program.restartSetting,
-                FeedPicture.timeoutSetting("Timeout for frames, after which the program is restarted"),
+            + FrameFormat.settings(FrameFormat.names, "Format that the program has to send; h264 is Annex B") + [
+                FrameFormat.scaleSetting, Program.restartSetting,
+                FrameFormat.timeoutSetting("Timeout for frames, after which the program is restarted"),
             ])
 
     static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
         let words = try Program.check(request)
-        return try FeedPicture(request).planShared(request, note: "runs \(words[0])")
+        return try FrameFormat(request).planShared(request, note: "runs \(words[0])")
     }
 
     static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {
@@ -63,7 +63,7 @@ final class ProcessNode: NodeType, FedNode, ProgramOwner {
     /// Reads the remaining messages in the socket as usual.
     func takeRest(_ whenTaken: @escaping @Sendable () -> Void) {
         // By then its frames have arrived at the allowed rate. Its children may continue to send.
-        let seconds = Double(FrameIntake.mostSlots) / hub.output.picture.framesPerSecond + 1
+        let seconds = Double(FrameIntake.mostSlots) / hub.output.format.framesPerSecond + 1
         takeRest(until: FrameFeed.now + UInt64(seconds * 1e9), whenTaken)
     }
 

@@ -126,7 +126,7 @@ final class Program: Sendable {
     private func start() throws(MediaError) {
         guard let owner else { throw Reporter.stopped }
         let wiring = try owner.wire()
-        let (words, end, child): (OutputPipe, PipeEnd, ChildProcess)
+        let (words, end, child): (OutputPipe, OwnedDescriptor, ChildProcess)
         do throws(ChildProcess.Failure) {
             (words, end) = try OutputPipe.make()
             var descriptors = wiring.descriptors

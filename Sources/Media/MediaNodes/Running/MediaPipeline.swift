@@ -183,7 +183,7 @@ public final class MediaPipeline: Sendable {
                         ?? MediaError(
                             code: MediaError.Code.pipelineStalled,
                             message:
-                                "\"\(late)\" delivered no media within \(limits.start.formatted) s. Check that the device "
+                                "\"\(late)\" delivered no media within \(limits.start.short) s. Check that the device "
                                 + "or file can be read."),
                     late)
             }
@@ -195,7 +195,7 @@ public final class MediaPipeline: Sendable {
         let name = node.map { "\"\($0)\"" } ?? "A node"
         return MediaError(
             code: MediaError.Code.pipelineStalled,
-            message: "\(name) could not be opened within \(limits.start.formatted) s, because its driver or file "
+            message: "\(name) could not be opened within \(limits.start.short) s, because its driver or file "
                 + "system is not responding. Plug the device in again, or check the path.",
             node: node)
     }
@@ -253,7 +253,7 @@ public final class MediaPipeline: Sendable {
         guard !names.isEmpty else { return }
         reporter.warn(
             nil,
-            "\(names.joined(separator: ", ")) could not be closed within \(limits.stop.formatted) s, because a driver or "
+            "\(names.joined(separator: ", ")) could not be closed within \(limits.stop.short) s, because a driver or "
                 + "file system is not responding. The rest of the pipeline is released when it responds.")
     }
 

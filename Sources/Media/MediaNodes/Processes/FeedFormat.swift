@@ -2,17 +2,12 @@ import FrameSocket
 import GStreamerKit
 import MediaGraph
 
-/// The frame format in the settings of a fed node.
-struct FeedPicture: Sendable {
-    let name: String
-    let width: Int
-    let height: Int
-    let framesPerSecond: Double
-
+/// The frame format of a fed node: its settings, and the elements that bring such frames into a graph.
+extension FrameFormat {
     // MARK: Contract
 
-    /// The formats of frames from other processes; the raw ones first.
-    static let formats = ["I420", "NV12", "BGRx", "BGRA", "RGBA", "YUY2", "h264", "vp8", "mjpeg"]
+    /// The names of all formats of frames from other processes; the raw ones first.
+    static let names = Encoding.allCases.map(\.name)
 
     static func output(_ formats: [String]) -> [Port] {
         [Port("video", [.rawVideo, .encodedVideo], encodings: formats)]
@@ -37,39 +32,34 @@ struct FeedPicture: Sendable {
     }
 
     init(_ settings: some NodeSettings) {
-        name = settings.text("format")
-        width = settings.integer("width")
-        height = settings.integer("height")
-        framesPerSecond = settings.number("fps")
+        let name = settings.text("format")
+        let rate = fraction(settings.number("fps")).split(separator: "/").compactMap { Int($0) }
+        self.init(
+            Encoding.allCases.first { $0.name == name } ?? .i420, width: settings.integer("width"),
+            height: settings.integer("height"), rateNumerator: rate[0], rateDenominator: rate[1])
     }
 
-    fileprivate static let codecs: [String: FrameFormat.Encoding] = ["h264": .h264, "vp8": .vp8, "mjpeg": .mjpeg]
-
-    var encoding: FrameFormat.Encoding { Self.codecs[name] ?? FrameFormat.Encoding(rawValue: name) ?? .i420 }
-
-    /// The format for the other end.
-    var wanted: FrameFormat {
-        let rate = fraction(framesPerSecond).split(separator: "/").compactMap { Int($0) }
-        return FrameFormat(
-            encoding, width: width, height: height, rateNumerator: rate.first ?? 30, rateDenominator: rate.last ?? 1)
-    }
-
-    var format: MediaFormat {
+    /// The same format as links carry it.
+    var media: MediaFormat {
         MediaFormat(
-            encoding.isRaw ? .rawVideo : .encodedVideo, name, width: width, height: height,
+            encoding.isRaw ? .rawVideo : .encodedVideo, encoding.name, width: width, height: height,
             framesPerSecond: framesPerSecond)
     }
 
-    /// The caps of frames with another size than the settings.
-    func caps(width: Int, height: Int) -> String {
-        var format = format
-        (format.width, format.height) = (width, height)
-        return format.pushedCaps
+    /// The fault in the header of an encoded frame of this format; nil for raw frames. Frames with a fault reach no
+    /// decoder.
+    func fault(of picture: [UInt8]) -> String? {
+        EncodedHeader.fault(of: picture.span.bytes, as: media, isKeyframe: nil)
     }
+
+    // MARK: Plan
 
     /// The elements that bring such frames into a graph: `source` and, downstream of it, a parser or a scaler.
     func plan(_ request: NodeRequest, isScaled: Bool = false) throws(MediaError) -> NodePlan {
         var plan = NodePlan(request.node)
+        var format = media
+        // The rate as it is set, not as a fraction.
+        format.framesPerSecond = request.number("fps")
         // Each JPEG decodes without earlier ones.
         let isPredicted = encoding == .h264 || encoding == .vp8
         try plan.addPushed(
@@ -95,13 +85,14 @@ struct FeedPicture: Sendable {
     }
 }
 
-extension FrameFormat {
-    /// The fault in the header of an encoded frame of this format; nil for raw frames. Frames with a fault reach no
-    /// decoder.
-    func fault(of picture: [UInt8]) -> String? {
-        guard let name = FeedPicture.codecs.first(where: { $0.value == encoding })?.key else { return nil }
-        let stated = MediaFormat(
-            .encodedVideo, name, width: width, height: height, framesPerSecond: framesPerSecond)
-        return EncodedHeader.fault(of: picture.span.bytes, as: stated, isKeyframe: nil)
+extension FrameFormat.Encoding {
+    /// The name in graphs.
+    var name: String {
+        switch self {
+        case .h264: "h264"
+        case .vp8: "vp8"
+        case .mjpeg: "mjpeg"
+        default: rawValue
+        }
     }
 }
