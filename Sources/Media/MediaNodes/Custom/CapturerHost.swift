@@ -77,7 +77,7 @@ private final class CapturerNode<Kind: Capturer>: RunningNode {
         task = NodeTask(instance.name, instance.reporter)
         sink = PipelineSink(instance, format.media)
         output = CaptureOutput(format, sink)
-        instance.reporter.await(instance.name)
+        instance.awaitFirstBuffer(at: instance.element("source").source)
     }
 
     func prepare() {
@@ -106,10 +106,7 @@ private final class CapturerNode<Kind: Capturer>: RunningNode {
 /// Connects a capturer to the pipeline.
 private final class PipelineSink: CaptureSink {
     private struct State {
-        var pool: PicturePool?
-        var poolFormat: PictureFormat?
-        var isKeyframeWanted = false
-        var isFirst = true
+        var pool: (format: PictureFormat, pictures: PicturePool?)?
         /// Whether anything was sent, even if it was dropped.
         var hasGiven = false
         var times = CapturedTimes()
@@ -146,7 +143,11 @@ private final class PipelineSink: CaptureSink {
         _ format: PictureFormat, at time: MediaTime, _ draw: (inout MutableVideoFrame) throws -> Void
     ) throws -> Bool {
         let time = try settled(time)
-        guard let pool = pool(for: format) else { throw wrong(format.media) }
+        guard let pool = pool(for: format) else {
+            throw MediaError(
+                code: MediaError.Code.nodeFormat,
+                message: "\"\(name)\" states \(format.media), for which no frame can be drawn.", node: name)
+        }
         let isTaken = try queue.push(at: time) { source, timestamp in
             try source.push(from: pool, timestamp: timestamp, at: time, draw)
         }
@@ -236,29 +237,17 @@ private final class PipelineSink: CaptureSink {
     }
 
     private func took(_ isTaken: Bool) -> Bool {
-        let isFirst = state.withLock { state in
-            state.hasGiven = true
-            defer { if isTaken { state.isFirst = false } }
-            return isTaken && state.isFirst
-        }
-        if isFirst { reporter.isReady(name) }
+        state.withLock { $0.hasGiven = true }
         return isTaken
     }
 
     private func pool(for format: PictureFormat) -> PicturePool? {
         state.withLock { state in
-            if state.poolFormat != format {
-                state.pool = PicturePool(Caps(format.media.pushedCaps))
-                state.poolFormat = format
-            }
-            return state.pool
+            if let pool = state.pool, pool.format == format { return pool.pictures }
+            let pictures = PicturePool(Caps(format.media.pushedCaps))
+            state.pool = (format, pictures)
+            return pictures
         }
-    }
-
-    private func wrong(_ format: MediaFormat) -> MediaError {
-        MediaError(
-            code: MediaError.Code.nodeFormat, message: "\"\(name)\" states \(format), for which no frame can be drawn.",
-            node: name)
     }
 }
 

@@ -4,19 +4,19 @@ import MediaGraph
 /// Checks of a node around elements when it is added, as far as its elements are installed, because it is written by
 /// users of the library.
 extension ElementsNode {
-    /// Throws `graph.invalid` for invalid names, properties, pads and formats.
-    func check() throws(MediaError) {
+    /// Returns the links. Throws `graph.invalid` for invalid names, properties, pads and formats.
+    func check() throws(MediaError) -> [ElementLink] {
         try checkNames()
         try checkFormats()
         let previews = try checkedProperties()
-        try checkLinks(previews)
         try checkEnds(previews)
-    }
-
-    /// The links, which `check` has validated.
-    var elementLinks: [ElementLink] {
-        links.compactMap { link in
-            guard let from = ElementPad(text: link.from), let to = ElementPad(text: link.to) else { return nil }
+        return try links.map { (link) throws(MediaError) in
+            let (from, to) = (try pad(of: link.from), try pad(of: link.to))
+            // Links between elements find matching pads themselves.
+            if from.pad != nil || to.pad != nil {
+                try check(from, isOutput: true, previews)
+                try check(to, isOutput: false, previews)
+            }
             return ElementLink(from: from, to: to)
         }
     }
@@ -58,17 +58,6 @@ extension ElementsNode {
         return previews
     }
 
-    private func checkLinks(_ previews: [String: ElementPreview]) throws(MediaError) {
-        for link in links {
-            let pads = try [link.from, link.to].map { (end) throws(MediaError) in try pad(of: end) }
-            // Links between elements find matching pads themselves.
-            guard pads.contains(where: { $0.pad != nil }) else { continue }
-            for (pad, isOutput) in zip(pads, [true, false]) {
-                if let preview = previews[pad.element] { try check(pad, isOutput, preview) }
-            }
-        }
-    }
-
     private func pad(of end: String) throws(MediaError) -> ElementPad {
         guard let pad = ElementPad(text: end) else {
             throw wrong("links \"\(end)\"; write the name of an element, or of its pad, such as mixer.sink_0")
@@ -82,18 +71,21 @@ extension ElementsNode {
 
     /// Checks the pads for input from other nodes, and for output without a fixed format.
     private func checkEnds(_ previews: [String: ElementPreview]) throws(MediaError) {
-        if takes != nil, let first = elements.first, let preview = previews[first.name] {
-            try check(ElementPad(first.name), false, preview)
+        if takes != nil, let first = elements.first {
+            try check(ElementPad(first.name), isOutput: false, previews)
         }
-        if let gives, !gives.isRaw, let last = elements.last, let preview = previews[last.name] {
-            try check(ElementPad(last.name), true, preview)
+        if let gives, !gives.isRaw, let last = elements.last {
+            try check(ElementPad(last.name), isOutput: true, previews)
         }
     }
 
     /// Throws if the runner would not find the pad either.
-    private func check(_ pad: ElementPad, _ isOutput: Bool, _ preview: ElementPreview) throws(MediaError) {
+    private func check(
+        _ pad: ElementPad, isOutput: Bool, _ previews: [String: ElementPreview]
+    ) throws(MediaError) {
+        guard let preview = previews[pad.element] else { return }
         let name = pad.pad ?? (isOutput ? "src" : "sink")
-        if let found = preview.pad(name), found.isSource == isOutput { return }
+        if let found = preview.element.padByName(name), found.isSource == isOutput { return }
         let side = isOutput ? "output" : "input"
         let names = preview.padNames(isOutput: isOutput)
         let there = names.isEmpty ? "it has none" : "it has \(names.joined(separator: ", "))"
@@ -110,7 +102,7 @@ extension ElementsNode {
 
 extension ElementPad {
     /// An element or its pad: `mixer.sink_0`. Nil if one of the names is empty.
-    fileprivate init?(text: String) {
+    init?(text: String) {
         let parts = text.split(separator: ".", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
         guard parts.allSatisfy({ !$0.isEmpty }) else { return nil }
         self.init(parts[0], parts.count > 1 ? parts[1] : nil)

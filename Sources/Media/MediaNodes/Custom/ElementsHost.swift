@@ -4,7 +4,7 @@ import MediaGraph
 /// Runs a node made of GStreamer elements.
 enum ElementsHost {
     static func implementation(_ node: ElementsNode) throws(MediaError) -> NodeImplementation {
-        try node.check()
+        let links = try node.check()
         let exposed = try node.exposedProperties()
         let bare = CustomNode.elements(node).kind
         let kind = NodeKind(
@@ -12,12 +12,12 @@ enum ElementsHost {
             settings: exposed.map(\.contract))
         return NodeImplementation(
             kind: kind,
-            plan: { (request) throws(MediaError) in try plan(node, exposed, request) },
+            plan: { (request) throws(MediaError) in try plan(node, links, exposed, request) },
             activate: { (instance) throws(MediaError) in ElementsRun(instance, exposed) })
     }
 
     private static func plan(
-        _ node: ElementsNode, _ exposed: [ExposedProperty], _ request: NodeRequest
+        _ node: ElementsNode, _ links: [ElementLink], _ exposed: [ExposedProperty], _ request: NodeRequest
     ) throws(MediaError) -> NodePlan {
         var plan = NodePlan(request.node)
         for element in node.elements {
@@ -30,7 +30,7 @@ enum ElementsHost {
             // A user's value may be text that is invalid for the property, such as caps.
             if let planned = plan.elements.last { _ = try ElementPreview(planned, node: request.name) }
         }
-        plan.links = node.elementLinks
+        plan.links = links
         if let first = node.elements.first, node.takes != nil { plan.inputs["in"] = ElementPad(first.name) }
         if let last = node.elements.last, let gives = node.gives, let port = request.kind.outputs.first?.name {
             var end = last.name
@@ -58,19 +58,20 @@ extension ElementsNode {
     fileprivate func exposedProperties() throws(MediaError) -> [ExposedProperty] {
         var found: [ExposedProperty] = []
         for (setting, place) in exposed.sorted(by: { $0.key < $1.key }) {
-            let parts = place.split(separator: ".", maxSplits: 1).map(String.init)
-            guard parts.count == 2, let element = elements.first(where: { $0.name == parts[0] }) else {
+            guard let place = ElementPad(text: place), let property = place.pad,
+                let element = elements.first(where: { $0.name == place.element })
+            else {
                 throw wrong("exposes \(place), but has no such element; write element.property")
             }
             // A missing element is reported when the node is used.
             guard let description = ElementFactory.describe(element.factory) else { continue }
-            guard let contract = description.property(parts[1]) else {
-                throw wrong("exposes \(place), but \(element.factory) has no property \(parts[1])")
+            guard let contract = description.property(property) else {
+                throw wrong("exposes \(place), but \(element.factory) has no property \(property)")
             }
             found.append(
                 ExposedProperty(
-                    element: parts[0], property: parts[1],
-                    contract: contract.with(name: setting, default: element.properties[parts[1]])))
+                    element: element.name, property: property,
+                    contract: contract.with(name: setting, default: element.properties[property])))
         }
         return found
     }

@@ -6,8 +6,6 @@ struct ElementMedia {
     var kinds: Set<MediaKind> = []
     /// Pixel formats and codecs, best first. Empty means any.
     var encodings: [String] = []
-    /// Whether the pad does not restrict its media, like that of a queue.
-    var isAnything = false
 
     /// Common pixel formats. A pad that accepts all of them accepts any.
     private static let pixelFormats = [
@@ -17,7 +15,6 @@ struct ElementMedia {
 
     init(of caps: Caps) {
         if caps.isAny {
-            isAnything = true
             kinds = [.rawVideo, .rawAudio, .encodedVideo, .encodedAudio, .rtp, .data]
             return
         }

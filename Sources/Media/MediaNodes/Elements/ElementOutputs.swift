@@ -5,18 +5,42 @@ import Synchronization
 /// The output of an element's node: links pads that appear later, and moves media that begins here to the pipeline's
 /// timeline.
 final class ElementOutputs: Sendable {
-    private let timeline: ElementTimeline
+    private let pipeline: WeakBox<Pipeline>
+    /// The shift of media that begins here in nanoseconds, common to video and audio.
+    private let offset = Mutex<Int64?>(nil)
 
     init(_ instance: NodeInstance, _ element: Element) {
-        timeline = ElementTimeline(instance.pipeline)
+        pipeline = WeakBox(instance.pipeline)
         let isSource = instance.plan.inputs.isEmpty && !instance.plan.outputs.isEmpty
         for (port, reference) in instance.plan.outputs {
             let pace = instance.has("\(port)-pace") ? instance.element("\(port)-pace") : nil
             let output = pace?.source ?? instance.element(reference.element).pad(reference.pad ?? "src")
-            if let pace { timeline.follow(pace) }
+            if let pace { move(to: pace) }
             if isSource, let output { instance.awaitFirstBuffer(at: output) }
         }
         linkAppearing(instance, element)
+    }
+
+    /// Moves media that begins here: its first frame is due when it arrives. Elements that are not live count from 0
+    /// whenever they start. Live ones are left alone.
+    private func move(to pace: Element) {
+        // Upstream of the pacing element, so that the shift takes effect before the observed buffer.
+        guard let feeder = pace.sink.peer else { return }
+        feeder.onBuffer { [self, weak pace, weak feeder] buffer in
+            guard let pace, let feeder else { return .passAndRemove }
+            if feeder.latency?.isLive == true {
+                _ = pace.trySet("sync", false)
+                return .passAndRemove
+            }
+            let begins = Int64(buffer.runningTime ?? 0)
+            let now = Int64(pipeline.value?.runningTime ?? 0)
+            feeder.offset = offset.withLock { offset in
+                let moved = offset ?? max(0, now - begins)
+                offset = moved
+                return moved
+            }
+            return .passAndRemove
+        }
     }
 
     private func linkAppearing(_ instance: NodeInstance, _ element: Element) {
@@ -56,14 +80,10 @@ final class ElementOutputs: Sendable {
             guard instance.plan.outputs[port] != nil, instance.has("\(port)-queue") else { return nil }
             kind = port
             convert = instance.element("\(port)-convert")
-            if instance.has("\(port)-decoder") {
-                let decoder = instance.element("\(port)-decoder")
-                first = decoder
-                decoder.onPadAdded { [convert] pad in
-                    if pad.media == port, !convert.sink.isLinked { _ = pad.link(convert.sink) }
-                }
-            } else {
-                first = convert
+            first = instance.has("\(port)-decoder") ? instance.element("\(port)-decoder") : convert
+            guard first !== convert else { return }
+            first.onPadAdded { [convert] pad in
+                if pad.media == port, !convert.sink.isLinked { _ = pad.link(convert.sink) }
             }
         }
 
@@ -82,38 +102,5 @@ extension Pad {
         if structure.name == "application/x-rtp" { return structure.text("media") }
         let type = structure.name.split(separator: "/").first
         return type == "video" || type == "image" ? "video" : type == "audio" ? "audio" : nil
-    }
-}
-
-/// Moves media that begins in a node to the pipeline's timeline: its first frame is due when it arrives.
-///
-/// Elements that are not live count from 0 whenever they start. Live ones are left alone.
-private final class ElementTimeline: Sendable {
-    private let pipeline: WeakBox<Pipeline>
-    /// The shift in nanoseconds, common to video and audio.
-    private let offset = Mutex<Int64?>(nil)
-
-    init(_ pipeline: Pipeline) {
-        self.pipeline = WeakBox(pipeline)
-    }
-
-    func follow(_ pace: Element) {
-        // Upstream of the pacing element, so that the shift takes effect before the observed buffer.
-        guard let feeder = pace.sink.peer else { return }
-        feeder.onBuffer { [self, weak pace, weak feeder] buffer in
-            guard let pace, let feeder else { return .passAndRemove }
-            if feeder.latency?.isLive == true {
-                _ = pace.trySet("sync", false)
-                return .passAndRemove
-            }
-            let begins = Int64(buffer.runningTime ?? 0)
-            let now = Int64(pipeline.value?.runningTime ?? 0)
-            feeder.offset = offset.withLock { offset in
-                let moved = offset ?? max(0, now - begins)
-                offset = moved
-                return moved
-            }
-            return .passAndRemove
-        }
     }
 }

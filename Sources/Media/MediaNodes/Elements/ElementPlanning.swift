@@ -72,8 +72,7 @@ struct ElementPlanning {
 
     private mutating func convertedSound(into pad: ElementPad, _ port: String) -> ElementPad {
         plan.add("audioconvert", as: "\(port)-convert")
-        plan.add("audioresample", as: "\(port)-resample")
-        plan.link("\(port)-convert", "\(port)-resample")
+        plan.append("audioresample", as: "\(port)-resample")
         plan.link(ElementPad("\(port)-resample"), pad)
         plan.notes.append("audio is converted to a format that \(factory) accepts")
         return ElementPad("\(port)-convert")
@@ -127,8 +126,7 @@ struct ElementPlanning {
         let format: MediaFormat = isVideo ? .rawVideo() : .rawAudio
         if isVideo {
             plan.add("videoconvert", as: "\(port)-convert")
-            plan.addFilter(RawFormat.video, as: "\(port)-format")
-            plan.link("\(port)-convert", "\(port)-format")
+            plan.appendFilter(RawFormat.video, as: "\(port)-format")
         } else {
             plan.addSoundConversion("\(port)-")
         }
@@ -145,10 +143,10 @@ struct ElementPlanning {
     /// the pace of its timestamps.
     private mutating func paced(_ pad: ElementPad, _ port: String, _ kind: MediaKind) -> ElementPad {
         let begins = request.inputs.allSatisfy { $0.format.kind == .data }
-        guard begins, kind != .data, preview.flag("is-live") != true else { return pad }
+        guard begins, kind != .data, preview.element.value("is-live") != true else { return pad }
         plan.add("clocksync", as: "\(port)-pace")
         plan.link(pad, ElementPad("\(port)-pace"))
-        if preview.has("is-live") {
+        if preview.element.has("is-live") {
             plan.notes.append("\(factory) is not live (is-live is false), so its output is paced by its timestamps")
         }
         return ElementPad("\(port)-pace")

@@ -3,7 +3,7 @@ import MediaGraph
 
 /// An element that is created to query its output formats, and does not run.
 struct ElementPreview {
-    private let element: Element
+    let element: Element
     private let node: String
     /// Retained, because they feed the element.
     private var feeders: [Element] = []
@@ -48,18 +48,8 @@ struct ElementPreview {
     /// The node in messages, with its element unless the node has the element's name.
     private var shown: String { node == element.factory ? "\"\(node)\"" : "\"\(node)\" (\(element.factory))" }
 
-    /// The pad of a link, as the runner finds it.
-    func pad(_ name: String) -> Pad? { element.padByName(name) }
-
     /// Names for links: of the pads, and of the templates for more.
     func padNames(isOutput: Bool) -> [String] {
         element.padTemplates.filter { ($0.direction == .source) == isOutput && $0.presence != .sometimes }.map(\.name)
-    }
-
-    /// Whether the property exists.
-    func has(_ property: String) -> Bool { element.has(property) }
-
-    func flag(_ property: String) -> Bool? {
-        if case .flag(let value)? = element.value(property) { value } else { nil }
     }
 }

@@ -3,11 +3,6 @@ import MediaGraph
 
 /// Maps the pads of an element to the ports of a node.
 struct ElementShape: Sendable {
-    struct Input: Sendable {
-        let port: Port
-        let template: PadTemplate
-    }
-
     struct Output: Sendable {
         enum Origin: Sendable {
             /// A pad that exists or is requested.
@@ -20,38 +15,20 @@ struct ElementShape: Sendable {
         let origin: Origin
     }
 
-    let inputs: [Input]
+    let inputs: [(port: Port, template: PadTemplate)]
     let outputs: [Output]
 
     /// For inputs whose pads have settings, this many are listed.
     static let listedPads = 4
 
     init(of element: ElementDescription) {
-        let sinks = element.pads.filter { $0.direction == .sink && $0.presence != .sometimes }
-        let sources = element.pads.filter { $0.direction == .source && $0.presence != .sometimes }
-        inputs = sinks.enumerated().map { index, template in
-            let media = ElementMedia(of: template.caps)
+        inputs = Self.ports(of: element, .sink, "in") { template, media, isOnly in
             // Inputs that are neither video nor audio are secondary, such as subtitles.
-            let isSideline = media.kinds == [.data] && sinks.count > 1
-            let isOneOfSeveral = template.presence == .onRequest && sinks.count > 1
-            return Input(
-                port: Port(
-                    sinks.count == 1 ? "in" : Self.name(of: template, after: sinks[..<index], otherwise: "in"),
-                    media.kinds,
-                    encodings: media.encodings, isRequired: !isSideline && !isOneOfSeveral,
-                    isRepeated: template.presence == .onRequest),
-                template: template)
+            isOnly || (media.kinds != [.data] && template.presence != .onRequest)
         }
-        var outputs = sources.enumerated().map { index, template in
-            let media = ElementMedia(of: template.caps)
-            return Output(
-                port: Port(
-                    sources.count == 1 ? "out" : Self.name(of: template, after: sources[..<index], otherwise: "out"),
-                    media.kinds,
-                    encodings: media.encodings, isRequired: template.presence == .always && sources.count == 1,
-                    isRepeated: template.presence == .onRequest),
-                origin: .pad(template))
-        }
+        var outputs = Self.ports(of: element, .source, "out") { template, _, isOnly in
+            isOnly && template.presence == .always
+        }.map { Output(port: $0.port, origin: .pad($0.template)) }
         let appearing = element.pads.filter { $0.direction == .source && $0.presence == .sometimes }
         for (name, kind) in [("video", MediaKind.rawVideo), ("audio", .rawAudio)] {
             let fitting = appearing.filter { ElementMedia.mayHold(kind, $0.caps) }
@@ -66,7 +43,24 @@ struct ElementShape: Sendable {
         self.outputs = outputs
     }
 
-    func input(_ port: String) -> Input? { inputs.first { $0.port.matches(port) } }
+    /// The ports for pads that exist or are requested. The only one has a plain name.
+    private static func ports(
+        of element: ElementDescription, _ direction: PadTemplate.Direction, _ plain: String,
+        isRequired: (PadTemplate, ElementMedia, _ isOnly: Bool) -> Bool
+    ) -> [(port: Port, template: PadTemplate)] {
+        let templates = element.pads.filter { $0.direction == direction && $0.presence != .sometimes }
+        let isOnly = templates.count == 1
+        return templates.enumerated().map { index, template in
+            let media = ElementMedia(of: template.caps)
+            let port = Port(
+                isOnly ? plain : name(of: template, after: templates[..<index], otherwise: plain), media.kinds,
+                encodings: media.encodings, isRequired: isRequired(template, media, isOnly),
+                isRepeated: template.presence == .onRequest)
+            return (port, template)
+        }
+    }
+
+    func input(_ port: String) -> (port: Port, template: PadTemplate)? { inputs.first { $0.port.matches(port) } }
 
     func output(_ port: String) -> Output? { outputs.first { $0.port.matches(port) } }
 

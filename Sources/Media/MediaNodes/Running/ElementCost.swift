@@ -76,7 +76,7 @@ enum ElementCost {
         }
         element.source.onBuffer { buffer in
             count.add(bytes: 0)
-            if count.count.left > skipped { times.left(buffer.runningTime, captured: buffer.time) }
+            if count.count.frames > skipped { times.left(buffer.runningTime, captured: buffer.time) }
             return .pass
         }
         guard pipeline.play() else { return 0 }

@@ -210,19 +210,12 @@ final class GraphEdit {
     private func firstFramePads() -> [Pad] {
         var pads = relinks.map(\.waiting.sink)
         for (name, node) in staged where !change.addedLinks.contains(where: { $0.link.from.node == name }) {
-            let ends = ends(of: node.plan, in: node)
+            let ends = node.lastElements(of: node.plan).compactMap { $0.pad("sink") }
             let entries = connections.filter { $0.plan.link.to.node == name }.map(\.entry.pad)
             pads += ends.isEmpty ? entries : ends
         }
-        for part in grown { pads += ends(of: part, in: live(part.name)) }
+        for part in grown { pads += live(part.name).lastElements(of: part).compactMap { $0.pad("sink") } }
         return pads
-    }
-
-    /// Where media ends inside a node, or a part of one.
-    private func ends(of plan: NodePlan, in instance: NodeInstance) -> [Pad] {
-        let feeding = Set(plan.links.map(\.from.element))
-        return plan.elements.filter { !feeding.contains($0.name) }
-            .compactMap { instance.element($0.name).pad("sink") }
     }
 
     private func late(_ what: String) -> MediaError {

@@ -136,6 +136,14 @@ package final class NodeInstance: NodeSettings, Sendable {
         state.withLock { state in part.elements.compactMap { state.elements[$0.name] } }
     }
 
+    /// The elements of a part of the plan that feed no other element of it.
+    func lastElements(of part: NodePlan) -> [Element] {
+        let feeding = Set(part.links.map(\.from.element))
+        return state.withLock { state in
+            part.elements.compactMap { feeding.contains($0.name) ? nil : state.elements[$0.name] }
+        }
+    }
+
     /// The tees behind the outputs, in the order of their names.
     var tees: [Element] { state.withLock { $0.tees.sorted { $0.key < $1.key }.map(\.value) } }
 

@@ -4,49 +4,39 @@ import Synchronization
 
 /// The probes at one node's edges and queues.
 final class NodeProbe: Sendable {
-    /// The data that reaches an input, over any link.
-    private struct Arrival: Sendable {
-        let entry: CountedPad
-        let flow: FlowCount
-        let ages: PassageTimes
-    }
-
     private struct Queue: Sendable {
-        let name: String
-        let rule: QueuePlan.Rule
+        let plan: QueuePlan
         let element: Element
-        let ends: [CountedPad]
-        let flow: FlowCount
+        let entries: PadCount
+        let exits: PadCount
         /// The number of queued buffers when the counting began.
         let atStart: Int
 
-        init(_ name: String, _ rule: QueuePlan.Rule, _ element: Element) {
-            let flow = FlowCount()
-            (self.name, self.rule, self.element, self.flow) = (name, rule, element, flow)
-            ends = [
-                CountedPad(element.sink) { _ in flow.enter() },
-                CountedPad(element.source) { _ in flow.add(bytes: 0) },
-            ]
+        init(_ plan: QueuePlan, _ element: Element) {
+            (self.plan, self.element) = (plan, element)
+            (entries, exits) = (PadCount(element.sink), PadCount(element.source))
             atStart = element.integer("current-level-buffers")
         }
 
         /// The number of dropped buffers. A queue that waits drops none: missing buffers are still about to enter.
         var dropped: Int {
-            guard rule != .wait else { return 0 }
-            let flow = flow.count
-            return max(0, flow.entered - flow.left - (element.integer("current-level-buffers") - atStart))
+            guard plan.limits.rule != .wait else { return 0 }
+            let (entered, left) = (entries.flow.count.frames, exits.flow.count.frames)
+            return max(0, entered - left - (element.integer("current-level-buffers") - atStart))
         }
     }
 
     /// The point where media leaves the node, or ends in it.
     private struct Exit: Sendable {
         let element: Element?
-        let end: CountedPad
-        let frames: [CountedPad]
+        let end: PadCount
+        /// The inputs of a muxer, where frames count.
+        let frames: [PadCount]
     }
 
     private struct State {
-        var arrivals: [String: Arrival] = [:]
+        /// The data that reaches an input, over any link.
+        var arrivals: [String: PadCount] = [:]
         var queues: [Queue] = []
         var exits: [Exit] = []
         /// The counts of all exits, of removed ones too.
@@ -77,34 +67,33 @@ final class NodeProbe: Sendable {
         state.arrivals = connections.reduce(into: [:]) { arrivals, connection in
             let (port, pad) = (connection.plan.link.to.port, connection.entry.pad)
             let there = before[port]
-            if let there, there.entry.pad === pad { return arrivals[port] = there }
-            let (flow, ages) = (there?.flow ?? FlowCount(), there?.ages ?? PassageTimes())
-            let entry = CountedPad(pad) { buffer in
+            if let there, there.pad === pad { return arrivals[port] = there }
+            arrivals[port] = PadCount(pad, there?.flow ?? FlowCount()) { flow, buffer in
                 flow.add(bytes: buffer.byteCount)
-                ages.left(nil, captured: buffer.time)
+                flow.ages.left(nil, captured: buffer.time)
                 times.entered(buffer.runningTime)
             }
-            arrivals[port] = Arrival(entry: entry, flow: flow, ages: ages)
         }
     }
 
     private func followQueues(_ connections: [Connection], _ state: inout State) {
-        var wanted: [(name: String, rule: QueuePlan.Rule, element: Element)] = []
+        var wanted: [(plan: QueuePlan, element: Element)] = []
         for connection in connections {
-            guard let queue = connection.entry.queue, let plan = connection.plan.queue else { continue }
-            wanted.append(("branch-\(connection.plan.link.to.port)", plan.limits.rule, queue))
+            guard let queue = connection.entry.queue, var plan = connection.plan.queue else { continue }
+            plan.element = "branch-\(connection.plan.link.to.port)"
+            wanted.append((plan, queue))
         }
         for plan in node.plan.queues where node.has(plan.element) {
             let element = node.element(plan.element)
-            if element.factory == "queue" { wanted.append((plan.element, plan.limits.rule, element)) }
+            if element.factory == "queue" { wanted.append((plan, element)) }
         }
         state.queues = wanted.map { queue in
-            state.queues.first { $0.element === queue.element } ?? Queue(queue.name, queue.rule, queue.element)
+            state.queues.first { $0.element === queue.element } ?? Queue(queue.plan, queue.element)
         }
     }
 
     private func followExits(_ connections: [Connection], _ state: inout State) {
-        let elements = node.tees.isEmpty ? lastElements.filter { $0.pad("sink") != nil } : node.tees
+        let elements = node.tees.isEmpty ? node.lastElements(of: node.plan).filter { $0.pad("sink") != nil } : node.tees
         guard !elements.isEmpty else {
             // The elements of this end are not visible.
             if state.exits.isEmpty { state.exits = connections.map { exit(nil, $0.entry.pad, &state.out) } }
@@ -123,12 +112,12 @@ final class NodeProbe: Sendable {
         let isPackets = element.map(takesPackets) ?? false
         let muxed = element.map(padsBeforeMuxer) ?? []
         let isFrame = muxed.isEmpty
-        let end = CountedPad(pad) { buffer in
+        let end = PadCount(pad, flow) { flow, buffer in
             flow.add(bytes: buffer.byteCount, frame: isPackets ? buffer.runningTime : nil, isFrame: isFrame)
             times.left(buffer.runningTime, captured: buffer.time)
         }
-        return Exit(
-            element: element, end: end, frames: muxed.map { pad in CountedPad(pad) { _ in flow.add(bytes: 0) } })
+        let frames = muxed.map { pad in PadCount(pad, flow) { flow, _ in flow.add(bytes: 0) } }
+        return Exit(element: element, end: end, frames: frames)
     }
 
     /// The inputs of a muxer that feeds the element. A muxer writes the header and the media of a frame apart, so frames
@@ -154,31 +143,27 @@ final class NodeProbe: Sendable {
         }
     }
 
-    private var lastElements: [Element] {
-        let plan = node.plan
-        let feeding = Set(plan.links.map(\.from.element))
-        return plan.elements.filter { !feeding.contains($0.name) && node.has($0.name) }.map { node.element($0.name) }
-    }
-
     var statistics: NodeStatistics {
         var statistics = NodeStatistics(node: node.name, kind: node.node.kind)
         statistics.secondsCounted = GStreamer.now.seconds(since: start)
         let (arrivals, queues, exits, out) = state.withLock { ($0.arrivals, $0.queues, $0.exits, $0.out.map(\.count)) }
         for (input, arrival) in arrivals {
             let count = arrival.flow.count
-            statistics.framesIn += count.left
-            statistics.inputs[input] = .init(frames: count.left, bytes: count.bytes, latency: arrival.ages.medians.age)
+            statistics.framesIn += count.frames
+            statistics.inputs[input] = .init(
+                frames: count.frames, bytes: count.bytes, latency: arrival.flow.ages.medians.age)
         }
-        statistics.framesOut = out.map(\.left).reduce(0, +)
+        statistics.framesOut = out.map(\.frames).reduce(0, +)
         statistics.bytesOut = out.map(\.bytes).reduce(0, +)
         for queue in queues {
             statistics.queued += queue.element.integer("current-level-buffers")
-            statistics.dropped.append(.init(queue: queue.name, rule: queue.rule, frames: queue.dropped))
+            statistics.dropped.append(
+                .init(queue: queue.plan.element, rule: queue.plan.limits.rule, frames: queue.dropped))
         }
         (statistics.secondsInNode, statistics.latency) = times.medians
         if node.plan.playsByClock, let age = statistics.latency {
             // Data that arrived in time is kept until it is due.
-            let heard = lastElements.compactMap(\.secondsUntilHeard).max() ?? 0
+            let heard = node.lastElements(of: node.plan).compactMap(\.secondsUntilHeard).max() ?? 0
             statistics.latency = max(age, heard)
         }
         var measured = MediaStatistics()
@@ -194,15 +179,19 @@ final class NodeProbe: Sendable {
     }
 }
 
-/// A pad whose buffers are counted until this is released.
-private final class CountedPad: Sendable {
+/// Counts the buffers of a pad until this is released.
+private final class PadCount: Sendable {
     let pad: Pad
+    let flow: FlowCount
     private let probe: Probe
 
-    init(_ pad: Pad, _ count: @escaping @Sendable (borrowing PassingBuffer) -> Void) {
-        self.pad = pad
+    init(
+        _ pad: Pad, _ flow: FlowCount = FlowCount(),
+        _ count: @escaping @Sendable (FlowCount, borrowing PassingBuffer) -> Void = { flow, _ in flow.add(bytes: 0) }
+    ) {
+        (self.pad, self.flow) = (pad, flow)
         probe = pad.onBuffer { buffer in
-            count(buffer)
+            count(flow, buffer)
             return .pass
         }
     }
@@ -212,34 +201,29 @@ private final class CountedPad: Sendable {
     }
 }
 
-/// Counts the data that passes a point, or enters and leaves a queue.
+/// Counts the data that passes a point.
 final class FlowCount: Sendable {
-    struct Count: Sendable {
-        var entered = 0
-        var left = 0
-        var bytes = 0
-    }
-
     private struct State {
-        var count = Count()
+        var frames = 0
+        var bytes = 0
         var lastFrame: UInt64?
     }
 
+    /// The ages of the frames, if they are recorded.
+    let ages = PassageTimes()
     private let state = Mutex(State())
-
-    func enter() { state.withLock { $0.count.entered += 1 } }
 
     /// `frame` is the time of the frame of this buffer, if frames arrive in parts: one frame counts once. Without
     /// `isFrame`, only its bytes count.
     func add(bytes: Int, frame: UInt64? = nil, isFrame: Bool = true) {
         state.withLock { state in
-            if isFrame, frame == nil || frame != state.lastFrame { state.count.left += 1 }
+            if isFrame, frame == nil || frame != state.lastFrame { state.frames += 1 }
             state.lastFrame = frame
-            state.count.bytes += bytes
+            state.bytes += bytes
         }
     }
 
-    var count: Count { state.withLock { $0.count } }
+    var count: (frames: Int, bytes: Int) { state.withLock { ($0.frames, $0.bytes) } }
 }
 
 /// The durations of the last frames' passage through a node, and their ages at its output.
