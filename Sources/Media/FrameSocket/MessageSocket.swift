@@ -103,7 +103,7 @@ package final class MessageListener: Sendable {
         // One process at a time: between the two steps, another would mistake the new socket for an abandoned one.
         let turn = try FolderTurn(of: path)
         defer { withExtendedLifetime(turn) {} }
-        GoneSocket.remove(path)
+        Self.removeAbandoned(path)
         let made = clinux_listen(path)
         guard made >= 0 else {
             let why = made == -EADDRINUSE ? "another program or node listens on it" : words(-made)
@@ -116,6 +116,15 @@ package final class MessageListener: Sendable {
 
     deinit {
         withdraw()
+    }
+
+    /// Removes a socket file without a listener. A listener with a full queue keeps its file.
+    private static func removeAbandoned(_ path: String) {
+        var status = stat()
+        guard lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFSOCK else { return }
+        let made = clinux_connect(path)
+        if made >= 0 { close(made) }
+        if made == -ECONNREFUSED { unlink(path) }
     }
 
     /// Removes the socket file, so that no new connection can be made.
@@ -188,20 +197,6 @@ private struct FolderTurn {
                 throw .unavailable(path, "another program holds the lock on its folder")
             }
             usleep(5000)
-        }
-    }
-}
-
-private enum GoneSocket {
-    /// Removes a socket file without a listener. A listener with a full queue keeps its file.
-    static func remove(_ path: String) {
-        var status = stat()
-        guard lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFSOCK else { return }
-        let made = clinux_connect(path)
-        if made >= 0 {
-            close(made)
-        } else if made == -ECONNREFUSED {
-            unlink(path)
         }
     }
 }

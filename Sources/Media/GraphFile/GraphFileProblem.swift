@@ -7,13 +7,7 @@ public struct GraphFileProblem: Sendable, Hashable {
     /// One sentence, with a suggestion if there is one.
     public var message: String
     /// The accepted words, if they can be listed.
-    public var accepted: [String]
-
-    public init(_ place: GraphPlace?, _ message: String, accepted: [String] = []) {
-        self.place = place
-        self.message = message
-        self.accepted = accepted
-    }
+    public var accepted: [String] = []
 }
 
 /// The problems of one file, collected while it is read.
@@ -28,9 +22,9 @@ struct ProblemList {
     private(set) var omitted = 0
 
     mutating func add(_ place: GraphPlace?, _ message: String, accepted: [String] = []) {
-        let problem = GraphFileProblem(
-            place, message.utf8.count > Self.longestSentence ? "\(message.prefix(Self.longestSentence))..." : message,
-            accepted: accepted)
+        let isTooLong = message.utf8.count > Self.longestSentence
+        let sentence = isTooLong ? "\(message.prefix(Self.longestSentence))..." : message
+        let problem = GraphFileProblem(place: place, message: sentence, accepted: accepted)
         guard problems.count < Self.longest else {
             omitted += 1
             return
@@ -70,7 +64,7 @@ struct ProblemList {
             ($0.element.place ?? .start, $0.offset) < ($1.element.place ?? .start, $1.offset)
         }.map(\.element)
         guard omitted > 0 else { return ordered }
-        return ordered + [GraphFileProblem(nil, "\(omitted) more problems are not shown. Correct these first.")]
+        return ordered + [GraphFileProblem(message: "\(omitted) more problems are not shown. Correct these first.")]
     }
 }
 

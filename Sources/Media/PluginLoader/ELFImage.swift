@@ -3,11 +3,12 @@
 ///
 /// System V ABI, chapters 4 and 5; 64 bits, little-endian.
 struct ELFImage {
-    enum Fault: Error {
-        case notAnImage
-        case otherMachine
-        case notALibrary
-        case cutShort
+    /// Why a file cannot be loaded, as the end of a sentence about it.
+    enum Fault: String, Error {
+        case notAnImage = "is not a shared library"
+        case otherMachine = "was built for another kind of processor"
+        case notALibrary = "is a program or an object file, not a shared library"
+        case cutShort = "is truncated; copy or build it again"
     }
 
     /// Of `e_machine`.
@@ -23,8 +24,9 @@ struct ELFImage {
     private(set) var defined: [String] = []
 
     init(_ bytes: [UInt8]) throws(Fault) {
-        let file = File(bytes)
-        guard bytes.starts(with: [0x7f, 0x45, 0x4c, 0x46]), try file.byte(4) == 2, try file.byte(5) == 1 else {
+        let file = File(bytes: bytes)
+        guard bytes.starts(with: [0x7f, 0x45, 0x4c, 0x46]), try file.number(4, 1) == 2, try file.number(5, 1) == 1
+        else {
             throw .notAnImage
         }
         guard try file.number(18, 2) == Self.machine else { throw .otherMachine }
@@ -87,19 +89,10 @@ struct ELFImage {
 
 /// Bytes with checked bounds.
 private struct File {
-    private let bytes: [UInt8]
-
-    init(_ bytes: [UInt8]) {
-        self.bytes = bytes
-    }
+    let bytes: [UInt8]
 
     func check(_ start: Int, _ size: Int) throws(ELFImage.Fault) {
         guard start >= 0, size >= 0, start <= bytes.count, size <= bytes.count - start else { throw .cutShort }
-    }
-
-    func byte(_ offset: Int) throws(ELFImage.Fault) -> UInt8 {
-        try check(offset, 1)
-        return bytes[offset]
     }
 
     /// An unsigned number. A number beyond any file's length results in a position after the end.

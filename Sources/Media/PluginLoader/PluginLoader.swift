@@ -40,19 +40,18 @@ public enum PluginLoader {
                 : entries.isEmpty
                     ? "it has no function \(entryPrefix)<Module>" : "it does not use the shared \(mediaLibrary)"
             throw fault(
-                MediaError.Code.pluginNotAPlugin,
-                "\(path) is a shared library but not a plugin: \(lack). See docs/writing-a-capturer.md.")
+                notAPlugin, "\(path) is a shared library but not a plugin: \(lack). See docs/writing-a-capturer.md.")
         }
         return try loaded.withLock { (loaded) throws(MediaError) -> [CustomNode] in
             var status = stat()
-            guard stat(path, &status) == 0 else { throw notFound(path) }
+            guard stat(path, &status) == 0 else { throw missing(path) }
             let identity = Identity(
                 device: UInt(status.st_dev), inode: UInt(status.st_ino), entry: entry, path: path)
             if let there = loaded.first(where: {
                 ($0.device, $0.inode) == (identity.device, identity.inode) || $0.entry == entry
             }) {
                 throw fault(
-                    MediaError.Code.pluginLoaded,
+                    alreadyLoaded,
                     "\(path) has the plugin \(entry.dropFirst(entryPrefix.count)), which was already loaded from "
                         + "\(there.path). Leave one of them out.")
             }
@@ -70,8 +69,7 @@ public enum PluginLoader {
         if isPackage(folder) { return [folder] }
         guard let files = entries(of: folder) else {
             throw fault(
-                MediaError.Code.pluginNotFound,
-                "The folder \(folder) of plugins cannot be opened: \(String(cString: strerror(errno))).")
+                notFound, "The folder \(folder) of plugins cannot be opened: \(String(cString: strerror(errno))).")
         }
         return files.filter { isLibrary($0) || isPackage($0) }
     }
@@ -81,8 +79,6 @@ public enum PluginLoader {
     private static func isLibrary(_ file: String) -> Bool {
         file.hasSuffix(".so") && !file.hasSuffix("/\(mediaLibrary)")
     }
-
-    private static func libraries(in folder: String) -> [String]? { entries(of: folder)?.filter(isLibrary) }
 
     /// The contents of a folder, by name. Nil if it cannot be opened; errno has the reason.
     private static func entries(of folder: String) -> [String]? {
@@ -104,9 +100,9 @@ public enum PluginLoader {
     /// beside its own, which its manifest names.
     package static func library(at path: String) throws(MediaError) -> (chosen: String, others: [String]) {
         var status = stat()
-        guard stat(path, &status) == 0 else { throw notFound(path) }
+        guard stat(path, &status) == 0 else { throw missing(path) }
         guard status.st_mode & S_IFMT == S_IFDIR else { return (path, []) }
-        let built = ["debug", "release"].flatMap { libraries(in: "\(path)/.build/\($0)") ?? [] }
+        let built = ["debug", "release"].flatMap { entries(of: "\(path)/.build/\($0)") ?? [] }.filter(isLibrary)
         let found = built.filter { file in
             (try? read(file))?.defined.contains { $0.hasPrefix(entryPrefix) } ?? false
         }
@@ -115,9 +111,7 @@ public enum PluginLoader {
         let newestFirst = (own.isEmpty ? found : own).map { (file: $0, time: modified($0)) }
             .sorted { $0.time > $1.time }
         guard let newest = newestFirst.first else {
-            throw fault(
-                MediaError.Code.pluginNotFound,
-                "\(path) has no built plugin. Run \"swift build\" in it first, or name a .so file.")
+            throw fault(notFound, "\(path) has no built plugin. Run \"swift build\" in it first, or name a .so file.")
         }
         return (newest.file, newestFirst.dropFirst().map(\.file))
     }
@@ -138,17 +132,14 @@ public enum PluginLoader {
 
     private static func contents(of path: String) throws(MediaError) -> [UInt8] {
         guard let file = fopen(path, "rb") else {
-            throw fault(
-                MediaError.Code.pluginUnreadable, "\(path) cannot be read: \(String(cString: strerror(errno))).")
+            throw fault(unreadable, "\(path) cannot be read: \(String(cString: strerror(errno))).")
         }
         defer { fclose(file) }
         fseek(file, 0, SEEK_END)
         let size = ftell(file)
         rewind(file)
         guard size > 0, size <= largest else {
-            throw fault(
-                MediaError.Code.pluginUnreadable,
-                "\(path) is not a shared library: it has \(max(size, 0)) bytes.")
+            throw fault(unreadable, "\(path) is not a shared library: it has \(max(size, 0)) bytes.")
         }
         return [UInt8](unsafeUninitializedCapacity: size) { buffer, count in
             count = fread(buffer.baseAddress, 1, size, file)
@@ -160,14 +151,7 @@ public enum PluginLoader {
         do throws(ELFImage.Fault) {
             return try ELFImage(bytes)
         } catch {
-            let reason =
-                switch error {
-                case .notAnImage: "is not a shared library"
-                case .otherMachine: "was built for another kind of processor"
-                case .notALibrary: "is a program or an object file, not a shared library"
-                case .cutShort: "is truncated; copy or build it again"
-                }
-            throw fault(MediaError.Code.pluginUnreadable, "\(path) \(reason).")
+            throw fault(unreadable, "\(path) \(error.rawValue).")
         }
     }
 
@@ -178,7 +162,7 @@ public enum PluginLoader {
     ) throws(MediaError) -> [CustomNode] {
         guard let ours = dlsym(nil, "connectlive_media_place") else {
             throw fault(
-                MediaError.Code.pluginIncompatible,
+                incompatible,
                 "\(path) cannot be loaded: this program contains MediaAuthoring statically and loads no plugins.")
         }
         // Loaded libraries take precedence over those beside the plugin.
@@ -188,20 +172,20 @@ public enum PluginLoader {
         }
         guard dlsym(handle, "connectlive_media_place") == ours else {
             throw fault(
-                MediaError.Code.pluginIncompatible,
+                incompatible,
                 "\(path) contains its own MediaAuthoring. Link the shared product MediaAuthoring of the plugin kit, and build "
                     + "it again.")
         }
         guard let function = dlsym(handle, entry) else {
-            throw fault(MediaError.Code.pluginNotAPlugin, "\(path) does not export its entry \(entry).")
+            throw fault(notAPlugin, "\(path) does not export its entry \(entry).")
         }
         // The entry's type: a C function without parameters that returns an int.
         typealias Entry = @convention(c) () -> Int32
         let call = unsafeBitCast(function, to: Entry.self)
         let (nodes, refusal) = Plugin.admit { call() }
-        if let refusal { throw fault(MediaError.Code.pluginIncompatible, "\(path) is refused: \(refusal).") }
+        if let refusal { throw fault(incompatible, "\(path) is refused: \(refusal).") }
         guard !nodes.isEmpty else {
-            throw fault(MediaError.Code.pluginNotAPlugin, "\(path) provides no node. Pass one to Plugin.provides.")
+            throw fault(notAPlugin, "\(path) provides no node. Pass one to Plugin.provides.")
         }
         return nodes
     }
@@ -210,31 +194,27 @@ public enum PluginLoader {
     private static func refused(_ path: String, _ reason: String) -> MediaError {
         if let range = reason.firstRange(of: "undefined symbol: ") {
             let symbol = reason[range.upperBound...].prefix { $0 != " " && $0 != "," }
-            return MediaError(
-                code: MediaError.Code.pluginIncompatible,
-                message:
-                    "\(path) was built against another MediaAuthoring, which had \(symbol). Build it again with the "
-                    + "plugin kit of this program.", cause: reason)
+            return fault(
+                incompatible,
+                "\(path) was built against another MediaAuthoring, which had \(symbol). Build it again with the plugin "
+                    + "kit of this program.", cause: reason)
         }
-        return MediaError(
-            code: MediaError.Code.pluginIncompatible, message: "\(path) cannot be loaded: \(reason).", cause: reason)
+        return fault(incompatible, "\(path) cannot be loaded: \(reason).", cause: reason)
     }
 
     // MARK: Errors
 
-    private static func fault(_ code: String, _ message: String) -> MediaError {
-        MediaError(code: code, message: message)
+    private static let notFound = "plugin.not-found"
+    private static let unreadable = "plugin.unreadable"
+    private static let notAPlugin = "plugin.not-a-plugin"
+    private static let incompatible = "plugin.incompatible"
+    private static let alreadyLoaded = "plugin.loaded"
+
+    private static func fault(_ code: String, _ message: String, cause: String? = nil) -> MediaError {
+        MediaError(code: code, message: message, cause: cause)
     }
 
-    private static func notFound(_ path: String) -> MediaError {
-        fault(MediaError.Code.pluginNotFound, "The plugin \(path) does not exist.")
+    private static func missing(_ path: String) -> MediaError {
+        fault(notFound, "The plugin \(path) does not exist.")
     }
-}
-
-extension MediaError.Code {
-    static let pluginNotFound = "plugin.not-found"
-    static let pluginUnreadable = "plugin.unreadable"
-    static let pluginNotAPlugin = "plugin.not-a-plugin"
-    static let pluginIncompatible = "plugin.incompatible"
-    static let pluginLoaded = "plugin.loaded"
 }

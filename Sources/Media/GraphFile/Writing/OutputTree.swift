@@ -32,7 +32,7 @@ indirect enum OutputTree: Sendable {
 
     /// JSON (RFC 8259). A map of plain values is on one line if it fits.
     func json(indent: Int = 0) -> String {
-        let line = jsonLine
+        let line = line(key: \.quoted, value: \.json)
         if isFlat, indent + line.count <= Self.width { return line }
         let inner = String(repeating: " ", count: indent + 2)
         let outer = String(repeating: " ", count: indent)
@@ -45,8 +45,6 @@ indirect enum OutputTree: Sendable {
             return "{\n" + lines.joined(separator: ",\n") + "\n\(outer)}"
         }
     }
-
-    private var jsonLine: String { line(key: \.quoted, value: \.json) }
 
     // MARK: YAML
 

@@ -40,9 +40,7 @@ extension String {
 extension MediaGraph {
     /// The graph with its secrets hidden.
     public func withoutSecrets(_ catalogue: any NodeCatalogue) -> MediaGraph {
-        var graph = self
-        for index in nodes.indices { graph.nodes[index] = nodes[index].withoutSecrets(catalogue) }
-        return graph
+        MediaGraph(nodes: nodes.map { $0.withoutSecrets(catalogue) }, links: links)
     }
 
     /// The graph with the secrets of `other`, for settings that still have the hidden form and belong to a node of the

@@ -98,14 +98,6 @@ private struct Planning {
     let running: GraphPlan?
     var nodes: [NodePlan] = []
     var links: [LinkPlan] = []
-    /// The inserted nodes, by the output that they convert and the result.
-    var adapters: [Adapter: PortReference] = [:]
-
-    struct Adapter: Hashable {
-        let output: PortReference
-        let kind: String
-        let encoding: String
-    }
 
     mutating func add(_ node: Node) throws(MediaError) {
         if catalogue.isLacking(node.kind) {
@@ -228,8 +220,9 @@ private struct Planning {
         _ kind: String, _ encoding: String, behind output: PortReference, origin: PortReference,
         _ settings: [String: SettingValue] = [:]
     ) throws(MediaError) -> PortReference {
-        let adapter = Adapter(output: output, kind: kind, encoding: encoding)
-        if let there = adapters[adapter] { return there }
+        // Consumers with the same need share the node.
+        let there = nodes.first { $0.adapts == origin && $0.node.kind == kind && $0.node.settings == settings }
+        if let there { return PortReference(node: there.name, port: "out") }
         let node = Node(
             kind, name: unused("\(origin.node)-\(encoding.lowercased())"), settings: settings,
             branch: graph.node(origin.node)?.branch, isOptional: graph.node(origin.node)?.isOptional ?? false)
@@ -238,9 +231,7 @@ private struct Planning {
         if let input = catalogue.kind(named: kind)?.input("in") { feed = try adapt(output, to: input, of: node) }
         let link = Link(from: feed, to: PortReference(node: node.name, port: "in"))
         try place(node, [LinkPlan(link, format(of: feed))], adapts: origin)
-        let made = PortReference(node: node.name, port: "out")
-        adapters[adapter] = made
-        return made
+        return PortReference(node: node.name, port: "out")
     }
 
     private func unused(_ name: String) -> String {

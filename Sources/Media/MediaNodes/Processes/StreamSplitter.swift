@@ -43,7 +43,9 @@ struct StreamSplitter: Sendable {
         while let end = try nextEnd() {
             let picture = Array(waiting[..<end])
             waiting.removeSubrange(..<end)
-            try emit(picture, body)
+            if let fault = stated.fault(of: picture) { throw Fault(reason: "a frame is wrong: \(fault)") }
+            pictures += 1
+            body(picture)
         }
         if case .raw = cutter { return }
         guard waiting.count <= Self.mostBytes else {
@@ -63,12 +65,6 @@ struct StreamSplitter: Sendable {
     /// The fault if bytes arrived without a frame. Nil if a frame arrived, or nothing.
     var lack: Fault? {
         bytes > 0 && pictures == 0 ? Fault(reason: "\(bytes) bytes arrived without a complete frame") : nil
-    }
-
-    private mutating func emit(_ picture: [UInt8], _ body: ([UInt8]) -> Void) throws(Fault) {
-        if let fault = stated.fault(of: picture) { throw Fault(reason: "a frame is wrong: \(fault)") }
-        pictures += 1
-        body(picture)
     }
 
     private mutating func nextEnd() throws(Fault) -> Int? {

@@ -19,12 +19,11 @@ final class Feeder: UnitRecord {
         let time: MediaTime
     }
 
-    fileprivate struct State {
+    private struct State {
         var start: MediaTime?
         var next = 0
         var units: [MediaUnit] = []
         var patterns: [FrameShape: Picture] = [:]
-        var frames: [WeakFrame] = []
         var mostHeld = 0
         var seconds: [Double] = []
         var last: Picture?
@@ -35,6 +34,8 @@ final class Feeder: UnitRecord {
     private let isSound: Bool
     private let clock: any StandClock
     private let state = Mutex(State())
+    /// How many of the frames read so far are still referenced.
+    fileprivate let references = Atomic(0)
 
     init(_ feed: Feed, isSound: Bool, _ clock: any StandClock) {
         self.feed = feed
@@ -55,8 +56,7 @@ final class Feeder: UnitRecord {
     var seconds: [Double] { state.withLock { $0.seconds } }
     /// The samples of the last processed frame, without padding.
     var lastResult: [[UInt8]]? { state.withLock { $0.last }?.visible }
-    /// How many of the frames read so far are still referenced.
-    var held: Int { state.withLock { $0.held } }
+    var held: Int { references.load(ordering: .sequentiallyConsistent) }
     /// The most that were referenced when the node asked for another.
     var mostHeld: Int { state.withLock { $0.mostHeld } }
 
@@ -66,7 +66,7 @@ final class Feeder: UnitRecord {
             defer { state.next += 1 }
             let start = state.start ?? clock.now
             state.start = start
-            state.mostHeld = max(state.mostHeld, state.held)
+            state.mostHeld = max(state.mostHeld, held)
             return (state.next, start)
         }
         if let count = feed.count, number >= count {
@@ -135,35 +135,28 @@ final class Feeder: UnitRecord {
     }
 
     private func frame(_ arrival: Arrival) -> any RenderedMedia {
-        let frame = FedFrame(pattern(arrival.shape))
-        state.withLock { state in
-            state.frames.removeAll { $0.frame == nil }
-            state.frames.append(WeakFrame(frame: frame))
-        }
-        return VideoFrame(
+        VideoFrame(
             width: arrival.shape.width, height: arrival.shape.height, captureTime: arrival.time, rtpTimestamp: nil,
-            handedOver: clock.now, storage: frame)
+            handedOver: clock.now, storage: FedFrame(pattern(arrival.shape), of: self))
     }
-}
-
-extension Feeder.State {
-    fileprivate var held: Int { frames.count { $0.frame != nil } }
 }
 
 /// A frame for a renderer.
 private final class FedFrame: VideoFrameStorage {
     private let picture: Picture
+    private let feeder: Feeder
 
-    init(_ picture: Picture) {
-        self.picture = picture
+    init(_ picture: Picture, of feeder: Feeder) {
+        (self.picture, self.feeder) = (picture, feeder)
+        feeder.references.add(1, ordering: .sequentiallyConsistent)
+    }
+
+    deinit {
+        feeder.references.subtract(1, ordering: .sequentiallyConsistent)
     }
 
     func withPlane<Result>(_ plane: VideoPlane, _ body: (RawSpan, Int) throws -> Result) rethrows -> Result {
         let bytes = picture.planes[plane.rawValue]
         return try body(bytes.span.bytes, picture.stride(of: plane.rawValue))
     }
-}
-
-private struct WeakFrame: Sendable {
-    weak let frame: FedFrame?
 }

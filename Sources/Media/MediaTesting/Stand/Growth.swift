@@ -31,21 +31,14 @@ struct Growth {
         warmUp: Int, rounds: Int, _ allowed: Allowance, _ settling: Settling, _ body: () async throws -> Void
     ) async throws -> Growth {
         for _ in 0..<warmUp { try await body() }
-        var growth = try await once(rounds, allowed, settling, body)
-        growth.warmUp = warmUp
-        if growth.isFlat { return growth }
-        growth = try await once(rounds, allowed, settling, body)
-        growth.warmUp = warmUp + rounds
-        return growth
-    }
-
-    private static func once(
-        _ rounds: Int, _ allowed: Allowance, _ settling: Settling, _ body: () async throws -> Void
-    ) async throws -> Growth {
-        let before = Holdings.now
-        for _ in 0..<rounds { try await body() }
-        let after = await Holdings.settled(before, allowed, settling)
-        return Growth(rounds: rounds, before: before, after: after, allowed: allowed)
+        func again(after warmUp: Int) async throws -> Growth {
+            let before = Holdings.now
+            for _ in 0..<rounds { try await body() }
+            let after = await Holdings.settled(before, allowed, settling)
+            return Growth(rounds: rounds, before: before, after: after, allowed: allowed, warmUp: warmUp)
+        }
+        let growth = try await again(after: warmUp)
+        return growth.isFlat ? growth : try await again(after: warmUp + rounds)
     }
 
     private var bytes: Int { after.bytes - before.bytes }
