@@ -59,8 +59,17 @@ enum CropNode: NodeType {
 
     private static func planShape(
         _ request: NodeRequest, _ input: MediaFormat, _ plan: inout NodePlan
-    ) -> MediaFormat {
-        let shape = request.text("shape").split(separator: ":").compactMap { Int($0) }
+    ) throws(MediaError) -> MediaFormat {
+        let text = request.text("shape")
+        let shape = text.split(separator: ":").compactMap { Int($0) }
+        // Validation accepts very long text unmatched.
+        guard shape.count == 2, shape.allSatisfy((1...10_000).contains) else {
+            throw MediaError(
+                code: MediaError.Code.settingUnusable,
+                message:
+                    "\"\(request.name)\": the shape of \(text.count) characters is invalid. Write width to height, "
+                    + "such as 16:9.")
+        }
         plan.add("aspectratiocrop", as: "crop", ["aspect-ratio": .text("\(shape[0])/\(shape[1])")])
         var format = input
         if let width = input.width, let height = input.height {
