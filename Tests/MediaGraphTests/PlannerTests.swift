@@ -179,6 +179,39 @@ private struct MadeUpNodes: PlanningCatalogue {
         #expect(error?.node == "broken")
     }
 
+    @Test("Nodes that fed only an omitted one stay, unless they are the whole graph or a source")
+    func optionalEnd() throws {
+        let lonely = Chain {
+            Node("door", name: "second")
+            Node("video-decoder")
+            Node("broken").asOptional
+        }
+        let beside = Chain {
+            Node("source")
+            Node("screen")
+        }
+        let rest = try plan(
+            MediaGraph {
+                beside
+                lonely
+            })
+        #expect(rest.omitted.map(\.node) == ["broken"])
+        #expect(names(rest) == ["screen", "second", "source", "source-i420", "video-decoder"])
+        let alone = #expect(throws: MediaError.self) { try plan(MediaGraph { lonely }) }
+        #expect(alone?.node == "broken")
+        let idle = #expect(throws: MediaError.self) {
+            try plan(
+                MediaGraph {
+                    beside
+                    Chain {
+                        Node("source", name: "second")
+                        Node("broken").asOptional
+                    }
+                })
+        }
+        #expect(idle?.node == "broken")
+    }
+
     @Test("Latency adds up along the slowest path, and queues are counted")
     func latencyAndQueues() throws {
         let plan = try plan(
@@ -277,5 +310,13 @@ private struct MadeUpNodes: PlanningCatalogue {
         let more = try plan(
             graph(["bitrate": 100]).adding { Chain(from: "h264-encoder") { Node("disk") } }, running: before)
         #expect(GraphChange(from: before, to: more).description == "adds disk")
+    }
+}
+
+extension Node {
+    fileprivate var asOptional: Node {
+        var node = self
+        node.isOptional = true
+        return node
     }
 }

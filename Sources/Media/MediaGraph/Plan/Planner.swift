@@ -59,11 +59,13 @@ public struct Planner: Sendable {
                 // Optional nodes that cannot run here are left out, and the rest is planned without them.
                 guard let name = error.node, runnable.node(name)?.isOptional == true else { throw error }
                 let left = runnable.removing(runnable.optionalPart(around: name))
-                // A node without a consumer cannot run.
-                let isComplete = left.nodes.allSatisfy { node in
-                    !left.links(outOf: node.name).isEmpty || runnable.links(outOf: node.name).isEmpty
+                // A source without a consumer cannot run, and a graph without an end has nothing to do.
+                let hasEnd = left.nodes.contains { graph.links(outOf: $0.name).isEmpty }
+                let hasIdleSource = left.nodes.contains { node in
+                    runnable.links(into: node.name).isEmpty && left.links(outOf: node.name).isEmpty
+                        && !graph.links(outOf: node.name).isEmpty
                 }
-                guard !left.nodes.isEmpty, isComplete else { throw error }
+                guard hasEnd, !hasIdleSource else { throw error }
                 runnable = left
                 omitted.append(OmittedNode(node: name, code: error.code, reason: error.message))
             }
