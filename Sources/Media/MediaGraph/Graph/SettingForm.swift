@@ -67,7 +67,7 @@ extension SettingContract {
 
     private var suffix: String {
         guard let unit else { return "" }
-        return " \(unit)" + (unit == "bit/s" ? ", such as 800k or 2M" : "")
+        return " \(unit)" + (unit == "bit/s" ? ", such as 64k or 500k" : "")
     }
 
     private var noun: String {

@@ -80,7 +80,7 @@ final class NodeThread: TaskExecutor {
 
     func enqueue(_ job: consuming ExecutorJob) {
         let job = UnownedJob(job)
-        let executor = asUnownedTaskExecutor()
-        queue.async { job.runSynchronously(on: executor) }
+        // Keeps this executor until the job has returned.
+        queue.async { job.runSynchronously(on: self.asUnownedTaskExecutor()) }
     }
 }
