@@ -10,15 +10,8 @@ public enum PluginLoader {
     private static let mediaLibrary = "libMediaAuthoring.so"
     private static let largest = 512 << 20
 
-    /// Serializes loading. Lists the loaded plugins by device, inode and entry.
-    private static let loaded = Mutex<[Identity]>([])
-
-    private struct Identity: Sendable {
-        let device: UInt
-        let inode: UInt
-        let entry: String
-        let path: String
-    }
+    /// Serializes loading. Has the path of each loaded plugin, by its entry.
+    private static let loaded = Mutex<[String: String]>([:])
 
     /// The nodes of a plugin: of a shared library, or of the folder of a built package.
     ///
@@ -43,20 +36,14 @@ public enum PluginLoader {
                 notAPlugin, "\(path) is a shared library but not a plugin: \(lack). See docs/writing-a-capturer.md.")
         }
         return try loaded.withLock { (loaded) throws(MediaError) -> [CustomNode] in
-            var status = stat()
-            guard stat(path, &status) == 0 else { throw missing(path) }
-            let identity = Identity(
-                device: UInt(status.st_dev), inode: UInt(status.st_ino), entry: entry, path: path)
-            if let there = loaded.first(where: {
-                ($0.device, $0.inode) == (identity.device, identity.inode) || $0.entry == entry
-            }) {
+            if let other = loaded[entry] {
                 throw fault(
                     alreadyLoaded,
                     "\(path) has the plugin \(entry.dropFirst(entryPrefix.count)), which was already loaded from "
-                        + "\(there.path). Leave one of them out.")
+                        + "\(other). Leave one of them out.")
             }
             let nodes = try open(path, image, entry)
-            loaded.append(identity)
+            loaded[entry] = path
             return nodes
         }
     }
@@ -108,12 +95,11 @@ public enum PluginLoader {
         }
         let names = products(of: path)
         let own = found.filter { file in names.contains { file.hasSuffix("/lib\($0).so") } }
-        let newestFirst = (own.isEmpty ? found : own).map { (file: $0, time: modified($0)) }
-            .sorted { $0.time > $1.time }
+        let newestFirst = (own.isEmpty ? found : own).sorted { modified($0) > modified($1) }
         guard let newest = newestFirst.first else {
             throw fault(notFound, "\(path) has no built plugin. Run \"swift build\" in it first, or name a .so file.")
         }
-        return (newest.file, newestFirst.dropFirst().map(\.file))
+        return (newest, Array(newestFirst.dropFirst()))
     }
 
     /// The modification time of a file, in nanoseconds.

@@ -158,7 +158,7 @@ struct GraphReader {
             let hint = " Begin its first step with two dashes: \"- - camera\"."
             guard let steps = problems.list(chain, "A chain must be a list", hint: hint) else { continue }
             if steps.isEmpty { problems.add(chain.place, "The chain has no steps.") }
-            readSteps(steps, in: .chain)
+            readSteps(steps)
         }
     }
 

@@ -20,14 +20,9 @@ enum StepKey {
 }
 
 extension GraphReader {
-    enum Surroundings {
-        case chain
-        case tee
-    }
-
     /// The progress of reading a chain or a tee.
     private struct Walk {
-        let surroundings: Surroundings
+        let isTee: Bool
         /// The source of the next step.
         var previous: FoundPort?
         /// Whether the previous step is unreadable, so that problems about it are not reported.
@@ -40,10 +35,10 @@ extension GraphReader {
 
     /// Reads consecutive steps. `source` feeds the first one.
     mutating func readSteps(
-        _ list: [Tree], in surroundings: Surroundings, after source: FoundPort? = nil, isBroken: Bool = false
+        _ list: [Tree], ofTee isTee: Bool = false, after source: FoundPort? = nil, isBroken: Bool = false
     ) {
         let firstNode = nodes.count
-        var walk = Walk(surroundings: surroundings, previous: source, isBroken: isBroken)
+        var walk = Walk(isTee: isTee, previous: source, isBroken: isBroken)
         for (index, step) in list.enumerated() {
             steps += 1
             // Their graph is not validated any more, so messages about them would not help.
@@ -85,7 +80,7 @@ extension GraphReader {
         _ reference: Tree.Scalar, _ entries: [Tree.Entry], isFirst: Bool, _ walk: inout Walk
     ) {
         walk.marks = readMarks(entries, of: StepKey.from)
-        if walk.surroundings == .tee {
+        if walk.isTee {
             problems.add(reference.place, "A tee branches off the step before it. Use \"from\" only to begin a chain.")
         } else if !isFirst {
             problems.add(
@@ -204,7 +199,7 @@ extension GraphReader {
             problems.add(tee.place, "No step before this tee can feed it.")
         }
         let firstNode = nodes.count
-        readSteps(steps, in: .tee, after: walk.previous, isBroken: walk.previous == nil)
+        readSteps(steps, ofTee: true, after: walk.previous, isBroken: walk.previous == nil)
         if nodes.count == firstNode, marks.branch != nil || marks.isOptional, !steps.isEmpty {
             problems.add(
                 tee.place,

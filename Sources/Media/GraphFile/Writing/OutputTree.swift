@@ -14,16 +14,12 @@ indirect enum OutputTree: Sendable {
     private var isFlat: Bool {
         switch self {
         case .value: true
-        case .list(let items): items.allSatisfy { $0.isValue }
+        case .list(let items): items.allSatisfy { if case .value = $0 { true } else { false } }
         case .map(let entries):
             entries.allSatisfy { entry in
                 if case .list = entry.value { false } else { entry.value.isFlat }
             }
         }
-    }
-
-    private var isValue: Bool {
-        if case .value = self { true } else { false }
     }
 
     private static let width = 110

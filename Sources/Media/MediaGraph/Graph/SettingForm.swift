@@ -53,11 +53,10 @@ extension SettingContract {
     }
 
     private func complaint(about number: Int, _ range: ClosedRange<Int>) -> String? {
-        guard let values else {
-            return range.contains(number)
-                ? nil : "is \(number), outside \(range.lowerBound) to \(range.upperBound)\(suffix)"
-        }
-        return values.contains(number) ? nil : "is \(number), not \(Self.alternatives(values))\(suffix)"
+        if values?.contains(number) ?? range.contains(number) { return nil }
+        let accepted =
+            values.map { "not \(Self.alternatives($0))" } ?? "outside \(range.lowerBound) to \(range.upperBound)"
+        return "is \(number), \(accepted)\(suffix)"
     }
 
     private func complaint(about number: Double, _ range: ClosedRange<Double>) -> String? {

@@ -38,19 +38,15 @@ final class ExecNode: NodeType, RunningNode, ProgramOwner {
     let name: String
     private let output: FeedOutput
     private let queue: DispatchQueue
-    private let reporter: Reporter
     private let timeout: Double
-    private let pipeline: WeakBox<Pipeline>
     private let state: Mutex<State>
     private let program: Program
 
     private init(_ instance: NodeInstance) {
         name = instance.name
-        reporter = instance.reporter
         let format = FrameFormat(instance)
         output = FeedOutput(instance, format)
         timeout = instance.number("timeout")
-        pipeline = WeakBox(instance.pipeline)
         queue = DispatchQueue(label: "media.exec")
         state = Mutex(State(splitter: StreamSplitter(format)))
         program = Program(instance, queue: queue)
@@ -114,7 +110,7 @@ final class ExecNode: NodeType, RunningNode, ProgramOwner {
     private func begin(_ pipe: OutputPipe) {
         output.beginAnew()
         let readSource = ReadSource(pipe.number, of: pipe, on: queue) { [weak self] in self?.read() }
-        let watchdog = Watchdog(limit: timeout, control: queue, pipeline: pipeline.value) { [weak self] in
+        let watchdog = Watchdog(limit: timeout, control: queue, pipeline: output.pipeline.value) { [weak self] in
             self?.restartSilent()
         }
         state.withLock { state in
@@ -185,7 +181,7 @@ final class ExecNode: NodeType, RunningNode, ProgramOwner {
             code: "process.bad-output",
             message: "The program \(program.command.first ?? "") does not write \(output.format) as stated: "
                 + "\(fault.reason).")
-        reporter.warn(name, refusal.description)
+        output.warn(refusal.description)
         state.withLock { ($0.isRefused, $0.refusal) = (true, refusal) }
     }
 
@@ -213,7 +209,7 @@ final class ExecNode: NodeType, RunningNode, ProgramOwner {
         let error = FrameSocketError(
             code: "feed.silent",
             "The program \(program.command.first ?? "") has written no frame for \(Int(timeout)) s and is restarted.")
-        reporter.warn(name, error.description)
+        output.warn(error.description)
         program.replace()
     }
 

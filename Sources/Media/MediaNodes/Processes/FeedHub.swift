@@ -20,8 +20,6 @@ final class FeedHub: Sendable {
 
     let queue: DispatchQueue
     let output: FeedOutput
-    private let name: String
-    private let reporter: Reporter
     let takesAnySize: Bool
     let timeout: Double
     private let state = Mutex(State())
@@ -29,8 +27,6 @@ final class FeedHub: Sendable {
     init(_ instance: NodeInstance, queue: DispatchQueue) {
         self.queue = queue
         output = FeedOutput(instance, FrameFormat(instance))
-        name = instance.name
-        reporter = instance.reporter
         takesAnySize = instance.flag("scale")
         timeout = instance.number("timeout")
         output.onKeyframeWanted { [weak self] in self?.connection?.wantKeyframe() }
@@ -125,8 +121,8 @@ final class FeedHub: Sendable {
 
     func report(_ error: FrameSocketError) {
         guard let leftOut = state.withLock({ $0.reports.admit(now: FrameFeed.now) }) else { return }
-        if leftOut > 0 { reporter.warn(name, "(\(leftOut) warnings omitted)") }
-        reporter.warn(name, error.description)
+        if leftOut > 0 { output.warn("(\(leftOut) warnings omitted)") }
+        output.warn(error.description)
     }
 
     func set(_ status: FrameFeedControl.Status) {

@@ -23,14 +23,12 @@ final class FeedNode: NodeType, FedNode {
     let name: String
     let hub: FeedHub
     private let path: String
-    private let queue: DispatchQueue
     private let door: Mutex<Door>
 
     private init(_ instance: NodeInstance, path: String) {
         name = instance.name
         self.path = path
-        queue = DispatchQueue(label: "media.feed")
-        hub = FeedHub(instance, queue: queue)
+        hub = FeedHub(instance, queue: DispatchQueue(label: "media.feed"))
         door = Mutex(Door())
         hub.set(owner: self)
     }
@@ -70,7 +68,7 @@ final class FeedNode: NodeType, FedNode {
         } catch {
             throw MediaError(code: error.code, message: error.message, node: name)
         }
-        let readSource = ReadSource(listener.number, of: listener, on: queue) { [weak self] in self?.accept() }
+        let readSource = ReadSource(listener.number, of: listener, on: hub.queue) { [weak self] in self?.accept() }
         door.withLock { ($0.listener, $0.readSource) = (listener, readSource) }
     }
 
@@ -119,7 +117,7 @@ final class FeedNode: NodeType, FedNode {
     func stopFeeding(_ reason: StopReason) { hub.stop(reason) }
 
     func finish() {
-        queue.sync {
+        hub.queue.sync {
             let (listener, readSource) = door.withLock { door in
                 defer { (door.listener, door.readSource) = (nil, nil) }
                 return (door.listener, door.readSource)

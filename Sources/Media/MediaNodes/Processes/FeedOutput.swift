@@ -17,7 +17,7 @@ final class FeedOutput: Sendable {
     private let name: String
     private let reporter: Reporter
     private let queue: PushQueue
-    private let pipeline: WeakBox<Pipeline>
+    let pipeline: WeakBox<Pipeline>
     private let codec: VideoCodec?
     private let state: Mutex<State>
 
@@ -112,7 +112,7 @@ final class FeedOutput: Sendable {
                 code: "feed.too-fast",
                 "More than twice the \(Int(format.framesPerSecond)) frames/s of the node's setting arrive, so some "
                     + "wait. Raise fps, or send fewer frames.")
-            reporter.warn(name, error.description)
+            warn(error.description)
         }
         return wait > 0 ? max(wait, 0.02) : nil
     }
@@ -123,4 +123,7 @@ final class FeedOutput: Sendable {
     }
 
     func endOfStream() { queue.source.endOfStream() }
+
+    /// Reports a warning about the node.
+    func warn(_ message: String) { reporter.warn(name, message) }
 }

@@ -15,13 +15,11 @@ final class ProcessNode: NodeType, FedNode, ProgramOwner {
     let name: String
     let hub: FeedHub
     private let program: Program
-    private let queue: DispatchQueue
 
     private init(_ instance: NodeInstance) {
         name = instance.name
-        queue = DispatchQueue(label: "media.process")
-        hub = FeedHub(instance, queue: queue)
-        program = Program(instance, queue: queue)
+        hub = FeedHub(instance, queue: DispatchQueue(label: "media.process"))
+        program = Program(instance, queue: hub.queue)
         hub.set(owner: self)
     }
 
@@ -70,7 +68,7 @@ final class ProcessNode: NodeType, FedNode, ProgramOwner {
     private func takeRest(until deadline: UInt64, _ whenTaken: @escaping @Sendable () -> Void) {
         // Everything up to the bye or the end is read, or until nothing is left.
         guard hub.hasUnread, FrameFeed.now < deadline else { return whenTaken() }
-        queue.asyncAfter(deadline: .now() + Self.pollInterval) { [weak self] in
+        hub.queue.asyncAfter(deadline: .now() + Self.pollInterval) { [weak self] in
             self?.takeRest(until: deadline, whenTaken)
         }
     }
@@ -88,14 +86,14 @@ final class ProcessNode: NodeType, FedNode, ProgramOwner {
     func feedIsSilent() { program.replace() }
 
     func prepareToFinish() {
-        queue.sync {
+        hub.queue.sync {
             hub.detach(.ended)
             program.requestEnd()
         }
     }
 
     func finish() {
-        queue.sync {
+        hub.queue.sync {
             hub.detach(.ended)
             program.stop()
         }
@@ -103,7 +101,7 @@ final class ProcessNode: NodeType, FedNode, ProgramOwner {
 
     func stopFeeding(_ reason: StopReason) {
         hub.stop(reason)
-        queue.async { self.program.dismiss() }
+        hub.queue.async { self.program.dismiss() }
     }
 
     var stalled: MediaError? { program.stalled }
