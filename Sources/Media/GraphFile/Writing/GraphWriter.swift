@@ -3,13 +3,13 @@ public import MediaGraph
 extension GraphDocument {
     /// The document as a YAML file of the same graph, with the values of variables.
     public func yaml(with catalogue: any NodeCatalogue) -> String {
-        let text = GraphWriter(self, catalogue).tree.yaml(indent: 0)
+        let text = GraphWriter(document: self, catalogue: catalogue).tree.yaml(indent: 0)
         return String(text.drop { $0 == "\n" })
     }
 
     /// The document as a JSON file of the same graph, with the values of variables.
     public func json(with catalogue: any NodeCatalogue) -> String {
-        GraphWriter(self, catalogue).tree.json() + "\n"
+        GraphWriter(document: self, catalogue: catalogue).tree.json() + "\n"
     }
 
     /// One node as a step of YAML, on one line.
@@ -20,22 +20,15 @@ extension GraphDocument {
 
 /// Writes one document.
 private struct GraphWriter {
-    private let document: GraphDocument
-    private let catalogue: any NodeCatalogue
-    private let layout: ChainLayout
-
-    init(_ document: GraphDocument, _ catalogue: any NodeCatalogue) {
-        self.document = document
-        self.catalogue = catalogue
-        layout = ChainLayout(document.graph, catalogue: catalogue)
-    }
+    let document: GraphDocument
+    let catalogue: any NodeCatalogue
 
     var tree: OutputTree {
         var entries: [OutputTree.Entry] = []
         if let description = document.description {
             entries.append((TopKey.description, .text(Self.escaped(description))))
         }
-        let chains = layout.chains.map { chain -> OutputTree in
+        let chains = ChainLayout(document.graph, catalogue: catalogue).chains.map { chain -> OutputTree in
             guard let start = chain.start else { return .list(steps(chain.items, BranchMarks())) }
             let (marks, inherited) = marks(for: chain.items, BranchMarks())
             return .list(
