@@ -43,15 +43,15 @@ extension MediaNodesTests {
 
         @Test("A frame of another shape is cropped in the middle, not distorted")
         func crop() {
-            func crop(_ width: Int, _ height: Int, to shape: (Int, Int)) -> CameraMode.Crop? {
+            func crop(_ width: Int, _ height: Int, to shape: (Int, Int)) -> [String: SettingValue]? {
                 CameraMode(format: "YUY2", width: width, height: height, framesPerSecond: 30)
                     .crop(toShapeOf: shape.0, shape.1)
             }
             #expect(crop(640, 480, to: (640, 480)) == nil)
             #expect(crop(1280, 720, to: (320, 180)) == nil)
             #expect(crop(1366, 768, to: (1280, 720)) == nil)
-            #expect(crop(640, 360, to: (320, 240)) == CameraMode.Crop(sides: 80, ends: 0))
-            #expect(crop(640, 480, to: (320, 180)) == CameraMode.Crop(sides: 0, ends: 60))
+            #expect(crop(640, 360, to: (320, 240)) == ["left": 80, "right": 80, "top": 0, "bottom": 0])
+            #expect(crop(640, 480, to: (320, 180)) == ["left": 0, "right": 0, "top": 60, "bottom": 60])
         }
 
         @Test("A camera with only grey frames is readable")

@@ -30,9 +30,9 @@ package final class Pad: GStreamerObject, @unchecked Sendable {
     override var title: String { fullName }
 
     /// Nanoseconds added to the running time of all further media.
-    package var offset: Int64 {
-        get { Int64(gst_pad_get_offset(pointer)) }
-        set { gst_pad_set_offset(pointer, Int(newValue)) }
+    package var offset: Int {
+        get { gst_pad_get_offset(pointer) }
+        set { gst_pad_set_offset(pointer, newValue) }
     }
 
     package var isLinked: Bool { gst_pad_is_linked(pointer) != 0 }
@@ -114,11 +114,6 @@ package final class Pad: GStreamerObject, @unchecked Sendable {
         defer { gst_query_unref(query) }
         let isAnswered = isSource ? gst_pad_query(pointer, query) : gst_pad_peer_query(pointer, query)
         return isAnswered == 0 ? nil : Latency(query)
-    }
-
-    /// Shifts this output by nanoseconds of running time, from the next buffer on.
-    package func shift(by nanoseconds: Int) {
-        gst_pad_set_offset(pointer, nanoseconds)
     }
 
     /// Frees threads that are blocked pushing into this input, and refuses further media. For a pad that is being

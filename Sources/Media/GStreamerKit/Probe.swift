@@ -35,71 +35,45 @@ package final class Probe: Sendable {
 
 /// Ensures that a probe is removed once, either by its number or by its callback's result.
 private final class ProbeState: Sendable {
-    private enum Phase {
-        /// The pad has not returned the number yet, but the callback may run already.
-        case attaching
-        case attached(UInt)
-        /// Remove it as soon as the number is known.
-        case unwanted
-        case removed
+    private struct State {
+        /// Nil until the pad has returned it. The callback may run before.
+        var number: UInt?
+        var isRemoved = false
+        /// Whether to remove the probe as soon as the number is known.
+        var isUnwanted = false
     }
 
-    private let phase = Mutex(Phase.attaching)
+    private let state = Mutex(State())
 
     /// The number with which the caller has to remove the probe.
     func remove() -> UInt? {
-        phase.withLock { phase in
-            switch phase {
-            case .attaching:
-                phase = .unwanted
-                return nil
-            case .attached(let number):
-                phase = .removed
-                return number
-            case .unwanted, .removed:
-                return nil
-            }
+        state.withLock { state in
+            if state.isRemoved { return nil }
+            state.isRemoved = true
+            state.isUnwanted = state.number == nil
+            return state.number
         }
     }
 
     /// Sets the number. Returns it if the caller has to remove the probe now. An idle probe that was called and has
     /// removed itself before has the number 0.
     func attached(_ number: UInt) -> UInt? {
-        phase.withLock { phase in
-            switch phase {
-            case .attaching:
-                phase = number == 0 ? .removed : .attached(number)
-                return nil
-            case .unwanted:
-                phase = .removed
-                return number == 0 ? nil : number
-            case .attached, .removed:
-                return nil
-            }
+        state.withLock { state in
+            state.number = number
+            if number == 0 { state.isRemoved = true }
+            return state.isUnwanted && number != 0 ? number : nil
         }
     }
 
     /// For the callback: whether its result removes the probe.
     func removesItself() -> Bool {
-        phase.withLock { phase in
-            switch phase {
-            case .attaching, .attached:
-                phase = .removed
-                return true
-            case .unwanted, .removed:
-                return false
-            }
+        state.withLock { state in
+            defer { state.isRemoved = true }
+            return !state.isRemoved
         }
     }
 
-    var isRemoved: Bool {
-        phase.withLock { phase in
-            switch phase {
-            case .attaching, .attached: false
-            case .unwanted, .removed: true
-            }
-        }
-    }
+    var isRemoved: Bool { state.withLock { $0.isRemoved } }
 }
 
 /// A closure and the state of its probe, for C.
@@ -159,6 +133,24 @@ extension Pad {
             }
             let buffer = info.pointee.data.assumingMemoryBound(to: GstBuffer.self)
             return attached.answer(attached.body(PassingBuffer(buffer: buffer, slot: info, pad: pad)))
+        }
+    }
+
+    /// Like `onBuffer`, for a `body` that lets every buffer pass.
+    @discardableResult
+    package func watchBuffers(_ body: @escaping @Sendable (borrowing PassingBuffer) -> Void) -> Probe {
+        onBuffer { buffer in
+            body(buffer)
+            return .pass
+        }
+    }
+
+    /// Like `onEvent`, for a `body` that lets every event pass.
+    @discardableResult
+    package func watchEvents(_ body: @escaping @Sendable (PadEvent) -> Void) -> Probe {
+        onEvent { event in
+            body(event)
+            return .pass
         }
     }
 

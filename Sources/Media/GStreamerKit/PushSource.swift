@@ -19,10 +19,9 @@ package struct PushSource: Sendable {
         self.element = element
     }
 
-    /// `caps` are fixed, or nil if the format is set before the first push.
-    package init(caps: Caps?) throws(MediaError) {
+    /// Pushes into a new appsrc. The format has to be set before the first push.
+    package init() throws(MediaError) {
         element = try Element("appsrc", Self.properties)
-        if let caps { gst_app_src_set_caps(source, caps.pointer) }
     }
 
     var source: UnsafeMutablePointer<GstAppSrc> {

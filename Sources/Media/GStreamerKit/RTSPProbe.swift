@@ -54,14 +54,7 @@ private final class RTSPMessage {
     private(set) var status = 0
     private(set) var reason = ""
 
-    init(method: GstRTSPMethod, url: String) {
-        var made: UnsafeMutablePointer<GstRTSPMessage>?
-        gst_rtsp_message_new_request(&made, method, url)
-        guard let made else { preconditionFailure("no request for \(url)") }
-        pointer = made
-    }
-
-    /// An empty message, to be filled by a connection.
+    /// An empty message.
     init() {
         var made: UnsafeMutablePointer<GstRTSPMessage>?
         gst_rtsp_message_new(&made)
@@ -172,7 +165,8 @@ private final class RTSPConnection {
     }
 
     func describe() throws(RTSPProbe.Failure) -> RTSPMessage {
-        let request = RTSPMessage(method: GST_RTSP_DESCRIBE, url: address.url)
+        let request = RTSPMessage()
+        gst_rtsp_message_init_request(request.pointer, GST_RTSP_DESCRIBE, address.url)
         gst_rtsp_message_add_header(request.pointer, GST_RTSP_HDR_ACCEPT, "application/sdp")
         gst_rtsp_message_add_header(request.pointer, GST_RTSP_HDR_USER_AGENT, "connectlive")
         try check(gst_rtsp_connection_send_usec(pointer, request.pointer, 0))

@@ -31,10 +31,7 @@ package enum SourceProbe {
         for element in [source, filter, converter, sink] { pipeline.add(element) }
         for (from, to) in [(source, filter), (filter, converter), (converter, sink)] { try from.link(to) }
         let pad = filter.source
-        pad.onBuffer { [weak pad] _ in
-            first.give(.format(pad?.caps))
-            return .pass
-        }
+        pad.watchBuffers { [weak pad] _ in first.give(.format(pad?.caps)) }
         let queue = DispatchQueue(label: "media.source-probe")
         queue.async { _ = pipeline.play() }
         defer { queue.async { pipeline.stop() } }

@@ -19,23 +19,14 @@ struct CameraMode: Equatable {
         return "\(type),width=\(width),height=\(height),framerate=\(fraction(framesPerSecond))"
     }
 
-    /// How many pixels to crop on each side.
-    struct Crop: Equatable {
-        let sides: Int
-        let ends: Int
-
-        var properties: [String: SettingValue] {
-            ["left": .integer(sides), "right": .integer(sides), "top": .integer(ends), "bottom": .integer(ends)]
-        }
-    }
-
-    /// The crop with which frames of the mode can be scaled to a size without distortion. Nil if the aspect ratios are
-    /// equal.
-    func crop(toShapeOf width: Int, _ height: Int) -> Crop? {
+    /// The properties of `videocrop` with which frames of the mode can be scaled to a size without distortion. Nil if the
+    /// aspect ratios are equal.
+    func crop(toShapeOf width: Int, _ height: Int) -> [String: SettingValue]? {
         // Even numbers, because colour may be sampled at every second pixel.
-        let sides = (self.width - self.height * width / height) / 4 * 2
-        let ends = (self.height - self.width * height / width) / 4 * 2
-        return sides > 0 || ends > 0 ? Crop(sides: max(sides, 0), ends: max(ends, 0)) : nil
+        let sides = max((self.width - self.height * width / height) / 4 * 2, 0)
+        let ends = max((self.height - self.width * height / width) / 4 * 2, 0)
+        if sides == 0, ends == 0 { return nil }
+        return ["left": .integer(sides), "right": .integer(sides), "top": .integer(ends), "bottom": .integer(ends)]
     }
 
     /// Pixel formats that videoconvert reads, the fastest to convert first. JPEG follows because it needs a decoder,

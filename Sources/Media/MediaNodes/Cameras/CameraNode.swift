@@ -100,7 +100,7 @@ struct CameraNode: NodeType, RunningNode {
         if let crop = mode.crop(toShapeOf: wish.width, wish.height) {
             // Not every format of cameras can be cropped.
             plan.append("videoconvert", as: "convert")
-            plan.append("videocrop", as: "crop", crop.properties)
+            plan.append("videocrop", as: "crop", crop)
             plan.append("videoscale", as: "scale")
         } else {
             plan.append("videoscale", as: "scale")
@@ -152,22 +152,16 @@ struct CameraNode: NodeType, RunningNode {
 
     static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {
         guard let device = instance.plan.element("source")?.properties["device"]?.text else { return nil }
-        let reporter = instance.reporter
-        let name = instance.name
         let watchdog = Watchdog(
-            limit: silenceLimit, timeout: pauseLimit, control: instance.control, pipeline: instance.pipeline,
-            isThere: { DeviceProbe.openingProblem(of: device) == nil },
-            onSilence: { reporter.fail(lost(device), name) })
+            instance, limit: silenceLimit, timeout: pauseLimit,
+            isThere: { DeviceProbe.openingProblem(of: device) == nil }, lost: lost(device))
         let gaps = NumberGaps()
-        instance.element("source").source.onBuffer { picture in
+        instance.element("source").source.watchBuffers { picture in
             watchdog.feed()
             if let number = picture.number { gaps.saw(number) }
-            reporter.isReady(name)
-            return .pass
         }
-        reporter.await(name)
         return CameraNode(
-            name: name, device: device, source: instance.element("source"), watchdog: watchdog, gaps: gaps)
+            name: instance.name, device: device, source: instance.element("source"), watchdog: watchdog, gaps: gaps)
     }
 
     func finish() {

@@ -68,9 +68,7 @@ final class FileNode: NodeType, RunningNode {
     }
 
     private static func planAudio(_ plan: inout NodePlan) {
-        plan.add("audioconvert", as: "sound-convert")
-        plan.append("audioresample", as: "sound-resample")
-        plan.appendFilter(RawFormat.audio, as: "sound-format")
+        plan.addSoundConversion("sound-")
         // Audio and video of a file seldom end together. This fills or cuts audio at the restart.
         plan.append("audiorate", as: "sound-rate", ["tolerance": 1_000_000])
         plan.addQueue(as: "sound-ahead", .init(seconds: 0.4, rule: .wait), holding: nil)
@@ -92,10 +90,10 @@ final class FileNode: NodeType, RunningNode {
             guard let timeline else { return }
             let kind = pad.caps?.structures.first?.name ?? ""
             if kind.hasPrefix("video/"), let video, !video.sink.isLinked {
-                timeline.follow(pad, isVideo: true) { reporter.isReady(name) }
+                timeline.follow(pad, isVideo: true)
                 _ = pad.link(video.sink)
             } else if kind.hasPrefix("audio/"), let audio, !audio.sink.isLinked {
-                timeline.follow(pad, isVideo: false) { if video == nil { reporter.isReady(name) } }
+                timeline.follow(pad, isVideo: false)
                 _ = pad.link(audio.sink)
             }
         }
@@ -106,7 +104,7 @@ final class FileNode: NodeType, RunningNode {
             if video == nil { reporter.isReady(name) }
             audio.sink.sendEndOfStream()
         }
-        reporter.await(name)
+        if let first = video ?? audio { instance.awaitFirstBuffer(at: first.sink) }
         return FileNode(name, path: path, timeline: timeline)
     }
 
@@ -157,13 +155,12 @@ final class FileTimeline: Sendable {
     }
 
     /// Call before the pad is linked. Calls `onFirst` for the stream's first buffer.
-    func follow(_ pad: Pad, isVideo: Bool, onFirst: @escaping @Sendable () -> Void) {
+    func follow(_ pad: Pad, isVideo: Bool) {
         state.withLock {
             $0.streams += 1
             $0.pads.append(pad)
         }
         let hasSegment = AtomicBool()
-        let hasBegun = AtomicBool()
         pad.onEvent { [weak self, weak pad] event in
             guard let self, let pad else { return .pass }
             switch event {
@@ -188,7 +185,6 @@ final class FileTimeline: Sendable {
                 state.withLock { $0.audioEnd = max($0.audioEnd, end) }
             }
             buffer.retime(to: start + time)
-            if !hasBegun.exchange(true) { onFirst() }
             return .pass
         }
     }

@@ -39,9 +39,8 @@ struct MicrophoneNode: NodeType, RunningNode {
         try request.environment.checkMicrophone(device == "auto" ? nil : device, of: choice.system)
         var plan = NodePlan(request.node)
         plan.add(choice.factory, as: "source", properties(device == "auto" ? nil : device, of: choice.system))
-        plan.append("audioconvert", as: "convert")
-        plan.append("audioresample", as: "resample")
-        plan.appendFilter(RawFormat.audio, as: "format")
+        plan.addSoundConversion()
+        plan.link("source", "convert")
         plan.setOutput("audio", .rawAudio)
         let which = device == "auto" ? "the default microphone" : "the microphone \(device)"
         plan.notes.append("\(which) through \(choice.factory): \(choice.reason)")
@@ -104,17 +103,12 @@ struct MicrophoneNode: NodeType, RunningNode {
 
     static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {
         let device = name(instance.text("device"))
-        let reporter = instance.reporter
-        let name = instance.name
-        let watchdog = Watchdog(limit: silenceLimit, control: instance.control, pipeline: instance.pipeline) {
-            reporter.fail(lost(device), name)
-        }
+        let watchdog = Watchdog(instance, limit: silenceLimit, lost: lost(device))
         let isStampedAtItsEnd = instance.plan.element("source")?.factory == "pipewiresrc"
         let clock = Mutex(SoundClock())
         let pipeline = WeakBox(instance.pipeline)
         instance.element("source").source.onBuffer { buffer in
             watchdog.feed()
-            reporter.isReady(name)
             if !isStampedAtItsEnd, let stamp = buffer.timestamp, let time = buffer.runningTime,
                 let duration = buffer.duration, let now = pipeline.value?.runningTime
             {
@@ -128,8 +122,7 @@ struct MicrophoneNode: NodeType, RunningNode {
             }
             return .pass
         }
-        reporter.await(name)
-        return MicrophoneNode(name: name, device: device, watchdog: watchdog)
+        return MicrophoneNode(name: instance.name, device: device, watchdog: watchdog)
     }
 
     func finish() {

@@ -49,9 +49,8 @@ final class PushQueue: Sendable {
         self.isEncoded = isEncoded
         self.onKeyframeNeeded = onKeyframeNeeded
         let output = instance.element("source").source
-        output.onBuffer { [weak self] _ in
+        output.watchBuffers { [weak self] _ in
             self?.state.withLock { $0.left += 1 }
-            return .pass
         }
         output.onUpstreamEvent { [weak self] event in
             if case .forceKeyUnit = event { self?.askForKeyframe() }

@@ -116,9 +116,8 @@ struct RTSPNode: NodeType, RunningNode {
         if let password = address.password { try source.set("user-pw", .text(password)) }
         let reporter = instance.reporter
         let name = instance.name
-        let watchdog = Watchdog(limit: silenceLimit, control: instance.control, pipeline: instance.pipeline) {
-            reporter.fail(RTSPFailure.lost(address.url, "it stopped sending"), name)
-        }
+        let watchdog = Watchdog(
+            instance, limit: silenceLimit, lost: RTSPFailure.lost(address.url, "it stopped sending"))
         let isFinishing = AtomicBool()
         let ports = ["video", "audio"].filter { instance.has($0) }
         source.onStreamOffered { ports.contains($0) }
@@ -136,20 +135,15 @@ struct RTSPNode: NodeType, RunningNode {
             let hasBegun = AtomicBool(port == "audio")
             output.onBuffer { buffer in
                 watchdog.feed()
-                reporter.isReady(name)
                 // Frames before the first keyframe are not decodable.
                 if hasBegun.value { return .pass }
                 if buffer.isKeyframe { hasBegun.raise() }
                 return buffer.isKeyframe ? .pass : .drop
             }
-            output.onEvent { event in
-                if case .endOfStream = event, !isFinishing.value {
-                    reporter.fail(RTSPFailure.lost(address.url, "it ended the stream"), name)
-                }
-                return .pass
+            output.onEndOfStream {
+                if !isFinishing.value { reporter.fail(RTSPFailure.lost(address.url, "it ended the stream"), name) }
             }
         }
-        reporter.await(name)
         return RTSPNode(name: name, address: address.url, watchdog: watchdog, isFinishing: isFinishing)
     }
 

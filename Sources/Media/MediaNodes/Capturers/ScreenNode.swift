@@ -122,9 +122,8 @@ struct ScreenNode: NodeType, RunningNode {
         let control = instance.control
         let display = source.properties["display-name"]?.text
         let what = display.map { "The X display \($0)" } ?? "PipeWire"
-        let watchdog = Watchdog(limit: silenceLimit, control: control, pipeline: instance.pipeline) {
-            reporter.fail(ScreenFailure.lost(what, "no frame for \(Int(silenceLimit)) s"), name)
-        }
+        let watchdog = Watchdog(
+            instance, limit: silenceLimit, lost: ScreenFailure.lost(what, "no frame for \(Int(silenceLimit)) s"))
         var errors: XWatch<Void>?
         if let display, let window = source.properties["xid"]?.integer.flatMap({ UInt(exactly: $0) }) {
             let title = XDisplay.window(window, of: display)?.title ?? "\(window)"
@@ -159,10 +158,8 @@ struct ScreenNode: NodeType, RunningNode {
             // ximagesrc repeats the frame in its memory.
             if isLost.value { return .drop }
             watchdog.feed()
-            reporter.isReady(name)
             return .pass
         }
-        reporter.await(name)
         return ScreenNode(name: name, what: what, watchdog: watchdog, errors: errors, connection: connection)
     }
 

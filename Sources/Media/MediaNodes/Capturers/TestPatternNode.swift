@@ -55,36 +55,28 @@ struct TestPatternNode: NodeType, RunningNode {
         let format = instance.plan.formats["video"]
         let width = format?.width ?? 0
         let height = format?.height ?? 0
-        let reporter = instance.reporter
-        let name = instance.name
         let counter = Counter()
         let output = instance.element("format").source
-        output.onBuffer { buffer in
+        output.watchBuffers { buffer in
             let number = UInt32(truncatingIfNeeded: counter.next() - 1)
             let isFlash = buffer.timestamp.map(Beat.isOn) ?? false
             buffer.writeLuma(width: width, height: height) { luma, stride in
                 if isFlash { Beat.whiten(&luma) }
                 BarCode.draw(number, into: &luma, stride: stride, width: width, height: height)
             }
-            if number == 0 { reporter.isReady(name) }
-            return .pass
         }
         if instance.has("tone") { activateTone(instance, endingWith: output) }
-        reporter.await(name)
-        return TestPatternNode(name: name)
+        instance.awaitFirstBuffer(at: output)
+        return TestPatternNode(name: instance.name)
     }
 
     private static func activateTone(_ instance: NodeInstance, endingWith picture: Pad) {
         let source = instance.element("tone")
-        picture.onEvent { event in
-            if case .endOfStream = event { source.sendEndOfStream() }
-            return .pass
-        }
+        picture.onEndOfStream { source.sendEndOfStream() }
         let tone = Tone()
-        instance.element("sound-format").source.onBuffer { buffer in
-            guard let time = buffer.timestamp else { return .pass }
+        instance.element("sound-format").source.watchBuffers { buffer in
+            guard let time = buffer.timestamp else { return }
             buffer.write { samples in tone.write(into: &samples, at: time) }
-            return .pass
         }
     }
 }

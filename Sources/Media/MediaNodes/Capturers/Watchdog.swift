@@ -1,5 +1,6 @@
 import Dispatch
 import GStreamerKit
+import MediaGraph
 import Synchronization
 
 /// Measures how long a source has been silent.
@@ -50,19 +51,34 @@ final class Watchdog: Sendable {
     private let pipeline: WeakBox<Pipeline>?
     private let isThere: @Sendable () -> Bool
     private let onSilence: @Sendable () -> Void
+    private let onFirst: @Sendable () -> Void
 
     /// Calls `onSilence` once, on `control`, when nothing has arrived for `limit` seconds after some media; while
     /// `isThere` reports that the device still responds, only after `timeout` seconds. Calls `isThere` on `control`.
     /// Nothing is expected while `pipeline` is paused.
     init(
         limit: Double, timeout: Double? = nil, control: DispatchQueue, pipeline: Pipeline? = nil,
-        isThere: @escaping @Sendable () -> Bool = { false }, onSilence: @escaping @Sendable () -> Void
+        isThere: @escaping @Sendable () -> Bool = { false }, onSilence: @escaping @Sendable () -> Void,
+        onFirst: @escaping @Sendable () -> Void = {}
     ) {
         state = Mutex(State(silence: Silence(limit: limit, timeout: timeout ?? limit)))
         self.control = control
         self.pipeline = pipeline.map { WeakBox($0) }
         self.isThere = isThere
         self.onSilence = onSilence
+        self.onFirst = onFirst
+    }
+
+    /// Watches a capturer: its start waits for the first media, and silence ends it with the error `lost`.
+    convenience init(
+        _ instance: NodeInstance, limit: Double, timeout: Double? = nil,
+        isThere: @escaping @Sendable () -> Bool = { false }, lost: MediaError
+    ) {
+        let (reporter, name) = (instance.reporter, instance.name)
+        reporter.await(name)
+        self.init(
+            limit: limit, timeout: timeout, control: instance.control, pipeline: instance.pipeline, isThere: isThere,
+            onSilence: { reporter.fail(lost, name) }, onFirst: { reporter.isReady(name) })
     }
 
     /// Whether any media has arrived.
@@ -75,7 +91,9 @@ final class Watchdog: Sendable {
             state.silence.begin()
             return !state.isFed
         }
-        if isFirst { checkLater() }
+        guard isFirst else { return }
+        onFirst()
+        checkLater()
     }
 
     private func checkLater() {

@@ -37,7 +37,7 @@ enum AACEncoderNode: NodeType {
     /// Subtracts the encoder's inserted samples from its timestamps, so that audio stays in step.
     static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {
         let encoder = instance.element("encoder")
-        encoder.source.shift(by: -lead(of: encoder.factory) * 1_000_000_000 / sampleRate)
+        encoder.source.offset = -lead(of: encoder.factory) * 1_000_000_000 / sampleRate
         return nil
     }
 

@@ -84,10 +84,7 @@ extension NodeInstance {
     /// Counts frames from the room at the RTP input that they came through.
     fileprivate func countDecodedFrames() {
         guard let input = nearest(RTPInputNode.self) else { return }
-        element("decoder").source.onBuffer { _ in
-            input.frameDecoded()
-            return .pass
-        }
+        element("decoder").source.watchBuffers { _ in input.frameDecoded() }
     }
 }
 

@@ -157,15 +157,11 @@ final class VideoEncoderNode: RunningNode {
 
     private func watch() {
         let ledger = ledger
-        queue.sink.onEvent { [weak self] event in
+        queue.sink.watchEvents { [weak self] event in
             if case .caps(let caps) = event { self?.adapt(to: caps) }
-            return .pass
         }
         queue.sink.onBuffer { buffer in ledger.captured(buffer.timestamp ?? 0) ? .pass : .drop }
-        queue.source.onBuffer { buffer in
-            ledger.left(buffer.timestamp ?? 0)
-            return .pass
-        }
+        queue.source.watchBuffers { buffer in ledger.left(buffer.timestamp ?? 0) }
         if choice.restartsForKeyframe {
             element.source.onUpstreamEvent { [weak self] event in
                 guard case .forceKeyUnit = event else { return .pass }
@@ -173,10 +169,7 @@ final class VideoEncoderNode: RunningNode {
                 return .drop
             }
         }
-        element.source.onBuffer { buffer in
-            ledger.encoded(bytes: buffer.byteCount, isKeyframe: buffer.isKeyframe)
-            return .pass
-        }
+        element.source.watchBuffers { buffer in ledger.encoded(bytes: buffer.byteCount, isKeyframe: buffer.isKeyframe) }
     }
 
     /// Uses the table's bitrate for the arriving size and rate, unless one was set.

@@ -39,10 +39,10 @@ final class FeedHub: Sendable {
 
     /// Compares a parser's findings about encoded frames with the stated format.
     private func watch(_ format: Element) {
-        format.source.onEvent { [weak self] event in
+        format.source.watchEvents { [weak self] event in
             guard case .caps(let caps) = event, let self, let found = caps.structures.first,
                 let width = found.integer("width"), let height = found.integer("height")
-            else { return .pass }
+            else { return }
             let stated = output.format
             if (width, height) != (stated.width, stated.height) {
                 report(
@@ -51,7 +51,6 @@ final class FeedHub: Sendable {
                         "The feeder does not send the stated format: frames of \(width)x\(height) arrive instead of "
                             + "\(stated)."))
             }
-            return .pass
         }
     }
 

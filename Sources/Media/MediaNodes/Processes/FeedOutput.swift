@@ -30,10 +30,7 @@ final class FeedOutput: Sendable {
         state = Mutex(State(rate: Self.rate(of: format)))
         (name, reporter) = (instance.name, instance.reporter)
         output.set(self)
-        instance.element("source").source.onBuffer { [reporter, name] _ in
-            reporter.isReady(name)
-            return .pass
-        }
+        instance.element("source").source.watchBuffers { [reporter, name] _ in reporter.isReady(name) }
     }
 
     /// Calls `body` whenever decoding needs a keyframe. Raw frames and JPEGs need none.

@@ -26,9 +26,8 @@ package final class LevelNode: NodeType, RunningNode {
 
     package static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {
         let node = LevelNode(instance.name, interval: instance.number("interval"))
-        instance.element("sound").sink.onBuffer { buffer in
+        instance.element("sound").sink.watchBuffers { buffer in
             _ = buffer.read { bytes in node.meter.withLock { $0.read(bytes) } }
-            return .pass
         }
         return node
     }

@@ -107,7 +107,7 @@ package final class EchoCancelNode: NodeType, RunningNode {
     package static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {
         let output = instance.element("clean").source
         // The audio stays in step with the video, and renderers that play by the clock wait for it.
-        output.shift(by: -Int(instance.plan.latency * 1e9))
+        output.offset = -Int(instance.plan.latency * 1e9)
         output.answerLatencyQueries(asking: instance.element("microphone").sink, adding: instance.plan.latency)
         guard instance.has("probe") else { return nil }
         let node = EchoCancelNode(instance)
@@ -115,14 +115,8 @@ package final class EchoCancelNode: NodeType, RunningNode {
         // Otherwise the probe would wait for audio as long as that has been in transit, and miss all of it downstream
         // of a jitter buffer.
         node.probe.sink.answerLatencyQueries(seconds: 0)
-        node.probe.sink.onBuffer { buffer in
-            node.hear(buffer, isPlayed: true)
-            return .pass
-        }
-        instance.element("microphone").source.onBuffer { buffer in
-            node.hear(buffer, isPlayed: false)
-            return .pass
-        }
+        node.probe.sink.watchBuffers { buffer in node.hear(buffer, isPlayed: true) }
+        instance.element("microphone").source.watchBuffers { buffer in node.hear(buffer, isPlayed: false) }
         instance.element("end").sink.onUpstreamEvent { event in
             // Until an echo is detected, the pipeline's latency states when audio is heard.
             if case .latency = event { node.state.withLock { $0.isTold } ? .drop : .pass } else { .pass }

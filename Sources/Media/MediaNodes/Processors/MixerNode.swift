@@ -80,15 +80,11 @@ package final class MixerNode: NodeType, RunningNode {
         let node = MixerNode(instance)
         try node.arrange()
         // Between two frames, on the mixing thread, so that no frame shows half of a new arrangement.
-        instance.element("mix").source.onBuffer { [weak node] _ in
+        instance.element("mix").source.watchBuffers { [weak node] _ in
             if let node, node.isStale.exchange(false) { try? node.arrange() }
-            return .pass
         }
         for number in node.pads.keys {
-            instance.element("in\(number)").source.onEvent { [weak node] event in
-                node?.heard(event, from: number)
-                return .pass
-            }
+            instance.element("in\(number)").source.watchEvents { [weak node] event in node?.heard(event, from: number) }
         }
         return node
     }

@@ -1,4 +1,4 @@
-import Glibc
+import GStreamerKit
 
 /// 8 ms of audio as 32 bits: which of 32 bands between 190 and 2,200 Hz are louder than their average.
 ///
@@ -32,9 +32,6 @@ struct SpectrumReader {
     private static let tolerance = rate / 50
 
     private let transform = FourierTransform(size: window)
-    private let shape: [Float] = (0..<window).map { index in
-        0.5 - 0.5 * cos(2 * .pi * Float(index) / Float(window))
-    }
     /// The newest samples, of which the last `window` are analysed after each hop.
     private var samples: [Float] = []
     /// The position of the next sample on the time line, in samples at 8 kHz. Nil before the first.
@@ -67,7 +64,7 @@ struct SpectrumReader {
     }
 
     private mutating func describe(number: Int) -> SpectrumWord {
-        let magnitudes = transform.magnitudes(of: zip(samples, shape).map { $0 * $1 })
+        let magnitudes = transform.magnitudes(of: samples)
         var bits: UInt32 = 0
         var sum: Float = 0
         // The first words have full weight, so that the mean is correct from the start.
@@ -80,46 +77,5 @@ struct SpectrumReader {
         }
         wordCount += 1
         return SpectrumWord(number: number, bits: bits, isLoud: sum / Float(Self.bandCount) > Self.loud)
-    }
-}
-
-/// The discrete Fourier transform of real numbers, for a size that is a power of two.
-struct FourierTransform: Sendable {
-    private let size: Int
-    private let cosines: [Float]
-    private let sines: [Float]
-    private let reversed: [Int]
-
-    init(size: Int) {
-        precondition(size > 1 && size & (size - 1) == 0, "\(size) is not a power of two")
-        self.size = size
-        cosines = (0..<size / 2).map { cos(2 * .pi * Float($0) / Float(size)) }
-        sines = (0..<size / 2).map { -sin(2 * .pi * Float($0) / Float(size)) }
-        let bits = size.trailingZeroBitCount
-        reversed = (0..<size).map { index in
-            (0..<bits).reduce(0) { $0 << 1 | index >> $1 & 1 }
-        }
-    }
-
-    /// Magnitudes from 0 Hz to half the sample rate.
-    func magnitudes(of samples: [Float]) -> [Float] {
-        precondition(samples.count == size)
-        var real = reversed.map { samples[$0] }
-        var imaginary = [Float](repeating: 0, count: size)
-        var half = 1
-        while half < size {
-            for start in stride(from: 0, to: size, by: 2 * half) {
-                for index in 0..<half {
-                    let turn = index * (size / (2 * half))
-                    let (low, high) = (start + index, start + index + half)
-                    let re = real[high] * cosines[turn] - imaginary[high] * sines[turn]
-                    let im = real[high] * sines[turn] + imaginary[high] * cosines[turn]
-                    (real[high], imaginary[high]) = (real[low] - re, imaginary[low] - im)
-                    (real[low], imaginary[low]) = (real[low] + re, imaginary[low] + im)
-                }
-            }
-            half *= 2
-        }
-        return (0...size / 2).map { (real[$0] * real[$0] + imaginary[$0] * imaginary[$0]).squareRoot() }
     }
 }

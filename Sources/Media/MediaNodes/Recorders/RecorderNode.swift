@@ -206,19 +206,13 @@ final class RecorderNode: NodeType, RunningNode {
             queue.sink.onBuffer { [weak self] buffer in self?.enter(buffer, stream) ?? .drop }
             queue.sink.onEndOfStream { [weak self] in self?.ended(stream) }
         }
-        queues[.video]?.source.onBuffer { [weak self] _ in
-            self?.pictureLeaves()
-            return .pass
-        }
+        queues[.video]?.source.watchBuffers { [weak self] _ in self?.pictureLeaves() }
         if let audio = queues[.audio] {
             if queues[.video] != nil {
                 let hold = audio.source.block()
                 state.withLock { $0.hold = hold }
             }
-            audio.source.onBuffer { [weak self] buffer in
-                self?.soundLeaves(buffer)
-                return .pass
-            }
+            audio.source.watchBuffers { [weak self] buffer in self?.soundLeaves(buffer) }
             // Not at the queue's output, where missing buffers count as dropped by the queue.
             audio.source.peer?.onBuffer { [weak self] _ in
                 self?.state.withLock { $0.isTooEarly } == false ? .pass : .drop
@@ -262,7 +256,7 @@ final class RecorderNode: NodeType, RunningNode {
             defer { state.isVideoShifted = true }
             return state.isVideoShifted ? nil : state.gate.origin
         }
-        if let origin { queues[.video]?.source.shift(by: -Int(clamping: origin)) }
+        if let origin { queues[.video]?.source.offset = -Int(clamping: origin) }
     }
 
     private func soundLeaves(_ buffer: borrowing PassingBuffer) {
@@ -273,7 +267,7 @@ final class RecorderNode: NodeType, RunningNode {
             state.isTooEarly = !leaving.takes
             return leaving.begins
         }
-        if let begins { queues[.audio]?.source.shift(by: -Int(clamping: begins)) }
+        if let begins { queues[.audio]?.source.offset = -Int(clamping: begins) }
     }
 
     private func act(on decision: RecordingGate.Decision, at time: UInt64, otherSide: RecordedStream) {

@@ -26,10 +26,7 @@ final class AudioRendererNode: RunningNode {
         self.handOver = handOver
         counts.withLock { $0.isAudible = isAudible }
         let isEncoded = instance.plan.formats["in"]?.kind == .encodedAudio
-        instance.element(element).sink.onBuffer { buffer in
-            self.take(buffer, isEncoded: isEncoded)
-            return .pass
-        }
+        instance.element(element).sink.watchBuffers { buffer in self.take(buffer, isEncoded: isEncoded) }
     }
 
     private func take(_ buffer: borrowing PassingBuffer, isEncoded: Bool) {

@@ -86,10 +86,7 @@ public final class TiledWindow: Sendable {
         try convert.link(sink)
         WindowNode.setTitle(title, after: convert)
         let counter = counter
-        convert.source.onBuffer { _ in
-            _ = counter.next()
-            return .pass
-        }
+        convert.source.watchBuffers { _ in _ = counter.next() }
         if !pipeline.play() {
             throw MediaError(
                 code: MediaError.Code.windowUnavailable,
@@ -152,7 +149,7 @@ public final class TiledWindow: Sendable {
     private func makeTile(_ id: String) {
         let isTaken = state.withLock { $0.isClosed || $0.tiles[id] != nil }
         guard !isTaken, let pad = mixer.requestPad("sink_%u"),
-            let source = try? PushSource(caps: nil),
+            let source = try? PushSource(),
             let queue = try? Element("queue", ["leaky": "downstream", "max-size-buffers": 2, "silent": true]),
             let scale = try? Element("videoscale", ["add-borders": true]),
             // Delayed: frames of the size before a change may still be in transit.

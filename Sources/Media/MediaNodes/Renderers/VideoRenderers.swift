@@ -158,16 +158,14 @@ extension Pad {
     /// Calls `body` with each buffer, and its format if it is a raw frame.
     func onFrame(_ body: @escaping @Sendable (borrowing PassingBuffer, VideoFormat?) -> Void) {
         let known = Mutex<VideoFormat?>(nil)
-        onEvent { event in
+        watchEvents { event in
             // The pad does not have the new format yet: it is read with the next frame.
             if case .caps = event { known.withLock { $0 = nil } }
-            return .pass
         }
-        onBuffer { buffer in
+        watchBuffers { buffer in
             let format = known.withLock { $0 } ?? buffer.videoFormat
             known.withLock { $0 = format }
             body(buffer, format)
-            return .pass
         }
     }
 }

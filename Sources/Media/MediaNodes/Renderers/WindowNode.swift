@@ -41,9 +41,8 @@ enum WindowNode: NodeType {
     /// Sets the title with the first frame, because a title sent before the stream has begun is lost.
     static func setTitle(_ title: String, after element: Element) {
         let isSent = AtomicBool()
-        element.source.onBuffer { buffer in
+        element.source.watchBuffers { buffer in
             if !isSent.exchange(true) { buffer.pushTitle(title) }
-            return .pass
         }
     }
 

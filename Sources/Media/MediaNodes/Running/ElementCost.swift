@@ -70,14 +70,10 @@ enum ElementCost {
         for (from, to) in zip(chain, chain.dropFirst()) { try from.link(to) }
         let times = PassageTimes()
         let count = FlowCount()
-        element.sink.onBuffer { buffer in
-            times.entered(buffer.runningTime)
-            return .pass
-        }
-        element.source.onBuffer { buffer in
+        element.sink.watchBuffers { buffer in times.entered(buffer.runningTime) }
+        element.source.watchBuffers { buffer in
             count.add(bytes: 0)
             if count.count.frames > skipped { times.left(buffer.runningTime, captured: buffer.time) }
-            return .pass
         }
         guard pipeline.play() else { return 0 }
         _ = isDone.wait(timeout: .now() + limit)

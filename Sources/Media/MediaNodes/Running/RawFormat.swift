@@ -32,11 +32,9 @@ extension NodePlan {
 
     /// Adds elements that convert audio of any format to that of the graph: from `convert` to `format`.
     mutating func addSoundConversion(_ prefix: String = "") {
-        let names = ["convert", "resample", "format"].map { prefix + $0 }
-        add("audioconvert", as: names[0])
-        add("audioresample", as: names[1])
-        addFilter(RawFormat.audio, as: names[2])
-        link(names[0], names[1], names[2])
+        add("audioconvert", as: prefix + "convert")
+        append("audioresample", as: prefix + "resample")
+        appendFilter(RawFormat.audio, as: prefix + "format")
     }
 
     static let sinkProperties: [String: SettingValue] = [

@@ -123,20 +123,18 @@ package final class RTPInputNode: NodeType, RunningNode {
 
     private func watch(_ depayloader: Element) {
         let times = Mutex(RisingTimes())
-        jitterBuffer.source.onBuffer { [timestamps] buffer in
-            guard let measured = buffer.timestamp else { return .pass }
-            guard let rtp = buffer.read(rtpTimestamp(of:)) ?? nil else { return .pass }
+        jitterBuffer.source.watchBuffers { [timestamps] buffer in
+            guard let measured = buffer.timestamp else { return }
+            guard let rtp = buffer.read(rtpTimestamp(of:)) ?? nil else { return }
             let time = times.withLock { $0.next(rtp, at: measured) }
             if time != measured { buffer.retime(to: time) }
             timestamps.remember(rtp, at: time)
-            return .pass
         }
-        depayloader.source.onBuffer { [weak self] _ in
+        depayloader.source.watchBuffers { [weak self] _ in
             self?.state.withLock { state in
                 state.counts.framesReceived += 1
                 state.isWaiting = false
             }
-            return .pass
         }
         // Decoder and depayloader request keyframes upstream.
         source.element.source.onUpstreamEvent { [weak self] event in

@@ -82,19 +82,12 @@ package final class RTPOutputNode: NodeType, RunningNode {
         }
         self.cutter = cutter
         if isVideo {
-            payloader.sink.onBuffer { frame in
-                cutter.begins(isKeyframe: frame.isKeyframe)
-                return .pass
-            }
+            payloader.sink.watchBuffers { frame in cutter.begins(isKeyframe: frame.isKeyframe) }
         }
         let end = instance.element("\(input)-sink").sink
-        end.onBuffer { buffer in
-            cutter.take(buffer)
-            return .pass
-        }
-        end.onEvent { event in
+        end.watchBuffers { buffer in cutter.take(buffer) }
+        end.watchEvents { event in
             if case .endOfStream = event { onEnd() }
-            return .pass
         }
     }
 

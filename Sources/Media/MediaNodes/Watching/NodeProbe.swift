@@ -190,10 +190,7 @@ private final class PadCount: Sendable {
         _ count: @escaping @Sendable (FlowCount, borrowing PassingBuffer) -> Void = { flow, _ in flow.add(bytes: 0) }
     ) {
         (self.pad, self.flow) = (pad, flow)
-        probe = pad.onBuffer { buffer in
-            count(flow, buffer)
-            return .pass
-        }
+        probe = pad.watchBuffers { buffer in count(flow, buffer) }
     }
 
     deinit {
