@@ -403,3 +403,10 @@ extension MediaNodesTests {
         }
     }
 }
+
+extension PassingBuffer {
+    /// The address of the buffer's memory.
+    fileprivate var memoryIdentity: UInt? {
+        read { bytes in bytes.withUnsafeBytes { UInt(bitPattern: $0.baseAddress) } }
+    }
+}

@@ -25,7 +25,7 @@ package final class Caps: @unchecked Sendable {
 
     package var structures: [FormatStructure] {
         (0..<gst_caps_get_size(pointer)).compactMap { index in
-            gst_caps_get_structure(pointer, index).map { FormatStructure($0, keeping: self) }
+            gst_caps_get_structure(pointer, index).map { FormatStructure(pointer: $0, owner: self) }
         }
     }
 
@@ -36,7 +36,7 @@ package final class Caps: @unchecked Sendable {
                 gst_caps_features_is_any(features) != 0 || gst_caps_features_get_size(features) == 0
                     || gst_caps_features_contains(features, "memory:SystemMemory") != 0
             else { return nil }
-            return gst_caps_get_structure(pointer, index).map { FormatStructure($0, keeping: self) }
+            return gst_caps_get_structure(pointer, index).map { FormatStructure(pointer: $0, owner: self) }
         }
     }
 
@@ -69,11 +69,6 @@ package final class Caps: @unchecked Sendable {
 package struct FormatStructure {
     let pointer: UnsafeMutablePointer<GstStructure>
     let owner: Caps
-
-    init(_ pointer: UnsafeMutablePointer<GstStructure>, keeping owner: Caps) {
-        self.pointer = pointer
-        self.owner = owner
-    }
 
     /// Media type, such as `video/x-raw`.
     package var name: String { gst_structure_get_name(pointer).map { String(cString: $0) } ?? "" }

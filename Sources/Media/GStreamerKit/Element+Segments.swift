@@ -26,11 +26,8 @@ extension Element {
             }
         connect(
             "get-fragment-stream", unsafeBitCast(thunk, to: GCallback.self),
-            Box(SegmentFiles(path: path, opened: opened)).retained)
+            Box((path, opened) as SegmentFiles).retained)
     }
 }
 
-private struct SegmentFiles: Sendable {
-    var path: @Sendable (_ location: String) -> String
-    var opened: @Sendable (_ path: String) -> Void
-}
+private typealias SegmentFiles = (path: @Sendable (_ location: String) -> String, opened: @Sendable (String) -> Void)

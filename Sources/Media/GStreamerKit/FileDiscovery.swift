@@ -62,8 +62,13 @@ package enum FileDiscovery {
             return .found(contents(of: info, path))
         case GST_DISCOVERER_MISSING_PLUGINS:
             let contents = contents(of: info, path)
-            if contents.hasVideo, !lacksVideoDecoder(info) { return .found(contents) }
-            return .missingPlugin(missing(in: info) ?? "a decoder")
+            let missing = missing(in: info)
+            if contents.hasVideo, !missing.contains(where: { $0.contains("decoder-video/") }) {
+                return .found(contents)
+            }
+            // The fourth part is a description.
+            let parts = missing.first?.split(separator: "|") ?? []
+            return .missingPlugin(parts.count > 3 ? String(parts[3]) : "a decoder")
         case GST_DISCOVERER_TIMEOUT:
             return .unreadable("reading it took longer than 5 s")
         default:
@@ -92,21 +97,11 @@ package enum FileDiscovery {
             hasAudio: sounds != nil, duration: duration == UInt.max ? 0 : Double(duration) / 1e9)
     }
 
-    private static func missing(in info: OpaquePointer) -> String? {
-        guard let details = gst_discoverer_info_get_missing_elements_installer_details(info), let first = details[0]
-        else { return nil }
-        // The fourth part is a description: gstreamer|1.0|program|H.265 decoder|...
-        let parts = String(cString: first).split(separator: "|")
-        return parts.count > 3 ? String(parts[3]) : nil
-    }
-
-    private static func lacksVideoDecoder(_ info: OpaquePointer) -> Bool {
-        guard let details = gst_discoverer_info_get_missing_elements_installer_details(info) else { return false }
-        var index = 0
-        while let entry = details[index] {
-            if String(cString: entry).contains("decoder-video/") { return true }
-            index += 1
-        }
-        return false
+    /// The missing elements, such as `gstreamer|1.0|program|H.265 decoder|decoder-video/x-h265`.
+    private static func missing(in info: OpaquePointer) -> [String] {
+        let details = gst_discoverer_info_get_missing_elements_installer_details(info)
+        var entries: [String] = []
+        while let entry = details?[entries.count] { entries.append(String(cString: entry)) }
+        return entries
     }
 }

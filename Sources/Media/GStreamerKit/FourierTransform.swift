@@ -1,6 +1,6 @@
 internal import CGStreamer
 
-/// The discrete Fourier transform of real numbers in a Hann window. Not for several threads at a time.
+/// The discrete Fourier transform of real numbers. Not for several threads at a time.
 // @unchecked: the pointer never changes, and the owner's lock guards the work memory behind it.
 package final class FourierTransform: @unchecked Sendable {
     private let size: Int
@@ -19,9 +19,7 @@ package final class FourierTransform: @unchecked Sendable {
     /// Magnitudes from 0 Hz to half the sample rate.
     package func magnitudes(of samples: [Float]) -> [Float] {
         precondition(samples.count == size)
-        var samples = samples
         var bins = [GstFFTF32Complex](repeating: GstFFTF32Complex(), count: size / 2 + 1)
-        gst_fft_f32_window(pointer, &samples, GST_FFT_WINDOW_HANN)
         gst_fft_f32_fft(pointer, samples, &bins)
         return bins.map { ($0.r * $0.r + $0.i * $0.i).squareRoot() }
     }

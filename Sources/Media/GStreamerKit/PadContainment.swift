@@ -14,19 +14,16 @@ package enum ErrorContainment: Sendable {
 
 /// The original functions of a contained input, and the rules for its errors and its end.
 private final class Containment: Sendable {
-    struct Functions: Sendable {
-        let chain: GstPadChainFunction
-        let chainList: GstPadChainListFunction?
-    }
-
-    let functions: Functions
+    let chain: GstPadChainFunction
+    let chainList: GstPadChainListFunction?
     let answer = Mutex<@Sendable () -> ErrorContainment>({ .none })
     /// Whether the pad also accepts buffers after its end, and drops them.
     let containsEnd = AtomicBool()
     private let hasReported = AtomicBool()
 
-    init(_ functions: Functions) {
-        self.functions = functions
+    init(_ chain: @escaping GstPadChainFunction, _ chainList: GstPadChainListFunction?) {
+        self.chain = chain
+        self.chainList = chainList
     }
 
     /// The result to return upstream: `GST_FLOW_OK` for a contained one. Reports the first contained error of a pad. An
@@ -79,10 +76,10 @@ extension Pad {
     private var containment: Containment? {
         if let existing = Box<Containment>.value(at: g_object_get_data(asGObject, containmentKey)) { return existing }
         guard let chain = pointer.pointee.chainfunc else { return nil }
-        let containment = Containment(.init(chain: chain, chainList: pointer.pointee.chainlistfunc))
+        let containment = Containment(chain, pointer.pointee.chainlistfunc)
         g_object_set_data_full(asGObject, containmentKey, Box(containment).retained, releaseBox)
         gst_pad_set_chain_function_full(pointer, containedChain, Box(containment).retained, releaseBox)
-        if containment.functions.chainList != nil {
+        if containment.chainList != nil {
             gst_pad_set_chain_list_function_full(pointer, containedChainList, Box(containment).retained, releaseBox)
         }
         return containment
@@ -91,12 +88,12 @@ extension Pad {
 
 private let containedChain: GstPadChainFunction = { pad, parent, buffer in
     guard let pad, let containment = Box<Containment>.value(at: pad.pointee.chaindata) else { return GST_FLOW_ERROR }
-    return containment.contain(containment.functions.chain(pad, parent, buffer), at: pad)
+    return containment.contain(containment.chain(pad, parent, buffer), at: pad)
 }
 
 private let containedChainList: GstPadChainListFunction = { pad, parent, list in
     guard let pad, let containment = Box<Containment>.value(at: pad.pointee.chainlistdata),
-        let chainList = containment.functions.chainList
+        let chainList = containment.chainList
     else { return GST_FLOW_ERROR }
     return containment.contain(chainList(pad, parent, list), at: pad)
 }

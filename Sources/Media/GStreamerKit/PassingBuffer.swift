@@ -49,12 +49,6 @@ package struct PassingBuffer: ~Copyable {
         return time == UInt.max ? nil : UInt64(time)
     }
 
-    /// The address of the samples, which shows whether two buffers share them. Nil for an empty buffer.
-    package var memoryIdentity: UInt? {
-        guard gst_buffer_n_memory(current) > 0 else { return nil }
-        return gst_buffer_peek_memory(current, 0).map { UInt(bitPattern: $0) }
-    }
-
     package var byteCount: Int { Int(gst_buffer_get_size(current)) }
 
     /// Whether decoding can begin with this buffer.
@@ -82,15 +76,13 @@ package struct PassingBuffer: ~Copyable {
     /// Calls `body` with the bytes to change them in place. Does nothing inside a list.
     package func write(_ body: (inout MutableRawSpan) -> Void) {
         guard let buffer = makeWritable() else { return }
-        // Silence is marked as a gap, and converters trust the mark.
-        buffer.pointee.mini_object.flags &= ~GST_BUFFER_FLAG_GAP.rawValue
         var map = GstMapInfo()
         let access = GstMapFlags(rawValue: GST_MAP_READ.rawValue | GST_MAP_WRITE.rawValue)
         guard gst_buffer_map(buffer, &map, access) != 0 else { return }
         defer { gst_buffer_unmap(buffer, &map) }
         var span = UnsafeMutableRawBufferPointer(start: map.data, count: Int(map.size)).mutableBytes
         body(&span)
-        // The content may not be silence any more, and mixers skip buffers marked as a gap.
+        // The content may not be silence any more, and mixers and converters trust the mark for a gap.
         buffer.pointee.mini_object.flags &= ~GST_BUFFER_FLAG_GAP.rawValue
     }
 

@@ -14,14 +14,9 @@ package enum ProbeAnswer: Sendable {
 ///
 /// Releasing the value does not remove the probe. The value retains its pad, so a probe's closure that retains the
 /// value retains both until the probe is removed.
-package final class Probe: Sendable {
-    private let pad: Pad
-    private let state: ProbeState
-
-    fileprivate init(_ pad: Pad, _ state: ProbeState) {
-        self.pad = pad
-        self.state = state
-    }
+package struct Probe: Sendable {
+    fileprivate let pad: Pad
+    fileprivate let state: ProbeState
 
     /// Removes the probe and releases held media. Callable repeatedly, on any thread, and inside the probe. A running
     /// call on a streaming thread finishes.
@@ -77,14 +72,9 @@ private final class ProbeState: Sendable {
 }
 
 /// A closure and the state of its probe, for C.
-private final class Attached<Body: Sendable>: Sendable {
-    private let state: ProbeState
+private struct Attached<Body: Sendable>: Sendable {
+    let state: ProbeState
     let body: Body
-
-    init(_ state: ProbeState, _ body: Body) {
-        self.state = state
-        self.body = body
-    }
 
     /// The result that removes the probe, unless other code removes it.
     var removal: GstPadProbeReturn { state.removesItself() ? GST_PAD_PROBE_REMOVE : GST_PAD_PROBE_OK }
@@ -110,9 +100,9 @@ extension Pad {
         let state = ProbeState()
         let number = gst_pad_add_probe(
             pointer, GstPadProbeType(rawValue: types.reduce(0) { $0 | $1.rawValue }), callback,
-            Box(Attached(state, body)).retained, releaseBox)
+            Box(Attached(state: state, body: body)).retained, releaseBox)
         if let unwanted = state.attached(number) { gst_pad_remove_probe(pointer, unwanted) }
-        return Probe(self, state)
+        return Probe(pad: self, state: state)
     }
 
     /// Calls `body` on the streaming thread for every buffer. Buffers of a list count separately and cannot be dropped.

@@ -37,10 +37,16 @@ struct PropertyDomain: CustomStringConvertible {
         switch g_type_fundamental(type) {
         case FundamentalType.boolean: self.init(.flag)
         case FundamentalType.string: self.init(.text)
-        case FundamentalType.enumeration: self.init(.choice(Self.words(ofEnumeration: type)))
+        case FundamentalType.enumeration:
+            let words = Self.words(of: type) { (list: GEnumClass) in
+                (0..<Int(list.n_values)).map { list.values[$0].value_nick }
+            }
+            self.init(.choice(words))
         case FundamentalType.flags:
-            let words = Self.words(ofFlags: type).joined(separator: ", ")
-            self.init(.text, form: "any of \(words), joined by +")
+            let words = Self.words(of: type) { (list: GFlagsClass) in
+                (0..<Int(list.n_values)).map { list.values[$0].value_nick }
+            }
+            self.init(.text, form: "any of \(words.joined(separator: ", ")), joined by +")
         default:
             if let numeric = Self.numbers(specification) {
                 self.init(numeric)
@@ -89,22 +95,11 @@ struct PropertyDomain: CustomStringConvertible {
         }
     }
 
-    private static func words(ofEnumeration type: GType) -> [String] {
+    /// The nicknames of an enumeration's or a flag type's values.
+    private static func words<Class>(of type: GType, _ nicks: (Class) -> [UnsafePointer<CChar>?]) -> [String] {
         guard let opaque = g_type_class_ref(type) else { return [] }
         defer { g_type_class_unref(opaque) }
-        let list = opaque.assumingMemoryBound(to: GEnumClass.self).pointee
-        return (0..<Int(list.n_values)).compactMap { index in
-            list.values[index].value_nick.map { String(cString: $0) }
-        }
-    }
-
-    private static func words(ofFlags type: GType) -> [String] {
-        guard let opaque = g_type_class_ref(type) else { return [] }
-        defer { g_type_class_unref(opaque) }
-        let list = opaque.assumingMemoryBound(to: GFlagsClass.self).pointee
-        return (0..<Int(list.n_values)).compactMap { index in
-            list.values[index].value_nick.map { String(cString: $0) }
-        }
+        return nicks(opaque.assumingMemoryBound(to: Class.self).pointee).compactMap { $0.map { String(cString: $0) } }
     }
 }
 

@@ -1,16 +1,12 @@
 import MediaGraph
 
 /// The camera controls that a node sets, by name.
-struct CameraControls: Equatable {
+struct CameraControls {
     /// Controls with their own settings. The names are V4L2's.
     static let names = ["brightness", "contrast", "saturation", "hue"]
 
     /// In the order in which to set them: some controls depend on others.
     private(set) var values: [(name: String, value: Int)] = []
-
-    static func == (first: Self, second: Self) -> Bool {
-        first.values.elementsEqual(second.values) { $0 == $1 }
-    }
 
     init(_ name: String, _ value: Int) { values = [(name, value)] }
 

@@ -121,22 +121,9 @@ struct CameraWish: Equatable {
     let width: Int
     let height: Int
     let framesPerSecond: Double
-    let format: Format
+    var format = Format.auto
     /// The only accepted pixel format, if there is one.
     var only: String?
-
-    init(width: Int, height: Int, framesPerSecond: Double, format: Format = .auto) {
-        self.width = width
-        self.height = height
-        self.framesPerSecond = framesPerSecond
-        self.format = format
-    }
-
-    init(_ request: NodeRequest) {
-        self.init(
-            width: request.integer("width"), height: request.integer("height"), framesPerSecond: request.number("fps"),
-            format: Format(rawValue: request.text("format")) ?? .auto)
-    }
 
     var isEncoded: Bool { format == .mjpeg || format == .h264 }
 

@@ -57,7 +57,9 @@ struct CameraNode: NodeType, RunningNode {
         // An empty name comes from an unset variable.
         let device = request.text("device")
         let choice = try request.environment.camera(device.isEmpty ? "auto" : device)
-        let wish = CameraWish(request)
+        let wish = CameraWish(
+            width: request.integer("width"), height: request.integer("height"), framesPerSecond: request.number("fps"),
+            format: CameraWish.Format(rawValue: request.text("format")) ?? .auto)
         guard let mode = CameraMode.best(of: choice.camera.formats, wish) else {
             throw noMode(choice.camera, wish)
         }

@@ -154,7 +154,7 @@ final class FileTimeline: Sendable {
         self.control = control
     }
 
-    /// Call before the pad is linked. Calls `onFirst` for the stream's first buffer.
+    /// Call before the pad is linked.
     func follow(_ pad: Pad, isVideo: Bool) {
         state.withLock {
             $0.streams += 1

@@ -56,23 +56,15 @@ struct MicrophoneNode: NodeType, RunningNode {
         _ request: NodeRequest, _ device: String
     ) throws(MediaError) -> (system: SoundSystem, factory: String, reason: String) {
         if let system = SoundSystem(rawValue: request.text("system")) {
-            return (system, factory(of: system), "it was requested")
+            return (system, "\(system)src", "it was requested")
         }
         // ALSA's names have these prefixes. The sound server has all others.
         if ["hw:", "plughw:", "default:", "sysdefault:"].contains(where: { device.hasPrefix($0) }) {
-            return (.alsa, factory(of: .alsa), "the name belongs to ALSA")
+            return (.alsa, "alsasrc", "the name belongs to ALSA")
         }
         guard let first = request.environment.soundSource() else { throw absent(device) }
-        let system = SoundSystem.allCases.first { factory(of: $0) == first } ?? .pulse
+        let system = SoundSystem.allCases.first { "\($0)src" == first } ?? .pulse
         return (system, first, "the first sound system that responds")
-    }
-
-    private static func factory(of system: SoundSystem) -> String {
-        switch system {
-        case .pulse: "pulsesrc"
-        case .pipewire: "pipewiresrc"
-        case .alsa: "alsasrc"
-        }
     }
 
     private static func properties(_ device: String?, of system: SoundSystem) -> [String: SettingValue] {
@@ -92,7 +84,7 @@ struct MicrophoneNode: NodeType, RunningNode {
     /// Checks whether a microphone delivers audio, before anything runs.
     static func check(_ device: String?, of system: SoundSystem) throws(MediaError) {
         let answer = try SourceProbe.ask(
-            factory(of: system), properties(device, of: system), media: "audio/x-raw", converter: "audioconvert",
+            "\(system)src", properties(device, of: system), media: "audio/x-raw", converter: "audioconvert",
             seconds: firstAudioTimeout)
         switch answer {
         case .format: return

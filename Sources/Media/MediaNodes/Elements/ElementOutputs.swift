@@ -7,7 +7,7 @@ import Synchronization
 final class ElementOutputs: Sendable {
     private let pipeline: WeakBox<Pipeline>
     /// The shift of media that begins here in nanoseconds, common to video and audio.
-    private let offset = Mutex<Int64?>(nil)
+    private let offset = Mutex<Int?>(nil)
 
     init(_ instance: NodeInstance, _ element: Element) {
         pipeline = WeakBox(instance.pipeline)
@@ -32,8 +32,8 @@ final class ElementOutputs: Sendable {
                 _ = pace.trySet("sync", false)
                 return .passAndRemove
             }
-            let begins = Int64(buffer.runningTime ?? 0)
-            let now = Int64(pipeline.value?.runningTime ?? 0)
+            let begins = Int(buffer.runningTime ?? 0)
+            let now = Int(pipeline.value?.runningTime ?? 0)
             feeder.offset = offset.withLock { offset in
                 let moved = offset ?? max(0, now - begins)
                 offset = moved

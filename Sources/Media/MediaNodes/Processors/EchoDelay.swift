@@ -34,17 +34,13 @@ struct EchoDelay {
 
     /// Reads audio on its way to the loudspeaker.
     mutating func play(_ bytes: RawSpan, at time: UInt64) {
-        var words: [SpectrumWord] = []
-        playing.read(bytes, at: time) { words.append($0) }
-        for word in words { played[word.number & 255] = word }
+        for word in playing.read(bytes, at: time) { played[word.number & 255] = word }
     }
 
     /// Reads audio from the microphone. True if another delay was found.
     mutating func record(_ bytes: RawSpan, at time: UInt64) -> Bool {
-        var words: [SpectrumWord] = []
-        recording.read(bytes, at: time) { words.append($0) }
         var isNew = false
-        for word in words where compare(word) { isNew = decide() || isNew }
+        for word in recording.read(bytes, at: time) where compare(word) { isNew = decide() || isNew }
         return isNew
     }
 

@@ -2,7 +2,7 @@ package import GStreamerKit
 public import MediaGraph
 
 /// Writes text, the time or an image over frames, in place.
-package final class OverlayNode: NodeType, RunningNode {
+package struct OverlayNode: NodeType, RunningNode {
     private static let corners = [
         "top-left", "top", "top-right", "left", "center", "right", "bottom-left", "bottom", "bottom-right",
     ]
@@ -55,11 +55,6 @@ package final class OverlayNode: NodeType, RunningNode {
     // It retains this node.
     private unowned let instance: NodeInstance
 
-    private init(_ instance: NodeInstance) {
-        name = instance.name
-        self.instance = instance
-    }
-
     /// A property of one of the node's elements.
     private typealias Property = (element: String, name: String, value: SettingValue)
 
@@ -100,7 +95,7 @@ package final class OverlayNode: NodeType, RunningNode {
     }
 
     package static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {
-        OverlayNode(instance)
+        OverlayNode(name: instance.name, instance: instance)
     }
 
     package func set(_ setting: String, to value: SettingValue) throws(MediaError) -> Bool {

@@ -1,4 +1,5 @@
 import GStreamerKit
+import Glibc
 
 /// 8 ms of audio as 32 bits: which of 32 bands between 190 and 2,200 Hz are louder than their average.
 ///
@@ -32,6 +33,10 @@ struct SpectrumReader {
     private static let tolerance = rate / 50
 
     private let transform = FourierTransform(size: window)
+    /// A Hann window. GStreamer would compute its cosines for each word.
+    private let shape: [Float] = (0..<window).map { index in
+        0.5 - 0.5 * cos(2 * .pi * Float(index) / Float(window))
+    }
     /// The newest samples, of which the last `window` are analysed after each hop.
     private var samples: [Float] = []
     /// The position of the next sample on the time line, in samples at 8 kHz. Nil before the first.
@@ -39,13 +44,14 @@ struct SpectrumReader {
     private var usual = [Float](repeating: 0, count: bandCount)
     private var wordCount = 0
 
-    /// Reads a buffer that begins at `time` (nanoseconds of running time) and calls `body` for each of its words.
-    mutating func read(_ bytes: RawSpan, at time: UInt64, _ body: (SpectrumWord) -> Void) {
+    /// Reads a buffer that begins at `time` (nanoseconds of running time) and returns its words.
+    mutating func read(_ bytes: RawSpan, at time: UInt64) -> [SpectrumWord] {
         let start = Int(time / 1000) * Self.rate / 1_000_000
         if position.map({ abs($0 - start) > Self.tolerance }) ?? true {
             position = start
             samples.removeAll(keepingCapacity: true)
         }
+        var words: [SpectrumWord] = []
         let moments = Self.decimation
         let step = 4 * moments
         // The rest of a buffer whose length is not a multiple of 6 samples is too short to matter.
@@ -55,16 +61,17 @@ struct SpectrumReader {
                 sum += Int32(bytes.unsafeLoadUnaligned(fromByteOffset: offset + 2 * index, as: Int16.self))
             }
             samples.append(Float(sum) / Float(2 * moments))
-            guard let next = position.map({ $0 + 1 }) else { return }
+            guard let next = position.map({ $0 + 1 }) else { break }
             position = next
             guard next % Self.hop == 0, samples.count >= Self.window else { continue }
             samples.removeFirst(samples.count - Self.window)
-            body(describe(number: next / Self.hop))
+            words.append(describe(number: next / Self.hop))
         }
+        return words
     }
 
     private mutating func describe(number: Int) -> SpectrumWord {
-        let magnitudes = transform.magnitudes(of: samples)
+        let magnitudes = transform.magnitudes(of: zip(samples, shape).map { $0 * $1 })
         var bits: UInt32 = 0
         var sum: Float = 0
         // The first words have full weight, so that the mean is correct from the start.

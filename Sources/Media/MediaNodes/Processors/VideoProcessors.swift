@@ -26,7 +26,7 @@ enum CropNode: NodeType {
     }
 
     static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {
-        RunningCrop(instance.name, instance.element("crop"))
+        RunningCrop(name: instance.name, crop: instance.element("crop"))
     }
 
     private static func planEdges(
@@ -87,14 +87,9 @@ enum CropNode: NodeType {
 }
 
 /// Refuses live settings that the element accepts and then fails at.
-private final class RunningCrop: RunningNode {
+private struct RunningCrop: RunningNode {
     let name: String
-    private let crop: Element
-
-    init(_ name: String, _ crop: Element) {
-        self.name = name
-        self.crop = crop
-    }
+    let crop: Element
 
     func set(_ setting: String, to value: SettingValue) throws(MediaError) -> Bool {
         guard crop.has(setting) else {
@@ -240,7 +235,8 @@ enum MirrorNode: NodeType {
                 "Whether to swap left and right, or top and bottom")
         ])
 
-    private static let flip = Flip("direction", ["horizontal": "horiz", "vertical": "vert", "none": "identity"])
+    private static let flip = Flip(
+        setting: "direction", directions: ["horizontal": "horiz", "vertical": "vert", "none": "identity"])
 
     static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
         flip.plan(request, to: request.input("in") ?? .rawVideo())
@@ -262,7 +258,7 @@ enum RotateNode: NodeType {
             ).limited(to: [0, 90, 180, 270])
         ])
 
-    private static let flip = Flip("degrees", [0: "identity", 90: "90r", 180: "180", 270: "90l"])
+    private static let flip = Flip(setting: "degrees", directions: [0: "identity", 90: "90r", 180: "180", 270: "90l"])
 
     static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
         var format = request.input("in") ?? .rawVideo()
@@ -292,13 +288,8 @@ private struct Flip: Sendable {
         }
     }
 
-    private let setting: String
-    private let directions: [SettingValue: SettingValue]
-
-    init(_ setting: String, _ directions: [SettingValue: SettingValue]) {
-        self.setting = setting
-        self.directions = directions
-    }
+    let setting: String
+    let directions: [SettingValue: SettingValue]
 
     func plan(_ request: NodeRequest, to format: MediaFormat) -> NodePlan {
         var plan = NodePlan(request.node)

@@ -131,14 +131,9 @@ enum SpeakerNode: NodeType {
     /// The element that plays. Nil if no sound system was named and none responds.
     private static func factory(_ request: NodeRequest) throws(MediaError) -> String? {
         let environment = request.environment
-        let named: [String]
-        switch request.text("system") {
-        case "pulse": named = ["pulsesink"]
+        guard let system = SoundSystem(rawValue: request.text("system")) else { return environment.soundSink() }
         // PipeWire also implements PulseAudio's protocol.
-        case "pipewire": named = ["pipewiresink", "pulsesink"]
-        case "alsa": named = ["alsasink"]
-        default: return environment.soundSink()
-        }
+        let named = ["\(system)sink"] + (system == .pipewire ? ["pulsesink"] : [])
         if let factory = named.first(where: { environment.hasElement($0) && environment.canOpen($0) }) {
             return factory
         }

@@ -206,11 +206,7 @@ package final class RTPInputNode: NodeType, RunningNode {
 /// Calls never block and may come from any thread, also concurrently. Packets are dropped and counted if the input's
 /// queue is full or the pipeline is not running.
 public struct RTPInput: Sendable {
-    private let node: RTPInputNode
-
-    init(_ node: RTPInputNode) {
-        self.node = node
-    }
+    let node: RTPInputNode
 
     /// Pushes one packet, which is copied.
     public func push(_ packet: RawSpan) {

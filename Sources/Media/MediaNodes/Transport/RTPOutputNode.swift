@@ -7,10 +7,20 @@ import Synchronization
 /// A node of another module that sends encoded media may have one of these for each of its inputs: `add` adds the
 /// elements, `init(_:input:name:handOver:)` starts them.
 package final class RTPOutputNode: NodeType, RunningNode {
+    private struct State {
+        /// The packets of the frame in progress.
+        var batch = RTPBatch(captureTime: MediaTime(nanoseconds: 0), rtpTimestamp: 0, isKeyframe: false)
+        var counts = MediaStatistics.RTPOutput()
+    }
+
     package let name: String
-    /// Retained by the elements; it retains none of them.
-    private let cutter: PacketCutter
     private let payloader: Element
+    private let isVideo: Bool
+    /// Written on one streaming thread. The lock is for readers of the counts.
+    private let state = Mutex(State())
+    /// Whether the frame in progress is a keyframe. Only used on the streaming thread.
+    private let isKeyframe = AtomicBool(true)
+    private let handOver: @Sendable (RTPBatch) -> Void
 
     package static let kind = NodeKind(
         "rtp-output", .transport, "Passes the RTP packets of each encoded frame to the program",
@@ -74,18 +84,17 @@ package final class RTPOutputNode: NodeType, RunningNode {
         self.name = name
         payloader = instance.element("\(input)-payloader")
         if let timestampOffset { try payloader.set("timestamp-offset", .integer(Int(timestampOffset))) }
-        let isVideo = payloader.factory != "rtpopuspay"
+        isVideo = payloader.factory != "rtpopuspay"
         let (reporter, node) = (instance.reporter, instance.name)
-        let cutter = PacketCutter(isVideo: isVideo) { batch in
+        self.handOver = { batch in
             reporter.firstFrame(node)
             handOver(batch)
         }
-        self.cutter = cutter
         if isVideo {
-            payloader.sink.watchBuffers { frame in cutter.begins(isKeyframe: frame.isKeyframe) }
+            payloader.sink.watchBuffers { [isKeyframe] frame in _ = isKeyframe.exchange(frame.isKeyframe) }
         }
         let end = instance.element("\(input)-sink").sink
-        end.watchBuffers { buffer in cutter.take(buffer) }
+        end.watchBuffers { [weak self] buffer in self?.take(buffer) }
         end.watchEvents { event in
             if case .endOfStream = event { onEnd() }
         }
@@ -95,35 +104,11 @@ package final class RTPOutputNode: NodeType, RunningNode {
     package func requestKeyframe() { payloader.sink.requestKeyframe() }
 
     package func report(into statistics: inout MediaStatistics) {
-        statistics.rtpOutputs[name] = cutter.counts
+        statistics.rtpOutputs[name] = state.withLock { $0.counts }
     }
-}
-
-/// Collects the packets of one frame.
-private final class PacketCutter: Sendable {
-    private struct State {
-        var batch = RTPBatch(captureTime: MediaTime(nanoseconds: 0), rtpTimestamp: 0, isKeyframe: false)
-        var counts = MediaStatistics.RTPOutput()
-    }
-
-    /// Written on one streaming thread. The lock is for readers of the counts.
-    private let state = Mutex(State())
-    private let isVideo: Bool
-    /// Whether the frame in progress is a keyframe. Only used on the streaming thread.
-    private let isKeyframe = AtomicBool(true)
-    private let handOver: @Sendable (RTPBatch) -> Void
-
-    init(isVideo: Bool, handOver: @escaping @Sendable (RTPBatch) -> Void) {
-        self.isVideo = isVideo
-        self.handOver = handOver
-    }
-
-    var counts: MediaStatistics.RTPOutput { state.withLock { $0.counts } }
-
-    func begins(isKeyframe: Bool) { _ = self.isKeyframe.exchange(isKeyframe) }
 
     /// Adds a packet. The last one of a video frame has the marker bit (RFC 7741 section 4.1, RFC 6184 section 5.1).
-    func take(_ buffer: borrowing PassingBuffer) {
+    private func take(_ buffer: borrowing PassingBuffer) {
         let complete = state.withLock { state -> RTPBatch? in
             let start = state.batch.bytes.count
             buffer.append(to: &state.batch.bytes)
