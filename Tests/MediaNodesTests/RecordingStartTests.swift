@@ -1,6 +1,7 @@
 import Foundation
 import MediaGraph
 @testable import MediaNodes
+import TestFixtures
 import Testing
 
 private let rate = 30
@@ -35,8 +36,11 @@ extension MediaNodesTests {
             let started = ["a.mp4", "a.mkv", "a.webm", "a.m3u8", "shared.mp4"]
             let joining = ["b.mp4", "b.mkv", "b.webm", "b.m3u8"]
             let graph = recordings(started, in: folder.path)
-            let pipeline = try await MediaPipeline(graph, bindings: seen.bindings(of: graph))
+            let clock = SteppedClock()
+            let pipeline = try await MediaPipeline(graph, bindings: seen.bindings(of: graph), on: clock)
             let watch = pipeline.watch()
+            // Each pattern has a thread for video and one for audio.
+            clock.run(pipeline, sources: 2 * started.count)
             try await pipeline.start()
             await eventually("sound beside the recording") { seen.sound.count > 0 }
             func lasts(_ seconds: Double, _ names: [String]) async {
@@ -102,7 +106,9 @@ extension MediaNodesTests {
                 Chain(from: "pattern", port: "video") { Join("recorder", port: "video") }
                 Chain(from: "pattern", port: "audio") { Join("recorder", port: "audio") }
             }
-            let pipeline = try await MediaPipeline(graph, bindings: seen.bindings(of: graph))
+            let clock = SteppedClock()
+            let pipeline = try await MediaPipeline(graph, bindings: seen.bindings(of: graph), on: clock)
+            clock.run(pipeline, sources: 2, frames: rate + 1)
             try await pipeline.start()
             await eventually("the end") {
                 seen.events.all.contains { if case .ended = $0 { true } else { false } }

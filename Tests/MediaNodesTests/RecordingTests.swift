@@ -1,6 +1,7 @@
 import Glibc
 import MediaGraph
 @testable import MediaNodes
+import TestFixtures
 import Testing
 
 private let rate = 30
@@ -194,6 +195,7 @@ extension MediaNodesTests {
                 let path = isMounted ? "\(disk)/\(name)" : name
                 let seen = Collected<UInt32?>()
                 let failures = Collected<MediaError>()
+                let clock = SteppedClock()
                 var bindings = NodeBindings()
                 bindings.frames["seen"] = { seen.append($0.barCode) }
                 bindings.events = { if case .failed(let error) = $0 { failures.append(error) } }
@@ -209,7 +211,8 @@ extension MediaNodesTests {
                             }
                             Node.frames("seen")
                         }
-                    }, bindings: bindings)
+                    }, bindings: bindings, on: clock)
+                clock.run(pipeline)
                 try await pipeline.start()
                 await eventually(within: 20, "the disk to be full") { failures.count == 1 }
                 let failure = try #require(failures.all.first)
@@ -338,7 +341,10 @@ extension MediaNodesTests {
             let folder = TemporaryFolder()
             var bindings = NodeBindings()
             Pattern().bind(&bindings)
-            let pipeline = try await MediaPipeline(everyRecording(in: folder.path, frames: 0), bindings: bindings)
+            let clock = SteppedClock()
+            let pipeline = try await MediaPipeline(
+                everyRecording(in: folder.path, frames: 0), bindings: bindings, on: clock)
+            clock.run(pipeline, sources: 2) { [weak pipeline] in (pipeline?.framesCaptured ?? 0) < 2 * rate }
             try await pipeline.start()
             await eventually("a second") { (pipeline.statistics.encoders["h264"]?.encoded ?? 0) >= rate }
             await pipeline.stop()
@@ -360,6 +366,7 @@ extension MediaNodesTests {
         func stoppedWhilePaused() async throws {
             let folder = TemporaryFolder()
             let names = ["a.mkv", "a.mp4", "a.m3u8"]
+            let clock = SteppedClock()
             let pipeline = try await MediaPipeline(
                 MediaGraph {
                     Node.testPattern("pattern", width: 160, height: 120, framesPerSecond: 30)
@@ -367,7 +374,8 @@ extension MediaNodesTests {
                         Node.recorder(name, path: "\(folder.path)/\(name)")
                         Chain(from: "pattern", port: "video") { Join(name, port: "video") }
                     }
-                })
+                }, on: clock)
+            clock.run(pipeline)
             try await pipeline.start()
             func frames(_ name: String) -> Int { pipeline.statistics.recorders[name]?.frames ?? 0 }
             await eventually("pictures") { names.allSatisfy { frames($0) >= 10 } }

@@ -21,9 +21,18 @@ extension MediaPipeline {
 }
 
 extension SteppedClock {
-    /// Runs a pipeline at the pace of its encoders, so that none of them drops a frame.
-    func run(_ pipeline: MediaPipeline, whenever isSettled: @escaping @Sendable () -> Bool = { true }) {
-        run { [weak pipeline] _ in pipeline?.encodersAreIdle != false && isSettled() }
+    /// Runs a pipeline at the pace of its encoders, so that none of them drops a frame. With several `sources`, each step
+    /// waits for all of them, until one has delivered its last of so many `frames`.
+    func run(
+        _ pipeline: MediaPipeline, sources: Int = 1, frames: Int = .max,
+        whenever isSettled: @escaping @Sendable () -> Bool = { true }
+    ) {
+        // The closure must not retain the clock, which runs until it is released.
+        run { [weak self, weak pipeline] _ in
+            guard let self, let pipeline else { return true }
+            return (pending >= sources || pipeline.framesCaptured >= frames)
+                && pipeline.encodersAreIdle && isSettled()
+        }
     }
 
     /// The same, at the pace of a consumer of every encoded frame too.

@@ -20,6 +20,7 @@ final class VideoEncoderNode: RunningNode {
     /// The bitrate set by the application. Nil while the table decides.
     private let chosenBitrate: Mutex<Bitrate?>
     private let ledger: FrameLedger
+    private let clock: PipelineClock
     /// When the encoder was last restarted for a keyframe.
     private let restarted = Mutex<MediaTime?>(nil)
 
@@ -32,6 +33,7 @@ final class VideoEncoderNode: RunningNode {
         keyframeInterval = instance.integer("keyframe-interval")
         chosenBitrate = Mutex(instance.optionalInteger("bitrate").map(Bitrate.init(bitsPerSecond:)))
         ledger = FrameLedger()
+        clock = instance.pipeline.clock
     }
 
     // MARK: Contract
@@ -206,7 +208,7 @@ final class VideoEncoderNode: RunningNode {
         // and would be lost.
         guard ledger.statistics.encoded > 0 else { return }
         let isDue = restarted.withLock { last in
-            let now = GStreamer.now
+            let now = clock.now
             if let last, now.seconds(since: last) < Self.leastRestartDistance { return false }
             last = now
             return true
