@@ -352,10 +352,15 @@ final class EditOutcome: Sendable {
         changed.signal()
     }
 
-    /// Records the first failure.
-    func fail(_ error: MediaError) {
-        state.withLock { $0.failure = $0.failure ?? error }
+    /// Records the first failure: the edit undoes its work whenever it continues. False if it is too late.
+    @discardableResult
+    func fail(_ error: MediaError) -> Bool {
+        let isInTime = state.withLock { state in
+            if !state.isSettled { state.failure = state.failure ?? error }
+            return !state.isSettled
+        }
         changed.signal()
+        return isInTime
     }
 
     /// From here on the edit can no longer be cancelled.
@@ -365,17 +370,6 @@ final class EditOutcome: Sendable {
             return state.failure
         }
         if let failure { throw failure }
-    }
-
-    /// Cancels an edit that no caller waits for: whenever it continues, it undoes its work. False if it is too late.
-    func giveUp(_ error: MediaError) -> Bool {
-        let isInTime = state.withLock { state in
-            guard !state.isSettled else { return false }
-            state.failure = state.failure ?? error
-            return true
-        }
-        if isInTime { changed.signal() }
-        return isInTime
     }
 
     /// Waits for `count` arrivals. False if something failed or the deadline has passed.

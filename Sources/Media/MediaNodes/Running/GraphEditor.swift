@@ -73,7 +73,7 @@ final class GraphEditor: Sendable {
                 guard let self else { return }
                 guard state.withLock({ $0.isStuck }) else { return timeout.set(.now() + seconds + limits.undo) }
                 let error = stuck(isWaiting: true)
-                if outcome.giveUp(error) { answer(.failure(error)) }
+                if outcome.fail(error) { answer(.failure(error)) }
             }
             queue.async {
                 waiting.cancel()
@@ -81,7 +81,7 @@ final class GraphEditor: Sendable {
                     [weak self] _ in
                     guard let self, !isAnswered.value else { return }
                     let error = stuck(isWaiting: false)
-                    guard outcome.giveUp(error) else { return }
+                    guard outcome.fail(error) else { return }
                     state.withLock { $0.isStuck = true }
                     answer(.failure(error))
                 }
