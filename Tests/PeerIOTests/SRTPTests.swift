@@ -4,13 +4,18 @@ import RTP
 import Testing
 
 struct SRTPTests {
-    private func pair(_ profile: SRTPProfile) throws -> (LibSRTP, LibSRTP) {
+    private func pair(
+        _ profile: SRTPProfile, _ library: SRTPLibrary
+    ) throws -> (any SRTPEngine, any SRTPEngine) {
         let length = profile.keyLength + profile.saltLength
         let a = (0..<length).map { UInt8($0) }
         let b = (0..<length).map { UInt8(200 - $0) }
         var keys = SRTPKeys(profile: profile, local: a, remote: b)
         var mirrored = SRTPKeys(profile: profile, local: b, remote: a)
-        return (try LibSRTP(keys: &keys), try LibSRTP(keys: &mirrored))
+        switch library {
+        case .openSSL: return (try OpenSSLSRTP(keys: &keys), try OpenSSLSRTP(keys: &mirrored))
+        case .libSRTP2: return (try LibSRTP(keys: &keys), try LibSRTP(keys: &mirrored))
+        }
     }
 
     private func packet(_ number: UInt16, payload: Int = 1000) -> [UInt8] {
@@ -26,12 +31,14 @@ struct SRTPTests {
         return Array(buffer.bytes[..<buffer.count])
     }
 
-    @Test("packets protected by one end are readable by the other, RTP and RTCP", arguments: SRTPProfile.allCases)
-    func roundTrip(profile: SRTPProfile) throws {
-        let (a, b) = try pair(profile)
+    @Test(
+        "packets protected by one end are readable by the other, RTP and RTCP", arguments: SRTPProfile.allCases,
+        SRTPLibrary.allCases)
+    func roundTrip(profile: SRTPProfile, library: SRTPLibrary) throws {
+        let (a, b) = try pair(profile, library)
         let clear = packet(1)
         let protected = try #require(apply(a.protectRTP, to: clear))
-        #expect(protected.count == clear.count + (profile == .aeadAES128GCM ? 16 : 10))
+        #expect(protected.count == clear.count + (profile == .aes128CMSHA1_80 ? 10 : 16))
         #expect(protected[12..<100] != clear[12..<100])
         #expect(apply(b.unprotectRTP, to: protected) == clear)
 
@@ -40,11 +47,13 @@ struct SRTPTests {
         #expect(apply(a.unprotectRTCP, to: protectedReport) == report)
     }
 
-    @Test("a receiver that misses the first ten packets reads the eleventh, whatever the publisher's first number")
-    func firstPacketsLost() throws {
+    @Test(
+        "a receiver that misses the first ten packets reads the eleventh, whatever the publisher's first number",
+        arguments: SRTPLibrary.allCases)
+    func firstPacketsLost(library: SRTPLibrary) throws {
         var random = SystemRandomNumberGenerator()
         for round in 0..<500 {
-            let (server, subscriber) = try pair(.aeadAES128GCM)
+            let (server, subscriber) = try pair(.aeadAES128GCM, library)
             var splice = Splice(firstSequenceNumber: Splice.randomStart(using: &random))
             splice.begin(clockRate: 48000, clock: nil)
             // Some of the first sequence numbers wrap within the lost packets.
@@ -62,9 +71,11 @@ struct SRTPTests {
         }
     }
 
-    @Test("a receiver that misses packets of a publisher whose numbers jump keeps the rollover counter")
-    func leapingPublisher() throws {
-        let (server, subscriber) = try pair(.aeadAES128GCM)
+    @Test(
+        "a receiver that misses packets of a publisher whose numbers jump keeps the rollover counter",
+        arguments: SRTPLibrary.allCases)
+    func leapingPublisher(library: SRTPLibrary) throws {
+        let (server, subscriber) = try pair(.aeadAES128GCM, library)
         var splice = Splice(firstSequenceNumber: SequenceNumber(0x3fff))
         splice.begin(clockRate: 48000, clock: nil)
         for index in 0..<200 {
@@ -83,13 +94,15 @@ struct SRTPTests {
     func setUpBefore() throws {
         #expect(LibSRTP.setUp())
         #expect(LibSRTP.setUp())
-        let (a, b) = try pair(.aeadAES128GCM)
+        let (a, b) = try pair(.aeadAES128GCM, .libSRTP2)
         #expect(apply(b.unprotectRTP, to: try #require(apply(a.protectRTP, to: packet(1)))) == packet(1))
     }
 
-    @Test("a changed byte, a replay and a packet of the other direction are refused", arguments: SRTPProfile.allCases)
-    func refusals(profile: SRTPProfile) throws {
-        let (a, b) = try pair(profile)
+    @Test(
+        "a changed byte, a replay and a packet of the other direction are refused", arguments: SRTPProfile.allCases,
+        SRTPLibrary.allCases)
+    func refusals(profile: SRTPProfile, library: SRTPLibrary) throws {
+        let (a, b) = try pair(profile, library)
         let bytes = try #require(apply(a.protectRTP, to: packet(1)))
         for index in [1, 11, 12, bytes.count - 1] {
             var damaged = bytes
@@ -101,9 +114,11 @@ struct SRTPTests {
         #expect(apply(b.unprotectRTP, to: bytes) == nil)
     }
 
-    @Test("packets that are too short or too long are not accessed beyond their end", arguments: SRTPProfile.allCases)
-    func lengths(profile: SRTPProfile) throws {
-        let (a, b) = try pair(profile)
+    @Test(
+        "packets that are too short or too long are not accessed beyond their end", arguments: SRTPProfile.allCases,
+        SRTPLibrary.allCases)
+    func lengths(profile: SRTPProfile, library: SRTPLibrary) throws {
+        let (a, b) = try pair(profile, library)
         for length in 0..<40 {
             #expect(apply(b.unprotectRTP, to: packet(9).prefix(length)) == nil)
             #expect(apply(b.unprotectRTCP, to: packet(9).prefix(length)) == nil)
@@ -113,9 +128,11 @@ struct SRTPTests {
         #expect(apply(a.protectRTCP, to: full) == nil)
     }
 
-    @Test("no two packets are encrypted under one index of one stream", arguments: SRTPProfile.allCases)
-    func repeatedNumber(profile: SRTPProfile) throws {
-        let (a, _) = try pair(profile)
+    @Test(
+        "no two packets are encrypted under one index of one stream", arguments: SRTPProfile.allCases,
+        SRTPLibrary.allCases)
+    func repeatedNumber(profile: SRTPProfile, library: SRTPLibrary) throws {
+        let (a, _) = try pair(profile, library)
         var other = packet(1)
         other[50] = 0
         #expect(apply(a.protectRTP, to: packet(1)) != nil)
@@ -124,9 +141,11 @@ struct SRTPTests {
         #expect(apply(a.protectRTP, to: packet(2)) != nil)
     }
 
-    @Test("a forgotten stream leaves no context, so that its first packet decrypts again")
-    func forgetting() throws {
-        let (a, b) = try pair(.aeadAES128GCM)
+    @Test(
+        "a forgotten stream leaves no context, so that its first packet decrypts again",
+        arguments: SRTPLibrary.allCases)
+    func forgetting(library: SRTPLibrary) throws {
+        let (a, b) = try pair(.aeadAES128GCM, library)
         let bytes = try #require(apply(a.protectRTP, to: packet(1)))
         #expect(apply(b.unprotectRTP, to: bytes) != nil)
         #expect(apply(b.unprotectRTP, to: bytes) == nil)
@@ -136,15 +155,22 @@ struct SRTPTests {
         #expect(apply(b.unprotectRTP, to: bytes) == packet(1))
     }
 
-    @Test("the keys are overwritten in place after libsrtp2 has copied them")
-    func wipedKeys() throws {
+    @Test(
+        "the keys are overwritten in place after the engine has copied them", arguments: SRTPProfile.allCases,
+        SRTPLibrary.allCases)
+    func wipedKeys(profile: SRTPProfile, library: SRTPLibrary) throws {
+        let length = profile.keyLength + profile.saltLength
         var keys = SRTPKeys(
-            profile: .aeadAES128GCM, local: [UInt8](repeating: 1, count: 28), remote: [UInt8](repeating: 2, count: 28))
+            profile: profile, local: [UInt8](repeating: 1, count: length),
+            remote: [UInt8](repeating: 2, count: length))
         func places() -> [UnsafeRawPointer?] {
             [keys.local.withUnsafeBytes { $0.baseAddress }, keys.remote.withUnsafeBytes { $0.baseAddress }]
         }
         let before = places()
-        _ = try LibSRTP(keys: &keys)
+        switch library {
+        case .openSSL: _ = try OpenSSLSRTP(keys: &keys)
+        case .libSRTP2: _ = try LibSRTP(keys: &keys)
+        }
         #expect(places() == before, "a copy was overwritten")
         #expect(keys.local.allSatisfy { $0 == 0 } && keys.remote.allSatisfy { $0 == 0 })
     }
@@ -154,6 +180,10 @@ struct SRTPTests {
         #expect(throws: (any Error).self) {
             var keys = SRTPKeys(profile: .aeadAES128GCM, local: [1, 2, 3], remote: [4, 5, 6])
             _ = try LibSRTP(keys: &keys)
+        }
+        #expect(throws: (any Error).self) {
+            var keys = SRTPKeys(profile: .aeadAES128GCM, local: [1, 2, 3], remote: [4, 5, 6])
+            _ = try OpenSSLSRTP(keys: &keys)
         }
     }
 }

@@ -3,6 +3,7 @@
 #include <openssl/err.h>
 #include <openssl/evp.h>
 #include <openssl/rand.h>
+#include <openssl/sha.h>
 #include <openssl/srtp.h>
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
@@ -49,4 +50,19 @@ static inline void bio_set_retry_read(BIO *bio) {
 
 static inline void bio_clear_retry_flags(BIO *bio) {
     BIO_clear_retry_flags(bio);
+}
+
+/* OpenSSL 3.0 marks its SHA-1 as deprecated in favour of EVP, whose contexts allocate each time that they begin. These
+   cannot fail. */
+
+static inline void sha1_init(SHA_CTX *state) {
+    SHA1_Init(state);
+}
+
+static inline void sha1_update(SHA_CTX *state, const void *bytes, size_t count) {
+    SHA1_Update(state, bytes, count);
+}
+
+static inline void sha1_final(unsigned char *sum, SHA_CTX *state) {
+    SHA1_Final(sum, state);
 }

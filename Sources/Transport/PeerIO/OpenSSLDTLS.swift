@@ -245,6 +245,7 @@ extension SRTPProfile {
     init?(protection id: UInt) {
         switch Int32(id) {
         case SRTP_AEAD_AES_128_GCM: self = .aeadAES128GCM
+        case SRTP_AEAD_AES_256_GCM: self = .aeadAES256GCM
         case SRTP_AES128_CM_SHA1_80: self = .aes128CMSHA1_80
         default: return nil
         }

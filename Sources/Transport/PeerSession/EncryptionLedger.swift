@@ -28,7 +28,11 @@ package struct EncryptionLedger {
     /// Records the packet's SSRC and index. Returns false if this key has encrypted that index before.
     package mutating func record(_ packet: borrowing PacketBuffer) -> Bool {
         guard packet.count >= RTPHeader.minimumLength else { return false }
-        let number = SequenceNumber(packet.uint16(at: 2))
-        return sources[SSRC(packet.uint32(at: 8)), default: Source()].record(number)
+        return record(SSRC(packet.uint32(at: 8)), SequenceNumber(packet.uint16(at: 2)))
+    }
+
+    /// Records the number of a packet. Returns false if this key has encrypted that index before.
+    package mutating func record(_ ssrc: SSRC, _ number: SequenceNumber) -> Bool {
+        sources[ssrc, default: Source()].record(number)
     }
 }

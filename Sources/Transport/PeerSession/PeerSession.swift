@@ -16,6 +16,7 @@ public final class PeerSession<DTLS: DTLSEngine, SRTP: SRTPEngine> {
     }
 
     private let dtls: DTLS
+    private let makeSRTP: (inout SRTPKeys) throws -> SRTP
     package private(set) var srtp: SRTP?
     private let streams: StreamTable
     private var phase = Phase.idle
@@ -34,8 +35,13 @@ public final class PeerSession<DTLS: DTLSEngine, SRTP: SRTPEngine> {
     /// Datagrams to send, in order. The owner sends them after every call, then calls `removeAll` on it.
     public var outgoing = DatagramBatch()
 
-    public init(dtls: DTLS, configuration: PeerSessionConfiguration) {
+    /// `makeSRTP` is called once, when the handshake has finished.
+    public init(
+        dtls: DTLS, configuration: PeerSessionConfiguration,
+        makeSRTP: @escaping (inout SRTPKeys) throws -> SRTP = { try SRTP(keys: &$0) }
+    ) {
         self.dtls = dtls
+        self.makeSRTP = makeSRTP
         streams = StreamTable(configuration: configuration)
         liveness = Liveness(silence: configuration.silence, consent: configuration.consent)
     }
@@ -211,7 +217,7 @@ public final class PeerSession<DTLS: DTLSEngine, SRTP: SRTPEngine> {
             guard phase == .handshaking else { return }
             guard var keys = dtls.exportKeys() else { return fail("DTLS exported no keys for \(profile.rawValue).") }
             do {
-                srtp = try SRTP(keys: &keys)
+                srtp = try makeSRTP(&keys)
             } catch {
                 fail("SRTP could not use \(profile.rawValue): \(error).")
                 return

@@ -9,12 +9,13 @@ public enum DTLSRole: Sendable, Equatable {
 /// The negotiable SRTP protection profiles (RFC 5764, section 4.1.2; RFC 7714, section 14.2).
 public enum SRTPProfile: String, Sendable, CaseIterable {
     case aeadAES128GCM = "AEAD_AES_128_GCM"
+    case aeadAES256GCM = "AEAD_AES_256_GCM"
     // swift-format-ignore: AlwaysUseLowerCamelCase
     case aes128CMSHA1_80 = "AES128_CM_SHA1_80"
 
     /// Bytes of master key and of master salt.
-    public var keyLength: Int { 16 }
-    public var saltLength: Int { self == .aeadAES128GCM ? 12 : 14 }
+    public var keyLength: Int { self == .aeadAES256GCM ? 32 : 16 }
+    public var saltLength: Int { self == .aes128CMSHA1_80 ? 14 : 12 }
 }
 
 /// Master key followed by master salt for each direction. A callee that receives them `inout` overwrites them.
@@ -64,7 +65,7 @@ public protocol DTLSEngine: AnyObject {
     func close()
 }
 
-/// SRTP for one peer. PeerIO implements it with libsrtp2; tests use a double.
+/// SRTP for one peer. PeerIO implements it with OpenSSL and with libsrtp2; tests use a double.
 public protocol SRTPEngine: AnyObject {
     /// Copies the keys and overwrites them with zeros.
     init(keys: inout SRTPKeys) throws
@@ -72,7 +73,7 @@ public protocol SRTPEngine: AnyObject {
     /// counted.
     func protectRTP(_ packet: inout PacketBuffer) -> Bool
     func protectRTCP(_ packet: inout PacketBuffer) -> Bool
-    /// Verifies and decrypts in place. Returns false for an invalid tag or a replay.
+    /// Verifies and decrypts in place. Returns false for an invalid tag or a replay; the bytes are then undefined.
     func unprotectRTP(_ packet: inout PacketBuffer) -> Bool
     func unprotectRTCP(_ packet: inout PacketBuffer) -> Bool
     /// Frees the engine's context of a received SSRC. Not for a sent one: a sender that restarts its count would

@@ -1,9 +1,9 @@
 internal import CSRTP
-internal import Glibc
 package import PeerSession
 package import RTP
 
-/// SRTP and SRTCP for one peer with libsrtp2 (RFC 3711, RFC 7714). One thread at a time.
+/// SRTP and SRTCP for one peer with libsrtp2 (RFC 3711, RFC 7714). One thread at a time. `OpenSSLSRTP` is faster; tests
+/// compare the two.
 package final class LibSRTP: SRTPEngine {
     /// How far a packet may be overtaken before it counts as a replay: more than a frame at any bitrate.
     private static let replayWindow: UInt = 1024
@@ -94,6 +94,9 @@ package final class LibSRTP: SRTPEngine {
         case .aeadAES128GCM:
             srtp_crypto_policy_set_aes_gcm_128_16_auth(&policy.rtp)
             srtp_crypto_policy_set_aes_gcm_128_16_auth(&policy.rtcp)
+        case .aeadAES256GCM:
+            srtp_crypto_policy_set_aes_gcm_256_16_auth(&policy.rtp)
+            srtp_crypto_policy_set_aes_gcm_256_16_auth(&policy.rtcp)
         case .aes128CMSHA1_80:
             srtp_crypto_policy_set_rtp_default(&policy.rtp)
             srtp_crypto_policy_set_rtcp_default(&policy.rtcp)
@@ -114,12 +117,5 @@ package final class LibSRTP: SRTPEngine {
 
     private static var failure: TransportError {
         TransportError(code: "transport.srtp", message: "libsrtp2 refused the keys that DTLS negotiated.")
-    }
-}
-
-/// Overwrites a key that is no longer needed. In place if the caller holds the only reference to the array.
-func wipe(_ key: inout [UInt8]) {
-    key.withUnsafeMutableBytes { bytes in
-        if let base = bytes.baseAddress { explicit_bzero(base, bytes.count) }
     }
 }
