@@ -10,7 +10,7 @@ struct Benchmarks: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "benchmarks",
         abstract: "Measures connecting, latency, forwarding and busy rooms; each command prints one line of JSON.",
-        subcommands: [CallCommand.self, ForwardingCommand.self, BusyCommand.self, ServeCommand.self])
+        subcommands: [CallCommand.self, ForwardingCommand.self, BusyCommand.self, SRTPCommand.self, ServeCommand.self])
 }
 
 /// The failure, as one sentence.

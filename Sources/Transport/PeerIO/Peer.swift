@@ -17,7 +17,7 @@ package final class Peer: TurnMember {
     package var impairment: Impairment?
 
     private let configuration: PeerConfiguration
-    private let session: PeerSession<OpenSSLDTLS, LibSRTP>
+    private let session: PeerSession<OpenSSLDTLS, PeerSRTP>
     private var ice: ICEAgent?
     private var state = State.new
     private var waiting: [PeerEvent] = []
@@ -48,12 +48,14 @@ package final class Peer: TurnMember {
         self.loop = loop
         self.configuration = configuration
         impairment = configuration.impairment
+        let library = configuration.srtp
         session = PeerSession(
             dtls: try OpenSSLDTLS(certificate: configuration.certificate),
             configuration: PeerSessionConfiguration(
                 cname: configuration.cname, seed: .random(in: UInt64.min...UInt64.max),
                 maximumPacketLength: configuration.maximumPacketLength, silence: configuration.silence,
-                consent: configuration.consent))
+                consent: configuration.consent),
+            makeSRTP: { try PeerSRTP(keys: &$0, library: library) })
         counters = PeerStatistics(session: session.statistics)
         description = TransportDescription(
             iceUfrag: "", icePwd: "", fingerprints: [configuration.certificate.fingerprint], setup: .actpass)

@@ -11,6 +11,8 @@ package struct PeerConfiguration: Sendable {
     /// UDP ports to listen on. Nil lets the system choose.
     package var ports: ClosedRange<UInt16>?
     package var impairment: Impairment?
+    /// The library that encrypts packets.
+    package var srtp = SRTPLibrary.openSSL
     /// The longest outgoing RTP packet in bytes, without the MID extension.
     package var maximumPacketLength = PeerSessionConfiguration.standardPacketLength
     /// Timeout from `setRemote` to the end of the DTLS handshake. Then the peer fails with `transport.connect-timeout`.
