@@ -42,7 +42,7 @@ test: ## Set up what is missing, build, and pass every test
 	@scripts/setup test
 	@scripts/test $(if $(FILTER),'$(FILTER)')
 
-soak: ## Run what takes too long for make test: many rounds, the release build
+soak: ## Run what takes too long for make test: about 90 minutes, or STAGES=fuzz
 	@scripts/setup test
 	@scripts/soak $(STAGES)
 
