@@ -51,8 +51,8 @@ func target(
 
 func tests(of name: String, with dependencies: [Target.Dependency] = [], resources: [Resource] = []) -> Target {
     .testTarget(
-        name: "\(name)Tests", dependencies: [.byName(name: name)] + dependencies, path: "Tests/\(name)Tests",
-        resources: resources, swiftSettings: strict)
+        name: "\(name)Tests", dependencies: [.byName(name: name), "TestSupport"] + dependencies,
+        path: "Tests/\(name)Tests", resources: resources, swiftSettings: strict)
 }
 
 let package = Package(
@@ -151,6 +151,8 @@ let package = Package(
             name: "ivf-capturer", dependencies: ["ConnectLiveSDK", "MediaGraph", "MediaNodes"],
             path: "examples/ivf-capturer/Sources/ivf-capturer", swiftSettings: strict),
         // Tests
+        // The helpers of all tests; those of pipelines are in TestFixtures.
+        .target(name: "TestSupport", path: "Tests/TestSupport", swiftSettings: strict),
         // GStreamer's clock for tests; its headers lie beside those of CGStreamer.
         .systemLibrary(name: "CGstCheck", path: "Tests/CGstCheck"),
         .target(
@@ -162,10 +164,10 @@ let package = Package(
         .target(
             name: "RoomFixtures", dependencies: ["RoomProtocol"], path: "Tests/room-fixtures", swiftSettings: strict),
         .testTarget(
-            name: "MediaGraphTests", dependencies: ["MediaGraph", "MediaNodes"], path: "Tests/MediaGraphTests",
-            swiftSettings: strict),
+            name: "MediaGraphTests", dependencies: ["MediaGraph", "MediaNodes", "TestSupport"],
+            path: "Tests/MediaGraphTests", swiftSettings: strict),
         .testTarget(
-            name: "MediaTestingTests", dependencies: kit, path: "Tests/MediaTestingTests",
+            name: "MediaTestingTests", dependencies: kit + ["TestSupport"], path: "Tests/MediaTestingTests",
             swiftSettings: strict),
         tests(of: "GraphFile", with: ["MediaGraph", "MediaNodes"]),
         tests(of: "FrameSocket"),
@@ -176,15 +178,16 @@ let package = Package(
         tests(of: "PluginLoader", with: ["MediaGraph", "MediaNodes", "TestFixtures"]),
         // Run in a machine that has cameras: make guest
         .testTarget(
-            name: "GuestTests", dependencies: ["MediaGraph", "MediaNodes"] + kit, path: "Tests/guest/cameras",
-            swiftSettings: strict),
+            name: "GuestTests", dependencies: ["MediaGraph", "MediaNodes", "TestSupport"] + kit,
+            path: "Tests/guest/cameras", swiftSettings: strict),
         // What make fuzz feeds with hostile bytes; FuzzTests replay what it has found.
         .target(
             name: "FuzzTargets",
             dependencies: ["RTP", "PeerSession", "PeerIO", "RoomProtocol", "FrameSocket", "GraphFile", "MediaNodes"],
             path: "Tests/fuzz/targets", swiftSettings: strict),
         .testTarget(
-            name: "FuzzTests", dependencies: ["FuzzTargets"], path: "Tests/FuzzTests", swiftSettings: strict),
+            name: "FuzzTests", dependencies: ["FuzzTargets", "TestSupport"], path: "Tests/FuzzTests",
+            swiftSettings: strict),
         tests(of: "RTP"),
         tests(of: "PeerSession", with: ["RTP"]),
         tests(of: "PeerIO", with: ["RTP", "PeerSession"]),
@@ -197,7 +200,7 @@ let package = Package(
         tests(of: "RoomClient", with: ["RoomProtocol", "RoomServer", "PluginLoader", "TestFixtures"]),
         tests(of: "ConnectLiveSDK", with: ["RoomServer", "MediaGraph", "MediaNodes", "TestFixtures"]),
         .testTarget(
-            name: "PluginTestTests", dependencies: ["connectlive", "MediaGraph", "TestFixtures"] + kit,
+            name: "PluginTestTests", dependencies: ["connectlive", "MediaGraph", "TestFixtures", "TestSupport"] + kit,
             path: "Tests/PluginTestTests", swiftSettings: strict),
         tests(of: "connectlive", with: ["TestFixtures", "RoomFixtures", "RoomProtocol"]),
     ]

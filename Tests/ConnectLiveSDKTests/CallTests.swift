@@ -4,6 +4,7 @@ import MediaGraph
 import RoomProtocol
 import RoomServer
 import Testing
+import TestSupport
 
 @testable import RoomClient
 
@@ -42,7 +43,7 @@ extension SDKTests {
 
         /// Waits until the pattern has ended and the up session has all of it.
         private func end(of capture: LocalCapture, after frames: Int, publishedBy client: Client) async throws {
-            try await eventually("the end of the pattern", within: Double(frames) / 30 + 15) {
+            try await requireEventually(within: Double(frames) / 30 + 15, "the end of the pattern") {
                 let encoder = capture.encoderStatistics
                 guard encoder.captured == frames, encoder.inFlight == 0 else { return false }
                 let published = await client.room.statistics().published.first { $0.isVideo }
@@ -61,7 +62,7 @@ extension SDKTests {
                 let watcher = try await subscribe(video, by: viewer)
                 let capture = try #require(media.localCapture)
                 try await end(of: capture, after: 120, publishedBy: publisher)
-                try await eventually("the last frame") {
+                try await requireEventually("the last frame") {
                     watcher.sights.last?.rtpTimestamp == (try sent(video, on: stage)).last
                 }
                 let sights = watcher.sights
@@ -107,7 +108,7 @@ extension SDKTests {
                 try await end(of: capture, after: 150, publishedBy: publisher)
                 let sent = try sent(video, on: stage)
                 // No packets follow the last frames, so their loss would not show.
-                try await eventually("nearly the last frame") {
+                try await requireEventually("nearly the last frame") {
                     sent.suffix(5).contains { $0 == watcher.sights.last?.rtpTimestamp }
                 }
                 let first = try #require(sent.firstIndex { $0 == watcher.sights.first?.rtpTimestamp })
@@ -138,7 +139,9 @@ extension SDKTests {
                     try await subscribe(try await viewer.listener.waitForVideo(count: 2), by: viewer),
                 ]
                 for watcher in watchers {
-                    try await eventually("20 numbered frames") { watcher.sights.compactMap(\.barCode).count >= 20 }
+                    try await requireEventually("20 numbered frames") {
+                        watcher.sights.compactMap(\.barCode).count >= 20
+                    }
                 }
                 let received = await viewer.room.statistics().received.filter(\.isVideo)
                 #expect(received.map(\.codec).sorted() == ["H264", "VP8"])
@@ -165,7 +168,7 @@ extension SDKTests {
                     try await viewer.listener.waitForVideo(count: 1), try await viewer.listener.waitForVideo(count: 2),
                 ]
                 let before = try await subscribe(videos[0], by: viewer)
-                try await eventually("VP8") { before.sights.count >= 5 }
+                try await requireEventually("VP8") { before.sights.count >= 5 }
                 // The only receiver is in use.
                 guard case .failure(let error as ConnectLiveError) = await viewer.room.subscribe(videoId: videos[1].id)
                 else { throw NotInTime(what: "a refusal") }
@@ -176,7 +179,7 @@ extension SDKTests {
                     if case .failure(let error) = await viewer.room.unsubscribe(videoId: old.id) { throw error }
                     #expect(!old.isSubscribed)
                     let watcher = try await subscribe(new, by: viewer)
-                    try await eventually("the other codec") { watcher.sights.compactMap(\.barCode).count >= 10 }
+                    try await requireEventually("the other codec") { watcher.sights.compactMap(\.barCode).count >= 10 }
                     #expect(new.isSubscribed)
                 }
                 for client in [viewer, first, second] { try await client.leave() }
@@ -205,7 +208,7 @@ extension SDKTests {
                     watchers.append(try await subscribe(video, by: viewer))
                 }
                 for watcher in watchers {
-                    try await eventually("pictures") { watcher.sights.compactMap(\.barCode).count >= 10 }
+                    try await requireEventually("pictures") { watcher.sights.compactMap(\.barCode).count >= 10 }
                 }
                 #expect(publisher.room.localParticipant.videos.count == 2)
                 for client in [viewer, publisher] { try await client.leave() }
@@ -227,7 +230,7 @@ extension SDKTests {
                 }
                 #expect(audio.owner == publisher.room.localParticipant.id)
                 #expect(viewer.room.getAudioOccupants() == [audio.owner])
-                try await eventually("half a second of sound") {
+                try await requireEventually("half a second of sound") {
                     await viewer.room.statistics().received.contains { $0.audioSecondsAboveSilence > 0.5 }
                 }
                 try await publisher.leave()

@@ -5,6 +5,7 @@ import RoomClient
 import RoomServer
 import Synchronization
 import Testing
+import TestSupport
 
 @testable import ConnectLiveSDK
 
@@ -164,7 +165,7 @@ extension SDKTests {
                 let watcher = Watcher()
                 watcher.watch(video)
                 if case .failure(let error) = await viewer.room.subscribe(videoId: video.id) { throw error }
-                try await eventually("pictures") { watcher.sights.count >= 5 }
+                try await requireEventually("pictures") { watcher.sights.count >= 5 }
                 let engine = try #require(viewer.room as? RoomSession).engine
                 // The cable is unplugged: neither signalling nor media passes.
                 relay.freeze()
@@ -173,7 +174,7 @@ extension SDKTests {
                 let before = watcher.sights.count
                 relay.thaw()
                 engine.cutMedia(false)
-                try await eventually("frames again", within: 3) { watcher.sights.count >= before + 20 }
+                try await requireEventually(within: 3, "frames again") { watcher.sights.count >= before + 20 }
                 let codes = watcher.sights.compactMap(\.barCode)
                 #expect(zip(codes, codes.dropFirst()).allSatisfy { $0 < $1 })
                 #expect(viewer.room.isConnected)
@@ -244,7 +245,7 @@ extension SDKTests {
                 #expect(code(await viewer.room.subscribe(videoId: 99)) == 1328)
                 #expect(code(await viewer.room.unsubscribe(videoId: 99)) == 1327)
                 viewer.room.subscribe(videoIds: [98, 99])
-                try await eventually("two errors") { viewer.listener.names.count { $0 == "error" } == 2 }
+                try await requireEventually("two errors") { viewer.listener.names.count { $0 == "error" } == 2 }
                 let publisher = Client()
                 _ = try await publisher.join("refusals")
                 let media = ConnectLive.createLocalMedia(capture: CaptureOptions(source: .testPattern(frames: 0)))

@@ -6,6 +6,7 @@ import RoomServer
 import Synchronization
 import TestFixtures
 import Testing
+import TestSupport
 
 extension SDKTests {
     /// The example's code is also a target of this package, which runs here. `make soak` builds the example as a
@@ -66,13 +67,13 @@ extension SDKTests {
                 let watcher = Watcher()
                 watcher.watch(video)
                 if case .failure(let error) = await host.room.subscribe(videoId: video.id) { throw error }
-                try await eventually("frames of the file") { watcher.sights.count >= 20 }
-                try await eventually("the end of the example", within: 20) { hello.exitCode != nil }
+                try await requireEventually("frames of the file") { watcher.sights.count >= 20 }
+                try await requireEventually(within: 20, "the end of the example") { hello.exitCode != nil }
                 #expect(hello.exitCode == 0)
                 let shown = hello.output.matches(of: /frames shown: (\d+)/).compactMap { Int($0.output.1) }
                 #expect(try #require(shown.last) > 20, "\(hello.output)")
                 // The end of a process may be noticed before its last line is read.
-                try await eventually("its last line") { hello.output.contains("disconnected") }
+                try await requireEventually("its last line") { hello.output.contains("disconnected") }
                 try await host.listener.wait(for: "left") { if case .left = $0 { true } else { nil } }
                 try await host.leave()
                 await media.stop()

@@ -4,6 +4,7 @@ import MediaGraph
 import RoomProtocol
 import Synchronization
 import Testing
+import TestSupport
 
 @testable import ConnectLiveSDK
 @testable import RoomClient
@@ -86,7 +87,7 @@ extension SDKTests {
                 let watcher = Watcher()
                 watcher.watch(video)
                 if case .failure(let error) = await viewer.room.subscribe(videoId: video.id) { throw error }
-                try await eventually("frames in the second room") { watcher.sights.count >= 5 }
+                try await requireEventually("frames in the second room") { watcher.sights.count >= 5 }
                 try await viewer.leave()
                 try await second.leave()
                 await media.stop()

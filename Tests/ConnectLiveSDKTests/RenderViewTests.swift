@@ -3,6 +3,7 @@ import MediaGraph
 import RoomClient
 import Synchronization
 import Testing
+import TestSupport
 
 @testable import ConnectLiveSDK
 
@@ -24,7 +25,7 @@ import Testing
         let media = ConnectLive.createLocalMedia(capture: pictures)
         media.video.attach(view)
         try await media.start()
-        try await eventually("5 frames") { events.withLock { $0.count { $0 == "frame" } } >= 5 }
+        try await requireEventually("5 frames") { events.withLock { $0.count { $0 == "frame" } } >= 5 }
         await media.stop()
         #expect(events.withLock { $0 }.prefix(2) == ["error 2031", "frame"])
         #expect(events.withLock { $0.count { $0 != "frame" } } == 1)

@@ -5,6 +5,7 @@ import MediaGraph
 import RoomClient
 import Synchronization
 import Testing
+import TestSupport
 
 extension SDKTests {
     /// The participants of a room, and the order and queue of their events.
@@ -92,7 +93,7 @@ extension SDKTests {
                 try await publisher.leave()
                 try await viewer.listener.wait(for: "videoGone") { if case .videoGone = $0 { true } else { nil } }
                 #expect(viewer.listener.viewsOfGoneVideos == [view.uuid])
-                try await eventually("the view is free") { !view.isAssignedStream }
+                try await requireEventually("the view is free") { !view.isAssignedStream }
                 #expect(video.viewId == "")
                 try await viewer.leave()
                 await media.stop()
@@ -156,7 +157,7 @@ extension SDKTests {
             watcher.watch(in: view) { media.video.attach($0) }
             #expect(media.video.viewId == view.uuid)
             try await media.start()
-            try await eventually("5 frames") { watcher.sights.count >= 5 }
+            try await requireEventually("5 frames") { watcher.sights.count >= 5 }
             #expect(watcher.sights.allSatisfy { $0.width == 640 && $0.rtpTimestamp == nil })
             #expect(view.latestFrame != nil)
             // A view shows one video at a time.

@@ -6,6 +6,7 @@ import RoomClient
 import RoomServer
 import Synchronization
 import Testing
+import TestSupport
 
 @testable import ConnectLiveSDK
 
@@ -13,17 +14,6 @@ struct NotInTime: Error, CustomStringConvertible {
     var what: String
     var log: [String] = []
     var description: String { "not in time: \(what); seen: \(log.joined(separator: ", "))" }
-}
-
-/// Polls until the condition holds.
-func eventually(
-    _ what: String, within seconds: Double = 10, _ condition: () async throws -> Bool
-) async throws {
-    let deadline = ContinuousClock.now + .milliseconds(Int(seconds * 1000))
-    while try await !condition() {
-        guard ContinuousClock.now < deadline else { throw NotInTime(what: what) }
-        try await Task.sleep(for: .milliseconds(5))
-    }
 }
 
 /// Events that a room sent to its delegate, in order.
@@ -123,7 +113,7 @@ final class Listener: RoomDelegate, Sendable {
 
     /// The video that was announced first, second, ...
     func waitForVideo(count: Int = 1) async throws -> RemoteVideo {
-        try await eventually("video \(count)") { videos.count >= count }
+        try await requireEventually("video \(count)") { videos.count >= count }
         return videos[count - 1]
     }
 

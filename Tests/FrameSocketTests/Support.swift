@@ -1,19 +1,5 @@
 @testable import FrameSocket
 
-/// Reproducible randomness for tests (xorshift64*).
-struct Seeded: RandomNumberGenerator {
-    private var state: UInt64
-
-    init(_ seed: UInt64) { state = seed &* 0x9e37_79b9_7f4a_7c15 | 1 }
-
-    mutating func next() -> UInt64 {
-        state ^= state >> 12
-        state ^= state << 25
-        state ^= state >> 27
-        return state &* 2_685_821_657_736_338_717
-    }
-}
-
 let small = FrameFormat(.i420, width: 64, height: 48)
 
 /// A receiver that has accepted a feeder with four slots for one frame each.

@@ -2,6 +2,7 @@ import Foundation
 import GraphFile
 import MediaGraph
 import Testing
+import TestSupport
 
 /// Reading ends soon and with messages, whatever a file contains.
 @Suite struct HostileInputTests {

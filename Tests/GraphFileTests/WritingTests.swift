@@ -2,6 +2,7 @@ import Foundation
 import GraphFile
 import MediaGraph
 import Testing
+import TestSupport
 
 @Suite struct WritingTests {
     /// Writes the graph both ways and reads it again.

@@ -4,6 +4,7 @@ import MediaGraph
 import MediaTesting
 import TestFixtures
 import Testing
+import TestSupport
 
 @testable import MediaNodes
 

@@ -1,6 +1,7 @@
 import MediaGraph
 import MediaNodes
 import Testing
+import TestSupport
 
 extension MediaNodesTests {
     /// Frames that the program pushes into the graph.

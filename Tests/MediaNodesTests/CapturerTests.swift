@@ -1,6 +1,7 @@
 import Dispatch
 import MediaGraph
 import Testing
+import TestSupport
 
 @testable import MediaNodes
 

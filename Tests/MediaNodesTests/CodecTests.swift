@@ -1,6 +1,7 @@
 import Dispatch
 import GStreamerKit
 import MediaGraph
+import TestSupport
 @testable import MediaNodes
 import Synchronization
 import TestFixtures

@@ -3,6 +3,7 @@ import MediaGraph
 import MediaNodes
 import Synchronization
 import Testing
+import TestSupport
 
 private let refusals = Collected<String>()
 

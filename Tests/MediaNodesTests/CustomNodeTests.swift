@@ -3,6 +3,7 @@ import MediaGraph
 import MediaNodes
 import Synchronization
 import Testing
+import TestSupport
 
 /// Grey frames with a bar code: a minimal capturer.
 private struct Numbered: Capturer {

@@ -4,6 +4,7 @@ import GStreamerKit
 import MediaGraph
 import TestFixtures
 import Testing
+import TestSupport
 
 @testable import MediaNodes
 

@@ -3,6 +3,7 @@ import Glibc
 import MediaGraph
 import Synchronization
 import Testing
+import TestSupport
 
 @testable import MediaNodes
 

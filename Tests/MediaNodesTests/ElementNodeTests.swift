@@ -3,6 +3,7 @@ import Glibc
 import MediaGraph
 import TestFixtures
 import Testing
+import TestSupport
 
 @testable import MediaNodes
 

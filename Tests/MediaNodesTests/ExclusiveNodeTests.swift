@@ -2,6 +2,7 @@ import MediaGraph
 import MediaNodes
 import Synchronization
 import Testing
+import TestSupport
 
 /// A capturer that only one node can use at a time, like a camera.
 private final class LensNode: NodeType, RunningNode {

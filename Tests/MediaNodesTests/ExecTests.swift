@@ -2,6 +2,7 @@ import Glibc
 import MediaGraph
 import MediaNodes
 import Testing
+import TestSupport
 
 extension MediaNodesTests {
     /// Programs that write frames to their standard output.

@@ -3,6 +3,7 @@ import Glibc
 import MediaGraph
 import MediaNodes
 import Testing
+import TestSupport
 
 extension MediaNodesTests {
     /// Programs that connect to a graph, such as the one that shares a screen.

@@ -3,6 +3,7 @@ import Glibc
 import MediaGraph
 import MediaNodes
 import Testing
+import TestSupport
 
 /// Python programs that speak the frame protocol, correctly and incorrectly.
 enum Feeder {

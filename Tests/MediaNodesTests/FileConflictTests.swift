@@ -1,6 +1,7 @@
 import Foundation
 import MediaGraph
 import Testing
+import TestSupport
 
 @testable import MediaNodes
 

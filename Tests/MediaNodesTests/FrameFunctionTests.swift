@@ -3,6 +3,7 @@ import GStreamerKit
 import MediaGraph
 import Synchronization
 import Testing
+import TestSupport
 
 @testable import MediaNodes
 

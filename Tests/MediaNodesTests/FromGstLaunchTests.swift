@@ -4,6 +4,7 @@ import GraphFile
 import MediaGraph
 import MediaNodes
 import Testing
+import TestSupport
 
 extension MediaNodesTests {
     /// Every graph of docs/from-gst-launch.md is read, planned and run.

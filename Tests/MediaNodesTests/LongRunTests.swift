@@ -1,6 +1,7 @@
 import Glibc
 import GStreamerKit
 import MediaGraph
+import TestSupport
 @testable import MediaNodes
 import Synchronization
 import Testing
@@ -28,7 +29,7 @@ private struct RandomBranches {
     private var last = 0
 
     init(seed: UInt64) {
-        random = Seeded(state: seed)
+        random = Seeded(seed)
     }
 
     /// Adds, removes or replaces one branch. Returns its name.

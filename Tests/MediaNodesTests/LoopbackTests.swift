@@ -2,6 +2,7 @@ import MediaGraph
 import MediaNodes
 import Synchronization
 import Testing
+import TestSupport
 
 /// The test's reaction to a keyframe request.
 final class KeyframeWish: Sendable {

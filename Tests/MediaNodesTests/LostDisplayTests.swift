@@ -3,6 +3,7 @@ import MediaGraph
 import MediaNodes
 import TestFixtures
 import Testing
+import TestSupport
 
 extension MediaNodesTests {
     /// X servers that end while they are in use; see ../fixtures/display.py.

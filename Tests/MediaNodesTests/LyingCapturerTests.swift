@@ -1,6 +1,7 @@
 import MediaGraph
 import MediaNodes
 import Testing
+import TestSupport
 
 /// Sends JPEG headers of 320x240, whatever it states.
 private struct JPEGSender: Capturer {

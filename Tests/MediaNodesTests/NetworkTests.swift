@@ -3,6 +3,7 @@ import MediaGraph
 import MediaNodes
 import Synchronization
 import Testing
+import TestSupport
 
 extension MediaNodesTests {
     @Suite struct NetworkTests {
@@ -56,7 +57,7 @@ extension MediaNodesTests {
 
         @Test("After unrepaired loss, nothing corrupt is shown until a keyframe", arguments: VideoCodec.allCases)
         func lost(codec: VideoCodec) async throws {
-            let generator = Mutex(Seeded(state: 7))
+            let generator = Mutex(Seeded(7))
             let loopback = try await Loopback(codec: codec, frames: 150, latency: 30) { batch, input in
                 for index in 0..<batch.count {
                     let isLost = generator.withLock { Int.random(in: 0..<100, using: &$0) < 3 }
@@ -135,7 +136,7 @@ extension MediaNodesTests {
             input.push([1, 2, 3], ends: [3])
             #expect(pipeline.statistics.rtpInputs["in"]?.packetsDropped == 1)
             try await pipeline.start()
-            var generator = Seeded(state: 3)
+            var generator = Seeded(3)
             for length in 0..<200 {
                 var packet = (0..<length).map { _ in UInt8.random(in: 0...255, using: &generator) }
                 if length > 1 {

@@ -2,6 +2,7 @@ import Dispatch
 import Foundation
 import MediaGraph
 import Testing
+import TestSupport
 
 @testable import MediaNodes
 

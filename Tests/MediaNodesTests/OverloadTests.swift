@@ -4,6 +4,7 @@ import MediaNodes
 import Synchronization
 import TestFixtures
 import Testing
+import TestSupport
 
 extension MediaNodesTests {
     @Suite struct OverloadTests {

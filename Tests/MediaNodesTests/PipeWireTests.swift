@@ -1,6 +1,7 @@
 import MediaGraph
 import TestFixtures
 import Testing
+import TestSupport
 
 @testable import MediaNodes
 

@@ -1,5 +1,6 @@
 import Glibc
 import MediaGraph
+import TestSupport
 @testable import MediaNodes
 import TestFixtures
 import Testing

@@ -3,6 +3,7 @@ import Glibc
 import MediaGraph
 import MediaNodes
 import Testing
+import TestSupport
 
 extension MediaNodesTests {
     /// Programs that the graph starts, and that send frames over the frame socket.

@@ -3,6 +3,7 @@ import MediaNodes
 import Synchronization
 import TestFixtures
 import Testing
+import TestSupport
 
 extension MediaNodesTests {
     @Suite struct ProcessorTests {

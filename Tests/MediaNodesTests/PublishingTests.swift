@@ -1,6 +1,7 @@
 import MediaGraph
 import MediaNodes
 import Testing
+import TestSupport
 
 extension MediaNodesTests {
     @Suite struct PublishingTests {

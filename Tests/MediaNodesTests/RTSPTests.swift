@@ -2,6 +2,7 @@ import Glibc
 import MediaGraph
 import TestFixtures
 import Testing
+import TestSupport
 
 @testable import MediaNodes
 

@@ -4,6 +4,7 @@ import MediaGraph
 import MediaNodes
 import TestFixtures
 import Testing
+import TestSupport
 
 @testable import MediaTesting
 

@@ -1,6 +1,7 @@
 import Dispatch
 import MediaGraph
 import MediaNodes
+import TestSupport
 
 /// The output of a graph at a `frames` node named "view" and a `sound` node named "ear".
 final class Seen: Sendable {

@@ -1,5 +1,6 @@
 import MediaGraph
 import Testing
+import TestSupport
 
 @testable import MediaNodes
 

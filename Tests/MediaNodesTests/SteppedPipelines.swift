@@ -1,6 +1,7 @@
 import GStreamerKit
 import MediaGraph
 import TestFixtures
+import TestSupport
 
 @testable import MediaNodes
 

@@ -1,6 +1,7 @@
 import GStreamerKit
 import Glibc
 import MediaGraph
+import TestSupport
 @testable import MediaNodes
 import Testing
 

@@ -3,6 +3,7 @@ import MediaGraph
 import MediaNodes
 import TestFixtures
 import Testing
+import TestSupport
 
 extension MediaNodesTests {
     @Suite struct WatchTests {

@@ -4,6 +4,7 @@ import MediaGraph
 import MediaNodes
 import Synchronization
 import Testing
+import TestSupport
 
 /// An X server without a screen, on a free display number.
 final class VirtualDisplay {

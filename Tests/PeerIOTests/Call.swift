@@ -3,6 +3,7 @@ import PeerIO
 import PeerSession
 import RTP
 import Synchronization
+import TestSupport
 
 /// One end of a call under test, on its loop.
 final class End {

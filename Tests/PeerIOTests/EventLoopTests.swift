@@ -3,6 +3,7 @@ import Glibc
 import RTP
 import Synchronization
 import Testing
+import TestSupport
 
 @testable import PeerIO
 

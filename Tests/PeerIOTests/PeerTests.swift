@@ -2,6 +2,7 @@ import Glibc
 import PeerSession
 import RTP
 import Testing
+import TestSupport
 
 @testable import PeerIO
 

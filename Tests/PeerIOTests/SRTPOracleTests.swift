@@ -2,6 +2,7 @@ import PeerIO
 import PeerSession
 import RTP
 import Testing
+import TestSupport
 
 /// `OpenSSLSRTP` beside libsrtp2: the same bytes, and the same decisions.
 struct SRTPOracleTests {
@@ -316,20 +317,6 @@ private struct Ends {
     func openReport(_ packet: [UInt8]) -> [UInt8]? {
         agreed(
             apply(far.unprotectRTCP, to: packet), apply(farOracle.unprotectRTCP, to: packet), "opening RTCP \(packet)")
-    }
-}
-
-/// Reproducible randomness (xorshift64*).
-private struct Seeded: RandomNumberGenerator {
-    private var state: UInt64
-
-    init(_ seed: UInt64) { state = seed &* 0x9e37_79b9_7f4a_7c15 | 1 }
-
-    mutating func next() -> UInt64 {
-        state ^= state >> 12
-        state ^= state << 25
-        state ^= state >> 27
-        return state &* 2_685_821_657_736_338_717
     }
 }
 

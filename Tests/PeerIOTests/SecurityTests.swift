@@ -2,6 +2,7 @@ import PeerIO
 import PeerSession
 import RTP
 import Testing
+import TestSupport
 
 @Suite(.serialized)
 struct SecurityTests {

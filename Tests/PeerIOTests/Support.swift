@@ -1,23 +1,11 @@
 import Glibc
 import PeerIO
 import RTP
-import Synchronization
 
 /// Runs the closure on the loop and returns its result.
 func onLoop<Result: Sendable>(_ loop: EventLoop, _ body: @escaping @Sendable () -> Result) async -> Result {
     await withCheckedContinuation { done in
         loop.execute { done.resume(returning: body()) }
-    }
-}
-
-/// Polls until the condition holds. Returns false after the deadline, which is long: a handshake of a few milliseconds
-/// can take seconds on a busy machine.
-func eventually(within seconds: Double = 20, _ condition: () async -> Bool) async -> Bool {
-    let deadline = EventLoop.now + .milliseconds(Int64(seconds * 1000))
-    while true {
-        if await condition() { return true }
-        guard EventLoop.now < deadline else { return false }
-        try? await Task.sleep(for: .milliseconds(2))
     }
 }
 

@@ -1,6 +1,7 @@
 import PeerSession
 import RTP
 import Testing
+import TestSupport
 
 @testable import PeerIO
 

@@ -1,6 +1,7 @@
 import PeerSession
 import RTP
 import Testing
+import TestSupport
 
 /// Sends in the place of a peer, with the keys of its session.
 final class Voice {

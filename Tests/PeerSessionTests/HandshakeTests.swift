@@ -1,6 +1,7 @@
 import PeerSession
 import RTP
 import Testing
+import TestSupport
 
 @Suite struct HandshakeTests {
     @Test("Nothing is sent before the transport is connected, in any order of calls", arguments: [true, false])

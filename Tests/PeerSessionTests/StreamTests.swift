@@ -1,6 +1,7 @@
 import PeerSession
 import RTP
 import Testing
+import TestSupport
 
 @Suite struct StreamTests {
     private func rtp(

@@ -1,6 +1,7 @@
 import PeerSession
 import RTP
 import Testing
+import TestSupport
 
 /// A server that carries one of two streams on a receiver, and a client that switches between them. Assignments travel
 /// slower or faster than media.

@@ -1,5 +1,6 @@
 import RTP
 import Testing
+import TestSupport
 
 @Suite struct NumbersTests {
     @Test("Sequence numbers compare across the wrap")

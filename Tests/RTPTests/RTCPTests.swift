@@ -1,5 +1,6 @@
 import RTP
 import Testing
+import TestSupport
 
 @Suite struct RTCPTests {
     static let block = ReportBlock(

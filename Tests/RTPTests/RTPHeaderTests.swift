@@ -1,5 +1,6 @@
 import RTP
 import Testing
+import TestSupport
 
 @Suite struct RTPHeaderTests {
     @Test("Every field of a complete packet is read")

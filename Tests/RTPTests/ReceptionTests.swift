@@ -1,5 +1,6 @@
 import RTP
 import Testing
+import TestSupport
 
 private func milliseconds(_ value: Int64) -> MonotonicTime { MonotonicTime.zero + .milliseconds(value) }
 

@@ -1,5 +1,6 @@
 import RTP
 import Testing
+import TestSupport
 
 @Suite struct RetransmissionTests {
     @Test("Unwrapping RTX restores the original packet without its padding")

@@ -1,5 +1,6 @@
 import RTP
 import Testing
+import TestSupport
 
 @Suite struct SessionDescriptionTests {
     private func code(_ text: String) -> String? {

@@ -4,6 +4,7 @@ import MediaNodes
 import RoomProtocol
 import Synchronization
 import Testing
+import TestSupport
 
 @testable import RoomClient
 
@@ -78,7 +79,7 @@ struct FeedPublishingTests {
                 feeder.environment = ["CONNECTLIVE_FRAME_SOCKET": socket]
                 try feeder.run()
             }
-            try await eventually("pictures") { numbers.withLock { $0.count } >= 30 }
+            try await requireEventually("pictures") { numbers.withLock { $0.count } >= 30 }
             await publisher.stop()
             await viewer.stop()
             // The feeder got the message that the graph ends.

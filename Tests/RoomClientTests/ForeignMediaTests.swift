@@ -3,6 +3,7 @@ import RTP
 import RoomProtocol
 import Synchronization
 import Testing
+import TestSupport
 
 @testable import RoomClient
 
@@ -95,7 +96,7 @@ private func vp8(_ number: UInt8, isKeyframe: Bool) -> [UInt8] {
 private func join(_ stage: RoomStage, _ options: RoomOptions, _ told: Told) async throws -> RoomEngine {
     let engine = RoomEngine(options: options) { told.add($0) }
     engine.connect(to: try RoomName("room"), with: try await stage.token())
-    try await eventually("connected") { told.isConnected }
+    try await requireEventually("connected") { told.isConnected }
     return engine
 }
 
@@ -115,7 +116,7 @@ struct ForeignMediaTests {
             ) { () async throws(RoomError) in
             }
             #expect(published.map(\.isVideo) == [true, false])
-            try await eventually("the video is announced") { toldViewer.stream(.video) == published[0].id }
+            try await requireEventually("the video is announced") { toldViewer.stream(.video) == published[0].id }
             let subscribed = await withCheckedContinuation { continuation in
                 viewer.subscribe(published[0].id, to: .packets(picture)) { continuation.resume(returning: $0) }
             }
@@ -123,12 +124,12 @@ struct ForeignMediaTests {
             #expect(picture.streams.map(\.codec) == [.vp8])
             #expect(picture.streams.map(\.payloadType) == [Codec.vp8.payloadType])
             // Audio is assigned without a request.
-            try await eventually("the sound has a slot") { sound.streams.map(\.id) == [published[1].id] }
+            try await requireEventually("the sound has a slot") { sound.streams.map(\.id) == [published[1].id] }
             let before = video.keyframesAsked
             picture.streams[0].requestKeyframe()
-            try await eventually("a keyframe is asked for") { video.keyframesAsked > before }
+            try await requireEventually("a keyframe is asked for") { video.keyframesAsked > before }
             var number: UInt8 = 0
-            try await eventually("video and audio arrive") {
+            try await requireEventually("video and audio arrive") {
                 number += 1
                 video.send(payload: vp8(number, isKeyframe: number % 10 == 1), isKeyframe: number % 10 == 1)
                 audio.send(payload: [0xfc, number], isKeyframe: true)
@@ -137,10 +138,10 @@ struct ForeignMediaTests {
             #expect(sound.payloads.allSatisfy { $0.first == 0xfc && $0.count == 2 })
             #expect(try #require(picture.payloads.first).count == vp8(1, isKeyframe: true).count)
             publisher.disconnect()
-            try await eventually("both streams end") { picture.ends == 1 && sound.ends == 1 }
+            try await requireEventually("both streams end") { picture.ends == 1 && sound.ends == 1 }
             #expect(!video.isConnected && !audio.isConnected)
             viewer.disconnect()
-            try await eventually("the viewer has left") { toldViewer.hasEnded }
+            try await requireEventually("the viewer has left") { toldViewer.hasEnded }
         }
     }
 

@@ -5,6 +5,7 @@ import PluginLoader
 import Synchronization
 import TestFixtures
 import Testing
+import TestSupport
 
 @testable import RoomClient
 
@@ -82,7 +83,7 @@ struct OwnCapturerTests {
                     }
                 }, registry: registry)
             try await publisher.start()
-            try await eventually("pictures") { numbers.all.count >= 30 }
+            try await requireEventually("pictures") { numbers.all.count >= 30 }
             await publisher.stop()
             await viewer.stop()
             let read = numbers.all.compactMap(\.self)

@@ -3,6 +3,7 @@ import MediaNodes
 import RoomProtocol
 import Synchronization
 import Testing
+import TestSupport
 
 @testable import RoomClient
 
@@ -35,7 +36,7 @@ private final class Onlooker: Sendable {
     func enter(_ stage: RoomStage) async throws -> RoomEngine {
         let engine = RoomEngine { [weak self] in self?.take($0) }
         engine.connect(to: try RoomName("room"), with: try await stage.token())
-        try await eventually("the onlooker is connected") { self.seen.isConnected }
+        try await requireEventually("the onlooker is connected") { self.seen.isConnected }
         return engine
     }
 }
@@ -89,18 +90,18 @@ struct PublishEditTests {
             try await viewer.start()
             let pipeline = try await MediaPipeline(Self.graph(stage, hasSound: true), registry: RoomNodes.registry)
             try await pipeline.start()
-            try await eventually("video and audio") {
+            try await requireEventually("video and audio") {
                 numbers.withLock { $0.count } > 10 && loudest.withLock { $0 } > -40
             }
             let withoutSound = try await pipeline.apply(Self.graph(stage, hasSound: false), within: 8)
             #expect(withoutSound.description == "removes opus-encoder")
             #expect(pipeline.plan.node("publish")?.inputs.keys.sorted() == ["video"])
             let before = numbers.withLock { $0.count }
-            try await eventually("video without audio") { numbers.withLock { $0.count } > before + 10 }
+            try await requireEventually("video without audio") { numbers.withLock { $0.count } > before + 10 }
             loudest.withLock { $0 = -120 }
             let withSound = try await pipeline.apply(Self.graph(stage, hasSound: true), within: 8)
             #expect(withSound.description == "adds opus-encoder")
-            try await eventually("sound again") { loudest.withLock { $0 } > -40 }
+            try await requireEventually("sound again") { loudest.withLock { $0 } > -40 }
             let (seen, all) = (onlooker.seen, numbers.withLock { $0 })
             let lost = pipeline.statistics.encoders["encoder"]?.droppedBeforeEncoder ?? 0
             await pipeline.stop()
@@ -122,7 +123,7 @@ struct PublishEditTests {
             let pipeline = try await MediaPipeline(Self.graph(stage, hasSound: false), registry: RoomNodes.registry)
             try await pipeline.start()
             try await pipeline.apply(Self.graph(stage, hasSound: true), within: 8)
-            try await eventually("both streams") { onlooker.seen.streams == [.video, .audio] }
+            try await requireEventually("both streams") { onlooker.seen.streams == [.video, .audio] }
             await pipeline.stop()
             engine.disconnect()
             #expect(onlooker.seen.entered == 1)
@@ -145,9 +146,9 @@ struct PublishEditTests {
             }
             let error = await #expect(throws: MediaError.self) { try await pipeline.apply(silent, within: 0.5) }
             #expect(error?.code == MediaError.Code.editFailed)
-            try await eventually("the first participant") { onlooker.seen.entered >= 1 }
+            try await requireEventually("the first participant") { onlooker.seen.entered >= 1 }
             await pipeline.stop()
-            try await eventually("the first participant leaves") { onlooker.seen.left >= 1 }
+            try await requireEventually("the first participant leaves") { onlooker.seen.left >= 1 }
             engine.disconnect()
             #expect(onlooker.seen.entered == 1)
         }

@@ -3,6 +3,7 @@ import MediaNodes
 import RoomProtocol
 import Synchronization
 import Testing
+import TestSupport
 
 @testable import RoomClient
 
@@ -88,7 +89,9 @@ struct RoomNodesTests {
             try await viewer.start()
             let publisher = try await MediaPipeline(publishing(stage, codec: codec), registry: RoomNodes.registry)
             try await publisher.start()
-            try await eventually("video and audio") { witness.seen.frames.count >= 30 && witness.seen.loudest > -40 }
+            try await requireEventually("video and audio") {
+                witness.seen.frames.count >= 30 && witness.seen.loudest > -40
+            }
             #expect(publisher.statistics.rtpOutputs["publish.video"]?.frames ?? 0 >= 30)
             #expect(viewer.statistics.rtpInputs["subscribe.video"]?.framesDecoded ?? 0 >= 30)
             #expect(viewer.statistics.rtpInputs["subscribe.audio"]?.framesReceived ?? 0 > 20)
@@ -117,7 +120,7 @@ struct RoomNodesTests {
                 try await MediaPipeline(publishing(stage, codec: .vp8, hasSound: false), registry: RoomNodes.registry),
             ]
             for pipeline in pipelines { try await pipeline.start() }
-            try await eventually("pictures") { all.seen.frames.count >= 10 }
+            try await requireEventually("pictures") { all.seen.frames.count >= 10 }
             #expect(others.seen.frames.isEmpty)
             for pipeline in pipelines { await pipeline.stop() }
         }
@@ -136,7 +139,7 @@ struct RoomNodesTests {
                 watching(stage, codec: .vp8, hasSound: false), bindings: witness.bindings(view: true),
                 registry: RoomNodes.registry)
             try await viewer.start()
-            try await eventually("pictures") { witness.seen.frames.count >= 5 }
+            try await requireEventually("pictures") { witness.seen.frames.count >= 5 }
             // The request reached the encoder through the room, the graph and the payloader.
             #expect(first.statistics.encoders["encoder"]?.keyframes ?? 0 > keyframes)
             let second = try await MediaPipeline(
@@ -144,7 +147,7 @@ struct RoomNodesTests {
             try await second.start()
             await first.stop()
             let sofar = witness.seen.frames.count
-            try await eventually("frames of the second") { witness.seen.frames.count >= sofar + 10 }
+            try await requireEventually("frames of the second") { witness.seen.frames.count >= sofar + 10 }
             await second.stop()
             await viewer.stop()
             #expect(witness.seen.failure == nil)
@@ -184,7 +187,7 @@ struct RoomNodesTests {
             try await viewer.start()
             pipelines.withLock { $0 = [publisher, viewer] }
         }
-        try await eventually("both fail") { publisherSide.seen.failure != nil && viewerSide.seen.failure != nil }
+        try await requireEventually("both fail") { publisherSide.seen.failure != nil && viewerSide.seen.failure != nil }
         #expect(publisherSide.seen.failure?.code == "1302")
         #expect(publisherSide.seen.failure?.node == "publish")
         #expect(viewerSide.seen.failure?.message.hasPrefix("\"subscribe\": ") == true)
@@ -201,7 +204,7 @@ struct RoomNodesTests {
                 if case .connected(_, let present) = event { others.withLock { $0 = present.count } }
             }
             engine.connect(to: try RoomName("room"), with: try await stage.token())
-            try await eventually("connected") { others.withLock { $0 } != nil }
+            try await requireEventually("connected") { others.withLock { $0 } != nil }
             #expect(others.withLock { $0 } == 0)
             engine.disconnect()
         }

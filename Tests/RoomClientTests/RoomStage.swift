@@ -1,7 +1,6 @@
 import Logging
 import RoomProtocol
 import RoomServer
-import Testing
 
 @testable import RoomClient
 
@@ -36,14 +35,5 @@ struct RoomStage {
     /// The settings with which a node finds the server.
     func settings(room: String) -> [String: String] {
         ["room": room, "server": server.url, "service-id": Self.key.id, "service-secret": Self.key.secret]
-    }
-}
-
-/// Polls until the condition holds.
-func eventually(_ what: String, within seconds: Int = 10, _ condition: () async -> Bool) async throws {
-    let deadline = ContinuousClock.now + .seconds(seconds)
-    while await !condition() {
-        try #require(ContinuousClock.now < deadline, "not in time: \(what)")
-        try await Task.sleep(for: .milliseconds(2))
     }
 }

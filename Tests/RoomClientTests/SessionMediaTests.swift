@@ -5,6 +5,7 @@ import RTP
 import RoomProtocol
 import Synchronization
 import Testing
+import TestSupport
 
 @testable import RoomClient
 
@@ -110,16 +111,6 @@ private protocol EndedOnLoop: SendableMetatype {
 private func onLoop<Result: Sendable>(_ loop: EventLoop, _ body: @escaping @Sendable () -> Result) async -> Result {
     await withCheckedContinuation { done in
         loop.execute { done.resume(returning: body()) }
-    }
-}
-
-/// Waits until the condition holds; false when 10 s pass first.
-private func eventually(_ condition: () async -> Bool) async -> Bool {
-    let deadline = EventLoop.now + .seconds(10)
-    while true {
-        if await condition() { return true }
-        guard EventLoop.now < deadline else { return false }
-        try? await Task.sleep(for: .milliseconds(2))
     }
 }
 

@@ -4,6 +4,7 @@ import NIOPosix
 import NIOWebSocket
 import Synchronization
 import Testing
+import TestSupport
 
 @testable import RoomClient
 
@@ -43,7 +44,7 @@ import Testing
         let text = String(repeating: "x", count: 200_000)
         for _ in 0..<40 { pipe.send(text) }
         pipe.close()
-        try await eventually("the connection closes", within: 30) { closed.isSet }
+        try await requireEventually(within: 30, "the connection closes") { closed.isSet }
         try await server.close()
         try await group.shutdownGracefully()
     }

@@ -8,6 +8,7 @@ import RTP
 import RoomProtocol
 import Synchronization
 import Testing
+import TestSupport
 
 @testable import RoomServer
 

@@ -3,6 +3,7 @@ import PeerSession
 import RTP
 import RoomProtocol
 import Testing
+import TestSupport
 
 @testable import RoomServer
 

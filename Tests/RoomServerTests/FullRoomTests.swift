@@ -4,6 +4,7 @@ import RoomFixtures
 import RoomProtocol
 import Synchronization
 import Testing
+import TestSupport
 
 @testable import RoomServer
 

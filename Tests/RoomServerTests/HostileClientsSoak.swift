@@ -4,6 +4,7 @@ import RoomFixtures
 import RoomProtocol
 import TestFixtures
 import Testing
+import TestSupport
 
 @testable import RoomServer
 
@@ -114,19 +115,5 @@ private enum Hostility: CaseIterable {
             client.send(Array(repeatElement(question, count: 400).joined()))
         case .publishesNothing: client.sendMessage(.publish(publication([.vp8, .opus])), id: 2)
         }
-    }
-}
-
-/// Reproducible randomness (xorshift64*).
-private struct Seeded {
-    private var state: UInt64
-
-    init(_ seed: UInt64) { state = seed | 1 }
-
-    mutating func next() -> UInt64 {
-        state ^= state >> 12
-        state ^= state << 25
-        state ^= state >> 27
-        return state &* 2_685_821_657_736_338_717
     }
 }

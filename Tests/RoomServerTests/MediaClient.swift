@@ -4,6 +4,7 @@ import RTP
 import RoomFixtures
 import RoomProtocol
 import Testing
+import TestSupport
 
 @testable import RoomServer
 
@@ -11,16 +12,6 @@ import Testing
 func onLoop<Result: Sendable>(_ loop: EventLoop, _ body: @escaping @Sendable () -> Result) async -> Result {
     await withCheckedContinuation { done in
         loop.execute { done.resume(returning: body()) }
-    }
-}
-
-/// Waits until the condition holds. Returns false after these seconds.
-func eventually(within seconds: Int64 = 60, _ condition: () async -> Bool) async -> Bool {
-    let deadline = EventLoop.now + .seconds(seconds)
-    while true {
-        if await condition() { return true }
-        guard EventLoop.now < deadline else { return false }
-        try? await Task.sleep(for: .milliseconds(2))
     }
 }
 

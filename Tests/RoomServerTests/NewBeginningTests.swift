@@ -3,6 +3,7 @@ import RTP
 import RoomFixtures
 import RoomProtocol
 import Testing
+import TestSupport
 
 @testable import RoomServer
 

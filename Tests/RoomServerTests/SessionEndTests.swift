@@ -5,6 +5,7 @@ import RTP
 import RoomFixtures
 import RoomProtocol
 import Testing
+import TestSupport
 
 @testable import RoomServer
 

@@ -1,5 +1,6 @@
 import Foundation
 import Testing
+import TestSupport
 
 @Suite(.serialized) struct BadInputTests {
     @Test func `a missing file is refused before any connection`() throws {
@@ -17,7 +18,7 @@ import Testing
     }
 
     @Test func `a file without video is refused before any connection`() throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         // A second of silence as a WAV file.
         let samples = [UInt8](repeating: 0, count: 16000)
         func little(_ value: Int, _ bytes: Int) -> [UInt8] { (0..<bytes).map { UInt8(value >> ($0 * 8) & 255) } }
@@ -40,7 +41,7 @@ import Testing
     }
 
     @Test func `without a server, or with an unreachable one, there is a message`() throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         let none = try CommandLineTool.run(["view", "--room", "r"], folder: folder)
         #expect(none.status == 1)
         #expect(none.error.contains("[1103]"), "\(none.error)")

@@ -1,6 +1,7 @@
 import Foundation
 import Glibc
 import Testing
+import TestSupport
 
 private func report(_ path: String) throws -> [String: Any] {
     let data = try Data(contentsOf: URL(fileURLWithPath: path))
@@ -9,7 +10,7 @@ private func report(_ path: String) throws -> [String: Any] {
 
 @Suite(.serialized) struct CallTests {
     @Test func `the demo shows a call and writes its report`() throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         let result = try CommandLineTool.run(
             ["demo", "--seconds", "6", "--listen", "127.0.0.1:0"], folder: folder, seconds: 60)
         #expect(result.status == 0, "\(result.error)")
@@ -36,7 +37,7 @@ private func report(_ path: String) throws -> [String: Any] {
 
     @Test func `the demo uses the next free port and prints it`() throws {
         let server = try TestServer()
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         let demo = try CommandLineTool(["demo", "--listen", "127.0.0.1:\(server.port)"], folder: folder)
         #expect(try demo.waitForText("is in use").contains(String(server.port)))
         _ = try demo.waitForText("Publishing")

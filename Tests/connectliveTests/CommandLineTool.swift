@@ -1,6 +1,7 @@
 import Foundation
 import TestFixtures
 import Testing
+import TestSupport
 
 /// The `connectlive` of this build, run as a user would run it.
 final class CommandLineTool: RunningProgram {
@@ -32,7 +33,7 @@ final class TestServer {
     let url: String
 
     init(_ arguments: [String] = []) throws {
-        folder = try TemporaryFolder()
+        folder = TemporaryFolder()
         tool = try CommandLineTool(["serve", "--listen", "127.0.0.1:0"] + arguments, folder: folder)
         let line = try tool.waitForText("Serving rooms at ws://")
         url = String(line.split(separator: " ").last ?? "")

@@ -1,11 +1,12 @@
 import Foundation
 import TestFixtures
 import Testing
+import TestSupport
 
 /// The example of a pipeline in Swift, run unchanged.
 @Suite struct ComposeExampleTests {
     @Test func `the example composes a pipeline, adds a branch and counts every node's output`() throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         let program = try RunningProgram(BuiltPackage.program("compose").path, [], folder: folder)
         let result = try program.finish(seconds: 30)
         #expect(result.status == 0)

@@ -3,10 +3,11 @@ import Glibc
 import RoomFixtures
 import RoomProtocol
 import Testing
+import TestSupport
 
 @Suite struct DescriptorTests {
     @Test func `a server raises its limit on open files as far as the system lets it`() throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         let serve = try RunningProgram(
             "/bin/bash",
             ["-c", "ulimit -S -n 64; exec \"$0\" serve --listen 127.0.0.1:0", try CommandLineTool.path], folder: folder)
@@ -20,7 +21,7 @@ import Testing
     }
 
     @Test func `a server without descriptors refuses with a code, and continues when it has some`() throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         let serve = try RunningProgram(
             "/bin/bash",
             ["-c", "ulimit -n 64; exec \"$0\" serve --listen 127.0.0.1:0", try CommandLineTool.path], folder: folder)

@@ -1,6 +1,7 @@
 import Foundation
 import FoundationXML
 import Testing
+import TestSupport
 
 @Suite struct GraphCommandTests {
     private static let example = """
@@ -20,7 +21,7 @@ import Testing
     private func run(
         _ arguments: [String], _ text: String = example, environment: [String: String] = [:]
     ) throws -> RunningProgram.Result {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         try text.write(toFile: folder.file("graph.yaml"), atomically: true, encoding: .utf8)
         return try CommandLineTool.run(arguments, folder: folder, environment: environment)
     }
@@ -222,7 +223,7 @@ import Testing
     @Test(arguments: ["yaml", "json"]) func `graph prints forms that read as the same graph`(format: String)
         throws
     {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         try Self.example.write(toFile: folder.file("graph.yaml"), atomically: true, encoding: .utf8)
         let first = try CommandLineTool.run(["graph", "graph.yaml", "--format", format], folder: folder)
         try first.output.write(toFile: folder.file("again"), atomically: true, encoding: .utf8)
@@ -274,7 +275,7 @@ import Testing
     // MARK: schema
 
     @Test func `the schema accepts valid files and refuses broken ones in another validator`() throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         let schema = try CommandLineTool.run(["schema"], folder: folder)
         #expect(schema.status == 0)
         try schema.output.write(toFile: folder.file("schema.json"), atomically: true, encoding: .utf8)

@@ -1,5 +1,6 @@
 import Foundation
 import Testing
+import TestSupport
 
 /// Other stacks at the other end: scripts in Tests/interop that print one line of JSON, and exit with 0 on success.
 private func run(_ script: String, _ arguments: [String], seconds: Double = 90) throws -> [String: Any] {

@@ -1,6 +1,7 @@
 import Foundation
 import Glibc
 import Testing
+import TestSupport
 
 /// Behaviour between machines, which are network namespaces of ../interop/network. Needs root, or a kernel that
 /// lets users create namespaces; otherwise these tests fail with that reason.
@@ -43,7 +44,7 @@ import Testing
 
     /// Runs one behaviour. Nothing outlives the script: its processes end with it, and then the namespaces.
     private func expect(_ behaviour: String, seconds: Double = 60) throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         let log = folder.file("log")
         try #require(FileManager.default.createFile(atPath: log, contents: nil))
         let output = try #require(FileHandle(forWritingAtPath: log))

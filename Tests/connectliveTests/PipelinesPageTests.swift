@@ -1,5 +1,6 @@
 import Foundation
 import Testing
+import TestSupport
 
 /// Every block of docs/pipelines.md works as shown, and so does the graph of docs/frame-socket.md.
 @Suite struct PipelinesPageTests {
@@ -33,7 +34,7 @@ import Testing
     /// FromGstLaunchTests run those of docs/from-gst-launch.md.
     @Test(arguments: [("pipelines.md", 9), ("frame-socket.md", 1)])
     func `every graph on the page is valid and matches the schema`(name: String, least: Int) throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         let graphs = try blocks(of: name).filter { ["yaml", "json"].contains($0.language) }
         #expect(graphs.count >= least)
         let names = graphs.indices.map { "graph\($0).yaml" }
@@ -47,7 +48,7 @@ import Testing
     }
 
     @Test func `every command on the page prints the shown output`() throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         var graph = ""
         for block in try blocks() {
             if block.language.hasPrefix("yaml") { graph = block.text }
@@ -77,7 +78,7 @@ import Testing
     }
 
     @Test func `the image on the page shows the program's drawing`() throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         let graph = try #require(try blocks().first { $0.text.contains("one encoder") && $0.language == "yaml" })
         try graph.text.write(toFile: folder.file("graph.yaml"), atomically: true, encoding: .utf8)
         let drawn = try CommandLineTool.run(["graph", "graph.yaml", "--format", "svg"], folder: folder).output
@@ -96,7 +97,7 @@ import Testing
     }
 
     @Test func `every shipped graph is valid, and describes its purpose and its variables`() throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         for path in try pipelines() {
             let result = try CommandLineTool.run(["validate", path], folder: folder)
             #expect(result.status == 0, "\(result.error)")
@@ -111,7 +112,7 @@ import Testing
     }
 
     @Test func `every shipped graph matches the schema and survives writing in both forms`() throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         let lines = try fits(try pipelines(), folder)
         #expect(lines.allSatisfy { $0.hasSuffix(": fits") }, "\(lines)")
         var written: [String] = []
@@ -130,7 +131,7 @@ import Testing
     }
 
     @Test func `the test pattern can replace any camera`() throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         for path in try pipelines() {
             let text = try String(contentsOfFile: path, encoding: .utf8)
             let sources = ["source", "second-source"].filter { text.contains("${\($0):-camera}") }

@@ -1,6 +1,7 @@
 import Foundation
 import TestFixtures
 import Testing
+import TestSupport
 
 /// The example packages, and the commands that list plugins.
 @Suite(.serialized, .timeLimit(.minutes(10))) struct PluginCommandTests {
@@ -13,7 +14,7 @@ import Testing
         try bench.build(["--build-tests"])
         let tested = try BuiltPackage.run("swift", ["test", "--skip-build"], in: package)
         #expect(tested.contains(" passed after"))
-        let place = try TemporaryFolder()
+        let place = TemporaryFolder()
         try "chains:\n  - - {node: \(node), fps: 10}\n    - \"null\"\n"
             .replacingOccurrences(of: folder == "desktop-region" ? ", fps: 10" : "¬", with: "")
             .write(toFile: place.file("own.yaml"), atomically: true, encoding: .utf8)
@@ -33,7 +34,7 @@ import Testing
     }
 
     @Test func `without the plugin its node is unknown, and an invalid plugin is refused with its code`() throws {
-        let place = try TemporaryFolder()
+        let place = TemporaryFolder()
         let unknown = try CommandLineTool.run(["nodes", "clock-face"], folder: place)
         #expect(unknown.status == 1)
         let missing = try CommandLineTool.run(["nodes", "--plugin", "none.so"], folder: place)
@@ -42,7 +43,7 @@ import Testing
     }
 
     @Test func `a plugin in a folder that cannot load is reported, and the command continues`() throws {
-        let place = try TemporaryFolder()
+        let place = TemporaryFolder()
         try "no library".write(toFile: place.file("broken.so"), atomically: true, encoding: .utf8)
         let result = try CommandLineTool.run(
             ["nodes"], folder: place, environment: ["CONNECTLIVE_PLUGIN_PATH": place.file("")])
@@ -55,7 +56,7 @@ import Testing
         let bench = try Workbench("examples/clock-face")
         let package = bench.package
         try bench.build()
-        let place = try TemporaryFolder()
+        let place = TemporaryFolder()
         func nodes(_ path: String) throws -> RunningProgram.Result {
             let result = try CommandLineTool.run(
                 ["nodes"], folder: place, environment: ["CONNECTLIVE_PLUGIN_PATH": path])
@@ -82,7 +83,7 @@ import Testing
     }
 
     @Test func `a new plugin of each kind builds, passes its tests and runs by the printed commands`() throws {
-        let place = try TemporaryFolder()
+        let place = TemporaryFolder()
         let programs = URL(fileURLWithPath: try CommandLineTool.path).deletingLastPathComponent().path
         let written = URL(fileURLWithPath: place.file("ColdFront"))
         let bench = try Workbench()
@@ -111,7 +112,7 @@ import Testing
     }
 
     @Test func `a new plugin names its kit by an absolute path, and its node has a unique name`() throws {
-        let place = try TemporaryFolder()
+        let place = TemporaryFolder()
         try FileManager.default.createSymbolicLink(
             atPath: place.file("kit"),
             withDestinationPath: BuiltPackage.project.appendingPathComponent("Sources/Media").path)

@@ -1,11 +1,12 @@
 import Foundation
 import Glibc
 import Testing
+import TestSupport
 
 /// The outcome of a run: on standard error, and by its exit code.
 @Suite(.serialized) struct RunOutcomeTests {
     private func run(_ graph: String, _ arguments: String...) throws -> RunningProgram.Result {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         try folder.write(graph, to: "graph.yaml")
         return try CommandLineTool.run(["run", "graph.yaml"] + arguments, folder: folder, seconds: 40)
     }
@@ -71,7 +72,7 @@ import Testing
     }
 
     @Test func `a recording whose end cannot be written fails the run`() throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         let parts = folder.file("parts")
         try FileManager.default.createDirectory(atPath: parts, withIntermediateDirectories: false)
         let result = try record(to: "parts/a.m3u8", settings: ", segment: 60", in: folder) {
@@ -84,7 +85,7 @@ import Testing
     }
 
     @Test func `a recording has every character of its path, also those of formats of C`() throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         let result = try record(to: "100%s %n.m3u8", in: folder) {
             access(folder.file("100%s %n-00000.ts"), F_OK) == 0
         }
@@ -93,7 +94,7 @@ import Testing
     }
 
     @Test func `a run that plans, and waits for a file, ends at the first interruption`() throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         let pipe = folder.file("pipe.png")
         #expect(mkfifo(pipe, 0o600) == 0)
         try folder.write(
@@ -117,7 +118,7 @@ import Testing
     }
 
     @Test func `a run under nohup outlives its terminal`() throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         try folder.write(
             """
             chains:
@@ -134,7 +135,7 @@ import Testing
     }
 
     @Test func `a run whose terminal closes ends in order, though shell and kernel both send SIGHUP`() throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         try folder.write(
             """
             chains:

@@ -1,6 +1,7 @@
 import Foundation
 import Glibc
 import Testing
+import TestSupport
 
 /// A pipeline that runs as a user would run it.
 private final class Run {
@@ -16,7 +17,7 @@ private final class Run {
         """
 
     init(_ graph: String = pattern, _ arguments: [String] = [], in folder: TemporaryFolder? = nil) throws {
-        self.folder = try folder ?? TemporaryFolder()
+        self.folder = folder ?? TemporaryFolder()
         try self.folder.write(graph, to: "graph.yaml")
         tool = try CommandLineTool(["run", "graph.yaml"] + arguments, folder: self.folder)
         _ = try tool.waitForText("Running graph.yaml")
@@ -151,7 +152,7 @@ extension TemporaryFolder {
     }
 
     @Test func `a program with the wrong frame size fails the start with that reason`() throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         try folder.write(
             """
             import sys, time
@@ -167,7 +168,7 @@ extension TemporaryFolder {
     }
 
     @Test func `a file that stops responding is named at the end, and does not block it`() throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         #expect(mkfifo(folder.file("pipe"), 0o600) == 0)
         let pipe = open(folder.file("pipe"), O_RDWR)
         defer { close(pipe) }
@@ -221,7 +222,7 @@ extension TemporaryFolder {
     }
 
     @Test func `planning errors are reported before anything starts`() throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         try folder.write("chains: [[{node: camera, device: /dev/video77}, 'null']]", to: "graph.yaml")
         for command in ["run", "plan"] {
             let result = try CommandLineTool.run([command, "graph.yaml"], folder: folder)
@@ -274,7 +275,7 @@ extension TemporaryFolder {
     }
 
     @Test func `a plan is a page, or JSON`() throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         try folder.write(Run.pattern, to: "graph.yaml")
         let text = try CommandLineTool.run(["plan", "graph.yaml"], folder: folder)
         #expect(text.status == 0, "\(text.error)")

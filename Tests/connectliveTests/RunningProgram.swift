@@ -2,6 +2,7 @@ import Foundation
 import Glibc
 import Synchronization
 import Testing
+import TestSupport
 
 /// Another program in its own folder, without the server file or key of the user who runs the tests.
 class RunningProgram {
@@ -103,19 +104,4 @@ private final class Collector: Sendable {
         if ended.wait(timeout: .now() + 2) == .success { ended.signal() }
         return text
     }
-}
-
-/// A folder that is removed with the value.
-final class TemporaryFolder {
-    let path: String
-
-    init() throws {
-        path = FileManager.default.temporaryDirectory.appendingPathComponent("connectlive-\(UUID().uuidString)").path
-        try FileManager.default.createDirectory(
-            atPath: path, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
-    }
-
-    deinit { try? FileManager.default.removeItem(atPath: path) }
-
-    func file(_ name: String) -> String { path + "/" + name }
 }

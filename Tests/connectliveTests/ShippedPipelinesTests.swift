@@ -1,6 +1,7 @@
 import Foundation
 import TestFixtures
 import Testing
+import TestSupport
 
 private let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
     .deletingLastPathComponent().appendingPathComponent("pipelines").path

@@ -2,6 +2,7 @@ import Foundation
 import Glibc
 import TestFixtures
 import Testing
+import TestSupport
 
 private let pipeline = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
     .deletingLastPathComponent().appendingPathComponent("pipelines/file-to-room.yaml").path
@@ -66,7 +67,7 @@ private let pipeline = URL(fileURLWithPath: #filePath).deletingLastPathComponent
             $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { getsockname(deaf, $0, &size) }
         }
         let port = address.sin_port.byteSwapped
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         try folder.write(
             """
             chains:

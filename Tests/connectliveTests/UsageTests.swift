@@ -1,5 +1,6 @@
 import Foundation
 import Testing
+import TestSupport
 
 @Suite struct UsageTests {
     @Test func `the version is printed`() throws {
@@ -99,7 +100,7 @@ import Testing
     }
 
     @Test func `devices are listed as text and as JSON`() throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         let text = try CommandLineTool.run(["devices"], folder: folder)
         #expect(text.status == 0)
         #expect(text.output.contains("Cameras"))

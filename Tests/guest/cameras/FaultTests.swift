@@ -2,6 +2,7 @@ import Foundation
 import MediaGraph
 import MediaNodes
 import Testing
+import TestSupport
 
 extension GuestTests {
     /// Cameras that are unplugged, in use by other programs, or fail while they run.

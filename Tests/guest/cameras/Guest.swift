@@ -2,7 +2,6 @@ import Foundation
 import Glibc
 import MediaGraph
 import MediaNodes
-import Synchronization
 import Testing
 
 /// All tests that need a kernel of their own. Serialized, because each loads and unloads drivers.
@@ -152,31 +151,5 @@ enum Camera {
 
     static func set(_ name: String, _ value: Int, of path: String) throws {
         try Program.run("v4l2-ctl", ["-d", path, "-c", "\(name)=\(value)"])
-    }
-}
-
-/// Values that arrive on other threads.
-final class Collected<Element: Sendable>: Sendable {
-    private let state = Mutex<[Element]>([])
-
-    func append(_ element: Element) { state.withLock { $0.append(element) } }
-    func removeAll() { state.withLock { $0.removeAll() } }
-    var all: [Element] { state.withLock { $0 } }
-    var count: Int { state.withLock { $0.count } }
-}
-
-/// Waits until a condition holds. Records an issue if it does not in time. Times are generous: the guest's
-/// processor is about ten times slower than the machine's.
-func eventually(
-    within seconds: Double = 30, _ what: Comment, sourceLocation: SourceLocation = #_sourceLocation,
-    _ condition: () -> Bool
-) async {
-    let deadline = ContinuousClock.now + .seconds(seconds)
-    while !condition() {
-        if ContinuousClock.now > deadline {
-            Issue.record(what, sourceLocation: sourceLocation)
-            return
-        }
-        try? await Task.sleep(for: .milliseconds(20))
     }
 }

@@ -3,6 +3,7 @@ import Glibc
 import MediaGraph
 import MediaNodes
 import Testing
+import TestSupport
 
 /// A camera that delivers the frames it is fed: v4l2loopback, and the program `feed` beside this folder.
 final class FedCamera {

@@ -1,5 +1,6 @@
 import Foundation
 import Testing
+import TestSupport
 
 extension GuestTests {
     /// The shipped pipelines for webcams, run by the program with cameras.

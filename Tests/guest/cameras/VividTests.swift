@@ -2,6 +2,7 @@ import Foundation
 import Glibc
 import MediaGraph
 import Testing
+import TestSupport
 
 @testable import MediaNodes
 

@@ -1,5 +1,6 @@
 import MediaGraph
 import MediaNodes
+import TestSupport
 
 /// A pipeline with its events and its output.
 final class Watched: Sendable {

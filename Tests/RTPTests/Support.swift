@@ -1,20 +1,6 @@
 import RTP
 import Testing
 
-/// Reproducible randomness for tests (xorshift64*).
-struct Seeded: RandomNumberGenerator {
-    private var state: UInt64
-
-    init(_ seed: UInt64) { state = seed | 1 }
-
-    mutating func next() -> UInt64 {
-        state ^= state >> 12
-        state ^= state << 25
-        state ^= state >> 27
-        return state &* 2_685_821_657_736_338_717
-    }
-}
-
 func packet(_ bytes: [UInt8]) -> PacketBuffer {
     var packet = PacketBuffer()
     precondition(packet.assign(bytes))
