@@ -45,7 +45,7 @@ import Testing
         #expect(feed.skipped == 2)
         for slot in UInt32(0)..<3 {
             guard case .frame(let picture)? = try host.next() else { return #expect(Bool(false), "no frame") }
-            #expect(picture.slot == slot && picture.length == small.bytesPerFrame && picture.remark == nil)
+            #expect(picture.slot == slot && picture.range.count == small.bytesPerFrame && picture.remark == nil)
         }
         let isNews = host.intake.release(pool: 1, slot: 1)
         #expect(isNews)

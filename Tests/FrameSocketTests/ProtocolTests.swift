@@ -80,7 +80,7 @@ import TestSupport
                 let event = try intake.receive(bytes, memory: memory, now: second + UInt64(round) * 1_000_000)
                 accepted += 1
                 if case .frame(let picture) = event {
-                    #expect(picture.offset >= 0 && picture.offset + picture.length <= 1 << 30)
+                    #expect(picture.range.lowerBound >= 0 && picture.range.upperBound <= 1 << 30)
                     _ = intake.release(pool: picture.pool, slot: picture.slot)
                 }
             } catch {

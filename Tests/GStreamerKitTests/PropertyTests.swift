@@ -45,10 +45,10 @@ import Testing
         #expect(balance.trySet("zzzzzz", 0.2) == "videobalance has no property zzzzzz")
         #expect(
             balance.trySet("saturation", 2.5)
-                == "videobalance.saturation cannot be 2.5; it must be a number from 0.0 to 2.0")
+                == "videobalance.saturation cannot be 2.5; it must be a number from 0 to 2")
         #expect(
             balance.trySet("saturation", "much")
-                == "videobalance.saturation cannot be much; it must be a number from 0.0 to 2.0")
+                == "videobalance.saturation cannot be much; it must be a number from 0 to 2")
         #expect(balance.value("saturation") == .number(1))
         let queue = try Element("queue")
         #expect(

@@ -9,9 +9,10 @@ import Testing
     func windows() throws {
         let fixture = try Fixture.display("--size", "800x600", "--window", "320x180")
         let display = fixture.answer.display
-        #expect(XDisplay.screen(of: display) == XDisplay.Area(width: 800, height: 600))
+        let screen = try #require(XDisplay.screen(of: display))
+        #expect(screen.width == 800 && screen.height == 600)
         let window = try #require(XDisplay.windows(of: display).first { $0.title.contains(fixture.answer.title) })
-        #expect(window.area == XDisplay.Area(width: 320, height: 180) && window.isShown)
+        #expect(window.width == 320 && window.height == 180 && window.isShown)
         #expect(XDisplay.window(window.identifier, of: display) == window)
         fixture.end()
         #expect(XDisplay.screen(of: display) == nil)

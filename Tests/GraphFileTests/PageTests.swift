@@ -26,7 +26,7 @@ let graph = MediaGraph {
         let code = try #require(block("swift", of: page))
         #expect(source.contains("// begin\n\(code)// end\n"))
         let json = try #require(block("json", of: page))
-        let reading = GraphReading(text: String(json), catalogue: NodeRegistry.builtIn.kinds)
+        let reading = GraphReading(json.utf8, catalogue: NodeRegistry.builtIn.kinds)
         #expect(reading.problems.isEmpty)
         #expect(reading.document.graph == shown.settled(with: NodeRegistry.builtIn))
     }

@@ -1,16 +1,17 @@
-import GraphFile
 import MediaGraph
 import MediaNodes
 import Testing
 
+@testable import GraphFile
+
 @Suite struct ProblemTests {
     @Test func `secrets appear in no excerpt and no variable, and columns stay correct`() {
         let reading = GraphReading(
-            text: """
-                chains:
-                  - - {node: publish, service-secret: hush, token: "h'u\\x22sh", rom: a}
-                    - {node: publish, name: other, room: a, service-secret: "${key}"}
-                """, values: ["key": "hush"], catalogue: TestKinds())
+            """
+            chains:
+              - - {node: publish, service-secret: hush, token: "h'u\\x22sh", rom: a}
+                - {node: publish, name: other, room: a, service-secret: "${key}"}
+            """.utf8, values: ["key": "hush"], catalogue: TestKinds())
         let report = reading.report(path: "file")
         #expect(!report.contains("hush") && !report.contains("h'u"), "\(report)")
         #expect(report.contains("{node: publish, service-secret: ••••, token: •"), "\(report)")
@@ -219,9 +220,9 @@ import Testing
 
     @Test func `unbound names are reported at their places`() {
         let text = "{\"$schema\": \"x\", \"chains\": [[\"test-pattern\", {\"node\": \"frames\", \"name\": \"view\"}]]}"
-        #expect(GraphReading(text: text, catalogue: NodeRegistry.builtIn.kinds).problems.isEmpty)
-        let bound = BoundNames(frames: ["veiw"])
-        let found = GraphReading(text: text, catalogue: NodeRegistry.builtIn.kinds, bound: bound).problems
+        #expect(GraphReading(text.utf8, catalogue: NodeRegistry.builtIn.kinds).problems.isEmpty)
+        let bound = [CodeBinding.frames: Set(["veiw"])]
+        let found = GraphReading(text.utf8, catalogue: NodeRegistry.builtIn.kinds, bound: bound).problems
         #expect(found.map(\.place) == [nil, GraphPlace(line: 1, column: 55)])
         #expect(found.last?.message == "\"view\" needs a bound frames function.")
         #expect(found.first?.message.contains("did you mean \"view\"?") == true)

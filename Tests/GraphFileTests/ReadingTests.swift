@@ -1,6 +1,7 @@
-import GraphFile
 import MediaGraph
 import Testing
+
+@testable import GraphFile
 
 @Suite struct ReadingTests {
     private let example = """

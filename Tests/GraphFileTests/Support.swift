@@ -83,14 +83,14 @@ struct TestKinds: NodeCatalogue {
 
 /// Reads with the kinds of the tests.
 func read(_ text: String, _ values: [String: String] = [:]) -> GraphReading {
-    GraphReading(text: text, values: values, catalogue: TestKinds())
+    GraphReading(text.utf8, values: values, catalogue: TestKinds())
 }
 
 /// The problems, each as `line:column message`.
 func problems(_ text: String, _ values: [String: String] = [:]) -> [String] { listed(read(text, values)) }
 
 /// The same with other kinds.
-func problems(_ text: String, _ kinds: [NodeKind]) -> [String] { listed(GraphReading(text: text, catalogue: kinds)) }
+func problems(_ text: String, _ kinds: [NodeKind]) -> [String] { listed(GraphReading(text.utf8, catalogue: kinds)) }
 
 private func listed(_ reading: GraphReading) -> [String] {
     reading.problems.map { ($0.place.map { "\($0) " } ?? "") + $0.message }

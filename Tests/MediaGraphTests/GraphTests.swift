@@ -1,7 +1,8 @@
 import Foundation
-import MediaGraph
 import MediaNodes
 import Testing
+
+@testable import MediaGraph
 
 @Suite struct GraphTests {
     private var publishing: MediaGraph {
@@ -37,7 +38,7 @@ import Testing
                 link("clip", "audio", "voice", "in"), link("voice", "out", "audio", "in"),
             ])
         #expect(graph.validate().isEmpty)
-        let bound = BoundNames(rtpOutputs: ["video", "audio"], frames: ["preview"])
+        let bound = [CodeBinding.rtpOutput: Set(["video", "audio"]), .frames: ["preview"]]
         #expect(graph.validate(bound: bound).isEmpty)
     }
 
@@ -94,7 +95,7 @@ import Testing
                 link("camera", "video", "voice", "in"), link("clip", "video", "end", "in"),
                 link("camera", "picture", "end", "in"), link("clip", "video", "nobody", "in"),
             ])
-        let problems = graph.validate(bound: BoundNames(frames: ["view"]))
+        let problems = graph.validate(bound: [.frames: ["view"]])
         let kinds = Set(problems.map(\.kind))
         #expect(
             kinds == [
@@ -163,7 +164,7 @@ import Testing
     @Test("Missing and unused functions are reported, with a suggestion")
     func bindings() {
         let graph = publishing
-        let problems = graph.validate(bound: BoundNames(rtpOutputs: ["video", "adio"], frames: ["preview"]))
+        let problems = graph.validate(bound: [.rtpOutput: ["video", "adio"], .frames: ["preview"]])
         #expect(problems.map(\.kind) == [.unboundCode, .unusedCode])
         #expect(problems[1].message.contains("did you mean \"audio\"?"))
     }

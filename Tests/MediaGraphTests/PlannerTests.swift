@@ -1,5 +1,6 @@
-import MediaGraph
 import Testing
+
+@testable import MediaGraph
 
 /// A machine with the elements and devices that the test lists.
 private struct MadeUpMachine: PlanEnvironment {
@@ -257,7 +258,9 @@ private struct MadeUpNodes: PlanningCatalogue {
             ("room", "audio", "echo", "played"), ("microphone", "audio", "echo", "in"),
             ("echo", "played", "loud", "in"), ("echo", "out", "file", "in"),
             ("microphone", "audio", "headphones", "in"), ("room", "video", "window", "in"),
-        ].map { LinkPlan(Link(from: .init(node: $0, port: $1), to: .init(node: $2, port: $3)), .rawAudio) }
+        ].map {
+            LinkPlan(link: Link(from: .init(node: $0, port: $1), to: .init(node: $2, port: $3)), format: .rawAudio)
+        }
         var plan = GraphPlan(
             source: MediaGraph(nodes: [], links: []),
             nodes: [

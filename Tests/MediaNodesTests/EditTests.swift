@@ -519,7 +519,7 @@ extension MediaNodesTests {
             bindings.frames["first"] = first.take
             bindings.events = { events.append($0) }
             let plan = try Planner(NodeRegistry.builtIn, SystemEnvironment()).plan(
-                Self.watching, bound: BoundNames(frames: ["first"]))
+                Self.watching, bound: [.frames: ["first"]])
             let pipeline = try await MediaPipeline(plan, bindings: bindings)
             try await pipeline.start()
             let second = Self.watching.adding { Chain(from: "pattern") { Node.frames("second") } }

@@ -55,7 +55,7 @@ extension MediaNodesTests {
             let folder = TemporaryFolder()
             let values = ["clip": clip, "folder": folder.path, "port": "\(freePort())"]
             let reading = GraphReading(
-                text: block.text, values: values.filter { block.text.contains("${\($0.key):") },
+                block.text.utf8, values: values.filter { block.text.contains("${\($0.key):") },
                 catalogue: NodeRegistry.builtIn)
             #expect(reading.problems.isEmpty, "\(reading.report(path: "from-gst-launch.md"))")
             let failures = Collected<MediaError>()

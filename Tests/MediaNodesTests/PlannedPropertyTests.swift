@@ -1,7 +1,7 @@
-import MediaGraph
 import Testing
 
 @testable import GStreamerKit
+@testable import MediaGraph
 @testable import MediaNodes
 
 /// A machine with the elements that are installed here, hardware that can always be opened, and one device of each

@@ -23,9 +23,8 @@ package struct FrameIntake: Sendable {
     package struct Picture: Sendable, Hashable {
         package var pool: UInt32
         package var slot: UInt32
-        /// Of the first byte, from the start of the pool's memory.
-        package var offset: Int
-        package var length: Int
+        /// In the pool's memory.
+        package var range: Range<Int>
         package var format: FrameFormat
         /// From the start of the frame; empty for an encoded one.
         package var planes: [FramePlane]
@@ -167,9 +166,10 @@ package struct FrameIntake: Sendable {
         }
         held.insert(notice.slot)
         let (time, remark) = times.check(notice.captureTime, now: now)
+        let start = Int(notice.slot) * Int(hello.slotBytes) + offset
         return Picture(
-            pool: pool, slot: notice.slot, offset: Int(notice.slot) * Int(hello.slotBytes) + offset, length: length,
-            format: hello.format, planes: planes, captureTime: time, isKeyframe: notice.isKeyframe, remark: remark)
+            pool: pool, slot: notice.slot, range: start..<start + length, format: hello.format, planes: planes,
+            captureTime: time, isKeyframe: notice.isKeyframe, remark: remark)
     }
 
     private func planes(of notice: FrameNotice, _ format: FrameFormat) throws(FrameSocketError) -> [FramePlane] {

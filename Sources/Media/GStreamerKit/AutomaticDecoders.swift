@@ -7,9 +7,8 @@ enum AutomaticDecoders {
     ///
     /// By default, vp8dec takes a thread per core. Those wait for each other in busy loops, so that on a busy machine
     /// a frame takes 30 times as long.
-    static func prepare(_ element: UnsafeMutablePointer<GstElement>, in bin: UnsafeMutablePointer<GstBin>) {
-        let parent = UnsafeMutableRawPointer(bin).assumingMemoryBound(to: GstElement.self)
-        guard factory(of: element) == "vp8dec", factory(of: parent)?.hasPrefix("decodebin") == true else { return }
+    static func prepare(_ element: UnsafeMutablePointer<GstElement>, in bin: UnsafeMutablePointer<GstElement>) {
+        guard factory(of: element) == "vp8dec", factory(of: bin)?.hasPrefix("decodebin") == true else { return }
         gst_util_set_object_arg(UnsafeMutableRawPointer(element).assumingMemoryBound(to: GObject.self), "threads", "1")
     }
 

@@ -22,10 +22,10 @@ package struct CameraPlaces: Sendable {
         if name.hasPrefix("/") { return access(name, F_OK) == 0 ? [name] : [] }
         for folder in ["by-id", "by-path"] {
             let link = "\(devices)/v4l/\(folder)/\(name)"
-            if access(link, F_OK) == 0 { return [Self.resolved(link) ?? link] }
+            if access(link, F_OK) == 0 { return [DeviceProbe.place(of: link)] }
         }
         return DeviceProbe.videoDevices(in: classes)
-            .filter { device in Self.resolved("\(classes)/\(device)/device").map { isAt(name, $0) } ?? false }
+            .filter { isAt(name, DeviceProbe.place(of: "\(classes)/\($0)/device")) }
             .map { "\(devices)/\($0)" }
     }
 
@@ -44,11 +44,5 @@ package struct CameraPlaces: Sendable {
             step.split(separator: "-", maxSplits: 1).last.map { $0 == number } == true && step.first?.isNumber == true
                 && step.contains("-")
         }
-    }
-
-    private static func resolved(_ path: String) -> String? {
-        guard let found = realpath(path, nil) else { return nil }
-        defer { free(found) }
-        return String(cString: found)
     }
 }

@@ -26,7 +26,7 @@ package enum DeviceProbe {
             let source = try? Element("v4l2src", ["device": .text(path)])
         else { return [] }
         defer { source.close() }
-        guard source.open(), let caps = source.source.queriedCaps else { return [] }
+        guard source.setState(.ready), let caps = source.source.queriedCaps else { return [] }
         return formats(in: caps)
     }
 
@@ -92,13 +92,8 @@ package enum DeviceProbe {
 
     /// Whether this process has a device open. Its own cameras can pass from node to node.
     package static func isOpenHere(_ path: String) -> Bool {
-        guard let place = realpath(path, nil) else { return false }
-        defer { free(place) }
-        return entries(of: "/proc/self/fd").contains { number in
-            guard let open = realpath("/proc/self/fd/\(number)", nil) else { return false }
-            defer { free(open) }
-            return strcmp(open, place) == 0
-        }
+        let place = place(of: path)
+        return entries(of: "/proc/self/fd").contains { self.place(of: "/proc/self/fd/\($0)") == place }
     }
 
     /// Whether another program captures from a camera. Many can open it, but only one can capture. Requests a buffer,
@@ -131,7 +126,7 @@ package enum DeviceProbe {
         return true
     }
 
-    /// The target of a path, as the kernel reports it for an open descriptor.
+    /// The target of a path, as the kernel reports it for an open descriptor. The path itself if it has none.
     package static func place(of path: String) -> String {
         guard let place = realpath(path, nil) else { return path }
         defer { free(place) }
@@ -140,12 +135,10 @@ package enum DeviceProbe {
 
     package static func name(of path: String) -> String {
         let file = "/sys/class/video4linux/" + (path.split(separator: "/").last ?? "") + "/name"
-        guard let stream = fopen(file, "r") else { return path }
-        defer { fclose(stream) }
-        var line = [UInt8](repeating: 0, count: 256)
-        let count = fread(&line, 1, line.count, stream)
-        let text = String(decoding: line.prefix(count).prefix { $0 != 10 }, as: UTF8.self)
-        return text.isEmpty ? path : text
+        var text: UnsafeMutablePointer<CChar>?
+        g_file_get_contents(file, &text, nil, nil)
+        let name = takeString(text)?.prefix { $0 != "\n" } ?? ""
+        return name.isEmpty ? path : String(name)
     }
 
     /// A stable path: by the camera's serial number, or without one by its USB port.
@@ -166,16 +159,9 @@ package enum DeviceProbe {
     }
 
     static func entries(of folder: String) -> [String] {
-        guard let directory = opendir(folder) else { return [] }
-        defer { closedir(directory) }
-        var names: [String] = []
-        while let entry = readdir(directory) {
-            let name = withUnsafePointer(to: entry.pointee.d_name) {
-                $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
-            }
-            if !name.hasPrefix(".") { names.append(name) }
-        }
-        return names
+        guard let directory = g_dir_open(folder, 0, nil) else { return [] }
+        defer { g_dir_close(directory) }
+        return Array(sequence(state: directory) { g_dir_read_name($0).map { String(cString: $0) } })
     }
 
     // MARK: Sound
@@ -192,7 +178,7 @@ package enum DeviceProbe {
             for item in items(of: devices) {
                 let device = item.assumingMemoryBound(to: GstDevice.self)
                 if gst_device_has_classes(device, "Audio/Source") != 0 {
-                    if let found = soundDevice(device), !isMonitor(device) { sources.append(found) }
+                    if let found = soundDevice(device) { sources.append(found) }
                 } else if gst_device_has_classes(device, "Audio/Sink") != 0, let found = soundDevice(device) {
                     sinks.append(found)
                 }
@@ -204,30 +190,20 @@ package enum DeviceProbe {
         return ([], [])
     }
 
+    /// Nil for a monitor.
     private static func soundDevice(_ device: UnsafeMutablePointer<GstDevice>) -> AudioDevice? {
-        guard let element = gst_device_create_element(device, nil) else { return nil }
-        gst_object_ref_sink(element)
-        defer { gst_object_unref(element) }
-        var holder = GValue()
-        g_value_init(&holder, FundamentalType.string)
-        defer { g_value_unset(&holder) }
-        g_object_get_property(
-            UnsafeMutableRawPointer(element).assumingMemoryBound(to: GObject.self), "device", &holder)
-        guard let identifier = g_value_get_string(&holder) else { return nil }
+        guard let made = gst_device_create_element(device, nil) else { return nil }
+        gst_object_ref_sink(made)
+        guard let identifier = GStreamerObject(takingOwnership: made).value("device")?.text else { return nil }
         var isDefault: gboolean = 0
         if let properties = gst_device_get_properties(device) {
+            defer { gst_structure_free(properties) }
+            let kind = gst_structure_get_string(properties, "device.class").map { String(cString: $0) }
+            if kind == "monitor" { return nil }
             gst_structure_get_boolean(properties, "is-default", &isDefault)
-            gst_structure_free(properties)
         }
         return AudioDevice(
-            identifier: String(cString: identifier), name: takeString(gst_device_get_display_name(device)) ?? "",
+            identifier: identifier, name: takeString(gst_device_get_display_name(device)) ?? "",
             isDefault: isDefault != 0)
-    }
-
-    private static func isMonitor(_ device: UnsafeMutablePointer<GstDevice>) -> Bool {
-        guard let properties = gst_device_get_properties(device) else { return false }
-        defer { gst_structure_free(properties) }
-        let kind = gst_structure_get_string(properties, "device.class").map { String(cString: $0) }
-        return kind == "monitor"
     }
 }

@@ -11,23 +11,15 @@ extension Element {
         to path: @escaping @Sendable (_ location: String) -> String,
         opened: @escaping @Sendable (_ path: String) -> Void
     ) {
-        let thunk:
-            @convention(c) (
-                UnsafeMutablePointer<GstElement>?, UnsafePointer<CChar>?, UnsafeMutableRawPointer?
-            ) -> UnsafeMutableRawPointer? = { _, location, data in
-                guard let location, let files = Box<SegmentFiles>.value(at: data) else { return nil }
-                let path = files.path(String(cString: location))
-                guard let file = g_file_new_for_path(path) else { return nil }
-                defer { g_object_unref(UnsafeMutableRawPointer(file)) }
-                g_file_delete(file, nil, nil)
-                guard let stream = g_file_create(file, G_FILE_CREATE_NONE, nil, nil) else { return nil }
-                files.opened(path)
-                return UnsafeMutableRawPointer(stream)
-            }
-        connect(
-            "get-fragment-stream", unsafeBitCast(thunk, to: GCallback.self),
-            Box((path, opened) as SegmentFiles).retained)
+        onSignal("get-fragment-stream", of: pointer) { arguments, result in
+            guard let location = g_value_get_string(arguments + 1) else { return }
+            let path = path(String(cString: location))
+            guard let file = g_file_new_for_path(path) else { return }
+            defer { g_object_unref(UnsafeMutableRawPointer(file)) }
+            g_file_delete(file, nil, nil)
+            guard let stream = g_file_create(file, G_FILE_CREATE_NONE, nil, nil) else { return }
+            opened(path)
+            g_value_take_object(result, UnsafeMutableRawPointer(stream))
+        }
     }
 }
-
-private typealias SegmentFiles = (path: @Sendable (_ location: String) -> String, opened: @Sendable (String) -> Void)

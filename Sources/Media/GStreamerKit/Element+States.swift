@@ -16,32 +16,13 @@ package enum ElementState: Int, Sendable {
     }
 }
 
-/// The result of a state change. The corresponding C type is `GstStateChangeReturn`.
-package enum StateChange: Sendable {
-    case done
-    /// The change continues in the background.
-    case pending
-    /// Done. A live element delivers nothing before it plays.
-    case live
-    /// The bus has the reason.
-    case failed
-
-    init(_ answer: GstStateChangeReturn) {
-        switch answer {
-        case GST_STATE_CHANGE_SUCCESS: self = .done
-        case GST_STATE_CHANGE_ASYNC: self = .pending
-        case GST_STATE_CHANGE_NO_PREROLL: self = .live
-        default: self = .failed
-        }
-    }
-}
-
 /// States. Except for reading, none of these may be called on a streaming thread of the element.
 extension Element {
-    /// Changes the element's state, through the states between. Blocks if the element does.
+    /// Changes the element's state, through the states between. Blocks if the element does. Returns false if it refuses;
+    /// the bus has the reason. A change to `paused` or `playing` may continue in the background.
     @discardableResult
-    package func setState(_ state: ElementState) -> StateChange {
-        StateChange(gst_element_set_state(pointer, state.value))
+    package func setState(_ state: ElementState) -> Bool {
+        gst_element_set_state(pointer, state.value) != GST_STATE_CHANGE_FAILURE
     }
 
     /// The state that the element is in.
@@ -60,18 +41,11 @@ extension Element {
 
     /// Brings the element to READY and back to NULL: whether its device or display can be opened.
     package func canOpen() -> Bool {
-        let answer = gst_element_set_state(pointer, GST_STATE_READY)
-        gst_element_set_state(pointer, GST_STATE_NULL)
-        return answer != GST_STATE_CHANGE_FAILURE
+        defer { close() }
+        return setState(.ready)
     }
 
-    package func open() -> Bool {
-        gst_element_set_state(pointer, GST_STATE_READY) != GST_STATE_CHANGE_FAILURE
-    }
-
-    package func close() {
-        gst_element_set_state(pointer, GST_STATE_NULL)
-    }
+    package func close() { setState(.null) }
 
     /// Changes an element of a running pipeline to the pipeline's state. Returns false if it refuses; the bus has the
     /// reason.

@@ -100,27 +100,15 @@ package final class Element: GStreamerObject, @unchecked Sendable {
 
     /// Calls `body` on a GStreamer thread for each pad that appears later, such as those of a decodebin.
     package func onPadAdded(_ body: @escaping @Sendable (Pad) -> Void) {
-        let thunk:
-            @convention(c) (
-                UnsafeMutablePointer<GstElement>?, UnsafeMutablePointer<GstPad>?, UnsafeMutableRawPointer?
-            ) -> Void = { _, pad, data in
-                guard let pad, let body = Box<@Sendable (Pad) -> Void>.value(at: data) else { return }
-                gst_object_ref(pad)
-                body(Pad(takingOwnership: pad))
-            }
-        connect("pad-added", unsafeBitCast(thunk, to: GCallback.self), Box(body).retained)
+        onSignal("pad-added", of: pointer) { arguments, _ in
+            guard let pad = g_value_dup_object(arguments + 1)?.assumingMemoryBound(to: GstPad.self) else { return }
+            body(Pad(takingOwnership: pad))
+        }
     }
 
     /// Calls `body` on a GStreamer thread when all pads have appeared.
     package func onNoMorePads(_ body: @escaping @Sendable () -> Void) {
-        let thunk: @convention(c) (UnsafeMutablePointer<GstElement>?, UnsafeMutableRawPointer?) -> Void = { _, data in
-            Box<@Sendable () -> Void>.value(at: data)?()
-        }
-        connect("no-more-pads", unsafeBitCast(thunk, to: GCallback.self), Box(body).retained)
-    }
-
-    func connect(_ signal: String, _ callback: GCallback, _ data: UnsafeMutableRawPointer) {
-        g_signal_connect_data(pointer, signal, callback, data, releaseBoxOfSignal, GConnectFlags(rawValue: 0))
+        onSignal("no-more-pads", of: pointer) { _, _ in body() }
     }
 
     // MARK: Links
@@ -131,17 +119,6 @@ package final class Element: GStreamerObject, @unchecked Sendable {
             throw MediaError(
                 code: MediaError.Code.elementFailed,
                 message: "The GStreamer elements \(factory) and \(next.factory) have no common format.")
-        }
-    }
-
-    /// Links this element's output to the input of `next`. Returns nil on success, else the reason.
-    package func tryLink(_ next: Element) -> String? {
-        do throws(MediaError) {
-            try link(next)
-            return nil
-        } catch {
-            guard let output = pad("src"), let input = next.pad("sink") else { return error.message }
-            return output.tryLink(input) ?? error.message
         }
     }
 

@@ -4,7 +4,7 @@ internal import Glibc
 package import MediaGraph
 
 /// The result of a discovery.
-package enum DiscoveredFile: Sendable {
+package enum DiscoveredFile: Sendable, Equatable {
     case found(MediaFileInfo)
     case notFound
     case unreadable(String)
@@ -33,11 +33,7 @@ package enum FileDiscovery {
         var seconds = limit
         if trustingHeads {
             let start = GStreamer.now
-            switch FileGlance.look(into: path, seconds: glanceLimit) {
-            case .contents(let contents): return .found(contents)
-            case .broken(let reason): return .unreadable(reason)
-            case .unclear: break
-            }
+            if let file = FileGlance.look(into: path, seconds: glanceLimit) { return file }
             seconds = limit - min(GStreamer.now.seconds(since: start), glanceLimit)
         }
         return decode(path, seconds: seconds)

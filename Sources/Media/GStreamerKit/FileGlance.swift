@@ -19,14 +19,6 @@ final class FileGlance: Sendable {
         var error: String?
     }
 
-    enum Answer: Sendable, Equatable {
-        case contents(MediaFileInfo)
-        /// GStreamer's error message.
-        case broken(String)
-        /// Something is missing, not stated, or possibly not decodable.
-        case unclear
-    }
-
     /// After this many buffers of other streams, a missing stream is given up.
     private static let longestWait = 500
 
@@ -35,8 +27,9 @@ final class FileGlance: Sendable {
 
     private init() {}
 
-    /// Blocks for some milliseconds, at most `seconds`. The path has to be a readable file.
-    static func look(into path: String, seconds: Double) -> Answer {
+    /// Blocks for some milliseconds, at most `seconds`. The path has to be a readable file. Returns nil if something is
+    /// missing, not stated, or possibly not decodable.
+    static func look(into path: String, seconds: Double) -> DiscoveredFile? {
         let glance = FileGlance()
         let pipeline = Pipeline { message in
             switch message {
@@ -47,17 +40,15 @@ final class FileGlance: Sendable {
         }
         defer { pipeline.stop() }
         guard let source = try? Element("filesrc", ["location": .text(path)]), let parser = try? Element("parsebin")
-        else { return .unclear }
+        else { return nil }
         pipeline.add(source)
         pipeline.add(parser)
-        guard source.tryLink(parser) == nil else { return .unclear }
+        guard source.source.link(parser.sink) else { return nil }
         parser.onPadAdded { [weak pipeline] pad in
             guard let pipeline else { return }
             glance.take(pad, in: pipeline)
         }
-        guard pipeline.pause() != .failed, glance.isSettled.wait(timeout: .now() + seconds) == .success else {
-            return .unclear
-        }
+        guard pipeline.pause(), glance.isSettled.wait(timeout: .now() + seconds) == .success else { return nil }
         return glance.answer(path)
     }
 
@@ -112,24 +103,24 @@ final class FileGlance: Sendable {
         return isOver ? .pass : .drop
     }
 
-    private func answer(_ path: String) -> Answer {
+    private func answer(_ path: String) -> DiscoveredFile? {
         state.withLock { state in
-            if let error = state.error { return .broken(error) }
-            guard !state.isUnclear, state.duration > 0, !state.formats.isEmpty else { return .unclear }
+            if let error = state.error { return .unreadable(error) }
+            guard !state.isUnclear, state.duration > 0, !state.formats.isEmpty else { return nil }
             var video: (width: Int, height: Int, framesPerSecond: Double)?
             var hasAudio = false
             for format in state.formats {
-                guard let format, ElementFactory.canDecode(format) else { return .unclear }
+                guard let format, ElementFactory.canDecode(format) else { return nil }
                 if format.name.hasPrefix("audio/") {
                     hasAudio = true
                 } else if video == nil, let found = Self.video(format) {
                     video = found
                 } else {
-                    return .unclear
+                    return nil
                 }
             }
             let seconds = Double(state.duration) / 1e9
-            return .contents(
+            return .found(
                 MediaFileInfo(
                     path: path, width: video?.width ?? 0, height: video?.height ?? 0,
                     framesPerSecond: video?.framesPerSecond ?? 0, hasAudio: hasAudio, duration: seconds))

@@ -73,9 +73,17 @@ func releaseBox(_ pointer: UnsafeMutableRawPointer?) {
     Unmanaged<AnyObject>.fromOpaque(pointer).release()
 }
 
-/// The same, for signal connections.
-func releaseBoxOfSignal(_ pointer: UnsafeMutableRawPointer?, _ closure: UnsafeMutablePointer<GClosure>?) {
-    releaseBox(pointer)
+/// The reaction to a signal: to its arguments, of which the first is the object. Sets the result of a signal that has one.
+typealias SignalBody = @Sendable (_ arguments: UnsafePointer<GValue>, _ result: UnsafeMutablePointer<GValue>?) -> Void
+
+/// Calls `body` for each signal of an object, on the thread that emits it.
+func onSignal(_ signal: String, of object: UnsafeMutablePointer<GstElement>, _ body: @escaping SignalBody) {
+    let closure = g_closure_new_simple(UInt32(MemoryLayout<GClosure>.size), Box(body).retained)
+    g_closure_add_finalize_notifier(closure, closure?.pointee.data) { data, _ in releaseBox(data) }
+    g_closure_set_marshal(closure) { closure, result, _, arguments, _, _ in
+        if let arguments { Box<SignalBody>.value(at: closure?.pointee.data)?(arguments, result) }
+    }
+    g_signal_connect_closure(object, signal, closure, 0)
 }
 
 /// Copies and frees a string that GLib allocated.

@@ -102,7 +102,8 @@ extension GStreamerObject {
         let property = String(cString: specification.pointee.name)
         let domain = PropertyDomain(specification)
         let refusal = {
-            "\(self.title).\(property) cannot be \(value.notation)" + (domain.map { "; it must be \($0)" } ?? "")
+            "\(self.title).\(property) cannot be \(value.notation)"
+                + (domain.map { "; it must be \($0.form ?? $0.values.words)" } ?? "")
         }
         // GStreamer would convert a negative number to a very large one.
         if case .integer(let number) = value, case .integer(let range)? = domain?.values, !range.contains(number) {

@@ -5,31 +5,17 @@ internal import CGStreamer
 extension Pad {
     /// Answers latency queries that arrive at this input, instead of the upstream elements.
     package func answerLatencyQueries(seconds: Double, isLive: Bool = false) {
-        answerLatencyQueries { (isLive, UInt(seconds * 1e9), UInt.max) }
+        onLatencyQuery { (isLive, UInt(seconds * 1e9), UInt.max) }
     }
 
     /// Answers latency queries that arrive at this output: with the latency upstream of `input`, plus `seconds`.
     package func answerLatencyQueries(asking input: Pad, adding seconds: Double) {
         let added = UInt(seconds * 1e9)
-        answerLatencyQueries {
+        onLatencyQuery {
             input.latency.map { before in
                 (before.isLive, UInt(before.minimum) + added, before.maximum.map { UInt($0) + added } ?? UInt.max)
             }
         }
-    }
-
-    private typealias LatencyAnswer = @Sendable () -> (isLive: Bool, minimum: UInt, maximum: UInt)?
-
-    private func answerLatencyQueries(_ answer: @escaping LatencyAnswer) {
-        gst_pad_add_probe(
-            pointer, GST_PAD_PROBE_TYPE_QUERY_UPSTREAM,
-            { _, info, data in
-                guard let query = info?.pointee.data?.assumingMemoryBound(to: GstQuery.self),
-                    query.pointee.type == GST_QUERY_LATENCY, let answer = Box<LatencyAnswer>.value(at: data)?()
-                else { return GST_PAD_PROBE_OK }
-                gst_query_set_latency(query, answer.isLive ? 1 : 0, answer.minimum, answer.maximum)
-                return GST_PAD_PROBE_HANDLED
-            }, Box(answer).retained, releaseBox)
     }
 
     /// Tells the element of this output how long after its timestamp media is rendered, as sinks do.

@@ -29,25 +29,6 @@ package final class MappedMemory: @unchecked Sendable {
     }
 }
 
-/// The positions of a raw frame's planes.
-package struct PictureLayout: Sendable {
-    /// GStreamer's name of the pixel format.
-    package var pixelFormat: String
-    package var width: Int
-    package var height: Int
-    /// From the start of the frame.
-    package var offsets: [Int]
-    package var strides: [Int]
-
-    package init(pixelFormat: String, width: Int, height: Int, offsets: [Int], strides: [Int]) {
-        self.pixelFormat = pixelFormat
-        self.width = width
-        self.height = height
-        self.offsets = offsets
-        self.strides = strides
-    }
-}
-
 /// Memory lent to a buffer.
 private typealias Loan = Box<(memory: MappedMemory, onReturn: @Sendable () -> Void)>
 
@@ -61,10 +42,13 @@ extension PushSource {
     /// Queues a frame in its own memory, without a copy. `onReturn` is called once, on the thread of the last release;
     /// if the frame is refused, before this returns. Writers have to copy it.
     ///
-    /// Returns false if the element does not run.
+    /// - Parameters:
+    ///   - pixelFormat: GStreamer's name.
+    ///   - planes: for each plane its first byte, from the start of the frame, and the bytes from row to row.
+    /// - Returns: false if the element does not run.
     package func push(
-        _ memory: MappedMemory, _ range: Range<Int>, _ layout: PictureLayout, timestamp: UInt64,
-        onReturn: @escaping @Sendable () -> Void
+        _ memory: MappedMemory, _ range: Range<Int>, _ pixelFormat: String, width: Int, height: Int,
+        planes: [(offset: Int, stride: Int)], timestamp: UInt64, onReturn: @escaping @Sendable () -> Void
     ) -> Bool {
         precondition(range.lowerBound >= 0 && range.upperBound <= memory.count)
         // Retained by the buffer's memory, which returns it when it is freed.
@@ -78,16 +62,12 @@ extension PushSource {
             return false
         }
         gst_buffer_append_memory(buffer, wrapped)
-        var offsets = layout.offsets.map { gsize($0) }
-        var strides = layout.strides.map { Int32(clamping: $0) }
-        let planes = UInt32(offsets.count)
-        while offsets.count < 4 {
-            offsets.append(0)
-            strides.append(0)
-        }
+        let unused = Array(repeating: 0, count: 4 - planes.count)
+        var offsets = (planes.map(\.offset) + unused).map { gsize($0) }
+        var strides = (planes.map(\.stride) + unused).map { Int32(clamping: $0) }
         gst_buffer_add_video_meta_full(
-            buffer, GST_VIDEO_FRAME_FLAG_NONE, gst_video_format_from_string(layout.pixelFormat), UInt32(layout.width),
-            UInt32(layout.height), planes, &offsets, &strides)
+            buffer, GST_VIDEO_FRAME_FLAG_NONE, gst_video_format_from_string(pixelFormat), UInt32(width),
+            UInt32(height), UInt32(planes.count), &offsets, &strides)
         return push(buffer, at: timestamp)
     }
 }

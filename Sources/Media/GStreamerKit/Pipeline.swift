@@ -79,18 +79,14 @@ package final class Pipeline: @unchecked Sendable {
 
     /// Prepares elements that are created inside a bin, such as the decoders of a decodebin.
     private static func prepareChildren(of pipeline: UnsafeMutablePointer<GstElement>) {
-        let added:
-            @convention(c) (
-                UnsafeMutablePointer<GstBin>?, UnsafeMutablePointer<GstBin>?, UnsafeMutablePointer<GstElement>?,
-                UnsafeMutableRawPointer?
-            ) -> Void = { _, bin, child, _ in
-                guard let bin, let child else { return }
-                XElements.prepare(for: child)
-                AutomaticDecoders.prepare(child, in: bin)
+        onSignal("deep-element-added", of: pipeline) { arguments, _ in
+            guard let bin = g_value_get_object(arguments + 1), let child = g_value_get_object(arguments + 2) else {
+                return
             }
-        g_signal_connect_data(
-            pipeline, "deep-element-added", unsafeBitCast(added, to: GCallback.self), nil, nil,
-            GConnectFlags(rawValue: 0))
+            XElements.prepare(for: child.assumingMemoryBound(to: GstElement.self))
+            AutomaticDecoders.prepare(
+                child.assumingMemoryBound(to: GstElement.self), in: bin.assumingMemoryBound(to: GstElement.self))
+        }
     }
 
     private var bin: UnsafeMutablePointer<GstBin> {
@@ -120,32 +116,32 @@ package final class Pipeline: @unchecked Sendable {
     }
 
     /// Pauses all elements: live sources deliver nothing, and clocked sinks show nothing. Running time stops and later
-    /// omits the pause. Does nothing if the pipeline is paused. Not on a streaming thread.
+    /// omits the pause. Does nothing if the pipeline is paused. Returns false if an element refuses. Not on a streaming
+    /// thread.
     @discardableResult
-    package func pause() -> StateChange {
+    package func pause() -> Bool {
         let isFirst = pausedAt.withLock { pausedAt -> Bool in
             guard pausedAt == nil else { return false }
             pausedAt = clock.now.nanoseconds
             return true
         }
-        return isFirst ? StateChange(gst_element_set_state(pointer, GST_STATE_PAUSED)) : .done
+        return !isFirst || gst_element_set_state(pointer, GST_STATE_PAUSED) != GST_STATE_CHANGE_FAILURE
     }
 
     /// Whether the pipeline is paused.
     package var isPaused: Bool { pausedAt.withLock { $0 != nil } }
 
     /// Continues after a pause. Does nothing without one. Not on a streaming thread.
-    @discardableResult
-    package func resume() -> StateChange {
+    package func resume() {
         let paused = pausedAt.withLock { pausedAt -> UInt64? in
             defer { pausedAt = nil }
             return pausedAt
         }
-        guard let paused else { return .done }
+        guard let paused else { return }
         // GStreamer would do this itself if `play` had not set the start time.
         let length = clock.now.nanoseconds - paused
         gst_element_set_base_time(pointer, gst_element_get_base_time(pointer) + UInt(length))
-        return StateChange(gst_element_set_state(pointer, GST_STATE_PLAYING))
+        gst_element_set_state(pointer, GST_STATE_PLAYING)
     }
 
     /// Stops everything and waits until all streaming threads have left. Not from a streaming thread.

@@ -47,7 +47,7 @@ package enum DisplaySystem {
         guard GStreamer.has(factory),
             let element = try? Element(factory, ["sync": false, "async": false, "qos": false])
         else { return nil }
-        if element.open() { return element }
+        if element.setState(.ready) { return element }
         element.close()
         return nil
     }

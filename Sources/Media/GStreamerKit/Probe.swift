@@ -61,7 +61,7 @@ private final class ProbeState: Sendable {
     }
 
     /// For the callback: whether its result removes the probe.
-    func removesItself() -> Bool {
+    private func removesItself() -> Bool {
         state.withLock { state in
             defer { state.isRemoved = true }
             return !state.isRemoved
@@ -69,17 +69,11 @@ private final class ProbeState: Sendable {
     }
 
     var isRemoved: Bool { state.withLock { $0.isRemoved } }
-}
-
-/// A closure and the state of its probe, for C.
-private struct Attached<Body: Sendable>: Sendable {
-    let state: ProbeState
-    let body: Body
 
     /// The result that removes the probe, unless other code removes it.
-    var removal: GstPadProbeReturn { state.removesItself() ? GST_PAD_PROBE_REMOVE : GST_PAD_PROBE_OK }
+    var removal: GstPadProbeReturn { removesItself() ? GST_PAD_PROBE_REMOVE : GST_PAD_PROBE_OK }
 
-    func answer(_ answer: ProbeAnswer) -> GstPadProbeReturn {
+    func result(_ answer: ProbeAnswer) -> GstPadProbeReturn {
         switch answer {
         case .pass: GST_PAD_PROBE_OK
         case .drop: GST_PAD_PROBE_DROP
@@ -88,19 +82,21 @@ private struct Attached<Body: Sendable>: Sendable {
     }
 }
 
-private typealias BufferBody = @Sendable (borrowing PassingBuffer) -> ProbeAnswer
-private typealias EventBody = @Sendable (PadEvent) -> ProbeAnswer
-private typealias PlainBody = @Sendable () -> Void
+/// The reaction to a probe's call. The state is that of the probe.
+private typealias ProbeBody =
+    @Sendable (UnsafeMutablePointer<GstPad>, UnsafeMutablePointer<GstPadProbeInfo>, ProbeState) -> GstPadProbeReturn
+private typealias AttachedProbe = Box<(body: ProbeBody, state: ProbeState)>
 
 extension Pad {
     @discardableResult
-    private func attach<Body: Sendable>(
-        _ types: GstPadProbeType..., to body: Body, _ callback: GstPadProbeCallback
-    ) -> Probe {
+    private func attach(_ types: GstPadProbeType..., body: @escaping ProbeBody) -> Probe {
         let state = ProbeState()
         let number = gst_pad_add_probe(
-            pointer, GstPadProbeType(rawValue: types.reduce(0) { $0 | $1.rawValue }), callback,
-            Box(Attached(state: state, body: body)).retained, releaseBox)
+            pointer, GstPadProbeType(rawValue: types.reduce(0) { $0 | $1.rawValue }),
+            { pad, info, data in
+                guard let pad, let info, let attached = AttachedProbe.value(at: data) else { return GST_PAD_PROBE_OK }
+                return attached.body(pad, info, attached.state)
+            }, AttachedProbe((body, state)).retained, releaseBox)
         if let unwanted = state.attached(number) { gst_pad_remove_probe(pointer, unwanted) }
         return Probe(pad: self, state: state)
     }
@@ -108,21 +104,17 @@ extension Pad {
     /// Calls `body` on the streaming thread for every buffer. Buffers of a list count separately and cannot be dropped.
     @discardableResult
     package func onBuffer(_ body: @escaping @Sendable (borrowing PassingBuffer) -> ProbeAnswer) -> Probe {
-        attach(GST_PAD_PROBE_TYPE_BUFFER, GST_PAD_PROBE_TYPE_BUFFER_LIST, to: body as BufferBody) { pad, info, data in
-            guard let pad, let info, let attached = Box<Attached<BufferBody>>.value(at: data) else {
-                return GST_PAD_PROBE_OK
+        attach(GST_PAD_PROBE_TYPE_BUFFER, GST_PAD_PROBE_TYPE_BUFFER_LIST) { pad, info, state in
+            guard let list = info.list else {
+                let buffer = info.pointee.data.assumingMemoryBound(to: GstBuffer.self)
+                return state.result(body(PassingBuffer(buffer: buffer, slot: info, pad: pad)))
             }
-            if info.pointee.type.rawValue & GST_PAD_PROBE_TYPE_BUFFER_LIST.rawValue != 0 {
-                let list = OpaquePointer(info.pointee.data)
-                for index in 0..<gst_buffer_list_length(list) {
-                    guard let buffer = gst_buffer_list_get(list, index) else { continue }
-                    let answer = attached.body(PassingBuffer(buffer: buffer, slot: nil, pad: pad))
-                    if answer == .passAndRemove { return attached.removal }
-                }
-                return GST_PAD_PROBE_OK
+            for index in 0..<gst_buffer_list_length(list) {
+                guard let buffer = gst_buffer_list_get(list, index) else { continue }
+                let answer = body(PassingBuffer(buffer: buffer, slot: nil, pad: pad))
+                if answer == .passAndRemove { return state.removal }
             }
-            let buffer = info.pointee.data.assumingMemoryBound(to: GstBuffer.self)
-            return attached.answer(attached.body(PassingBuffer(buffer: buffer, slot: info, pad: pad)))
+            return GST_PAD_PROBE_OK
         }
     }
 
@@ -147,31 +139,26 @@ extension Pad {
     /// Calls `body` on the streaming thread for every downstream event.
     @discardableResult
     package func onEvent(_ body: @escaping @Sendable (PadEvent) -> ProbeAnswer) -> Probe {
-        attach(
-            GST_PAD_PROBE_TYPE_EVENT_DOWNSTREAM, GST_PAD_PROBE_TYPE_EVENT_FLUSH, to: body as EventBody, eventSeen)
+        attach(GST_PAD_PROBE_TYPE_EVENT_DOWNSTREAM, GST_PAD_PROBE_TYPE_EVENT_FLUSH) { _, info, state in
+            state.result(body(PadEvent(info.event)))
+        }
     }
 
     /// Calls `body` once on the streaming thread, before the first downstream event passes, or the query for seeking with
     /// which a muxer begins.
     @discardableResult
     package func onFirstUse(_ body: @escaping @Sendable () -> Void) -> Probe {
-        attach(
-            GST_PAD_PROBE_TYPE_EVENT_DOWNSTREAM, GST_PAD_PROBE_TYPE_QUERY_DOWNSTREAM, to: body as PlainBody
-        ) { _, info, data in
-            guard let info, let attached = Box<Attached<PlainBody>>.value(at: data) else { return GST_PAD_PROBE_OK }
-            if info.pointee.type.rawValue & GST_PAD_PROBE_TYPE_QUERY_DOWNSTREAM.rawValue != 0 {
-                let query = info.pointee.data.assumingMemoryBound(to: GstQuery.self)
-                guard query.pointee.type == GST_QUERY_SEEKING else { return GST_PAD_PROBE_OK }
-            }
-            attached.body()
-            return attached.removal
+        attach(GST_PAD_PROBE_TYPE_EVENT_DOWNSTREAM, GST_PAD_PROBE_TYPE_QUERY_DOWNSTREAM) { _, info, state in
+            if let query = info.query, query.pointee.type != GST_QUERY_SEEKING { return GST_PAD_PROBE_OK }
+            body()
+            return state.removal
         }
     }
 
     /// Calls `body` for every upstream event, on the sending thread.
     @discardableResult
     package func onUpstreamEvent(_ body: @escaping @Sendable (PadEvent) -> ProbeAnswer) -> Probe {
-        attach(GST_PAD_PROBE_TYPE_EVENT_UPSTREAM, to: body as EventBody, eventSeen)
+        attach(GST_PAD_PROBE_TYPE_EVENT_UPSTREAM) { _, info, state in state.result(body(PadEvent(info.event))) }
     }
 
     /// Refuses every serialized query, such as an encoder's query for an allocator.
@@ -180,13 +167,23 @@ extension Pad {
     /// so would be that thread.
     @discardableResult
     package func refuseSerializedQueries() -> Probe {
-        attach(GST_PAD_PROBE_TYPE_QUERY_DOWNSTREAM, to: {} as PlainBody) { _, info, _ in
-            guard let query = info?.pointee.data?.assumingMemoryBound(to: GstQuery.self) else {
+        attach(GST_PAD_PROBE_TYPE_QUERY_DOWNSTREAM) { _, info, _ in
+            guard let query = info.query else { return GST_PAD_PROBE_OK }
+            let flags = gst_query_type_get_flags(query.pointee.type).rawValue
+            return flags & GST_QUERY_TYPE_SERIALIZED.rawValue != 0 ? GST_PAD_PROBE_DROP : GST_PAD_PROBE_OK
+        }
+    }
+
+    /// Replaces the answers to upstream queries for the latency. Nil leaves a query to the elements.
+    func onLatencyQuery(
+        _ answer: @escaping @Sendable () -> (isLive: Bool, minimum: UInt, maximum: UInt)?
+    ) {
+        attach(GST_PAD_PROBE_TYPE_QUERY_UPSTREAM) { _, info, _ in
+            guard let query = info.query, query.pointee.type == GST_QUERY_LATENCY, let answer = answer() else {
                 return GST_PAD_PROBE_OK
             }
-            let isSerialized =
-                gst_query_type_get_flags(query.pointee.type).rawValue & GST_QUERY_TYPE_SERIALIZED.rawValue != 0
-            return isSerialized ? GST_PAD_PROBE_DROP : GST_PAD_PROBE_OK
+            gst_query_set_latency(query, answer.isLive ? 1 : 0, answer.minimum, answer.maximum)
+            return GST_PAD_PROBE_HANDLED
         }
     }
 
@@ -213,10 +210,9 @@ extension Pad {
     /// streaming thread. Nothing passes until `body` returns, so it may relink the output.
     @discardableResult
     package func whenIdle(_ body: @escaping @Sendable () -> Void) -> Probe {
-        attach(GST_PAD_PROBE_TYPE_IDLE, to: body as PlainBody) { _, _, data in
-            guard let attached = Box<Attached<PlainBody>>.value(at: data) else { return GST_PAD_PROBE_REMOVE }
-            attached.body()
-            return attached.removal
+        attach(GST_PAD_PROBE_TYPE_IDLE) { _, _, state in
+            body()
+            return state.removal
         }
     }
 
@@ -227,9 +223,8 @@ extension Pad {
     /// the pad. The pad may be relinked and the probe removed in it, or later on another thread.
     package func block(_ onBlocked: @escaping @Sendable () -> Void = {}) -> Probe {
         let isCalled = AtomicBool()
-        let body: PlainBody = { if !isCalled.exchange(true) { onBlocked() } }
-        return attach(GST_PAD_PROBE_TYPE_BLOCK_DOWNSTREAM, to: body) { _, _, data in
-            Box<Attached<PlainBody>>.value(at: data)?.body()
+        return attach(GST_PAD_PROBE_TYPE_BLOCK_DOWNSTREAM) { _, _, _ in
+            if !isCalled.exchange(true) { onBlocked() }
             return GST_PAD_PROBE_OK
         }
     }
@@ -241,34 +236,32 @@ extension Pad {
         _ onBlocked: @escaping @Sendable () -> Void = {}
     ) -> Probe {
         let isCalled = AtomicBool()
-        // Whether to block the buffer.
-        let body: @Sendable (borrowing PassingBuffer) -> Bool = { buffer in
-            guard isCalled.value || isFirst(buffer) else { return false }
-            if !isCalled.exchange(true) { onBlocked() }
-            return true
-        }
-        return attach(
-            GST_PAD_PROBE_TYPE_BLOCK, GST_PAD_PROBE_TYPE_BUFFER, GST_PAD_PROBE_TYPE_BUFFER_LIST, to: body
-        ) { pad, info, data in
-            typealias Body = @Sendable (borrowing PassingBuffer) -> Bool
-            guard let pad, let info, let attached = Box<Attached<Body>>.value(at: data) else {
+        return attach(GST_PAD_PROBE_TYPE_BLOCK, GST_PAD_PROBE_TYPE_BUFFER, GST_PAD_PROBE_TYPE_BUFFER_LIST) {
+            pad, info, _ in
+            let first = info.list.map { gst_buffer_list_get($0, 0) }
+            guard let buffer = first ?? info.pointee.data.assumingMemoryBound(to: GstBuffer.self) else {
                 return GST_PAD_PROBE_PASS
             }
-            let isList = info.pointee.type.rawValue & GST_PAD_PROBE_TYPE_BUFFER_LIST.rawValue != 0
-            guard
-                let buffer = isList
-                    ? gst_buffer_list_get(OpaquePointer(info.pointee.data), 0)
-                    : info.pointee.data.assumingMemoryBound(to: GstBuffer.self)
-            else { return GST_PAD_PROBE_PASS }
             // A blocking probe must not change the buffer: no slot.
-            let isHeldBack = attached.body(PassingBuffer(buffer: buffer, slot: nil, pad: pad))
-            return isHeldBack ? GST_PAD_PROBE_OK : GST_PAD_PROBE_PASS
+            guard isCalled.value || isFirst(PassingBuffer(buffer: buffer, slot: nil, pad: pad)) else {
+                return GST_PAD_PROBE_PASS
+            }
+            if !isCalled.exchange(true) { onBlocked() }
+            return GST_PAD_PROBE_OK
         }
     }
 }
 
-private let eventSeen: GstPadProbeCallback = { _, info, data in
-    guard let info, let attached = Box<Attached<EventBody>>.value(at: data) else { return GST_PAD_PROBE_OK }
-    let event = info.pointee.data.assumingMemoryBound(to: GstEvent.self)
-    return attached.answer(attached.body(PadEvent(event)))
+extension UnsafeMutablePointer<GstPadProbeInfo> {
+    fileprivate func has(_ type: GstPadProbeType) -> Bool { pointee.type.rawValue & type.rawValue != 0 }
+
+    /// The list of buffers; nil for a single buffer.
+    fileprivate var list: OpaquePointer? { has(GST_PAD_PROBE_TYPE_BUFFER_LIST) ? OpaquePointer(pointee.data) : nil }
+
+    fileprivate var event: UnsafeMutablePointer<GstEvent> { pointee.data.assumingMemoryBound(to: GstEvent.self) }
+
+    /// Nil for another object.
+    fileprivate var query: UnsafeMutablePointer<GstQuery>? {
+        has(GST_PAD_PROBE_TYPE_QUERY_BOTH) ? pointee.data?.assumingMemoryBound(to: GstQuery.self) : nil
+    }
 }

@@ -3,7 +3,7 @@ internal import CGStreamer
 import MediaGraph
 
 /// The values of a property.
-struct PropertyDomain: CustomStringConvertible {
+struct PropertyDomain {
     let values: SettingContract.Domain
     /// The notation of text that is not arbitrary, such as a fraction.
     let form: String?
@@ -11,24 +11,6 @@ struct PropertyDomain: CustomStringConvertible {
     private init(_ values: SettingContract.Domain, form: String? = nil) {
         self.values = values
         self.form = form
-    }
-
-    var description: String {
-        switch values {
-        case .flag: "true or false"
-        case .integer(let range):
-            switch (range.lowerBound, range.upperBound) {
-            case (Int.min, Int.max): "a whole number"
-            case (let lowest, Int.max): "a whole number of at least \(lowest)"
-            case (Int.min, let highest): "a whole number of at most \(highest)"
-            case (let lowest, let highest): "a whole number from \(lowest) to \(highest)"
-            }
-        case .number(let range):
-            range.lowerBound <= -1e30 || range.upperBound >= 1e30
-                ? "a number" : "a number from \(range.lowerBound) to \(range.upperBound)"
-        case .text: form ?? "text"
-        case .choice(let words): "one of " + words.joined(separator: ", ")
-        }
     }
 
     /// Nil for properties without a text form, such as pointers and objects.

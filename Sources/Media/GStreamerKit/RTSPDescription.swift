@@ -54,16 +54,10 @@ extension Element {
     /// Calls `body` for each stream that an rtspsrc is offered, on a GStreamer thread. The argument is `video`, `audio` or
     /// another media type; true requests the stream.
     package func onStreamOffered(_ body: @escaping @Sendable (_ media: String) -> Bool) {
-        let thunk:
-            @convention(c) (
-                UnsafeMutablePointer<GstElement>?, UInt32, UnsafeMutablePointer<GstCaps>?, UnsafeMutableRawPointer?
-            ) -> gboolean = { _, _, caps, data in
-                guard let caps, let structure = gst_caps_get_structure(caps, 0),
-                    let media = gst_structure_get_string(structure, "media"),
-                    let body = Box<@Sendable (String) -> Bool>.value(at: data)
-                else { return 1 }
-                return body(String(cString: media)) ? 1 : 0
-            }
-        connect("select-stream", unsafeBitCast(thunk, to: GCallback.self), Box(body).retained)
+        onSignal("select-stream", of: pointer) { arguments, result in
+            let structure = gst_value_get_caps(arguments + 2).flatMap { gst_caps_get_structure($0, 0) }
+            let media = structure.flatMap { gst_structure_get_string($0, "media") }
+            g_value_set_boolean(result, media.map { body(String(cString: $0)) } ?? true ? 1 : 0)
+        }
     }
 }

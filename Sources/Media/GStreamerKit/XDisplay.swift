@@ -2,15 +2,11 @@ internal import CX11
 
 /// The screen and the windows of an X server.
 package enum XDisplay {
-    package struct Area: Sendable, Hashable {
-        package let width: Int
-        package let height: Int
-    }
-
     package struct Window: Sendable, Hashable {
         package let identifier: UInt
         package let title: String
-        package let area: Area
+        package let width: Int
+        package let height: Int
         /// Whether the window is on the screen, not minimised.
         package let isShown: Bool
     }
@@ -20,12 +16,10 @@ package enum XDisplay {
     /// `IsViewable` of X.h.
     private static let viewable: Int32 = 2
 
-    /// The size of a display's screen. Nil if the display cannot be opened. A nil display means that of the
-    /// environment. Blocks for some milliseconds, like the other queries.
-    package static func screen(of display: String?) -> Area? {
-        asking(display) { connection in
-            window(XDefaultRootWindow(connection), connection).map(\.area)
-        } ?? nil
+    /// The root window of a display, which has the size of its screen. Nil if the display cannot be opened. A nil display
+    /// means that of the environment. Blocks for some milliseconds, like the other queries.
+    package static func screen(of display: String?) -> Window? {
+        asking(display) { window(XDefaultRootWindow($0), $0) } ?? nil
     }
 
     /// A window by its number.
@@ -53,8 +47,7 @@ package enum XDisplay {
         guard XGetWindowAttributes(connection, identifier, &attributes) != 0 else { return nil }
         return Window(
             identifier: identifier, title: title(of: identifier, connection) ?? "",
-            area: Area(width: Int(attributes.width), height: Int(attributes.height)),
-            isShown: attributes.map_state == viewable)
+            width: Int(attributes.width), height: Int(attributes.height), isShown: attributes.map_state == viewable)
     }
 
     private static func windows(below parent: UInt, _ connection: OpaquePointer, depth: Int) -> [Window] {

@@ -7,17 +7,12 @@ public struct GraphDocument: Sendable {
     /// The graph's purpose, in one or more sentences.
     public var description: String?
     /// In the order of their first use. Unused declared ones are last.
-    public var variables: [GraphVariable]
-    public var places: GraphPlaces
+    public internal(set) var variables: [GraphVariable] = []
+    public internal(set) var places = GraphPlaces()
 
-    public init(
-        graph: MediaGraph, description: String? = nil, variables: [GraphVariable] = [],
-        places: GraphPlaces = GraphPlaces()
-    ) {
+    public init(graph: MediaGraph, description: String? = nil) {
         self.graph = graph
         self.description = description
-        self.variables = variables
-        self.places = places
     }
 }
 
@@ -31,24 +26,12 @@ public struct GraphVariable: Sendable, Hashable {
     public var value: String?
     /// Whether it is used in a secret setting.
     public var isSecret = false
-
-    public init(name: String, summary: String? = nil, defaultValue: String? = nil, value: String? = nil) {
-        self.name = name
-        self.summary = summary
-        self.defaultValue = defaultValue
-        self.value = value
-    }
 }
 
 /// A place in a file. Lines and columns count from 1, columns in Unicode scalars.
 public struct GraphPlace: Sendable, Hashable, Comparable, CustomStringConvertible {
     public var line: Int
     public var column: Int
-
-    public init(line: Int, column: Int) {
-        self.line = line
-        self.column = column
-    }
 
     public static func < (left: GraphPlace, right: GraphPlace) -> Bool {
         (left.line, left.column) < (right.line, right.column)
@@ -69,8 +52,6 @@ public struct GraphPlaces: Sendable {
     public var settings: [String: [String: GraphPlace]] = [:]
     /// The place that creates a link: the downstream step, or the `to:` that names it.
     public var links: [Link: GraphPlace] = [:]
-
-    public init() {}
 }
 
 /// The `branch` and `optional` of a step.

@@ -46,7 +46,7 @@ func fuzzFrameSocket(_ bytes: [UInt8]) {
             let event = try intake.receive(rest.prefix(Int(length)), now: now)
             rest = rest.dropFirst(Int(length))
             guard case .frame(let frame) = event else { continue }
-            precondition(frame.offset >= 0 && frame.length > 0 && frame.offset + frame.length <= 18_432)
+            precondition(frame.range.lowerBound >= 0 && !frame.range.isEmpty && frame.range.upperBound <= 18_432)
             intake.taken()
             if rest.count.isMultiple(of: 2) { _ = intake.release(pool: frame.pool, slot: frame.slot) }
         }

@@ -13,22 +13,16 @@ enum FileText {
             problems.add(GraphPlace(line: 1, column: 1), "The file is UTF-16. Save it as UTF-8.")
             return nil
         }
-        guard let text = String(validating: bytes, as: UTF8.self) else {
-            let before = String(decoding: bytes.prefix(validLength(of: bytes)), as: UTF8.self)
+        let text: String
+        do throws(UTF8.ValidationError) {
+            text = String(copying: try UTF8Span(validating: bytes.span))
+        } catch {
+            let before = String(decoding: bytes[..<error.byteOffsets.lowerBound], as: UTF8.self)
             problems.add(FileLines(before).place, "The file is not valid UTF-8 from here on. Save it as UTF-8.")
             return nil
         }
         let unmarked = text.unicodeScalars.first == "\u{FEFF}" ? String(text.unicodeScalars.dropFirst()) : text
         return hasControlCharacters(unmarked, &problems) ? nil : unmarked
-    }
-
-    /// How many bytes at the start are valid UTF-8.
-    private static func validLength(of bytes: [UInt8]) -> Int {
-        var length = 0
-        var decoder = UTF8()
-        var iterator = bytes.makeIterator()
-        while case .scalarValue(let scalar) = decoder.decode(&iterator) { length += UTF8.width(scalar) }
-        return length
     }
 
     private static func hasControlCharacters(_ text: String, _ problems: inout ProblemList) -> Bool {

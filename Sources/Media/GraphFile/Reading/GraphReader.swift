@@ -31,12 +31,6 @@ public struct GraphReading: Sendable {
         problems = reader.problems.sorted
         secrets = reader.secrets
     }
-
-    public init(
-        text: String, values: [String: String] = [:], catalogue: any NodeCatalogue, bound: BoundNames? = nil
-    ) {
-        self.init(text.utf8, values: values, catalogue: catalogue, bound: bound)
-    }
 }
 
 extension GraphDocument {

@@ -25,8 +25,8 @@ extension MediaGraph {
                     guard let other = others.first(where: { $0.use == .writes || use == .writes }) else { continue }
                     conflicts.append(
                         GraphProblem(
-                            .fileConflict, node: node.name, setting: contract.name,
-                            Self.sentences(other, (node.name, use), path), nodes: [other.node, node.name]))
+                            kind: .fileConflict, node: node.name, nodes: [other.node, node.name],
+                            setting: contract.name, message: Self.sentences(other, (node.name, use), path)))
                     break
                 }
             }

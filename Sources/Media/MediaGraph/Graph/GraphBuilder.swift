@@ -1,9 +1,3 @@
-/// An item of `MediaGraph { }`: a node or a chain.
-public protocol GraphPart {
-    /// Its nodes and links, which may leave ports open.
-    var fragment: MediaGraph { get }
-}
-
 /// An item of `Chain { }` or `Tee { }`.
 public enum ChainItem: Sendable {
     /// The next step.
@@ -14,15 +8,11 @@ public enum ChainItem: Sendable {
     case join(Join)
 }
 
-extension Node: GraphPart {
-    public var fragment: MediaGraph { MediaGraph(nodes: [self]) }
-}
-
 /// A sequence of nodes, each linked to the next.
 ///
 /// A link without a named port uses the first output that fits and the first free input that fits. `from:port:` starts
 /// the chain at a node elsewhere in the graph, at the given output.
-public struct Chain: GraphPart {
+public struct Chain {
     /// The port of another chain's node at which the chain begins.
     package let start: PortReference?
     package let items: [ChainItem]
@@ -40,6 +30,7 @@ public struct Chain: GraphPart {
         self.init(from: PortReference(node: node, port: port ?? ""), items: build())
     }
 
+    /// Its nodes and links, which may leave ports open.
     public var fragment: MediaGraph {
         var graph = MediaGraph()
         graph.append(items, after: start)
@@ -130,7 +121,8 @@ public enum ChainBuilder {
 
 @resultBuilder
 public enum GraphBuilder {
-    public static func buildExpression(_ part: some GraphPart) -> MediaGraph { part.fragment }
+    public static func buildExpression(_ node: Node) -> MediaGraph { MediaGraph(nodes: [node]) }
+    public static func buildExpression(_ chain: Chain) -> MediaGraph { chain.fragment }
     public static func buildBlock(_ parts: MediaGraph...) -> MediaGraph { buildArray(parts) }
     public static func buildOptional(_ part: MediaGraph?) -> MediaGraph { part ?? MediaGraph() }
     public static func buildEither(first part: MediaGraph) -> MediaGraph { part }

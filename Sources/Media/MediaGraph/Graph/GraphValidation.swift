@@ -20,52 +20,23 @@ public struct GraphProblem: Sendable, Hashable, CustomStringConvertible {
 
     public let kind: Kind
     /// The node with the problem; nil for a problem of the whole graph.
-    public let node: String?
+    public internal(set) var node: String?
     /// All nodes with this problem: both nodes of a file conflict, all nodes of a cycle.
-    public let nodes: [String]
+    public internal(set) var nodes: [String] = []
     /// The setting with the problem; nil if the problem is elsewhere.
-    public let setting: String?
+    public internal(set) var setting: String?
     /// The link with the problem; nil if the problem is elsewhere.
-    public let link: Link?
+    public internal(set) var link: Link?
     /// One sentence.
     public let message: String
     /// The words that are accepted instead of the wrong one; empty if they cannot be listed.
-    public let accepted: [String]
-
-    public init(
-        _ kind: Kind, node: String? = nil, setting: String? = nil, link: Link? = nil, _ message: String,
-        accepted: [String] = [], nodes: [String]? = nil
-    ) {
-        self.kind = kind
-        self.node = node
-        self.nodes = nodes ?? node.map { [$0] } ?? []
-        self.setting = setting
-        self.link = link
-        self.message = message
-        self.accepted = accepted
-    }
+    public internal(set) var accepted: [String] = []
 
     public var description: String { message }
 }
 
 /// The names under which a program has bound functions.
-public struct BoundNames: Sendable, Hashable {
-    public var rtpOutputs: Set<String>
-    public var frames: Set<String>
-    public var audio: Set<String>
-
-    public var frameFunctions: Set<String>
-
-    public init(
-        rtpOutputs: Set<String> = [], frames: Set<String> = [], audio: Set<String> = [],
-        frameFunctions: Set<String> = []
-    ) {
-        self.rtpOutputs = rtpOutputs
-        self.frames = frames
-        self.audio = audio
-        self.frameFunctions = frameFunctions
-    }
-}
+public typealias BoundNames = [CodeBinding: Set<String>]
 
 extension MediaGraph {
     /// Returns all problems of the graph; empty if it can run.
@@ -77,7 +48,7 @@ extension MediaGraph {
     public func validate(
         with kinds: any NodeCatalogue, bound: BoundNames? = nil
     ) -> [GraphProblem] {
-        guard !nodes.isEmpty else { return [GraphProblem(.empty, "The graph has no nodes.")] }
+        guard !nodes.isEmpty else { return [GraphProblem(kind: .empty, message: "The graph has no nodes.")] }
         var validation = Validation(graph: settled(with: kinds), kinds: kinds)
         validation.checkNodes()
         validation.checkLinks()
@@ -100,7 +71,9 @@ private struct Validation {
         accepted: [String] = []
     ) {
         problems.append(
-            GraphProblem(kind, node: node, setting: setting, link: link, message, accepted: accepted))
+            GraphProblem(
+                kind: kind, node: node, nodes: [node], setting: setting, link: link, message: message,
+                accepted: accepted))
     }
 
     mutating func checkNodes() {
@@ -245,15 +218,12 @@ private struct Validation {
         let names = left.sorted()
         let message =
             "Remove one of the links between these nodes, which form a cycle: \(names.joined(separator: ", "))."
-        problems.append(GraphProblem(.cycle, message, nodes: names))
+        problems.append(GraphProblem(kind: .cycle, nodes: names, message: message))
     }
 
     mutating func check(_ bound: BoundNames) {
-        let given: [(CodeBinding, Set<String>)] = [
-            (.rtpOutput, bound.rtpOutputs), (.frames, bound.frames), (.audio, bound.audio),
-            (.frameFunction, bound.frameFunctions),
-        ]
-        for (binding, given) in given {
+        for binding in CodeBinding.allCases {
+            let given = bound[binding] ?? []
             let needed = Set(graph.nodes.filter { kinds.kind(named: $0.kind)?.binding == binding }.map(\.name))
             for name in needed.subtracting(given).sorted() {
                 add(.unboundCode, name, "\"\(name)\" needs a bound \(binding.rawValue) function.")

@@ -41,7 +41,8 @@ extension SettingContract {
                 : "is \"\(text)\", not one of \(choices.joined(separator: ", "))"
                     + text.suggestion(among: choices, else: "")
         default:
-            "is \(isSecret ? "another value" : "\(value)") instead of \(noun)\(suffix)"
+            "is \(isSecret ? "another value" : "\(value)") instead of "
+                + (values.map(Self.alternatives) ?? domain.words) + suffix
         }
     }
 
@@ -69,22 +70,32 @@ extension SettingContract {
         return " \(unit)" + (unit == "bit/s" ? ", such as 64k or 500k" : "")
     }
 
-    private var noun: String {
-        switch domain {
-        case .flag: "true or false"
-        case .integer where values != nil: Self.alternatives(values ?? [])
-        case .integer(let range): "a whole number from \(range.lowerBound) to \(range.upperBound)"
-        case .number(let range): "a number from \(range.lowerBound.short) to \(range.upperBound.short)"
-        case .text: "text"
-        case .choice(let choices): "one of \(choices.joined(separator: ", "))"
-        }
-    }
-
     /// Such as `0, 90, 180 or 270`.
     static func alternatives(_ values: [Int]) -> String {
         let words = values.map(String.init)
         guard let last = words.last, words.count > 1 else { return words.first ?? "" }
         return "\(words.dropLast().joined(separator: ", ")) or \(last)"
+    }
+}
+
+extension SettingContract.Domain {
+    /// The values for messages, such as `a whole number from 1 to 9`.
+    package var words: String {
+        switch self {
+        case .flag: "true or false"
+        case .integer(let range):
+            switch (range.lowerBound, range.upperBound) {
+            case (Int.min, Int.max): "a whole number"
+            case (let lowest, Int.max): "a whole number of at least \(lowest)"
+            case (Int.min, let highest): "a whole number of at most \(highest)"
+            case (let lowest, let highest): "a whole number from \(lowest) to \(highest)"
+            }
+        case .number(let range):
+            range.lowerBound <= -1e30 || range.upperBound >= 1e30
+                ? "a number" : "a number from \(range.lowerBound.short) to \(range.upperBound.short)"
+        case .text: "text"
+        case .choice(let choices): "one of \(choices.joined(separator: ", "))"
+        }
     }
 }
 

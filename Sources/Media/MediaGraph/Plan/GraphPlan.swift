@@ -6,14 +6,7 @@ public struct GraphPlan: Sendable, Hashable, Codable {
     public var nodes: [NodePlan]
     public var links: [LinkPlan]
     /// Optional nodes that cannot run on this machine, with the reason.
-    public var omitted: [OmittedNode]
-
-    public init(source: MediaGraph, nodes: [NodePlan], links: [LinkPlan], omitted: [OmittedNode] = []) {
-        self.source = source
-        self.nodes = nodes
-        self.links = links
-        self.omitted = omitted
-    }
+    public var omitted: [OmittedNode] = []
 
     public func node(_ name: String) -> NodePlan? {
         nodes.first { $0.name == name }
@@ -124,12 +117,6 @@ public struct OmittedNode: Sendable, Hashable, Codable {
     public var node: String
     public var code: String
     public var reason: String
-
-    public init(node: String, code: String, reason: String) {
-        self.node = node
-        self.code = code
-        self.reason = reason
-    }
 }
 
 /// A link, its format, and the queue that separates its branch from the others, if it needs one.
@@ -137,10 +124,4 @@ public struct LinkPlan: Sendable, Hashable, Codable {
     public var link: Link
     public var format: MediaFormat
     public var queue: QueuePlan?
-
-    public init(_ link: Link, _ format: MediaFormat, queue: QueuePlan? = nil) {
-        self.link = link
-        self.format = format
-        self.queue = queue
-    }
 }

@@ -119,7 +119,7 @@ private struct Planning {
             } catch {
                 throw error.about(node.name)
             }
-            feeding.append(LinkPlan(Link(from: output, to: link.to), format(of: output)))
+            feeding.append(LinkPlan(link: Link(from: output, to: link.to), format: format(of: output)))
         }
         try place(node, feeding, adapts: nil)
     }
@@ -232,7 +232,7 @@ private struct Planning {
         var feed = output
         if let input = catalogue.kind(named: kind)?.input("in") { feed = try adapt(output, to: input, of: node) }
         let link = Link(from: feed, to: PortReference(node: node.name, port: "in"))
-        try place(node, [LinkPlan(link, format(of: feed))], adapts: origin)
+        try place(node, [LinkPlan(link: link, format: format(of: feed))], adapts: origin)
         return PortReference(node: node.name, port: "out")
     }
 

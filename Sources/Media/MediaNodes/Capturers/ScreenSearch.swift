@@ -32,7 +32,7 @@ enum ScreenSearch {
         notes += others.map { "\"\($0.title)\" also matches the title" }
         if !found.isShown { notes.append("the window is minimised, and delivers no frames until it is shown") }
         return CapturedScreen(
-            display: name, width: found.area.width, height: found.area.height, window: found.identifier,
+            display: name, width: found.width, height: found.height, window: found.identifier,
             title: found.title, notes: notes)
     }
 
@@ -47,7 +47,7 @@ enum ScreenSearch {
         // Programs keep small hidden windows with the same title.
         let ranked = fitting.sorted { first, second in
             if first.isShown != second.isShown { return first.isShown }
-            return first.area.width * first.area.height > second.area.width * second.area.height
+            return first.width * first.height > second.width * second.height
         }
         guard let best = ranked.first else {
             let titles = all.filter(\.isShown).prefix(mostNamed).map { "\"\($0.title)\"" }

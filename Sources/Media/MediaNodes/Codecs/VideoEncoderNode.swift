@@ -217,7 +217,7 @@ final class VideoEncoderNode: RunningNode {
         before.whenIdle { [element] in
             let input = element.sink
             before.unlink(input)
-            _ = element.setState(.ready)
+            element.setState(.ready)
             _ = element.followPipeline()
             _ = before.link(input)
         }

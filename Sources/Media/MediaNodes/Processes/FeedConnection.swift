@@ -175,19 +175,12 @@ final class FeedConnection: Sendable {
         }
         if isFirst { hub.set(.started) }
         guard let memory, !isHeldBack else { return release(picture.pool, picture.slot) }
-        let range = picture.offset..<picture.offset + picture.length
         let isTaken: Bool
         if picture.format.encoding.isRaw {
-            let layout = PictureLayout(
-                pixelFormat: picture.format.encoding.rawValue, width: picture.format.width,
-                height: picture.format.height, offsets: picture.planes.map(\.offset),
-                strides: picture.planes.map(\.stride))
-            isTaken = output.push(memory, range, layout, at: picture.captureTime) { [weak self] in
-                self?.release(picture.pool, picture.slot)
-            }
+            isTaken = output.push(memory, picture) { [weak self] in self?.release(picture.pool, picture.slot) }
         } else {
             // A decoder reads data more than once, so it must not change meanwhile.
-            let bytes = memory.copy(range)
+            let bytes = memory.copy(picture.range)
             release(picture.pool, picture.slot)
             if let fault = picture.format.fault(of: bytes) {
                 throw FrameSocketError(

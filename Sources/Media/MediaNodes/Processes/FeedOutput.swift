@@ -62,13 +62,15 @@ final class FeedOutput: Sendable {
 
     /// Passes a raw frame in its own memory. `onReturn` is called once, even if the frame is refused.
     func push(
-        _ memory: MappedMemory, _ range: Range<Int>, _ layout: PictureLayout, at time: UInt64,
-        onReturn: @escaping @Sendable () -> Void
+        _ memory: MappedMemory, _ picture: FrameIntake.Picture, onReturn: @escaping @Sendable () -> Void
     ) -> Bool {
         var isOffered = false
-        let isTaken = queue.push(at: settled(time)) { source, timestamp in
+        let isTaken = queue.push(at: settled(picture.captureTime)) { source, timestamp in
             isOffered = true
-            return source.push(memory, range, layout, timestamp: timestamp, onReturn: onReturn)
+            return source.push(
+                memory, picture.range, picture.format.encoding.rawValue, width: picture.format.width,
+                height: picture.format.height, planes: picture.planes.map { ($0.offset, $0.stride) },
+                timestamp: timestamp, onReturn: onReturn)
         }
         if !isOffered { onReturn() }
         return isTaken

@@ -43,13 +43,14 @@ public struct NodeBindings: Sendable {
 
     /// The nodes that have bindings.
     var nodes: Set<String> {
-        Set(rtpOutputs.keys).union(frames.keys).union(audio.keys).union(frameFunctions.keys)
+        names.values.reduce(into: []) { $0.formUnion($1) }
     }
 
     var names: BoundNames {
-        BoundNames(
-            rtpOutputs: Set(rtpOutputs.keys), frames: Set(frames.keys), audio: Set(audio.keys),
-            frameFunctions: Set(frameFunctions.keys))
+        [
+            .rtpOutput: Set(rtpOutputs.keys), .frames: Set(frames.keys), .audio: Set(audio.keys),
+            .frameFunction: Set(frameFunctions.keys),
+        ]
     }
 }
 
