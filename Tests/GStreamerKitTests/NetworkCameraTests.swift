@@ -49,7 +49,7 @@ import Testing
         #expect(video.framesPerSecond == 25)
         let audio = try #require(camera.audio)
         #expect(audio.payloadFormat == "PCMA" && audio.clockRate == 8000 && audio.channels == 1)
-        #expect(camera.streams.count == 2)
+        #expect(camera.count == 2)
     }
 
     @Test(
@@ -60,11 +60,11 @@ import Testing
             "m=video x y z\n", "m=audio 0 RTP/AVP 99999999999999999999\n", "m=video 0 RTP/AVP 96\na=rtpmap:96 /",
         ])
     func brokenDescription(_ text: String) {
-        #expect(NetworkCamera(sessionDescription: text).streams.isEmpty)
+        #expect(NetworkCamera(sessionDescription: text).isEmpty)
     }
 }
 
 extension NetworkCamera {
-    var video: NetworkCameraStream? { streams.first { $0.isVideo } }
-    var audio: NetworkCameraStream? { streams.first { !$0.isVideo } }
+    var video: NetworkCameraStream? { first { $0.isVideo } }
+    var audio: NetworkCameraStream? { first { !$0.isVideo } }
 }

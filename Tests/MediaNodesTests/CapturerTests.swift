@@ -97,7 +97,7 @@ extension MediaNodesTests {
         private func planned(_ settings: [String: SettingValue], _ formats: [CameraFormat]) throws -> NodePlan {
             let camera = CameraDevice(path: "/dev/video2", name: "Camera", stablePath: nil, formats: formats)
             let machine = Machine(
-                choice: CameraChoice(camera, passedOver: ["/dev/video0 (Other) is used by another program"]))
+                choice: (camera, ["/dev/video0 (Other) is used by another program"]))
             let node = Node("camera", settings: settings)
             return try CameraNode.plan(
                 NodeRequest(node, CameraNode.kind, usedOutputs: ["video"], environment: machine))

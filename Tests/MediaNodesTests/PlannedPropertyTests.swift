@@ -22,7 +22,7 @@ private struct FurnishedMachine: PlanEnvironment {
         let formats = [("YUY2", 640, 480, 30.0), ("MJPG", 1280, 720, 60.0), ("H264", 1280, 720, 30.0)].map {
             CameraFormat(pixelFormat: $0, width: $1, height: $2, framesPerSecond: [$3])
         }
-        return CameraChoice(CameraDevice(path: "/dev/video0", name: "Camera", stablePath: nil, formats: formats))
+        return (CameraDevice(path: "/dev/video0", name: "Camera", stablePath: nil, formats: formats), [])
     }
 
     func file(_ path: String) throws(MediaError) -> MediaFileInfo {
@@ -31,10 +31,10 @@ private struct FurnishedMachine: PlanEnvironment {
 
     func networkCamera(_ url: String, verifyingCertificate: Bool) throws(MediaError) -> NetworkCamera {
         let codec = url.split(separator: "/").last.map(String.init) ?? "H264"
-        return NetworkCamera(streams: [
+        return [
             NetworkCameraStream(isVideo: true, payloadFormat: codec, clockRate: 90_000),
             NetworkCameraStream(isVideo: false, payloadFormat: "OPUS", clockRate: 48_000, channels: 2),
-        ])
+        ]
     }
 
     func screen(display: String, window: String) throws(MediaError) -> CapturedScreen {

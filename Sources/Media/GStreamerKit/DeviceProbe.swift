@@ -33,16 +33,13 @@ package enum DeviceProbe {
     /// Each pixel format and size once: devices list the same mode for several kinds of interlacing or colour.
     package static func formats(in caps: Caps) -> [CameraFormat] {
         var found: [CameraFormat] = []
-        var places: [String: Int] = [:]
         for format in caps.structures.flatMap(formats(in:)) {
-            let mode = "\(format.pixelFormat) \(format.width)x\(format.height)"
-            if let place = places[mode] {
-                let rates = Set(found[place].framesPerSecond).union(format.framesPerSecond)
-                found[place] = CameraFormat(
-                    pixelFormat: format.pixelFormat, width: format.width, height: format.height,
-                    framesPerSecond: rates.sorted())
+            let place = found.firstIndex {
+                ($0.pixelFormat, $0.width, $0.height) == (format.pixelFormat, format.width, format.height)
+            }
+            if let place {
+                found[place].framesPerSecond = Set(found[place].framesPerSecond + format.framesPerSecond).sorted()
             } else {
-                places[mode] = found.count
                 found.append(format)
             }
         }

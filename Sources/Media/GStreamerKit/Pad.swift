@@ -173,24 +173,3 @@ extension PadEvent {
         }
     }
 }
-
-/// The running time, in nanoseconds since the pipeline's start, of a timestamp in the pad's segment.
-func runningTime(of timestamp: UInt, at pad: UnsafeMutablePointer<GstPad>) -> UInt64? {
-    guard let event = gst_pad_get_sticky_event(pad, GST_EVENT_SEGMENT, 0) else { return nil }
-    defer { gst_event_unref(event) }
-    var segment: UnsafePointer<GstSegment>?
-    gst_event_parse_segment(event, &segment)
-    guard let segment, segment.pointee.format == GST_FORMAT_TIME else { return nil }
-    let time = gst_segment_to_running_time(segment, GST_FORMAT_TIME, timestamp)
-    return time == UInt.max ? nil : UInt64(time)
-}
-
-func pushTitle(_ title: String, at pad: UnsafeMutablePointer<GstPad>) {
-    let tags = gst_tag_list_new_empty()
-    var holder = GValue()
-    g_value_init(&holder, FundamentalType.string)
-    defer { g_value_unset(&holder) }
-    g_value_set_string(&holder, title)
-    gst_tag_list_add_value(tags, GST_TAG_MERGE_REPLACE, "title", &holder)
-    gst_pad_push_event(pad, gst_event_new_tag(tags))
-}

@@ -17,8 +17,14 @@ package struct PassingBuffer: ~Copyable {
 
     /// The timestamp in nanoseconds since the pipeline's start.
     package var runningTime: UInt64? {
-        let time = current.pointee.pts
-        return time == UInt.max ? nil : GStreamerKit.runningTime(of: time, at: pad)
+        let timestamp = current.pointee.pts
+        guard timestamp != UInt.max, let event = gst_pad_get_sticky_event(pad, GST_EVENT_SEGMENT, 0) else { return nil }
+        defer { gst_event_unref(event) }
+        var segment: UnsafePointer<GstSegment>?
+        gst_event_parse_segment(event, &segment)
+        guard let segment, segment.pointee.format == GST_FORMAT_TIME else { return nil }
+        let time = gst_segment_to_running_time(segment, GST_FORMAT_TIME, timestamp)
+        return time == UInt.max ? nil : UInt64(time)
     }
 
     /// The timestamp on the monotonic clock. The current time if the buffer has none.
@@ -35,7 +41,13 @@ package struct PassingBuffer: ~Copyable {
 
     /// Sends a title before the buffer, which a window downstream displays.
     package func pushTitle(_ title: String) {
-        GStreamerKit.pushTitle(title, at: pad)
+        let tags = gst_tag_list_new_empty()
+        var holder = GValue()
+        g_value_init(&holder, FundamentalType.string)
+        defer { g_value_unset(&holder) }
+        g_value_set_string(&holder, title)
+        gst_tag_list_add_value(tags, GST_TAG_MERGE_REPLACE, "title", &holder)
+        gst_pad_push_event(pad, gst_event_new_tag(tags))
     }
 
     /// The number that its source assigned, if any.

@@ -1,7 +1,6 @@
 internal import CGLib
 internal import CGStreamer
 package import MediaGraph
-import Synchronization
 
 /// A live source for data that the program pushes. The corresponding C type is `GstAppSrc`.
 package struct PushSource: Sendable {
@@ -84,8 +83,13 @@ package struct PushSource: Sendable {
     /// Calls `body` once, on a streaming thread, when the element plays and needs data.
     package func whenFirstWanted(_ body: @escaping @Sendable () -> Void) {
         var callbacks = GstAppSrcCallbacks()
-        callbacks.need_data = { _, _, data in Box<Once>.value(at: data)?.run() }
-        gst_app_src_set_callbacks(source, &callbacks, Box(Once(body)).retained, releaseBox)
+        callbacks.need_data = { source, _, data in
+            let body = Box<@Sendable () -> Void>.value(at: data)
+            var none = GstAppSrcCallbacks()
+            gst_app_src_set_callbacks(source, &none, nil, nil)
+            body?()
+        }
+        gst_app_src_set_callbacks(source, &callbacks, Box(body).retained, releaseBox)
     }
 
     /// Cancels `whenFirstWanted` and releases its closure.
@@ -109,9 +113,7 @@ package struct PushSource: Sendable {
 
     /// Sets the format of further frames.
     package func setFormat(of picture: VideoBuffer) {
-        guard let caps = gst_video_info_to_caps(&picture.format.info) else { return }
-        gst_app_src_set_caps(source, caps)
-        gst_caps_unref(caps)
+        gst_video_info_to_caps(&picture.format.info).map { setFormat(Caps(takingOwnership: $0)) }
     }
 
     /// Takes the buffer's ownership.
@@ -129,20 +131,3 @@ package struct PushSource: Sendable {
 private let copyAll = GstBufferCopyFlags(
     rawValue: GST_BUFFER_COPY_FLAGS.rawValue | GST_BUFFER_COPY_TIMESTAMPS.rawValue | GST_BUFFER_COPY_META.rawValue
         | GST_BUFFER_COPY_MEMORY.rawValue)
-
-/// Calls a closure only the first time.
-private final class Once: Sendable {
-    private let body: Mutex<(@Sendable () -> Void)?>
-
-    init(_ body: @escaping @Sendable () -> Void) {
-        self.body = Mutex(body)
-    }
-
-    func run() {
-        let body = body.withLock { body in
-            defer { body = nil }
-            return body
-        }
-        body?()
-    }
-}

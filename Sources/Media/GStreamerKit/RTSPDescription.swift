@@ -9,12 +9,11 @@ extension NetworkCamera {
         var message: UnsafeMutablePointer<GstSDPMessage>?
         gst_sdp_message_new(&message)
         defer { gst_sdp_message_free(message) }
-        let bytes = Array(text.utf8)
+        let bytes = [UInt8](text.utf8)
         if !bytes.isEmpty { gst_sdp_message_parse_buffer(bytes, UInt32(bytes.count), message) }
-        self.init(
-            streams: (0..<gst_sdp_message_medias_len(message)).compactMap { index in
-                gst_sdp_message_get_media(message, index).flatMap { NetworkCameraStream($0) }
-            })
+        self = (0..<gst_sdp_message_medias_len(message)).compactMap { index in
+            gst_sdp_message_get_media(message, index).flatMap { NetworkCameraStream($0) }
+        }
     }
 }
 

@@ -9,11 +9,7 @@ package import MediaGraph
 /// distinguishes them, and describes the streams before anything runs.
 package enum RTSPProbe {
     package enum Failure: Error, Sendable, Hashable {
-        case noSuchHost
-        case refused
-        /// No response within the timeout.
-        case silent
-        /// The system's reason.
+        /// The reason as the end of a sentence.
         case unreachable(String)
         /// The reason why the certificate of a server with TLS is not trusted.
         case untrusted(String)
@@ -24,7 +20,9 @@ package enum RTSPProbe {
         case notFound
         /// Another status than success.
         case status(Int, String)
-        case notRTSP
+
+        static let silent = Failure.unreachable("it does not respond")
+        static let notRTSP = Failure.unreachable("its response is not RTSP")
     }
 
     /// Blocks until the response is there, `seconds` at most.
@@ -236,10 +234,12 @@ private final class RTSPConnection {
         }
         defer { g_clear_error(&error) }
         guard let reason = error?.pointee else { return .silent }
-        if reason.domain == g_resolver_error_quark() { return .noSuchHost }
+        if reason.domain == g_resolver_error_quark() {
+            return .unreachable("the host \(address.host) does not exist")
+        }
         guard reason.domain == g_io_error_quark() else { return .unreachable(String(cString: reason.message)) }
         switch GIOErrorEnum(UInt32(reason.code)) {
-        case G_IO_ERROR_CONNECTION_REFUSED: return .refused
+        case G_IO_ERROR_CONNECTION_REFUSED: return .unreachable("nothing listens on port \(address.port) there")
         case G_IO_ERROR_TIMED_OUT, G_IO_ERROR_CANCELLED: return .silent
         default: return .unreachable(String(cString: reason.message))
         }

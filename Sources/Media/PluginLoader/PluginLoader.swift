@@ -87,7 +87,7 @@ public enum PluginLoader {
     /// beside its own, which its manifest names.
     package static func library(at path: String) throws(MediaError) -> (chosen: String, others: [String]) {
         var status = stat()
-        guard stat(path, &status) == 0 else { throw missing(path) }
+        guard stat(path, &status) == 0 else { throw fault(notFound, "The plugin \(path) does not exist.") }
         guard status.st_mode & S_IFMT == S_IFDIR else { return (path, []) }
         let built = ["debug", "release"].flatMap { entries(of: "\(path)/.build/\($0)") ?? [] }.filter(isLibrary)
         let found = built.filter { file in
@@ -198,9 +198,5 @@ public enum PluginLoader {
 
     private static func fault(_ code: String, _ message: String, cause: String? = nil) -> MediaError {
         MediaError(code: code, message: message, cause: cause)
-    }
-
-    private static func missing(_ path: String) -> MediaError {
-        fault(notFound, "The plugin \(path) does not exist.")
     }
 }

@@ -5,7 +5,7 @@ public struct CameraFormat: Sendable, Codable, Hashable {
     public let width: Int
     public let height: Int
     /// The frame rates of this format, in frames per second.
-    public let framesPerSecond: [Double]
+    public package(set) var framesPerSecond: [Double]
 
     public init(pixelFormat: String, width: Int, height: Int, framesPerSecond: [Double]) {
         self.pixelFormat = pixelFormat
@@ -32,17 +32,8 @@ public struct CameraDevice: Sendable, Codable, Hashable {
     }
 }
 
-/// A chosen camera and the rejected alternatives.
-public struct CameraChoice: Sendable, Hashable {
-    public let camera: CameraDevice
-    /// The rejected cameras, one sentence each with the reason.
-    public let passedOver: [String]
-
-    public init(_ camera: CameraDevice, passedOver: [String] = []) {
-        self.camera = camera
-        self.passedOver = passedOver
-    }
-}
+/// A chosen camera, and one sentence with the reason for each rejected one.
+public typealias CameraChoice = (camera: CameraDevice, passedOver: [String])
 
 /// A camera setting of the driver, such as brightness.
 public struct CameraControl: Sendable, Codable, Hashable {

@@ -1,12 +1,5 @@
-/// The streams that a network camera (an RTSP server) offers.
-public struct NetworkCamera: Sendable, Hashable {
-    /// Video and audio, in the order of the camera's description.
-    public let streams: [NetworkCameraStream]
-
-    public init(streams: [NetworkCameraStream]) {
-        self.streams = streams
-    }
-}
+/// The video and audio streams that a network camera (an RTSP server) offers, in the order of its description.
+public typealias NetworkCamera = [NetworkCameraStream]
 
 /// One stream of a network camera.
 public struct NetworkCameraStream: Sendable, Hashable {

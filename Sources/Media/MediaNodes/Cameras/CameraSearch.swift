@@ -28,7 +28,7 @@ extension Devices {
         for path in paths {
             if let found = camera(at: path) {
                 if isTaken(path) { throw cannotOpen(path, "another program uses it") }
-                return CameraChoice(found)
+                return (found, [])
             }
         }
         for path in paths {
@@ -47,7 +47,7 @@ extension Devices {
                 passedOver.append("\(path) cannot be opened: \(reason)")
                 closed = closed ?? cannotOpen(path, reason)
             } else if let found = camera(at: path) {
-                guard isTaken(path) else { return CameraChoice(found, passedOver: passedOver) }
+                guard isTaken(path) else { return (found, passedOver) }
                 passedOver.append("\(path) (\(found.name)) is used by another program")
                 closed = closed ?? cannotOpen(path, "another program uses it")
             }

@@ -65,7 +65,7 @@ struct RTSPNode: NodeType, RunningNode {
         for port in ["video", "audio"] where request.usedOutputs.contains(port) {
             try add(port, of: camera, at: address, to: &plan, request)
         }
-        for stream in camera.streams where !request.usedOutputs.contains(stream.isVideo ? "video" : "audio") {
+        for stream in camera where !request.usedOutputs.contains(stream.isVideo ? "video" : "audio") {
             plan.passedOver.append(
                 "the \(stream.payloadFormat) stream of \(address) is not requested, because nothing reads it")
         }
@@ -84,7 +84,7 @@ struct RTSPNode: NodeType, RunningNode {
         _ port: String, of camera: NetworkCamera, at address: RTSPAddress, to plan: inout NodePlan,
         _ request: NodeRequest
     ) throws(MediaError) {
-        let streams = camera.streams.filter { $0.isVideo == (port == "video") }
+        let streams = camera.filter { $0.isVideo == (port == "video") }
         let usable = streams.lazy.compactMap { stream in
             Encoding.all.first { $0.isVideo == stream.isVideo && $0.depayloaders[stream.payloadFormat] != nil }
                 .map { (stream, $0) }
@@ -199,11 +199,7 @@ enum RTSPFailure {
 
     static func described(_ failure: RTSPProbe.Failure, at address: RTSPAddress) -> MediaError {
         switch failure {
-        case .noSuchHost: unreachable(address.url, "the host \(address.host) does not exist")
-        case .refused: unreachable(address.url, "nothing listens on port \(address.port) there")
-        case .silent: unreachable(address.url, "it does not respond")
         case .unreachable(let reason): unreachable(address.url, reason)
-        case .notRTSP: unreachable(address.url, "its response is not RTSP")
         case .untrusted(let reason):
             MediaError(
                 code: "rtsp.certificate",
