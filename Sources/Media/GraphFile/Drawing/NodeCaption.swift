@@ -48,8 +48,8 @@ extension String {
 }
 
 extension MediaGraph {
-    /// The media of a link, as far as its nodes' contracts state it.
-    func media(on link: Link, _ catalogue: any NodeCatalogue) -> LinkMedia? {
+    /// The media of a link, as far as its nodes' contracts state it. Without an encoding if that is open.
+    func media(on link: Link, _ catalogue: any NodeCatalogue) -> MediaFormat? {
         guard
             let node = node(link.from.node), let contract = catalogue.kind(named: node.kind),
             let source = contract.output(link.from.port)
@@ -66,23 +66,20 @@ extension MediaGraph {
         for name in ["codec", "format"] {
             guard case .text(let told)? = node.settings[name] ?? contract.setting(name)?.defaultValue else { continue }
             if encodings.contains(told) { encodings = [told] }
-            if !source.encodings.contains(told), source.kinds.contains(.rawVideo) { return LinkMedia(kind: .rawVideo) }
+            if !source.encodings.contains(told), source.kinds.contains(.rawVideo) { return .rawVideo("") }
         }
-        return LinkMedia(kind: kind, encoding: encodings.count == 1 ? encodings.first : nil)
+        return MediaFormat(kind, encodings.count == 1 ? encodings[0] : "")
     }
 }
 
-/// The media of a link.
-struct LinkMedia {
-    var kind: MediaKind
-    var encoding: String?
-
+extension MediaFormat {
+    /// The media of a link as text.
     var words: String {
         switch kind {
         case .rawVideo, .rawAudio, .rtp: kind.words
         case .applicationFrames: "frames"
-        case .data: encoding ?? "data"
-        case .encodedVideo, .encodedAudio: encoding.map { Encoding.named($0)?.title ?? $0 } ?? kind.words
+        case .data: encoding.isEmpty ? "data" : encoding
+        case .encodedVideo, .encodedAudio: encoding.isEmpty ? kind.words : Encoding.named(encoding)?.title ?? encoding
         }
     }
 
