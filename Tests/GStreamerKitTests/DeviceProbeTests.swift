@@ -39,15 +39,16 @@ import Testing
 
     @Test("A device that is not a camera is not released, and has no controls")
     func noCamera() throws {
-        let descriptor = open("/dev/zero", O_RDONLY | O_CLOEXEC)
+        // Not the device of the test above, which runs at the same time.
+        let descriptor = open("/dev/full", O_RDONLY | O_CLOEXEC)
         defer { close(descriptor) }
         let source = try Element("v4l2src")
         LeftoverDescriptors.mark(of: source)
         #expect(LeftoverDescriptors.release(of: source) == 0)
-        #expect(DeviceProbe.isOpenHere("/dev/zero"))
-        #expect(DeviceProbe.exists("/dev/zero") && !DeviceProbe.exists("/dev/video-absent"))
+        #expect(DeviceProbe.isOpenHere("/dev/full"))
+        #expect(DeviceProbe.exists("/dev/full") && !DeviceProbe.exists("/dev/video-absent"))
         #expect(DeviceProbe.controls(of: "/dev/video-absent") == nil)
-        #expect(DeviceProbe.controls(of: "/dev/zero")?.isEmpty == true)
+        #expect(DeviceProbe.controls(of: "/dev/full")?.isEmpty == true)
     }
 
     @Test("A file that is not a device lists nothing", arguments: ["/dev/null", "/dev/video-absent", "/etc/passwd"])

@@ -10,8 +10,9 @@ import Testing
         let clock = SteppedClock()
         let pipeline = Pipeline(clock: clock.clock) { _ in }
         defer { pipeline.stop() }
-        let source = try Element("audiotestsrc", ["is-live": true, "samplesperbuffer": 480])
-        let format = try Element.filter("audio/x-raw,rate=48000")
+        // Until its first buffer, the source reports the latency of 1024 samples, whatever the length of its buffers.
+        let source = try Element("audiotestsrc", ["is-live": true, "samplesperbuffer": 1024])
+        let format = try Element.filter("audio/x-raw,rate=32000")
         let sink = try Element("fakesink", ["sync": true, "async": false])
         for element in [source, format, sink] { pipeline.add(element) }
         try source.link(format)
@@ -42,9 +43,9 @@ import Testing
         pass(20)
         let entries = times.entries
         let gaps = zip(entries, entries.dropFirst()).map { Int($1) - Int($0) }
-        // With the resumed pipeline's latency, 10 ms of the source and 20 ms of the sink, the sink holds the buffer from
+        // With the resumed pipeline's latency, 32 ms of the source and 20 ms of the sink, the sink holds the buffer from
         // before the pause. Meanwhile time passes, and the source gives its next buffer the current running time.
-        #expect(gaps.enumerated().allSatisfy { $1 == ($0 == 4 ? 30_000_000 : 10_000_000) }, "\(gaps)")
+        #expect(gaps.enumerated().allSatisfy { $1 == ($0 == 4 ? 52_000_000 : 32_000_000) }, "\(gaps)")
         #expect(pipeline.runningTime >= (entries.last ?? 0))
     }
 
