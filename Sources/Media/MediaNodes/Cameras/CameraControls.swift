@@ -8,21 +8,18 @@ struct CameraControls {
     /// In the order in which to set them: some controls depend on others.
     private(set) var values: [(name: String, value: Int)] = []
 
-    init(_ name: String, _ value: Int) { values = [(name, value)] }
-
     /// Parses `exposure_auto=1,focus_absolute=30`. Throws `camera.control` for other forms.
     init(_ text: String) throws(MediaError) {
         for part in text.split(separator: ",") {
-            let words = part.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(Self.trimmed)
-            guard words.count == 2, let value = Self.number(words[1]), !words[0].isEmpty,
-                words[0].allSatisfy({ $0.isASCII && ($0.isLetter || $0.isNumber || $0 == "_") })
+            guard let match = part.wholeMatch(of: #/ *([A-Za-z0-9_]+) *= *([+\-A-Za-z0-9]+) */#),
+                let value = Self.number(match.2)
             else {
                 throw MediaError(
                     code: MediaError.Code.cameraControl,
-                    message: "\"\(Self.trimmed(part))\" is not a control with a value. Write name=number, such as "
+                    message: "\"\(part.drop { $0 == " " })\" is not a control with a value. Write name=number, such as "
                         + "exposure_auto=1,focus_absolute=30.")
             }
-            values.append((words[0].lowercased(), value))
+            values.append((match.1.lowercased(), value))
         }
     }
 
@@ -35,12 +32,7 @@ struct CameraControls {
         values = own + values
     }
 
-    private static func trimmed(_ text: some StringProtocol) -> String {
-        let start = text.drop { $0 == " " }
-        return String(start.reversed().drop { $0 == " " }.reversed())
-    }
-
-    private static func number(_ text: String) -> Int? {
+    private static func number(_ text: Substring) -> Int? {
         switch text.lowercased() {
         case "true", "yes", "on": 1
         case "false", "no", "off": 0

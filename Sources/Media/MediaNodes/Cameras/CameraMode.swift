@@ -40,11 +40,11 @@ struct CameraMode: Equatable {
     /// The best mode: the requested size or the next larger one, at least the requested rate, and then the format that
     /// is fastest to convert.
     static func best(of formats: [CameraFormat], _ wish: CameraWish) -> CameraMode? {
-        var best: (mode: CameraMode, cost: [Double])?
-        for format in formats {
-            guard let rank = wish.readable.firstIndex(of: format.pixelFormat) else { continue }
+        let modes = formats.compactMap { format -> (mode: CameraMode, cost: [Double])? in
             let rates = format.framesPerSecond.sorted()
-            guard let rate = rates.first(where: { $0 >= wish.framesPerSecond * 0.99 }) ?? rates.last else { continue }
+            guard let rank = wish.readable.firstIndex(of: format.pixelFormat),
+                let rate = rates.first(where: { $0 >= wish.framesPerSecond * 0.99 }) ?? rates.last
+            else { return nil }
             let isTooSmall = format.width < wish.width || format.height < wish.height
             let distance = abs(format.width * format.height - wish.width * wish.height)
             let isTooSlow = rate < wish.framesPerSecond * 0.99
@@ -52,15 +52,12 @@ struct CameraMode: Equatable {
                 isTooSlow ? wish.framesPerSecond / max(rate, 0.1) : 0, isTooSmall ? 1 : 0, Double(distance),
                 Double(rank), rate,
             ]
-            if best.map({ cost.lexicographicallyPrecedes($0.cost) }) ?? true {
-                best = (
-                    CameraMode(
-                        format: format.pixelFormat, width: format.width, height: format.height, framesPerSecond: rate,
-                        isUntouched: wish.isEncoded), cost
-                )
-            }
+            let mode = CameraMode(
+                format: format.pixelFormat, width: format.width, height: format.height, framesPerSecond: rate,
+                isUntouched: wish.isEncoded)
+            return (mode, cost)
         }
-        return best?.mode
+        return modes.min { $0.cost.lexicographicallyPrecedes($1.cost) }?.mode
     }
 
     // MARK: Reasons
@@ -72,7 +69,8 @@ struct CameraMode: Equatable {
             ? "the requested size" : "the size nearest to \(wish.width)x\(wish.height)"
         let rate =
             framesPerSecond >= wish.framesPerSecond * 0.99
-            ? "the lowest sufficient rate" : "the highest available rate, below the requested \(wish.rateText)"
+            ? "the lowest sufficient rate"
+            : "the highest available rate, below the requested \(short(wish.framesPerSecond))"
         let kind =
             isUntouched
             ? "encoded by the camera"
@@ -93,9 +91,8 @@ struct CameraMode: Equatable {
                 return "\(name): "
                     + (wish.format == .auto ? "no installed decoder" : "\(wish.format.rawValue) was requested")
             }
-            var single = wish
-            single.only = name
-            guard let best = best(of: formats, single) else { return "\(name): no suitable size and rate" }
+            let same = formats.filter { $0.pixelFormat == name }
+            guard let best = best(of: same, wish) else { return "\(name): no suitable size and rate" }
             let size = "\(best.width)x\(best.height) at \(short(best.framesPerSecond)) frames/s"
             return best.framesPerSecond < mode.framesPerSecond * 0.99
                 ? "\(name): at most \(size)"
@@ -122,23 +119,17 @@ struct CameraWish: Equatable {
     let height: Int
     let framesPerSecond: Double
     var format = Format.auto
-    /// The only accepted pixel format, if there is one.
-    var only: String?
 
     var isEncoded: Bool { format == .mjpeg || format == .h264 }
 
-    var rateText: String { short(framesPerSecond) }
-
     /// The readable formats, best first.
     var readable: [String] {
-        let all: [String] =
-            switch format {
-            case .auto: CameraMode.preference
-            case .raw: CameraMode.preference.filter { $0 != CameraMode.jpeg }
-            case .mjpeg: [CameraMode.jpeg]
-            case .h264: [CameraMode.h264]
-            }
-        return only.map { name in all.filter { $0 == name } } ?? all
+        switch format {
+        case .auto: CameraMode.preference
+        case .raw: CameraMode.preference.filter { $0 != CameraMode.jpeg }
+        case .mjpeg: [CameraMode.jpeg]
+        case .h264: [CameraMode.h264]
+        }
     }
 }
 

@@ -137,15 +137,7 @@ struct CameraNode: NodeType, RunningNode {
     }
 
     func set(_ setting: String, to value: SettingValue) throws(MediaError) -> Bool {
-        let controls: CameraControls
-        if CameraControls.names.contains(setting) {
-            guard let value = value.integer else { return false }
-            controls = CameraControls(setting, value)
-        } else if setting == "controls" {
-            controls = try CameraControls(value.text ?? "")
-        } else {
-            return false
-        }
+        let controls = try CameraControls(value.text ?? "\(setting)=\(value.integer ?? 0)")
         if let there = DeviceProbe.controls(of: device) { try controls.check(there, of: device) }
         // Sets only the given controls; the others keep their values.
         if let structure = controls.structure { try source.set("extra-controls", structure) }
@@ -197,12 +189,11 @@ struct CameraNode: NodeType, RunningNode {
     var stalled: MediaError? { silent("none arrived within \(Limits().start.short) s") }
 
     private func silent(_ reason: String) -> MediaError {
-        var reason = reason[...]
-        if reason.hasSuffix(".") { reason.removeLast() }
-        return MediaError(
+        MediaError(
             code: MediaError.Code.cameraSilent,
-            message: "The camera \(device) opened but delivered no frames: \(reason). Plug it in again, or choose "
-                + "another size or camera.")
+            message:
+                "The camera \(device) opened but delivered no frames: \(reason.trimmedSentence). Plug it in again, or "
+                + "choose another size or camera.")
     }
 
     private static func busy(_ device: String) -> MediaError {

@@ -21,28 +21,12 @@ extension Devices {
     /// moment, in which no other program can begin to capture.
     static func choose(_ device: String, mayReserve: Bool = true) throws(MediaError) -> CameraChoice {
         func isTaken(_ path: String) -> Bool { mayReserve && DeviceProbe.isTaken(path) }
-        if device == "auto" { return try chooseFirstFree(isTaken) }
-        let paths = CameraPlaces.system.paths(of: device)
-        guard !paths.isEmpty else { throw absent(device, others: cameras().map(\.path)) }
-        // A camera has several devices, of which one captures.
-        for path in paths {
-            if let found = camera(at: path) {
-                if isTaken(path) { throw cannotOpen(path, "another program uses it") }
-                return (found, [])
-            }
-        }
-        for path in paths {
-            if let reason = DeviceProbe.openingProblem(of: path) { throw cannotOpen(path, reason) }
-        }
-        throw MediaError(
-            code: MediaError.Code.cameraAbsent,
-            message: "\(device) is not a camera: it captures no video. Choose one of 'connectlive devices'.")
-    }
-
-    private static func chooseFirstFree(_ isTaken: (String) -> Bool) throws(MediaError) -> CameraChoice {
+        let isAny = device == "auto"
+        let paths = isAny ? DeviceProbe.videoDevicePaths() : CameraPlaces.system.paths(of: device)
         var passedOver: [String] = []
         var closed: MediaError?
-        for path in DeviceProbe.videoDevicePaths() {
+        // A camera has several devices, of which one captures.
+        for path in paths {
             if let reason = DeviceProbe.openingProblem(of: path) {
                 passedOver.append("\(path) cannot be opened: \(reason)")
                 closed = closed ?? cannotOpen(path, reason)
@@ -52,7 +36,11 @@ extension Devices {
                 closed = closed ?? cannotOpen(path, "another program uses it")
             }
         }
-        throw closed ?? absent("auto")
+        if let closed { throw closed }
+        guard !isAny, !paths.isEmpty else { throw absent(device, others: cameras().map(\.path)) }
+        throw MediaError(
+            code: MediaError.Code.cameraAbsent,
+            message: "\(device) is not a camera: it captures no video. Choose one of 'connectlive devices'.")
     }
 
     private static func cannotOpen(_ device: String, _ reason: String) -> MediaError {

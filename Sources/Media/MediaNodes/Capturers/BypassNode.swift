@@ -34,18 +34,16 @@ final class BypassNode: NodeType, RunningNode {
     static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
         let (width, height, fps) = (request.integer("width"), request.integer("height"), request.number("fps"))
         var plan = NodePlan(request.node)
+        var format = MediaFormat.rawVideo(width: width, height: height, framesPerSecond: fps)
         if let codec = VideoCodec(rawValue: request.text("format")) {
-            try plan.addPushed(
-                MediaFormat(.encodedVideo, codec.rawValue, width: width, height: height, framesPerSecond: fps),
-                request.environment)
+            (format.kind, format.encoding) = (.encodedVideo, codec.rawValue)
             plan.notes.append("the program's frames are passed through encoded, with one copy each")
             plan.copiesPerFrame = 1
         } else {
-            try plan.addPushed(
-                .rawVideo(width: width, height: height, framesPerSecond: fps), request.environment)
             plan.notes.append(
                 "the program's frames are not copied if they come from this library, otherwise once")
         }
+        try plan.addPushed(format, request.environment)
         return plan
     }
 

@@ -4,18 +4,51 @@ public import MediaGraph
 import Synchronization
 
 /// A media file of any format that GStreamer decodes, paced in real time at its own size and rate.
+///
+/// The node moves the file's streams to the pipeline's timeline, repeatedly if the file loops. The decoders' segments
+/// end here. Downstream sees one segment, with running times as timestamps, so that no gap precedes the next round.
 final class FileNode: NodeType, RunningNode {
-    let name: String
+    /// The assumed duration of a last frame if neither it nor the one before states it.
+    private static let frameWithoutDuration: UInt64 = 40_000_000
+
+    private static let soundBehindPicture: UInt64 = 250_000_000
+
+    private struct State {
+        /// The running time at the start of this round. Nil before the first buffer.
+        var roundStart: UInt64?
+        /// The end of this round's video, from the round's start.
+        var videoEnd: UInt64 = 0
+        /// The end of its audio.
+        var audioEnd: UInt64 = 0
+        var lastVideo: UInt64?
+        var ended = 0
+        var pads: [Pad] = []
+
+        mutating func advance(to time: UInt64, duration: UInt64?, isVideo: Bool) {
+            guard isVideo else {
+                audioEnd = max(audioEnd, time + (duration ?? 0))
+                return
+            }
+            let sinceLast = lastVideo.flatMap { $0 < time ? time - $0 : nil }
+            videoEnd = max(videoEnd, time + (duration ?? sinceLast ?? FileNode.frameWithoutDuration))
+            lastVideo = time
+        }
+    }
+
     private let path: String
-    private let timeline: FileTimeline
     /// Held until the node has stopped, so that no other node writes the file meanwhile.
     private let claim: Mutex<FileClaim?>
+    private let state = Mutex(State())
+    private let doesLoop: Bool
+    private let pipeline: WeakBox<Pipeline>
+    private let control: DispatchQueue
 
-    private init(_ name: String, path: String, timeline: FileTimeline) {
-        self.name = name
-        self.path = path
+    private init(_ instance: NodeInstance) {
+        path = instance.text("path")
         claim = Mutex(FileClaim.reading(path))
-        self.timeline = timeline
+        doesLoop = instance.flag("loop")
+        pipeline = WeakBox(instance.pipeline)
+        control = instance.control
     }
 
     static let kind = NodeKind(
@@ -78,24 +111,19 @@ final class FileNode: NodeType, RunningNode {
     }
 
     static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {
-        let path = instance.text("path")
+        let node = FileNode(instance)
         let video = instance.has("convert") ? instance.element("convert") : nil
         let audio = instance.has("sound-convert") ? instance.element("sound-convert") : nil
-        let timeline = FileTimeline(
-            doesLoop: instance.flag("loop"), pipeline: instance.pipeline, control: instance.control)
-        let reporter = instance.reporter
-        let name = instance.name
+        let (reporter, name, path) = (instance.reporter, instance.name, node.path)
         let decoder = instance.element("decoder")
-        decoder.onPadAdded { [weak timeline] pad in
-            guard let timeline else { return }
-            let kind = pad.caps?.structures.first?.name ?? ""
-            if kind.hasPrefix("video/"), let video, !video.sink.isLinked {
-                timeline.follow(pad, isVideo: true)
-                _ = pad.link(video.sink)
-            } else if kind.hasPrefix("audio/"), let audio, !audio.sink.isLinked {
-                timeline.follow(pad, isVideo: false)
-                _ = pad.link(audio.sink)
+        decoder.onPadAdded { [weak node] pad in
+            guard let node else { return }
+            let media = pad.caps?.structures.first?.name.prefix { $0 != "/" }
+            guard let input = media == "video" ? video : media == "audio" ? audio : nil, !input.sink.isLinked else {
+                return
             }
+            node.follow(pad, isVideo: media == "video")
+            _ = pad.link(input.sink)
         }
         decoder.onNoMorePads {
             if let video, !video.sink.isLinked { reporter.fail(MediaFile.noVideo(path), name) }
@@ -105,7 +133,7 @@ final class FileNode: NodeType, RunningNode {
             audio.sink.sendEndOfStream()
         }
         if let first = video ?? audio { instance.awaitFirstBuffer(at: first.sink) }
-        return FileNode(name, path: path, timeline: timeline)
+        return node
     }
 
     func stopped() { claim.withLock { $0 = nil } }
@@ -118,48 +146,12 @@ final class FileNode: NodeType, RunningNode {
         default: MediaFile.unreadable(path, failure.message)
         }
     }
-}
 
-/// Moves the streams of a file to the pipeline's timeline, repeatedly if the file loops.
-///
-/// The decoders' segments end here. Downstream sees one segment, with running times as timestamps, so that each round
-/// begins without a gap after the previous one.
-final class FileTimeline: Sendable {
-    /// The assumed duration of a last frame if neither it nor the one before states it.
-    private static let frameWithoutDuration: UInt64 = 40_000_000
-
-    private static let soundBehindPicture: UInt64 = 250_000_000
-
-    private struct State {
-        /// The running time at the start of this round. Nil before the first buffer.
-        var roundStart: UInt64?
-        /// The end of this round's video, from the round's start.
-        var videoEnd: UInt64 = 0
-        /// The end of its audio.
-        var audioEnd: UInt64 = 0
-        var lastVideo: UInt64?
-        var streams = 0
-        var ended = 0
-        var pads: [Pad] = []
-    }
-
-    private let state = Mutex(State())
-    private let doesLoop: Bool
-    private let pipeline: WeakBox<Pipeline>
-    private let control: DispatchQueue
-
-    init(doesLoop: Bool, pipeline: Pipeline, control: DispatchQueue) {
-        self.doesLoop = doesLoop
-        self.pipeline = WeakBox(pipeline)
-        self.control = control
-    }
+    // MARK: Timeline
 
     /// Call before the pad is linked.
-    func follow(_ pad: Pad, isVideo: Bool) {
-        state.withLock {
-            $0.streams += 1
-            $0.pads.append(pad)
-        }
+    private func follow(_ pad: Pad, isVideo: Bool) {
+        state.withLock { $0.pads.append(pad) }
         let hasSegment = AtomicBool()
         pad.onEvent { [weak self, weak pad] event in
             guard let self, let pad else { return .pass }
@@ -177,33 +169,16 @@ final class FileTimeline: Sendable {
         }
         pad.onBuffer { [weak self] buffer in
             guard let self, let time = buffer.runningTime else { return .drop }
-            let start = beginRound()
-            if isVideo {
-                advance(to: time, duration: buffer.duration)
-            } else {
-                let end = time + (buffer.duration ?? 0)
-                state.withLock { $0.audioEnd = max($0.audioEnd, end) }
+            let duration = buffer.duration
+            let start = state.withLock { state in
+                // The first buffer determines the start of the round.
+                let start = state.roundStart ?? pipeline.value?.runningTime ?? 0
+                state.roundStart = start
+                state.advance(to: time, duration: duration, isVideo: isVideo)
+                return start
             }
             buffer.retime(to: start + time)
             return .pass
-        }
-    }
-
-    /// The start of this round, which its first buffer determines.
-    private func beginRound() -> UInt64 {
-        state.withLock { state in
-            let start = state.roundStart ?? pipeline.value?.runningTime ?? 0
-            state.roundStart = start
-            return start
-        }
-    }
-
-    private func advance(to time: UInt64, duration: UInt64?) {
-        state.withLock { state in
-            let sinceLast = state.lastVideo.flatMap { $0 < time ? time - $0 : nil }
-            let length = duration ?? sinceLast ?? Self.frameWithoutDuration
-            state.videoEnd = max(state.videoEnd, time + length)
-            state.lastVideo = time
         }
     }
 
@@ -211,7 +186,7 @@ final class FileTimeline: Sendable {
         guard doesLoop else { return .pass }
         let isRoundOver = state.withLock { state in
             state.ended += 1
-            return state.ended == state.streams
+            return state.ended == state.pads.count
         }
         if isRoundOver {
             // The restart flushes the decoders, which waits for this thread.

@@ -16,7 +16,6 @@ struct MicrophoneNode: NodeType, RunningNode {
     private static let pipeWirePiece = 0.0213
     private static let pipeWirePieceNanoseconds = UInt64(pipeWirePiece * 1e9)
 
-    let name: String
     private let device: String
     private let watchdog: Watchdog
 
@@ -114,7 +113,7 @@ struct MicrophoneNode: NodeType, RunningNode {
             }
             return .pass
         }
-        return MicrophoneNode(name: instance.name, device: device, watchdog: watchdog)
+        return MicrophoneNode(device: device, watchdog: watchdog)
     }
 
     func finish() {

@@ -53,7 +53,8 @@ final class PushQueue: Sendable {
             self?.state.withLock { $0.left += 1 }
         }
         output.onUpstreamEvent { [weak self] event in
-            if case .forceKeyUnit = event { self?.askForKeyframe() }
+            // Raw frames need no keyframe.
+            if let self, case .forceKeyUnit = event, isEncoded, state.withLock({ $0.asks() }) { onKeyframeNeeded() }
             return .pass
         }
     }
@@ -69,11 +70,6 @@ final class PushQueue: Sendable {
         }
         plan.add("appsrc", as: "source", properties)
         plan.queues.append(QueuePlan(element: "source", limits: limits, bytesPerFrame: format.bytesPerFrame))
-    }
-
-    /// Raw frames need no keyframe.
-    private func askForKeyframe() {
-        if isEncoded, state.withLock({ $0.asks() }) { onKeyframeNeeded() }
     }
 
     /// Nanoseconds since the pipeline's start. Nil if it does not run, and for future times.

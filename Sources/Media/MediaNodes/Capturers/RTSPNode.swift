@@ -14,7 +14,6 @@ struct RTSPNode: NodeType, RunningNode {
     /// The timeout of rtspsrc in microseconds.
     private static let giveUp = 5_000_000
 
-    let name: String
     private let address: String
     private let watchdog: Watchdog
     /// Whether the end was requested.
@@ -144,7 +143,7 @@ struct RTSPNode: NodeType, RunningNode {
                 if !isFinishing.value { reporter.fail(RTSPFailure.lost(address.url, "it ended the stream"), name) }
             }
         }
-        return RTSPNode(name: name, address: address.url, watchdog: watchdog, isFinishing: isFinishing)
+        return RTSPNode(address: address.url, watchdog: watchdog, isFinishing: isFinishing)
     }
 
     func finish() {

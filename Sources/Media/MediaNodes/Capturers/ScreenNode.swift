@@ -13,7 +13,6 @@ struct ScreenNode: NodeType, RunningNode {
     /// Seconds for the conversion of a pixel to I420, measured.
     private static let conversion = 2.5e-9
 
-    let name: String
     private let what: String
     private let watchdog: Watchdog
     private let errors: XWatch<Void>?
@@ -144,23 +143,12 @@ struct ScreenNode: NodeType, RunningNode {
         } else {
             XErrors.survive()
         }
-        let isLost = AtomicBool()
-        let connection = display.map { display in
-            XConnections.watch(display) {
-                isLost.raise()
-                control.async {
-                    watchdog.stop()
-                    reporter.fail(ScreenFailure.lost(what, "its server has ended"), name)
-                }
-            }
-        }
-        instance.element("source").source.onBuffer { _ in
-            // ximagesrc repeats the frame in its memory.
-            if isLost.value { return .drop }
-            watchdog.feed()
-            return .pass
-        }
-        return ScreenNode(name: name, what: what, watchdog: watchdog, errors: errors, connection: connection)
+        let output = instance.element("source").source
+        output.watchBuffers { _ in watchdog.feed() }
+        let ended = ScreenFailure.lost(what, "its server has ended")
+        // Without its server, ximagesrc repeats the frame in its memory.
+        let connection = display.map { instance.watchDisplay($0, at: output, orFail: ended) }
+        return ScreenNode(what: what, watchdog: watchdog, errors: errors, connection: connection)
     }
 
     func finish() {

@@ -4,11 +4,9 @@ public import MediaGraph
 
 /// Scrolling colour bars with a bar-coded frame number, and a tone. In the first tenth of each second the bars flash
 /// and the tone beeps, so that their offset can be measured anywhere downstream.
-struct TestPatternNode: NodeType, RunningNode {
+enum TestPatternNode: NodeType {
     /// The length of an audio buffer, in milliseconds.
     private static let piece = 20
-
-    let name: String
 
     static let kind = NodeKind(
         "test-pattern", .capturer,
@@ -67,16 +65,15 @@ struct TestPatternNode: NodeType, RunningNode {
         }
         if instance.has("tone") { activateTone(instance, endingWith: output) }
         instance.awaitFirstBuffer(at: output)
-        return TestPatternNode(name: instance.name)
+        return nil
     }
 
     private static func activateTone(_ instance: NodeInstance, endingWith picture: Pad) {
         let source = instance.element("tone")
         picture.onEndOfStream { source.sendEndOfStream() }
-        let tone = Tone()
         instance.element("sound-format").source.watchBuffers { buffer in
             guard let time = buffer.timestamp else { return }
-            buffer.write { samples in tone.write(into: &samples, at: time) }
+            buffer.write { samples in Tone.write(into: &samples, at: time) }
         }
     }
 }
@@ -84,47 +81,34 @@ struct TestPatternNode: NodeType, RunningNode {
 /// The tenth of each second of running time with flash and beep.
 private enum Beat {
     static let nanoseconds: UInt64 = 100_000_000
-    private static let white: UInt8 = 235
+    /// Four white pixels.
+    private static let white: UInt32 = 0xebeb_ebeb
 
     static func isOn(at time: UInt64) -> Bool { time % 1_000_000_000 < nanoseconds }
 
     static func whiten(_ luma: inout MutableRawSpan) {
-        let eight = UInt64(white) &* 0x0101_0101_0101_0101
-        var offset = 0
-        while offset + 8 <= luma.byteCount {
-            luma.storeBytes(of: eight, toByteOffset: offset, as: UInt64.self)
-            offset += 8
-        }
-        while offset < luma.byteCount {
-            luma.storeBytes(of: white, toByteOffset: offset, as: UInt8.self)
-            offset += 1
+        // GStreamer's rows of luma have a multiple of 4 bytes.
+        for offset in stride(from: 0, to: luma.byteCount - 3, by: 4) {
+            luma.storeBytes(of: white, toByteOffset: offset, as: UInt32.self)
         }
     }
 }
 
 /// A quiet 440 Hz tone, and for the first tenth of every second of running time a louder 880 Hz beep.
-private struct Tone: Sendable {
+private enum Tone {
     private static let rate = 48_000
     /// One second of the tone, in which both frequencies have whole periods.
-    private let second: [Int16]
-
-    init() {
-        var samples: [Int16] = []
-        samples.reserveCapacity(Self.rate)
-        for index in 0..<Self.rate {
-            let isBeep = index < Self.rate / 10
-            let (hertz, amplitude) = isBeep ? (880, 12_000.0) : (440, 1_600.0)
-            samples.append(Int16(amplitude * sin(2 * .pi * Double(index * hertz % Self.rate) / Double(Self.rate))))
-        }
-        second = samples
+    private static let second = (0..<rate).map { index in
+        let (hertz, amplitude) = index < rate / 10 ? (880, 12_000.0) : (440, 1_600.0)
+        return Int16(amplitude * sin(2 * .pi * Double(index * hertz % rate) / Double(rate)))
     }
 
-    func write(into samples: inout MutableRawSpan, at time: UInt64) {
-        var index = Int(time / 1000 * UInt64(Self.rate) / 1_000_000 % UInt64(Self.rate))
+    static func write(into samples: inout MutableRawSpan, at time: UInt64) {
+        var index = Int(time / 1000 * UInt64(rate) / 1_000_000 % UInt64(rate))
         for offset in stride(from: 0, to: samples.byteCount - 3, by: 4) {
             samples.storeBytes(of: second[index], toByteOffset: offset, as: Int16.self)
             samples.storeBytes(of: second[index], toByteOffset: offset + 2, as: Int16.self)
-            index = index + 1 == Self.rate ? 0 : index + 1
+            index = index + 1 == rate ? 0 : index + 1
         }
     }
 }

@@ -44,11 +44,13 @@ extension MediaFormat {
     var pushedCaps: String {
         if kind == .rawAudio { return RawFormat.audio }
         if kind == .rawVideo { return RawFormat.video(self) }
-        var caps = Encoding.named(encoding)?.caps ?? "video/x-\(encoding)"
-        if let width { caps += ",width=\(width)" }
-        if let height { caps += ",height=\(height)" }
-        if let framesPerSecond { caps += ",framerate=\(fraction(framesPerSecond))" }
-        return caps
+        return (Encoding.named(encoding)?.caps ?? "video/x-\(encoding)") + sizeAndRate
+    }
+
+    /// The known size and rate of video, as the end of caps.
+    var sizeAndRate: String {
+        (width.map { ",width=\($0)" } ?? "") + (height.map { ",height=\($0)" } ?? "")
+            + (framesPerSecond.map { ",framerate=\(fraction($0))" } ?? "")
     }
 
     /// The format that a pad has settled on; nil for one that no graph knows.

@@ -13,7 +13,6 @@ final class FrameLedger: Sendable {
         /// Timestamps of the frames in the queue, oldest first. Momentarily up to three.
         var queued: [UInt64] = []
         var lastDrop: MediaTime?
-        var lastIsKeyframe = false
         var isClosed = false
         var onIdle: DispatchSemaphore?
 
@@ -53,23 +52,14 @@ final class FrameLedger: Sendable {
             state.counts.encoded += 1
             state.counts.bytes += bytes
             state.counts.keyframes += isKeyframe ? 1 : 0
-            state.lastIsKeyframe = isKeyframe
             if state.underWay == 0 { state.onIdle?.signal() }
         }
     }
 
-    func set(width: Int, height: Int) {
-        state.withLock {
-            $0.counts.width = width
-            $0.counts.height = height
-        }
+    /// Changes the figures that do not count frames.
+    func update(_ body: (inout MediaStatistics.VideoEncoder) -> Void) {
+        state.withLock { body(&$0.counts) }
     }
-
-    func set(bitrate: Bitrate) {
-        state.withLock { $0.counts.targetBitsPerSecond = bitrate.bitsPerSecond }
-    }
-
-    var lastIsKeyframe: Bool { state.withLock { $0.lastIsKeyframe } }
 
     /// Accepts no more frames, and waits until those in progress are encoded.
     func close(waiting limit: DispatchTimeInterval) {

@@ -176,25 +176,24 @@ final class VideoEncoderNode: RunningNode {
 
     /// Uses the table's bitrate for the arriving size and rate, unless one was set.
     private func adapt(to caps: Caps) {
-        guard let format = caps.structures.first, let width = format.integer("width"),
-            let height = format.integer("height")
+        guard let format = caps.structures.first.flatMap(MediaFormat.init), let width = format.width,
+            let height = format.height
         else { return }
-        ledger.set(width: width, height: height)
+        ledger.update { ($0.width, $0.height) = (width, height) }
         // Before the caps, because the encoder opens when they arrive. Not every element accepts this so late; the plan
         // has set it already if it knew the size.
         let threads = Self.threads(forPixels: width * height)
         if !choice.isHardware, element.has("threads"), element.integer("threads") != threads {
             _ = element.trySet("threads", .integer(threads))
         }
-        guard chosenBitrate.withLock({ $0 == nil }) else { return }
-        let rate = format.fractions("framerate").first ?? 0
-        try? setBitrate(codec.defaultBitrate(width: width, height: height, framesPerSecond: rate > 0 ? rate : 30))
+        guard chosenBitrate.withLock({ $0 == nil }), let bitrate = codec.defaultBitrate(for: format) else { return }
+        try? setBitrate(bitrate)
     }
 
     private func setBitrate(_ bitrate: Bitrate) throws(MediaError) {
         let (property, value) = choice.rateProperty(bitrate.bitsPerSecond, keyframeInterval: keyframeInterval)
         try element.set(property, value)
-        ledger.set(bitrate: bitrate)
+        ledger.update { $0.targetBitsPerSecond = bitrate.bitsPerSecond }
     }
 
     func requestKeyframe() {
@@ -222,9 +221,6 @@ final class VideoEncoderNode: RunningNode {
             _ = before.link(input)
         }
     }
-
-    /// Whether the encoder's last frame, on this thread, is a keyframe.
-    var lastIsKeyframe: Bool { ledger.lastIsKeyframe }
 
     func explain(_ failure: PipelineFailure, missing: String?) -> MediaError? {
         let counts = ledger.statistics

@@ -16,16 +16,12 @@ struct EncodedVideo: Sendable {
 
     var title: String { Encoding.named(name)?.title ?? name }
 
-    /// The bitrate if the node sets none.
-    func defaultBitrate(width: Int, height: Int, framesPerSecond: Double) -> Bitrate {
-        let figure = VideoBitrate.default(width: width, height: height, framesPerSecond: framesPerSecond)
-        return .kilobitsPerSecond(Int(Double(figure.kilobitsPerSecond) * economy))
-    }
-
-    /// The same for a planned format; nil when its size is not known.
+    /// The bitrate for frames of this format if the node sets none. Nil when their size is not known.
     func defaultBitrate(for format: MediaFormat) -> Bitrate? {
         guard let width = format.width, let height = format.height else { return nil }
-        return defaultBitrate(width: width, height: height, framesPerSecond: format.framesPerSecond ?? 30)
+        let rate = format.framesPerSecond ?? 30
+        let figure = VideoBitrate.default(width: width, height: height, framesPerSecond: rate)
+        return .kilobitsPerSecond(Int(Double(figure.kilobitsPerSecond) * economy))
     }
 
     // MARK: The table
@@ -35,7 +31,11 @@ struct EncodedVideo: Sendable {
     static let vp8 = EncodedVideo(
         name: "vp8",
         elements: [
-            .mpp("mppvp8enc"), .vaapi("vaapivp8enc"), .omx("omxvp8enc"), .v4l2("v4l2vp8enc"),
+            .mpp("mppvp8enc"), .vaapi("vaapivp8enc"),
+            VideoEncoderElement(
+                factory: "omxvp8enc", hardwareFormat: "I420", rate: .bitsPerSecond("target-bitrate"),
+                fixed: ["control-rate": "constant"]),
+            .v4l2("v4l2vp8enc"),
             // Realtime: one pass, no frame delayed or dropped, quantizers and buffers as in browsers.
             .libvpx("vp8enc", ["cpu-used": -8, "max-intra-bitrate": 600, "token-partitions": "2"]),
         ])
@@ -59,17 +59,20 @@ struct EncodedVideo: Sendable {
             .nvidia("nvh264enc"), .mpp("mpph264enc"), .quickSync("qsvh264enc", ["b-frames": 0]),
             .va("vah264enc", ["b-frames": 0]), .va("vah264lpenc", ["b-frames": 0]),
             .vaapi("vaapih264enc", ["max-bframes": 0]), .msdk("msdkh264enc"),
-            .omx("omxh264enc", keyframes: "interval-intraframes", ["b-frames": 0, "inline-header": true]),
+            VideoEncoderElement(
+                factory: "omxh264enc", hardwareFormat: "I420", rate: .bitsPerSecond("target-bitrate"),
+                keyframes: "interval-intraframes",
+                fixed: ["control-rate": "constant", "b-frames": 0, "inline-header": true]),
             .v4l2("v4l2h264enc"),
             VideoEncoderElement(
-                "x264enc", .kilobitsPerSecond("bitrate"), keyframes: "key-int-max",
-                [
+                factory: "x264enc", rate: .kilobitsPerSecond("bitrate"), keyframes: "key-int-max",
+                fixed: [
                     "tune": "zerolatency", "speed-preset": "superfast", "byte-stream": true, "bframes": 0,
                     "threads": 1, "aud": false, "vbv-buf-capacity": 600, "option-string": "scenecut=0",
                 ]),
             VideoEncoderElement(
-                "openh264enc", .bitsPerSecond("bitrate"), keyframes: "gop-size",
-                [
+                factory: "openh264enc", rate: .bitsPerSecond("bitrate"), keyframes: "gop-size",
+                fixed: [
                     "rate-control": "bitrate", "complexity": "low", "usage-type": "camera", "multi-thread": 1,
                     "enable-frame-skip": false, "scene-change-detection": false,
                 ]),
@@ -82,8 +85,8 @@ struct EncodedVideo: Sendable {
             // At speed 9 a frame of 640x480 needs 7 ms of one core; with GStreamer's defaults, 3 s. The largest quantizer
             // has to be set: without it the library fails an assertion.
             VideoEncoderElement(
-                "av1enc", .kilobitsPerSecond("target-bitrate"), keyframes: "keyframe-max-dist",
-                [
+                factory: "av1enc", rate: .kilobitsPerSecond("target-bitrate"), keyframes: "keyframe-max-dist",
+                fixed: [
                     "usage-profile": "realtime", "cpu-used": 9, "threads": 1, "row-mt": false, "lag-in-frames": 0,
                     "end-usage": "cbr", "min-quantizer": 2, "max-quantizer": 56, "undershoot-pct": 100,
                     "overshoot-pct": 15, "buf-initial-sz": 500, "buf-optimal-sz": 600, "buf-sz": 1000,
@@ -104,15 +107,18 @@ struct VideoEncoderElement: Sendable {
         case controls
     }
 
-    let factory: String
-    let isHardware: Bool
-    /// The required pixel format.
-    let pixelFormat: String
+    private(set) var factory = ""
+    /// The pixel format that an encoder in hardware needs; nil for software.
+    private(set) var hardwareFormat: String?
     let rate: Rate
-    /// The property with the longest interval between keyframes, and its largest value.
-    private let interval: (property: String, longest: Int)?
-    private let fixed: [String: SettingValue]
+    /// The property with the longest interval between keyframes.
+    private(set) var keyframes: String?
+    private(set) var longestInterval = Int.max
+    private(set) var fixed: [String: SettingValue] = [:]
 
+    var isHardware: Bool { hardwareFormat != nil }
+    /// The required pixel format.
+    var pixelFormat: String { hardwareFormat ?? "I420" }
     /// Whether a keyframe cannot be requested by GStreamer's event (av1enc before 1.24): the element is restarted, which
     /// takes a millisecond.
     var restartsForKeyframe: Bool { factory == "av1enc" }
@@ -120,23 +126,10 @@ struct VideoEncoderElement: Sendable {
     /// takes uneven ones for half the rate, which was seen to double the bitrate.
     var needsFineTime: Bool { factory == "av1enc" }
 
-    /// An encoder in hardware has the pixel format that it needs.
-    fileprivate init(
-        _ factory: String, hardware pixelFormat: String? = nil, _ rate: Rate, keyframes: String? = nil,
-        atMost longest: Int = .max, _ properties: [String: SettingValue] = [:], _ more: [String: SettingValue] = [:]
-    ) {
-        self.factory = factory
-        isHardware = pixelFormat != nil
-        self.pixelFormat = pixelFormat ?? "I420"
-        self.rate = rate
-        interval = keyframes.map { ($0, longest) }
-        fixed = properties.merging(more) { $1 }
-    }
-
     /// All properties but the bitrate.
     func properties(keyframeInterval: Int) -> [String: SettingValue] {
         var properties = fixed
-        if let interval { properties[interval.property] = .integer(min(keyframeInterval, interval.longest)) }
+        if let keyframes { properties[keyframes] = .integer(min(keyframeInterval, longestInterval)) }
         return properties
     }
 
@@ -158,63 +151,40 @@ struct VideoEncoderElement: Sendable {
 
     // MARK: Families
 
-    fileprivate static func libvpx(_ factory: String, _ more: [String: SettingValue]) -> VideoEncoderElement {
-        VideoEncoderElement(
-            factory, .bitsPerSecond("target-bitrate"), keyframes: "keyframe-max-dist",
-            [
-                "deadline": 1, "threads": 1, "end-usage": "cbr", "lag-in-frames": 0, "dropframe-threshold": 0,
-                "error-resilient": 0, "min-quantizer": 2, "max-quantizer": 56, "undershoot": 100, "overshoot": 15,
-                "buffer-initial-size": 500, "buffer-optimal-size": 600, "buffer-size": 1000, "static-threshold": 1,
-            ], more)
+    /// The element `factory` of this family, with properties of its own.
+    fileprivate func callAsFunction(_ factory: String, _ own: [String: SettingValue] = [:]) -> VideoEncoderElement {
+        var element = self
+        element.factory = factory
+        element.fixed.merge(own) { $1 }
+        return element
     }
 
-    fileprivate static func nvidia(_ factory: String) -> VideoEncoderElement {
-        VideoEncoderElement(
-            factory, hardware: "I420", .kilobitsPerSecond("bitrate"), keyframes: "gop-size",
-            ["preset": "low-latency-hp", "rc-mode": "cbr", "zerolatency": true])
-    }
-
-    fileprivate static func quickSync(_ factory: String, _ more: [String: SettingValue] = [:]) -> VideoEncoderElement {
-        VideoEncoderElement(
-            factory, hardware: "NV12", .kilobitsPerSecond("bitrate"), keyframes: "gop-size",
-            ["rate-control": "cbr", "low-latency": true], more)
-    }
-
-    fileprivate static func va(_ factory: String, _ more: [String: SettingValue] = [:]) -> VideoEncoderElement {
-        VideoEncoderElement(
-            factory, hardware: "NV12", .kilobitsPerSecond("bitrate"), keyframes: "key-int-max", atMost: 1024,
-            ["rate-control": "cbr", "target-usage": 6], more)
-    }
-
-    fileprivate static func vaapi(_ factory: String, _ more: [String: SettingValue] = [:]) -> VideoEncoderElement {
-        VideoEncoderElement(
-            factory, hardware: "NV12", .kilobitsPerSecond("bitrate"), keyframes: "keyframe-period",
-            ["rate-control": "cbr", "quality-level": 6], more)
-    }
-
-    fileprivate static func msdk(_ factory: String) -> VideoEncoderElement {
-        VideoEncoderElement(
-            factory, hardware: "NV12", .kilobitsPerSecond("bitrate"), keyframes: "gop-size",
-            ["rate-control": "cbr", "target-usage": 7, "b-frames": 0, "async-depth": 1])
-    }
-
-    fileprivate static func mpp(_ factory: String) -> VideoEncoderElement {
-        VideoEncoderElement(
-            factory, hardware: "NV12", .bitsPerSecond("bps"), keyframes: "gop",
-            ["rc-mode": "cbr", "header-mode": "each-idr"])
-    }
-
-    fileprivate static func omx(
-        _ factory: String, keyframes: String? = nil, _ more: [String: SettingValue] = [:]
-    ) -> VideoEncoderElement {
-        VideoEncoderElement(
-            factory, hardware: "I420", .bitsPerSecond("target-bitrate"), keyframes: keyframes,
-            ["control-rate": "constant"], more)
-    }
-
-    fileprivate static func v4l2(_ factory: String) -> VideoEncoderElement {
-        VideoEncoderElement(factory, hardware: "I420", .controls)
-    }
+    fileprivate static let libvpx = VideoEncoderElement(
+        rate: .bitsPerSecond("target-bitrate"), keyframes: "keyframe-max-dist",
+        fixed: [
+            "deadline": 1, "threads": 1, "end-usage": "cbr", "lag-in-frames": 0, "dropframe-threshold": 0,
+            "error-resilient": 0, "min-quantizer": 2, "max-quantizer": 56, "undershoot": 100, "overshoot": 15,
+            "buffer-initial-size": 500, "buffer-optimal-size": 600, "buffer-size": 1000, "static-threshold": 1,
+        ])
+    fileprivate static let nvidia = VideoEncoderElement(
+        hardwareFormat: "I420", rate: .kilobitsPerSecond("bitrate"), keyframes: "gop-size",
+        fixed: ["preset": "low-latency-hp", "rc-mode": "cbr", "zerolatency": true])
+    fileprivate static let quickSync = VideoEncoderElement(
+        hardwareFormat: "NV12", rate: .kilobitsPerSecond("bitrate"), keyframes: "gop-size",
+        fixed: ["rate-control": "cbr", "low-latency": true])
+    fileprivate static let va = VideoEncoderElement(
+        hardwareFormat: "NV12", rate: .kilobitsPerSecond("bitrate"), keyframes: "key-int-max", longestInterval: 1024,
+        fixed: ["rate-control": "cbr", "target-usage": 6])
+    fileprivate static let vaapi = VideoEncoderElement(
+        hardwareFormat: "NV12", rate: .kilobitsPerSecond("bitrate"), keyframes: "keyframe-period",
+        fixed: ["rate-control": "cbr", "quality-level": 6])
+    fileprivate static let msdk = VideoEncoderElement(
+        hardwareFormat: "NV12", rate: .kilobitsPerSecond("bitrate"), keyframes: "gop-size",
+        fixed: ["rate-control": "cbr", "target-usage": 7, "b-frames": 0, "async-depth": 1])
+    fileprivate static let mpp = VideoEncoderElement(
+        hardwareFormat: "NV12", rate: .bitsPerSecond("bps"), keyframes: "gop",
+        fixed: ["rc-mode": "cbr", "header-mode": "each-idr"])
+    fileprivate static let v4l2 = VideoEncoderElement(hardwareFormat: "I420", rate: .controls)
 }
 
 extension Node {

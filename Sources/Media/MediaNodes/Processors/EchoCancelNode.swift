@@ -39,9 +39,8 @@ package final class EchoCancelNode: NodeType, RunningNode {
 
     private struct State {
         var delay = EchoDelay()
-        /// Whether we have set the probe's latency, which then ignores the pipeline's.
-        var isTold = false
-        var found: Double?
+        /// The delay that the probe was told, in seconds. The probe then ignores the pipeline's latency.
+        var told: Double?
     }
 
     package let name: String
@@ -119,7 +118,7 @@ package final class EchoCancelNode: NodeType, RunningNode {
         instance.element("microphone").source.watchBuffers { buffer in node.hear(buffer, isPlayed: false) }
         instance.element("end").sink.onUpstreamEvent { event in
             // Until an echo is detected, the pipeline's latency states when audio is heard.
-            if case .latency = event { node.state.withLock { $0.isTold } ? .drop : .pass } else { .pass }
+            if case .latency = event { node.state.withLock { $0.told != nil } ? .drop : .pass } else { .pass }
         }
         return node
     }
@@ -162,15 +161,12 @@ package final class EchoCancelNode: NodeType, RunningNode {
 
     /// Sets how long after its timestamp audio returns.
     private func tell(_ seconds: Double) {
-        state.withLock { state in
-            state.isTold = true
-            state.found = seconds
-        }
+        state.withLock { $0.told = seconds }
         probe.source.sendLatency(seconds: max(0, seconds - Self.lead))
     }
 
     package func report(into statistics: inout MediaStatistics) {
-        statistics.echoCancellers[name] = MediaStatistics.EchoCanceller(delay: state.withLock { $0.found })
+        statistics.echoCancellers[name] = MediaStatistics.EchoCanceller(delay: state.withLock { $0.told })
     }
 }
 

@@ -51,7 +51,6 @@ package struct OverlayNode: NodeType, RunningNode {
                 "image-opacity", .number(0...1), default: 1, isChangeable: true, "From 0 (invisible) to 1"),
         ])
 
-    package let name: String
     // It retains this node.
     private unowned let instance: NodeInstance
 
@@ -95,7 +94,7 @@ package struct OverlayNode: NodeType, RunningNode {
     }
 
     package static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {
-        OverlayNode(name: instance.name, instance: instance)
+        OverlayNode(instance: instance)
     }
 
     package func set(_ setting: String, to value: SettingValue) throws(MediaError) -> Bool {
@@ -105,8 +104,8 @@ package struct OverlayNode: NodeType, RunningNode {
             throw MediaError(
                 code: MediaError.Code.settingUnusable,
                 message:
-                    "\"\(name)\" has no \(properties.first?.element ?? setting), so its \(setting) cannot change. "
-                    + "Start it with one.")
+                    "\"\(instance.name)\" has no \(properties.first?.element ?? setting), so its \(setting) cannot "
+                    + "change. Start it with one.")
         }
         for property in present {
             try instance.element(property.element).set(property.name, property.value)
@@ -117,7 +116,7 @@ package struct OverlayNode: NodeType, RunningNode {
     package func explain(_ failure: PipelineFailure, missing: String?) -> MediaError? {
         guard failure.path.first?.hasSuffix(".image") == true else { return nil }
         return Self.unreadable(
-            instance.text("image"), of: name, "it does not exist, or is not an image",
+            instance.text("image"), of: instance.name, "it does not exist, or is not an image",
             cause: failure.message)
     }
 

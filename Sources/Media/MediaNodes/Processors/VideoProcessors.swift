@@ -226,7 +226,7 @@ enum ConvertNode: NodeType {
 }
 
 /// Swaps left and right, or top and bottom.
-enum MirrorNode: NodeType {
+enum MirrorNode: FlipNode {
     static let kind = NodeKind(
         "mirror", .processor, "Mirrors frames horizontally or vertically", inputs: .rawVideoIn, outputs: .rawVideoOut,
         settings: [
@@ -235,20 +235,13 @@ enum MirrorNode: NodeType {
                 "Whether to swap left and right, or top and bottom")
         ])
 
-    private static let flip = Flip(
-        setting: "direction", directions: ["horizontal": "horiz", "vertical": "vert", "none": "identity"])
-
-    static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
-        flip.plan(request, to: request.input("in") ?? .rawVideo())
-    }
-
-    static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {
-        flip.activate(instance)
-    }
+    static let directions: [SettingValue: SettingValue] = [
+        "horizontal": "horiz", "vertical": "vert", "none": "identity",
+    ]
 }
 
 /// Rotates frames clockwise.
-enum RotateNode: NodeType {
+enum RotateNode: FlipNode {
     static let kind = NodeKind(
         "rotate", .processor, "Rotates frames clockwise", inputs: .rawVideoIn, outputs: .rawVideoOut,
         settings: [
@@ -258,52 +251,41 @@ enum RotateNode: NodeType {
             ).limited(to: [0, 90, 180, 270])
         ])
 
-    private static let flip = Flip(setting: "degrees", directions: [0: "identity", 90: "90r", 180: "180", 270: "90l"])
-
-    static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
-        var format = request.input("in") ?? .rawVideo()
-        if [90, 270].contains(request.integer("degrees")) {
-            (format.width, format.height) = (format.height, format.width)
-        }
-        return flip.plan(request, to: format)
-    }
-
-    static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {
-        flip.activate(instance)
-    }
+    static let directions: [SettingValue: SettingValue] = [0: "identity", 90: "90r", 180: "180", 270: "90l"]
 }
 
-/// A node that mirrors or rotates frames: its setting, with the direction of `videoflip` for each value.
-private struct Flip: Sendable {
-    private struct Running: RunningNode {
-        let name: String
-        let element: Element
-        let directions: [SettingValue: SettingValue]
+/// A node that mirrors or rotates frames as its only setting states.
+protocol FlipNode: NodeType {
+    /// The directions of `videoflip`, by the value of the setting.
+    static var directions: [SettingValue: SettingValue] { get }
+}
 
-        /// Changes the direction while frames pass. If width and height are swapped, announces new caps downstream.
-        func set(_ setting: String, to value: SettingValue) throws(MediaError) -> Bool {
-            guard let direction = directions[value] else { return false }
-            try element.set("video-direction", direction)
-            return true
-        }
-    }
-
-    let setting: String
-    let directions: [SettingValue: SettingValue]
-
-    func plan(_ request: NodeRequest, to format: MediaFormat) -> NodePlan {
+extension FlipNode {
+    static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
+        let direction = request.node.setting(kind.settings[0].name, of: kind).flatMap { directions[$0] } ?? "identity"
+        var format = request.input("in") ?? .rawVideo()
+        if ["90r", "90l"].contains(direction) { (format.width, format.height) = (format.height, format.width) }
         var plan = NodePlan(request.node)
-        plan.add("videoflip", as: "flip")
-        if let value = request.node.setting(setting, of: request.kind) {
-            plan.elements[0].properties["video-direction"] = directions[value]
-        }
+        plan.add("videoflip", as: "flip", ["video-direction": direction])
         plan.addFilter(RawFormat.video, as: "format")
         plan.chain(to: format)
         return plan
     }
 
-    func activate(_ instance: NodeInstance) -> any RunningNode {
-        Running(name: instance.name, element: instance.element("flip"), directions: directions)
+    static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {
+        RunningFlip(element: instance.element("flip"), directions: directions)
+    }
+}
+
+private struct RunningFlip: RunningNode {
+    let element: Element
+    let directions: [SettingValue: SettingValue]
+
+    /// Changes the direction while frames pass. If width and height are swapped, announces new caps downstream.
+    func set(_ setting: String, to value: SettingValue) throws(MediaError) -> Bool {
+        guard let direction = directions[value] else { return false }
+        try element.set("video-direction", direction)
+        return true
     }
 }
 

@@ -38,7 +38,6 @@ private final class TerminalScreen: Sendable {
     private struct State {
         var last: MediaTime?
         var isDrawing = false
-        var isBegun = false
         var isClosed = false
     }
 
@@ -76,27 +75,24 @@ private final class TerminalScreen: Sendable {
 
     /// Draws a frame, unless it is too early or the previous one is still being drawn.
     func show(_ frame: VideoFrame) {
-        let isDue = state.withLock { state in
+        let (isDue, isFirst) = state.withLock { state in
             let now = GStreamer.now
+            let isFirst = state.last == nil
             let isSoon = state.last.map { now.seconds(since: $0) < interval } ?? false
-            guard !state.isDrawing, !isSoon, !state.isClosed else { return false }
+            guard !state.isDrawing, !isSoon, !state.isClosed else { return (false, false) }
             state.isDrawing = true
             state.last = now
-            return true
+            return (true, isFirst)
         }
         guard isDue else { return }
         queue.async { [self] in
+            if isFirst { write(Self.begin) }
             draw(frame)
             state.withLock { $0.isDrawing = false }
         }
     }
 
     private func draw(_ frame: VideoFrame) {
-        let isFirst = state.withLock { state in
-            defer { state.isBegun = true }
-            return !state.isBegun
-        }
-        if isFirst { write(Self.begin) }
         let room = size
         let fit = TerminalPicture.size(
             width: frame.width, height: frame.height, columns: columns ?? room.columns,
@@ -127,7 +123,7 @@ private final class TerminalScreen: Sendable {
     func close() {
         let isBegun = state.withLock { state in
             state.isClosed = true
-            return state.isBegun || state.isDrawing
+            return state.last != nil
         }
         guard isBegun else { return }
         queue.sync { write(Self.end) }

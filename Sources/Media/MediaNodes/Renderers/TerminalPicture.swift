@@ -17,7 +17,7 @@ enum TerminalPicture {
     /// The frame in this many characters, from the terminal's upper left corner on, without a line feed at its end.
     static func draw(_ frame: VideoFrame, columns: Int, rows: Int) -> [UInt8] {
         guard columns > 0, rows > 0, frame.width > 0, frame.height > 0 else { return [] }
-        let colours = Samples(frame, columns: columns, rows: rows * 2).colours
+        let colours = Samples.colours(of: frame, columns: columns, rows: rows * 2)
         var text: [UInt8] = []
         text.reserveCapacity(columns * rows * 24)
         text.append(contentsOf: home)
@@ -54,17 +54,16 @@ enum TerminalPicture {
     }
 
     /// The mean colour of each field of a grid, from at most 4 x 4 points of it.
-    private struct Samples {
+    private enum Samples {
         private static let points = 4
-        var colours: [Colour] = []
 
-        init(_ frame: VideoFrame, columns: Int, rows: Int) {
-            let luma = Self.means(frame, .luma, frame.width, frame.height, columns, rows)
+        static func colours(of frame: VideoFrame, columns: Int, rows: Int) -> [Colour] {
+            let luma = means(frame, .luma, frame.width, frame.height, columns, rows)
             let width = (frame.width + 1) / 2
             let height = (frame.height + 1) / 2
-            let blue = Self.means(frame, .chromaBlue, width, height, columns, rows)
-            let red = Self.means(frame, .chromaRed, width, height, columns, rows)
-            colours = (0..<columns * rows).map { Self.colour(luma[$0], blue[$0], red[$0]) }
+            let blue = means(frame, .chromaBlue, width, height, columns, rows)
+            let red = means(frame, .chromaRed, width, height, columns, rows)
+            return (0..<columns * rows).map { colour(luma[$0], blue[$0], red[$0]) }
         }
 
         private static func means(

@@ -33,7 +33,7 @@ public final class TiledWindow: Sendable {
     private let width: Int
     private let height: Int
     private let state = Mutex(State())
-    private let counter: Counter
+    private let counter = Counter()
     private let connection: XWatch<XConnections.Break>?
 
     /// Whether there is a display to open a window on. Blocks for some milliseconds.
@@ -65,7 +65,6 @@ public final class TiledWindow: Sendable {
         }
         self.width = width
         self.height = height
-        counter = Counter()
         // Not ignore-inactive-pads: GStreamer 1.22 ends the stream while no pad has had a frame.
         mixer = try Element("compositor", ["background": "black"])
         // Keeps the window open and its clock running without tiles.

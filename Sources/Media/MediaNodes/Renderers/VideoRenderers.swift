@@ -12,7 +12,6 @@ final class VideoRendererNode: RunningNode {
     private let timestamps: TimestampMap?
     /// Nil if the program does not want the frames.
     private let handOver: (@Sendable (VideoFrame) -> Void)?
-    private let explanation: @Sendable (PipelineFailure) -> MediaError?
     private let shortfall: @Sendable () -> MediaError?
     private let isOptional: Bool
     private let onStop: @Sendable () -> Void
@@ -20,11 +19,8 @@ final class VideoRendererNode: RunningNode {
     /// Observes every frame that reaches `element`.
     init(
         _ instance: NodeInstance, at element: String = "sink", handOver: (@Sendable (VideoFrame) -> Void)? = nil,
-        explain: @escaping @Sendable (PipelineFailure) -> MediaError? = { _ in nil },
-        shortfall: @escaping @Sendable () -> MediaError? = { nil },
-        onStop: @escaping @Sendable () -> Void = {}
+        shortfall: @escaping @Sendable () -> MediaError? = { nil }, onStop: @escaping @Sendable () -> Void = {}
     ) {
-        explanation = explain
         self.shortfall = shortfall
         self.onStop = onStop
         isOptional = instance.plan.node.isOptional
@@ -49,10 +45,6 @@ final class VideoRendererNode: RunningNode {
                 width: format.width, height: format.height, captureTime: buffer.time,
                 rtpTimestamp: buffer.timestamp.flatMap { timestamps?.rtpTimestamp(at: $0) },
                 handedOver: clock.now, storage: buffer.keep(as: format)))
-    }
-
-    func explain(_ failure: PipelineFailure, missing: String?) -> MediaError? {
-        explanation(failure)
     }
 
     func reportShortfall() {

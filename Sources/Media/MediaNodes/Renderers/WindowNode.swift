@@ -22,20 +22,10 @@ enum WindowNode: NodeType {
 
     static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {
         setTitle(instance.text("title"), after: instance.element("queue"))
-        let (reporter, control, name) = (instance.reporter, instance.control, instance.name)
-        let isLost = AtomicBool()
         let display = DisplaySystem.isX(instance.element("sink").factory) ? DisplaySystem.x : nil
-        let watch = display.map { display in
-            XConnections.watch(display) {
-                isLost.raise()
-                control.async { reporter.fail(lost(display), name) }
-            }
-        }
-        // A lost display gets no further calls.
-        instance.element("queue").source.onBuffer { _ in isLost.value ? .drop : .pass }
+        let watch = display.map { instance.watchDisplay($0, at: instance.element("queue").source, orFail: lost($0)) }
         // Counts the frames that reach the sink and are shown, not those that the queue drops.
-        return VideoRendererNode(
-            instance, at: "convert", explain: Self.explain, onStop: { withExtendedLifetime(watch) {} })
+        return VideoRendererNode(instance, at: "convert", onStop: { withExtendedLifetime(watch) {} })
     }
 
     /// Sets the title with the first frame, because a title sent before the stream has begun is lost.
@@ -68,9 +58,21 @@ enum WindowNode: NodeType {
                 + "start again.")
     }
 
-    static func explain(_ failure: PipelineFailure) -> MediaError? {
-        guard failure.kind == .windowClosed else { return nil }
-        return MediaError(code: MediaError.Code.windowClosed, message: "The window was closed.")
+    static let closed = MediaError(code: MediaError.Code.windowClosed, message: "The window was closed.")
+}
+
+extension NodeInstance {
+    /// Fails the node with `error` when the server of an X display ends. A lost display gets no further calls: `output`
+    /// then passes no buffer.
+    func watchDisplay(
+        _ display: String, at output: Pad, orFail error: MediaError
+    ) -> XWatch<XConnections.Break> {
+        let isLost = AtomicBool()
+        output.onBuffer { _ in isLost.value ? .drop : .pass }
+        return XConnections.watch(display) { [reporter, control, name] in
+            isLost.raise()
+            control.async { reporter.fail(error, name) }
+        }
     }
 }
 

@@ -56,7 +56,8 @@ final class ErrorTranslator: Sendable {
         }
         let plan = editor.graph.plan
         func explained() -> MediaError {
-            node.running?.explain(failure, missing: missing)
+            if failure.kind == .windowClosed { return WindowNode.closed }
+            return node.running?.explain(failure, missing: missing)
                 ?? MediaError(
                     code: MediaError.Code.elementFailed,
                     message: "\"\(node.name)\" failed\(place(of: failure, in: node.name, plan)): "

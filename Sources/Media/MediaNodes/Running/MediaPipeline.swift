@@ -144,11 +144,11 @@ public final class MediaPipeline: Sendable {
         starting.begin(onCancel: done)
         armStartTimeout()
         do throws(MediaError) {
-            for node in nodes {
+            for node in graph.nodes {
                 // A cancelled start must not open the files of the other nodes.
                 guard starting.isRunning else { return }
                 preparing.withLock { $0 = node.name }
-                try node.prepare()
+                try node.running?.prepare()
             }
             preparing.withLock { $0 = nil }
         } catch {

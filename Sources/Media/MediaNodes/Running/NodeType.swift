@@ -29,7 +29,6 @@ extension NodeType {
 
 /// A node's behaviour in the running pipeline.
 package protocol RunningNode: Sendable {
-    var name: String { get }
     /// Called when the elements are in place, before they play.
     func prepare() throws(MediaError)
     /// Called before the first `finish` of several nodes: asks other processes to end, so that they end in parallel.
@@ -64,6 +63,7 @@ package protocol RunningNode: Sendable {
 /// A running node that shows its inputs outside of this process, such as a participant of a room. Inputs may be added
 /// and removed.
 package protocol PublishingNode: RunningNode {
+    var name: String { get }
     /// Attaches the probes to an input's elements, which are in place. The node shows no input before `appear`.
     func add(_ input: String, of instance: NodeInstance) throws(MediaError)
     /// Called when an input gets no data any more.

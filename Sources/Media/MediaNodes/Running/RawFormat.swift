@@ -8,11 +8,7 @@ package enum RawFormat {
 
     /// Frames of the known part of a format.
     package static func video(_ format: MediaFormat) -> String {
-        var caps = "video/x-raw,format=\(format.encoding)"
-        if let width = format.width { caps += ",width=\(width)" }
-        if let height = format.height { caps += ",height=\(height)" }
-        if let rate = format.framesPerSecond { caps += ",framerate=\(fraction(rate))" }
-        return caps
+        "video/x-raw,format=\(format.encoding)" + format.sizeAndRate
     }
 }
 

@@ -24,9 +24,7 @@ package final class RTPInputNode: NodeType, RunningNode {
     private let jitterBuffer: Element
     private let pipeline: WeakBox<Pipeline>
     private let capacity: Int
-    private let packetsReceived = Atomic<Int>(0)
-    private let packetsDropped = Atomic<Int>(0)
-    private let isRunning = Atomic<Bool>(false)
+    private let isRunning = AtomicBool()
     private let state = Mutex(State())
     private let askForKeyframe: @Sendable () -> Void
     private let control: DispatchQueue
@@ -150,11 +148,8 @@ package final class RTPInputNode: NodeType, RunningNode {
             return (!state.isWaiting, state.counts.framesReceived == 0)
         }
         guard isNews else { return }
-        if isFirst {
-            control.asyncAfter(deadline: .now() + Self.firstRequestDelay) { [weak self] in self?.ask() }
-        } else {
-            control.async { [weak self] in self?.ask() }
-        }
+        let delay = isFirst ? Self.firstRequestDelay : .milliseconds(0)
+        control.asyncAfter(deadline: .now() + delay) { [weak self] in self?.ask() }
     }
 
     /// Requests a keyframe, repeatedly until a frame arrives, because a request may be lost.
@@ -163,7 +158,7 @@ package final class RTPInputNode: NodeType, RunningNode {
             state.counts.keyframesNeeded += state.isWaiting ? 1 : 0
             return state.isWaiting
         }
-        guard isDue, isRunning.load(ordering: .acquiring) else { return }
+        guard isDue, isRunning.value else { return }
         askForKeyframe()
         control.asyncAfter(deadline: .now() + Self.requestInterval) { [weak self] in self?.ask() }
     }
@@ -172,28 +167,21 @@ package final class RTPInputNode: NodeType, RunningNode {
         state.withLock { $0.counts.framesDecoded += 1 }
     }
 
-    package func prepare() {
-        isRunning.store(true, ordering: .releasing)
-    }
+    package func prepare() { isRunning.raise() }
 
-    package func finish() {
-        isRunning.store(false, ordering: .releasing)
-    }
+    package func finish() { isRunning.lower() }
 
     package func push(_ packet: RawSpan) {
-        packetsReceived.wrappingAdd(1, ordering: .relaxed)
-        guard isRunning.load(ordering: .acquiring), source.waiting < capacity, let pipeline = pipeline.value,
-            source.push(packet, timestamp: pipeline.runningTime)
-        else {
-            packetsDropped.wrappingAdd(1, ordering: .relaxed)
-            return
+        let time = isRunning.value && source.waiting < capacity ? pipeline.value?.runningTime : nil
+        let isTaken = time.map { source.push(packet, timestamp: $0) } ?? false
+        state.withLock { state in
+            state.counts.packetsReceived += 1
+            if !isTaken { state.counts.packetsDropped += 1 }
         }
     }
 
     package func report(into statistics: inout MediaStatistics) {
         var report = state.withLock { $0.counts }
-        report.packetsReceived = packetsReceived.load(ordering: .relaxed)
-        report.packetsDropped = packetsDropped.load(ordering: .relaxed)
         report.packetsLost = jitterBuffer.integer("num-lost", ofStructure: "stats")
         report.packetsLate = jitterBuffer.integer("num-late", ofStructure: "stats")
         report.packetsDuplicate = jitterBuffer.integer("num-duplicates", ofStructure: "stats")
@@ -229,24 +217,20 @@ public struct RTPInput: Sendable {
 final class TimestampMap: Sendable {
     private static let capacity = 256
 
-    private struct State {
-        var frames = [(time: UInt64, rtp: UInt32)?](repeating: nil, count: capacity)
-        var newest = 0
-    }
-
-    private let state = Mutex(State())
+    /// The newest last.
+    private let frames = Mutex<[(time: UInt64, rtp: UInt32)]>([])
 
     func remember(_ rtp: UInt32, at time: UInt64) {
-        state.withLock { state in
-            if let last = state.frames[state.newest], last == (time, rtp) { return }
-            state.newest = (state.newest + 1) % Self.capacity
-            state.frames[state.newest] = (time, rtp)
+        frames.withLock { frames in
+            if let last = frames.last, last == (time, rtp) { return }
+            frames.append((time, rtp))
+            if frames.count > Self.capacity { frames.removeFirst() }
         }
     }
 
     /// The timestamp of the frame with this time. Nil if it has been removed.
     func rtpTimestamp(at time: UInt64) -> UInt32? {
-        state.withLock { state in state.frames.last { $0?.time == time }??.rtp }
+        frames.withLock { $0.last { $0.time == time }?.rtp }
     }
 }
 
@@ -255,19 +239,16 @@ extension Node {
     public static func rtpInput(
         _ name: String, codec: VideoCodec, payloadType: UInt8? = nil, latency: Int? = nil
     ) -> Node {
-        rtpInput(name, codec.rawValue, payloadType, latency)
+        let type = payloadType.map { Int($0) }
+        return Node(RTPInputNode.kind, name, ["codec": codec.rawValue, "payload-type": type, "latency": latency])
     }
 
     /// Receives the RTP packets of an audio stream. `latency` is the longest wait for a late packet, in milliseconds.
     public static func rtpInput(
         _ name: String, codec: AudioCodec, payloadType: UInt8 = 111, latency: Int = 60
     ) -> Node {
-        rtpInput(name, codec.rawValue, payloadType, latency)
-    }
-
-    private static func rtpInput(_ name: String, _ codec: String, _ payloadType: UInt8?, _ latency: Int?) -> Node {
         Node(
             RTPInputNode.kind, name,
-            ["codec": codec, "payload-type": payloadType.map { Int($0) }, "latency": latency])
+            ["codec": codec.rawValue, "payload-type": Int(payloadType), "latency": latency])
     }
 }
