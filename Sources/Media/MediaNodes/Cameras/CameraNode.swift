@@ -64,9 +64,14 @@ struct CameraNode: NodeType, RunningNode {
             throw noMode(choice.camera, wish)
         }
         var plan = NodePlan(request.node)
-        plan.resource = choice.camera.path
-        let controls = try controls(request, of: choice.camera)
-        plan.add("v4l2src", as: "source", controls.merging(["device": .text(choice.camera.path)]) { $1 })
+        let path = choice.camera.path
+        plan.resource = path
+        let controls = try CameraControls(request)
+        if !controls.values.isEmpty, let there = request.environment.cameraControls(path) {
+            try controls.check(there, of: path)
+        }
+        plan.add("v4l2src", as: "source", ["device": .text(path)])
+        plan.elements[0].properties["extra-controls"] = controls.structure
         plan.appendFilter(mode.caps, as: "mode")
         if mode.isUntouched {
             try planEncoded(&plan, mode, request.environment)
@@ -76,7 +81,7 @@ struct CameraNode: NodeType, RunningNode {
         // Exposing and reading out a frame take one frame period.
         plan.latency = 1 / mode.framesPerSecond
         plan.notes.append(
-            "\(choice.camera.path) (\(choice.camera.name)) in the mode \(mode.caps): \(mode.reason(for: wish))")
+            "\(path) (\(choice.camera.name)) in the mode \(mode.caps): \(mode.reason(for: wish))")
         plan.passedOver = choice.passedOver + CameraMode.passedOver(of: choice.camera.formats, for: mode, wish)
         return plan
     }
@@ -123,17 +128,6 @@ struct CameraNode: NodeType, RunningNode {
             message:
                 "The camera \(camera.path) (\(camera.name)) offers \(what), only \(there). Choose another camera or "
                 + "format.")
-    }
-
-    // MARK: Camera controls
-
-    private static func controls(
-        _ request: NodeRequest, of camera: CameraDevice
-    ) throws(MediaError) -> [String: SettingValue] {
-        let controls = try CameraControls(request)
-        guard let structure = controls.structure else { return [:] }
-        if let there = request.environment.cameraControls(camera.path) { try controls.check(there, of: camera.path) }
-        return ["extra-controls": structure]
     }
 
     func set(_ setting: String, to value: SettingValue) throws(MediaError) -> Bool {

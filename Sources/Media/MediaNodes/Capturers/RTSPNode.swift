@@ -113,8 +113,7 @@ struct RTSPNode: NodeType, RunningNode {
         let source = instance.element("source")
         if let user = address.user { try source.set("user-id", .text(user)) }
         if let password = address.password { try source.set("user-pw", .text(password)) }
-        let reporter = instance.reporter
-        let name = instance.name
+        let (reporter, name) = (instance.reporter, instance.name)
         let watchdog = Watchdog(
             instance, limit: silenceLimit, lost: RTSPFailure.lost(address.url, "it stopped sending"))
         let isFinishing = AtomicBool()

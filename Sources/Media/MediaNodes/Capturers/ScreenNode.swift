@@ -116,9 +116,7 @@ struct ScreenNode: NodeType, RunningNode {
 
     static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {
         guard let source = instance.plan.element("source") else { return nil }
-        let reporter = instance.reporter
-        let name = instance.name
-        let control = instance.control
+        let (reporter, control, name) = (instance.reporter, instance.control, instance.name)
         let display = source.properties["display-name"]?.text
         let what = display.map { "The X display \($0)" } ?? "PipeWire"
         let watchdog = Watchdog(

@@ -24,7 +24,8 @@ final class VideoEncoderNode: RunningNode {
     /// When the encoder was last restarted for a keyframe.
     private let restarted = Mutex<MediaTime?>(nil)
 
-    private init(_ instance: NodeInstance, codec: EncodedVideo) {
+    /// Sets the properties that depend on the driver or the application, and attaches the probes.
+    fileprivate init(_ instance: NodeInstance, codec: EncodedVideo) throws(MediaError) {
         name = instance.name
         self.codec = codec
         queue = instance.element("queue")
@@ -34,6 +35,13 @@ final class VideoEncoderNode: RunningNode {
         chosenBitrate = Mutex(instance.optionalInteger("bitrate").map(Bitrate.init(bitsPerSecond:)))
         ledger = FrameLedger()
         clock = instance.pipeline.clock
+        if choice.isHardware {
+            for (name, value) in choice.properties(keyframeInterval: keyframeInterval) {
+                _ = element.trySet(name, value)
+            }
+        }
+        if let bitrate = chosenBitrate.withLock({ $0 }) { try setBitrate(bitrate) }
+        watch()
     }
 
     // MARK: Contract
@@ -129,20 +137,6 @@ final class VideoEncoderNode: RunningNode {
     }
 
     // MARK: Running
-
-    static func activate(
-        _ instance: NodeInstance, codec: EncodedVideo
-    ) throws(MediaError) -> VideoEncoderNode {
-        let running = VideoEncoderNode(instance, codec: codec)
-        if running.choice.isHardware {
-            for (name, value) in running.choice.properties(keyframeInterval: running.keyframeInterval) {
-                _ = running.element.trySet(name, value)
-            }
-        }
-        if let bitrate = running.chosenBitrate.withLock({ $0 }) { try running.setBitrate(bitrate) }
-        running.watch()
-        return running
-    }
 
     func set(_ setting: String, to value: SettingValue) throws(MediaError) -> Bool {
         guard setting == "bitrate", let bitrate = value.integer else { return false }
@@ -271,6 +265,6 @@ extension EncodedVideo {
         NodeImplementation(
             kind: VideoEncoderNode.kind(of: self),
             plan: { (request) throws(MediaError) in try VideoEncoderNode.plan(request, codec: self) },
-            activate: { (instance) throws(MediaError) in try VideoEncoderNode.activate(instance, codec: self) })
+            activate: { (instance) throws(MediaError) in try VideoEncoderNode(instance, codec: self) })
     }
 }
