@@ -14,10 +14,6 @@ private final class LensNode: NodeType, RunningNode {
         ])
     private static let isTaken = Mutex(false)
 
-    let name: String
-
-    init(_ name: String) { self.name = name }
-
     static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
         var plan = NodePlan(request.node)
         plan.resource = "the lens"
@@ -38,7 +34,7 @@ private final class LensNode: NodeType, RunningNode {
             return isTaken
         }
         if wasTaken { throw MediaError(code: MediaError.Code.cameraBusy, message: "The lens is in use.") }
-        return LensNode(instance.name)
+        return LensNode()
     }
 
     func finish() { Self.isTaken.withLock { $0 = false } }

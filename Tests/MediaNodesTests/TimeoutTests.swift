@@ -25,7 +25,6 @@ extension MediaNodesTests {
 
         /// A node whose file system does not respond until the gate opens.
         private struct Hanging: RunningNode {
-            let name: String
             let gate: Gate
 
             func prepare() { gate.wait() }
@@ -38,7 +37,7 @@ extension MediaNodesTests {
             let registry = NodeRegistry.builtIn.adding([
                 NodeImplementation(
                     kind: kind, plan: { (request) throws(MediaError) in .sink(request) },
-                    activate: { (instance) throws(MediaError) in Hanging(name: instance.name, gate: gate) })
+                    activate: { (instance) throws(MediaError) in Hanging(gate: gate) })
             ])
             let graph = MediaGraph {
                 Chain {

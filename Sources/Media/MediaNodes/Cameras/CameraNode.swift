@@ -9,7 +9,6 @@ struct CameraNode: NodeType, RunningNode {
     /// A camera that still responds may pause longer: some stop while they adjust, and a busy machine delays frames.
     private static let pauseLimit = 5.0
 
-    let name: String
     private let device: String
     private let source: Element
     private let watchdog: Watchdog
@@ -149,7 +148,7 @@ struct CameraNode: NodeType, RunningNode {
             if let number = picture.number { gaps.saw(number) }
         }
         return CameraNode(
-            name: instance.name, device: device, source: instance.element("source"), watchdog: watchdog, gaps: gaps)
+            device: device, source: instance.element("source"), watchdog: watchdog, gaps: gaps)
     }
 
     func finish() {
@@ -157,7 +156,7 @@ struct CameraNode: NodeType, RunningNode {
         LeftoverDescriptors.mark(of: source)
     }
 
-    func report(into statistics: inout MediaStatistics) {
+    func report(into statistics: inout MediaStatistics, as name: String) {
         statistics.cameras[name] = .init()
         statistics.cameras[name]?.lost = gaps.missing
     }

@@ -3,18 +3,16 @@ public import MediaGraph
 
 /// Frames that the program pushes.
 final class BypassNode: NodeType, RunningNode {
-    let name: String
     fileprivate let queue: PushQueue
     fileprivate let codec: VideoCodec?
     private let width: Int
     private let height: Int
 
     private init(_ instance: NodeInstance) {
-        name = instance.name
         codec = VideoCodec(rawValue: instance.text("format"))
         width = instance.integer("width")
         height = instance.integer("height")
-        queue = PushQueue(instance, isEncoded: codec != nil) { [reporter = instance.reporter, name] in
+        queue = PushQueue(instance, isEncoded: codec != nil) { [reporter = instance.reporter, name = instance.name] in
             reporter.keyframeNeeded(name)
         }
     }

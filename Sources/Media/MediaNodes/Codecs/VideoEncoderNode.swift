@@ -11,7 +11,7 @@ final class VideoEncoderNode: RunningNode {
     /// How long `finish` waits for the frames in progress.
     private static let finishLimit = DispatchTimeInterval.milliseconds(300)
 
-    let name: String
+    private let name: String
     private let codec: EncodedVideo
     private let queue: Element
     private let element: Element
@@ -246,7 +246,7 @@ final class VideoEncoderNode: RunningNode {
         ledger.settle()
     }
 
-    func report(into statistics: inout MediaStatistics) {
+    func report(into statistics: inout MediaStatistics, as name: String) {
         statistics.encoders[name] = ledger.statistics
     }
 }

@@ -17,7 +17,10 @@ enum CapturerHost {
             activate: { (instance) throws(MediaError) in
                 let capturer = try Kind(instance.plan.node.settings)
                 let format = try Self.format(of: capturer, instance.name)
-                return CapturerNode(instance, capturer, format)
+                instance.awaitFirstBuffer(at: instance.element("source").source)
+                let sink = PipelineSink(instance, format.media)
+                return CapturerNode(
+                    capturer: capturer, task: NodeTask(instance), sink: sink, output: CaptureOutput(format, sink))
             })
     }
 
@@ -64,21 +67,11 @@ extension MediaFormat {
 }
 
 /// A capturer in a pipeline, with its sink.
-private final class CapturerNode<Kind: Capturer>: RunningNode {
-    let name: String
-    private let capturer: Kind
-    private let task: NodeTask
-    private let sink: PipelineSink
-    private let output: CaptureOutput<Kind.Format>
-
-    init(_ instance: NodeInstance, _ capturer: Kind, _ format: Kind.Format) {
-        name = instance.name
-        self.capturer = capturer
-        task = NodeTask(instance.name, instance.reporter)
-        sink = PipelineSink(instance, format.media)
-        output = CaptureOutput(format, sink)
-        instance.awaitFirstBuffer(at: instance.element("source").source)
-    }
+private struct CapturerNode<Kind: Capturer>: RunningNode {
+    let capturer: Kind
+    let task: NodeTask
+    let sink: PipelineSink
+    let output: CaptureOutput<Kind.Format>
 
     func prepare() {
         // Capture times need the pipeline's running clock. Until then the queue and its closure retain each other;
@@ -120,16 +113,14 @@ private final class PipelineSink: CaptureSink {
     /// The planned format.
     private let planned: MediaFormat
     private let state: Mutex<State>
-    private let keyframe: AtomicBool
+    private let keyframe = AtomicBool()
 
     init(_ instance: NodeInstance, _ format: MediaFormat) {
         name = instance.name
         reporter = instance.reporter
         planned = format
         state = Mutex(State(stated: format))
-        let keyframe = AtomicBool()
-        self.keyframe = keyframe
-        queue = PushQueue(instance, isEncoded: format.kind == .encodedVideo) { keyframe.raise() }
+        queue = PushQueue(instance, isEncoded: format.kind == .encodedVideo) { [keyframe] in keyframe.raise() }
     }
 
     var now: MediaTime { GStreamer.now }

@@ -78,7 +78,7 @@ extension ElementsNode {
 }
 
 private final class ElementsRun: RunningNode {
-    let name: String
+    private let name: String
     private let elements: [String: (element: Element, property: String)]
 
     init(_ instance: NodeInstance, _ exposed: [ExposedProperty]) {

@@ -18,9 +18,8 @@ final class NodeTask: Sendable {
     private let phase = Mutex(Phase.idle)
     private let hasLeft = DispatchSemaphore(value: 0)
 
-    init(_ name: String, _ reporter: Reporter) {
-        self.name = name
-        self.reporter = reporter
+    init(_ instance: NodeInstance) {
+        (name, reporter) = (instance.name, instance.reporter)
     }
 
     /// Runs `body` once, unless the node was stopped before. Calls `onEnd` when it returns by itself.

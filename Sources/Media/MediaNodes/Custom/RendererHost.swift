@@ -34,30 +34,20 @@ enum RendererHost {
                     : VideoRendererNode(instance) { frame in
                         if let frame = frame as? Kind.Media { input.yield(frame) }
                     }
-                return RendererNode(instance, renderer, RenderStream(stream), counting: watching) { input.finish() }
+                return RendererNode(
+                    renderer: renderer, media: RenderStream(stream), counting: watching, task: NodeTask(instance)
+                ) { input.finish() }
             })
     }
 }
 
-private final class RendererNode<Kind: Renderer>: RunningNode {
-    let name: String
-    private let renderer: Kind
-    private let media: RenderStream<Kind.Media>
-    private let counting: any RunningNode
-    private let task: NodeTask
-    private let end: @Sendable () -> Void
-
-    init(
-        _ instance: NodeInstance, _ renderer: Kind, _ media: RenderStream<Kind.Media>, counting: any RunningNode,
-        end: @escaping @Sendable () -> Void
-    ) {
-        name = instance.name
-        self.renderer = renderer
-        self.media = media
-        self.counting = counting
-        self.end = end
-        task = NodeTask(instance.name, instance.reporter)
-    }
+private struct RendererNode<Kind: Renderer>: RunningNode {
+    let renderer: Kind
+    let media: RenderStream<Kind.Media>
+    /// Counts what reaches the node.
+    let counting: any RunningNode
+    let task: NodeTask
+    let end: @Sendable () -> Void
 
     func prepare() {
         task.start { [renderer, media] in try await renderer.render(media) }
@@ -69,8 +59,8 @@ private final class RendererNode<Kind: Renderer>: RunningNode {
         task.stop(grace: 0.25)
     }
 
-    func report(into statistics: inout MediaStatistics) {
-        counting.report(into: &statistics)
+    func report(into statistics: inout MediaStatistics, as name: String) {
+        counting.report(into: &statistics, as: name)
     }
 
     func set(_ setting: String, to value: SettingValue) throws(MediaError) -> Bool {

@@ -35,14 +35,7 @@ struct ElementMedia {
         return usual.isEmpty ? named.sorted() : usual
     }
 
-    static func kind(of structure: FormatStructure) -> MediaKind {
-        switch structure.name {
-        case "video/x-raw": .rawVideo
-        case "audio/x-raw": .rawAudio
-        case "application/x-rtp": .rtp
-        default: Encoding.of(structure).map { MediaKind(ofEncoding: $0.name) } ?? .data
-        }
-    }
+    static func kind(of structure: FormatStructure) -> MediaKind { MediaFormat(structure)?.kind ?? .data }
 
     /// Whether the media might be video, or audio, once it is known and decoded.
     static func mayHold(_ kind: MediaKind, _ caps: Caps) -> Bool {
@@ -80,35 +73,24 @@ extension MediaFormat {
     }
 
     /// The known properties of one of several formats, completed by those of the input.
-    init(_ structure: FormatStructure, after input: MediaFormat?) {
-        let kind = ElementMedia.kind(of: structure)
-        switch kind {
+    static func known(_ structure: FormatStructure, after input: MediaFormat?) -> MediaFormat {
+        var format = MediaFormat(structure) ?? MediaFormat(.data, structure.name)
+        switch format.kind {
         case .rawVideo:
             let offered = structure.texts("format")
             let preferred = [input?.kind == .rawVideo ? input?.encoding : nil, "I420"].compactMap { $0 }
-            let encoding =
-                offered.isEmpty ? preferred.first : preferred.first { offered.contains($0) } ?? offered.first
-            self.init(kind, encoding ?? "I420")
-        case .rawAudio:
-            self = .rawAudio
-            return
-        case .rtp:
-            self.init(kind, structure.texts("encoding-name").first ?? "RTP")
-            return
-        case .encodedAudio:
-            self.init(kind, Encoding.of(structure)?.name ?? "")
-            return
-        case .encodedVideo:
-            self.init(kind, Encoding.of(structure)?.name ?? "")
-        case .data, .applicationFrames:
-            self.init(.data, structure.name)
-            return
+            format.encoding = preferred.first { offered.isEmpty || offered.contains($0) } ?? offered[0]
+        case .encodedVideo: break
+        case .rawAudio: return .rawAudio
+        case .rtp: return MediaFormat(.rtp, structure.texts("encoding-name").first ?? "RTP")
+        default: return MediaFormat(format.kind, format.encoding)
         }
-        width = Self.fixed(structure.integers("width"), structure.isRange("width"), input?.width)
-        height = Self.fixed(structure.integers("height"), structure.isRange("height"), input?.height)
+        format.width = fixed(structure.integers("width"), structure.isRange("width"), input?.width)
+        format.height = fixed(structure.integers("height"), structure.isRange("height"), input?.height)
         let rates = structure.fractions("framerate")
-        framesPerSecond =
+        format.framesPerSecond =
             rates.count == 1 && !structure.isRange("framerate") && rates[0] > 0 ? rates[0] : input?.framesPerSecond
+        return format
     }
 
     /// The only possible number, or the input's if it is one of several.

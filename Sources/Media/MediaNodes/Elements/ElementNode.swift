@@ -5,7 +5,7 @@ import Synchronization
 
 /// A node for a GStreamer element, derived from the element's description.
 final class ElementNode: RunningNode {
-    let name: String
+    private let name: String
     private let element: Element
     private let shape: ElementShape
     /// Pads requested because they have settings, by port.

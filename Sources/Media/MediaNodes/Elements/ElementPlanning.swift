@@ -112,7 +112,7 @@ struct ElementPlanning {
             let kind = ElementMedia.kind(of: structure)
             return kind == input.kind && (kind == .rawVideo || Encoding.of(structure)?.name == input.encoding)
         }
-        if let chosen = same ?? plain.first { return MediaFormat(chosen, after: input) }
+        if let chosen = same ?? plain.first { return .known(chosen, after: input) }
         return MediaFormat(.data, caps.structures.first?.name ?? "bytes")
     }
 

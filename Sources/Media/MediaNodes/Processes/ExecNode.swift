@@ -35,7 +35,6 @@ final class ExecNode: NodeType, RunningNode, ProgramOwner {
     /// Reads before other work on the queue gets its turn.
     private static let batch = 16
 
-    let name: String
     private let output: FeedOutput
     private let queue: DispatchQueue
     private let timeout: Double
@@ -43,7 +42,6 @@ final class ExecNode: NodeType, RunningNode, ProgramOwner {
     private let program: Program
 
     private init(_ instance: NodeInstance) {
-        name = instance.name
         let format = FrameFormat(instance)
         output = FeedOutput(instance, format)
         timeout = instance.number("timeout")

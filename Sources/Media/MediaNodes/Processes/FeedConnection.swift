@@ -7,10 +7,9 @@ import Synchronization
 /// One feeder's connection. On one queue; only slots return from other threads.
 final class FeedConnection: Sendable {
     enum End: Sendable {
+        /// The feeder said bye, or nothing at all: another graph may only have checked for a listener.
         case bye
         case gone
-        /// The connection ended before any message, for example of another graph that checks for a listener.
-        case unheard
         case refused(FrameSocketError)
     }
 
@@ -112,7 +111,7 @@ final class FeedConnection: Sendable {
             }
             switch socket.receive() {
             case .nothing: return
-            case .end: return end(state.withLock { $0.isGreeted } ? .gone : .unheard)
+            case .end: return end(state.withLock { $0.isGreeted } ? .gone : .bye)
             case .message(let bytes, let descriptors, let isCut):
                 do throws(FrameSocketError) {
                     try take(bytes, descriptors, isCut)

@@ -86,13 +86,6 @@ extension FrameFormat {
 }
 
 extension FrameFormat.Encoding {
-    /// The name in graphs.
-    var name: String {
-        switch self {
-        case .h264: "h264"
-        case .vp8: "vp8"
-        case .mjpeg: "mjpeg"
-        default: rawValue
-        }
-    }
+    /// The name in graphs: that of a codec is the name of its case.
+    var name: String { isRaw ? rawValue : "\(self)" }
 }

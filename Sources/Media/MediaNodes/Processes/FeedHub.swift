@@ -26,10 +26,11 @@ final class FeedHub: Sendable {
 
     init(_ instance: NodeInstance, queue: DispatchQueue) {
         self.queue = queue
-        output = FeedOutput(instance, FrameFormat(instance))
+        let hub = WeakBox<FeedHub>()
+        output = FeedOutput(instance, FrameFormat(instance)) { hub.value?.connection?.wantKeyframe() }
         takesAnySize = instance.flag("scale")
         timeout = instance.number("timeout")
-        output.onKeyframeWanted { [weak self] in self?.connection?.wantKeyframe() }
+        hub.set(self)
         if instance.has("parser") { watch(instance.element("format")) }
     }
 

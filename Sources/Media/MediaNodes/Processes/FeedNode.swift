@@ -20,13 +20,11 @@ final class FeedNode: NodeType, FedNode {
         var isBusySaid = false
     }
 
-    let name: String
     let hub: FeedHub
     private let path: String
     private let door: Mutex<Door>
 
     private init(_ instance: NodeInstance, path: String) {
-        name = instance.name
         self.path = path
         hub = FeedHub(instance, queue: DispatchQueue(label: "media.feed"))
         door = Mutex(Door())
@@ -66,7 +64,7 @@ final class FeedNode: NodeType, FedNode {
         do throws(FrameSocketError) {
             listener = try MessageListener(path: path)
         } catch {
-            throw MediaError(code: error.code, message: error.message, node: name)
+            throw MediaError(code: error.code, message: error.message, node: hub.output.name)
         }
         let readSource = ReadSource(listener.number, of: listener, on: hub.queue) { [weak self] in self?.accept() }
         door.withLock { ($0.listener, $0.readSource) = (listener, readSource) }

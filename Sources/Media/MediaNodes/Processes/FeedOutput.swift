@@ -10,36 +10,25 @@ final class FeedOutput: Sendable {
         var last: UInt64 = 0
         var rate: RateLimit
         var isTooFastSaid = false
-        var onKeyframeWanted: (@Sendable () -> Void)?
     }
 
     let format: FrameFormat
-    private let name: String
+    let name: String
     private let reporter: Reporter
     private let queue: PushQueue
     let pipeline: WeakBox<Pipeline>
     private let codec: VideoCodec?
     private let state: Mutex<State>
 
-    init(_ instance: NodeInstance, _ format: FrameFormat) {
+    /// `keyframeWanted` is called whenever decoding needs a keyframe. Raw frames and JPEGs need none.
+    init(_ instance: NodeInstance, _ format: FrameFormat, keyframeWanted: @escaping @Sendable () -> Void = {}) {
         self.format = format
         pipeline = WeakBox(instance.pipeline)
         codec = VideoCodec(rawValue: format.encoding.name)
-        let output = WeakBox<FeedOutput>()
-        queue = PushQueue(instance, isEncoded: codec != nil) { output.value?.wantKeyframe() }
+        queue = PushQueue(instance, isEncoded: codec != nil, onKeyframeNeeded: keyframeWanted)
         state = Mutex(State(rate: Self.rate(of: format)))
         (name, reporter) = (instance.name, instance.reporter)
-        output.set(self)
         instance.element("source").source.watchBuffers { [reporter, name] _ in reporter.isReady(name) }
-    }
-
-    /// Calls `body` whenever decoding needs a keyframe. Raw frames and JPEGs need none.
-    func onKeyframeWanted(_ body: @escaping @Sendable () -> Void) {
-        state.withLock { $0.onKeyframeWanted = body }
-    }
-
-    private func wantKeyframe() {
-        state.withLock { $0.onKeyframeWanted }?()
     }
 
     /// Whether the pipeline is paused, so that nothing is expected.

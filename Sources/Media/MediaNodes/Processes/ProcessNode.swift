@@ -12,12 +12,10 @@ final class ProcessNode: NodeType, FedNode, ProgramOwner {
     /// Interval in seconds between polls whether all frames of an ended program are read.
     private static let pollInterval = 0.02
 
-    let name: String
     let hub: FeedHub
     private let program: Program
 
     private init(_ instance: NodeInstance) {
-        name = instance.name
         hub = FeedHub(instance, queue: DispatchQueue(label: "media.process"))
         program = Program(instance, queue: hub.queue)
         hub.set(owner: self)

@@ -1,13 +1,10 @@
 import Dispatch
 
 /// Calls a function on a queue whenever a descriptor is readable, until it is cancelled or released.
-// @unchecked: everything runs on the queue, or when no other code retains the value.
-final class ReadSource: @unchecked Sendable {
-    private let source: any DispatchSourceRead
+final class ReadSource: Sendable {
+    // Sources of Dispatch may be used from every thread.
+    private nonisolated(unsafe) let source: any DispatchSourceRead
     private let queue: DispatchQueue
-    private var isHeld = false
-    private var until = DispatchTime.now()
-    private var isCancelled = false
 
     /// `owner` closes the descriptor when it is released. It is retained until the descriptor is no longer polled.
     init(
@@ -25,34 +22,15 @@ final class ReadSource: @unchecked Sendable {
         cancel()
     }
 
-    /// Stops polling for this long, or for the longest earlier request, so that the writer has to wait.
+    /// Stops polling for this long, or for the longest earlier request, so that the writer has to wait. A source that is
+    /// cancelled meanwhile releases its owner afterwards.
     func hold(seconds: Double) {
-        guard !isCancelled else { return }
-        until = max(until, .now() + seconds)
-        guard !isHeld else { return }
-        isHeld = true
+        // Dispatch counts suspensions. A suspended source must not be released.
         source.suspend()
-        resumeLater()
-    }
-
-    private func resumeLater() {
-        queue.asyncAfter(deadline: until) { [weak self] in
-            guard let self else { return }
-            if until > .now() { resumeLater() } else { resume() }
-        }
-    }
-
-    private func resume() {
-        guard isHeld else { return }
-        isHeld = false
-        source.resume()
+        queue.asyncAfter(deadline: .now() + seconds) { self.source.resume() }
     }
 
     func cancel() {
-        guard !isCancelled else { return }
-        isCancelled = true
         source.cancel()
-        // A suspended source would never end.
-        resume()
     }
 }

@@ -14,7 +14,6 @@ package final class LevelNode: NodeType, RunningNode {
                 "Length of the audio that one value covers")
         ])
 
-    package let name: String
     private let meter: Mutex<LevelMeter>
 
     package static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
@@ -25,19 +24,18 @@ package final class LevelNode: NodeType, RunningNode {
     }
 
     package static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {
-        let node = LevelNode(instance.name, interval: instance.number("interval"))
+        let node = LevelNode(interval: instance.number("interval"))
         instance.element("sound").sink.watchBuffers { buffer in
             _ = buffer.read { bytes in node.meter.withLock { $0.read(bytes) } }
         }
         return node
     }
 
-    private init(_ name: String, interval: Double) {
-        self.name = name
+    private init(interval: Double) {
         meter = Mutex(LevelMeter(interval: interval))
     }
 
-    package func report(into statistics: inout MediaStatistics) {
+    package func report(into statistics: inout MediaStatistics, as name: String) {
         statistics.levels[name] = meter.withLock { $0.channels }
     }
 }

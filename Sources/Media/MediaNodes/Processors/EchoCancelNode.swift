@@ -43,7 +43,6 @@ package final class EchoCancelNode: NodeType, RunningNode {
         var told: Double?
     }
 
-    package let name: String
     private let probe: Element
     private let given: Double?
     private let state = Mutex(State())
@@ -124,7 +123,6 @@ package final class EchoCancelNode: NodeType, RunningNode {
     }
 
     private init(_ instance: NodeInstance) {
-        name = instance.name
         probe = instance.element("probe")
         given = instance.optionalInteger("delay").map { Double($0) / 1000 }
     }
@@ -165,7 +163,7 @@ package final class EchoCancelNode: NodeType, RunningNode {
         probe.source.sendLatency(seconds: max(0, seconds - Self.lead))
     }
 
-    package func report(into statistics: inout MediaStatistics) {
+    package func report(into statistics: inout MediaStatistics, as name: String) {
         statistics.echoCancellers[name] = MediaStatistics.EchoCanceller(delay: state.withLock { $0.told })
     }
 }

@@ -8,7 +8,6 @@ package final class FrameFunctionNode: NodeType, RunningNode {
         "frame-function", .processor, "Passes each frame to a function of the program, which may change it in place",
         inputs: .rawVideoIn, outputs: .rawVideoOut, binding: .frameFunction)
 
-    package let name: String
     /// The processor behind the function, which shares its settings with every copy of itself.
     private let settings: (any WrittenNode)?
     private let function: @Sendable (inout MutableVideoFrame) -> Void
@@ -37,7 +36,6 @@ package final class FrameFunctionNode: NodeType, RunningNode {
         _ instance: NodeInstance, settings: (any WrittenNode)?,
         _ function: @escaping @Sendable (inout MutableVideoFrame) -> Void
     ) {
-        name = instance.name
         self.settings = settings
         self.function = function
         instance.element("pictures").source.onFrame { buffer, format in
@@ -59,7 +57,7 @@ package final class FrameFunctionNode: NodeType, RunningNode {
         }
     }
 
-    package func report(into statistics: inout MediaStatistics) {
+    package func report(into statistics: inout MediaStatistics, as name: String) {
         statistics.frameFunctions[name] = counts.withLock { $0 }
     }
 }

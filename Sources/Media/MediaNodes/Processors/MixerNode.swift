@@ -46,7 +46,6 @@ package final class MixerNode: NodeType, RunningNode {
         var shapes: [Int: Double]
     }
 
-    package let name: String
     private let format: MediaFormat?
     private let pads: [Int: Pad]
     private let state: Mutex<State>
@@ -90,7 +89,6 @@ package final class MixerNode: NodeType, RunningNode {
     }
 
     private init(_ instance: NodeInstance) {
-        name = instance.name
         format = instance.plan.formats["out"]
         let numbers = instance.plan.inputs.keys.map(Self.number)
         let mix = instance.element("mix")

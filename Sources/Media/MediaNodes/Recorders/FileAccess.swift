@@ -1,4 +1,4 @@
-import Glibc
+import Foundation
 
 /// Checks of files before they are written.
 enum FileAccess {
@@ -51,7 +51,7 @@ enum FileAccess {
             }
             let slash = path.lastIndex(of: "/")
             let folder = slash.map { $0 == path.startIndex ? "/" : String(path[..<$0]) } ?? "."
-            if let target = symbolicLink(path) {
+            if let target = try? FileManager.default.destinationOfSymbolicLink(atPath: path) {
                 path = target.hasPrefix("/") ? target : folder + "/" + target
                 continue
             }
@@ -60,12 +60,6 @@ enum FileAccess {
             return "\(status.st_dev):\(status.st_ino)/\(name)"
         }
         return nil
-    }
-
-    private static func symbolicLink(_ path: String) -> String? {
-        var target = [CChar](repeating: 0, count: Int(PATH_MAX))
-        let count = readlink(path, &target, target.count)
-        return count > 0 ? String(decoding: target.prefix(count).map(UInt8.init(bitPattern:)), as: UTF8.self) : nil
     }
 
     /// Removes what a file contains.
@@ -81,26 +75,13 @@ enum FileAccess {
     }
 
     /// A short text file; nil when it cannot be read.
-    static func text(of path: String) -> String? {
-        guard let file = fopen(path, "r") else { return nil }
-        defer { fclose(file) }
-        var bytes: [UInt8] = []
-        var piece = [UInt8](repeating: 0, count: 65_536)
-        while case let count = fread(&piece, 1, piece.count, file), count > 0 { bytes += piece.prefix(count) }
-        return String(decoding: bytes, as: UTF8.self)
-    }
+    static func text(of path: String) -> String? { try? String(contentsOfFile: path, encoding: .utf8) }
 
     /// Replaces an existing text file atomically: a reader sees the old text or the new one. If the new one cannot be
     /// written, the old one is unchanged.
     static func replace(_ path: String, with text: String) {
         // A symbolic link stays one.
-        guard let resolved = realpath(path, nil) else { return }
-        defer { free(resolved) }
-        let path = String(cString: resolved)
-        let new = path + ".new"
-        guard let file = fopen(new, "w") else { return }
-        let bytes = Array(text.utf8)
-        let isWritten = fwrite(bytes, 1, bytes.count, file) == bytes.count
-        if fclose(file) != 0 || !isWritten || rename(new, path) != 0 { unlink(new) }
+        let file = URL(filePath: path).resolvingSymlinksInPath()
+        try? Data(text.utf8).write(to: file, options: .atomic)
     }
 }

@@ -67,7 +67,7 @@ final class RecorderNode: NodeType, RunningNode {
         }
     }
 
-    let name: String
+    private let name: String
     private let container: RecordingContainer
     private let path: String
     private let queues: [RecordedStream: Element]
@@ -384,7 +384,7 @@ final class RecorderNode: NodeType, RunningNode {
         state.withLock { ($0.claim, $0.segmentClaim) = (nil, nil) }
     }
 
-    func report(into statistics: inout MediaStatistics) {
+    func report(into statistics: inout MediaStatistics, as name: String) {
         statistics.recorders[name] = state.withLock { $0.counts }
     }
 

@@ -9,7 +9,7 @@ final class AudioRendererNode: RunningNode {
     /// The level above which audio is not silent, in decibels below full scale.
     private static let silence = -60.0
 
-    let name: String
+    private let name: String
     private let counts = Mutex(MediaStatistics.AudioRenderer())
     private let reporter: Reporter
     private let timestamps: TimestampMap?
@@ -66,7 +66,7 @@ final class AudioRendererNode: RunningNode {
         return LevelMeter.decibels(mean.squareRoot())
     }
 
-    func report(into statistics: inout MediaStatistics) {
+    func report(into statistics: inout MediaStatistics, as name: String) {
         statistics.audioRenderers[name] = counts.withLock { $0 }
     }
 }

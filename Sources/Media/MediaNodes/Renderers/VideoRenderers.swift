@@ -5,7 +5,7 @@ import Synchronization
 
 /// Counts the frames that reach a renderer and passes them on.
 final class VideoRendererNode: RunningNode {
-    let name: String
+    private let name: String
     private let counts = Mutex(MediaStatistics.VideoRenderer())
     private let reporter: Reporter
     private let clock: PipelineClock
@@ -56,7 +56,7 @@ final class VideoRendererNode: RunningNode {
         onStop()
     }
 
-    func report(into statistics: inout MediaStatistics) {
+    func report(into statistics: inout MediaStatistics, as name: String) {
         statistics.videoRenderers[name] = counts.withLock { $0 }
     }
 }

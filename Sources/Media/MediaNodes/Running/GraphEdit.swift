@@ -195,15 +195,15 @@ final class GraphEdit {
     /// All new nodes deliver, and encoded sources are held, so others outside of this process may see the new nodes.
     private func appear(until limit: DispatchTime) throws(MediaError) {
         let instances = change.added.compactMap { staged[$0.name] } + grown.map { live($0.name) }
-        let nodes = instances.compactMap { $0.running as? any PublishingNode }
+        let nodes = instances.filter { $0.publishing != nil }
         for node in nodes {
-            node.appear { [outcome] error in
+            node.publishing?.appear { [outcome] error in
                 if let error { outcome.fail(error.about(node.name)) } else { outcome.arrived() }
             }
         }
         awaited += nodes.count
         guard outcome.wait(for: awaited, until: limit) else {
-            throw outcome.failure ?? nodes.lazy.compactMap(\.stalled).first ?? late("did not appear")
+            throw outcome.failure ?? nodes.lazy.compactMap { $0.running?.stalled }.first ?? late("did not appear")
         }
     }
 
@@ -280,9 +280,11 @@ final class GraphEdit {
         let cut = change.removedLinks.filter { !swapped.contains($0.to) }.compactMap { graph.connection($0) }
         let removed = Set(change.removed)
         let leavingInputs = Set(change.removedInputs)
-        // Links between removed nodes are already removed.
-        for connection in cut
-        where !(removed.contains(connection.plan.link.from.node) && removed.contains(connection.plan.link.to.node)) {
+        func isInside(_ connection: Connection) -> Bool {
+            removed.isSuperset(of: [connection.plan.link.from.node, connection.plan.link.to.node])
+        }
+        // Links between removed nodes are removed with them.
+        for connection in cut where !isInside(connection) {
             graph.detach(connection)
             let target = connection.plan.link.to
             if !removed.contains(target.node), !leavingInputs.contains(target) { end(connection) }
@@ -295,10 +297,7 @@ final class GraphEdit {
         let leaving = graph.commit(change, connections)
         for relink in relinks { graph.discard(relink.waiting) }
         graph.remove(leaving)
-        for connection in cut
-        where removed.contains(connection.plan.link.from.node) && removed.contains(connection.plan.link.to.node) {
-            graph.discard(connection.entry.queue)
-        }
+        for connection in cut where isInside(connection) { graph.discard(connection.entry.queue) }
     }
 
     /// Ends the data of a link whose target stays. A mixer then does not wait for it and rearranges its other inputs.

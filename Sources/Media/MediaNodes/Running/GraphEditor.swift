@@ -54,11 +54,11 @@ final class GraphEditor: Sendable {
     }
 
     /// Replaces the running graph with the graph that `plan` makes of it. Returns in time even if a driver does not:
-    /// such an edit is abandoned, and its nodes are removed when the driver returns. `finished` is called when all of
-    /// its work has ended.
+    /// such an edit is abandoned, and its nodes are removed when the driver returns. `bindings` are functions for new
+    /// nodes.
     @discardableResult
     func edit(
-        seconds: Double, finished: @escaping @Sendable () -> Void = {},
+        seconds: Double, bringing bindings: NodeBindings = NodeBindings(),
         _ plan: @escaping @Sendable (GraphPlan) throws(MediaError) -> GraphPlan
     ) async throws(MediaError) -> GraphChange {
         let outcome = EditOutcome()
@@ -88,23 +88,35 @@ final class GraphEditor: Sendable {
                 defer { limit.cancel() }
                 do throws(MediaError) {
                     if let failure = outcome.failure { throw failure }
-                    let running = self.graph.plan
-                    let next = try plan(running)
-                    self.state.withLock { $0.lost.subtract(next.nodes.map(\.name)) }
-                    let change = GraphChange(from: running, to: next)
-                    let deadline = DispatchTime.now() + seconds
-                    limit.set(deadline + self.limits.undo)
-                    try self.perform(change, until: deadline, outcome)
-                    finished()
+                    let change = try self.binding(bindings) { () throws(MediaError) in
+                        let running = self.graph.plan
+                        let next = try plan(running)
+                        self.state.withLock { $0.lost.subtract(next.nodes.map(\.name)) }
+                        let change = GraphChange(from: running, to: next)
+                        let deadline = DispatchTime.now() + seconds
+                        limit.set(deadline + self.limits.undo)
+                        try self.perform(change, until: deadline, outcome)
+                        return change
+                    }
                     answer(.success(change))
                 } catch {
-                    finished()
                     answer(.failure(error))
                 }
                 self.state.withLock { $0.isStuck = false }
             }
         }
         return try result.get()
+    }
+
+    /// Runs an edit with functions of the application. Afterwards, done or failed, releases those of the nodes that it
+    /// has removed or not added.
+    private func binding<Value>(
+        _ more: NodeBindings, _ edit: () throws(MediaError) -> Value
+    ) throws(MediaError) -> Value {
+        let passing = more.nodes.union(graph.plan.nodes.map(\.name))
+        graph.context.bound.add(more)
+        defer { graph.context.bound.keep(for: graph.plan.expanded, graph.registry, among: passing) }
+        return try edit()
     }
 
     private func stuck(isWaiting: Bool) -> MediaError {
@@ -194,9 +206,7 @@ final class GraphEditor: Sendable {
             guard let self else { return }
             let running = graph.plan
             let change = GraphChange(from: running, to: running.removing(part))
-            graph.context.bound.beginEdit(of: part.sorted())
-            try? perform(change, until: .now())
-            graph.endEdit()
+            try? binding(NodeBindings()) { () throws(MediaError) in try perform(change, until: .now()) }
             state.withLock { state in
                 state.failing.subtract(part)
                 state.lost.formUnion(part.subtracting(graph.plan.nodes.map(\.name)))

@@ -8,12 +8,6 @@ import Synchronization
 /// A pipeline is created, started and stopped once. Calls may come from any thread. Blocking work, including planning,
 /// runs on the pipeline's own queues and never on Swift's pool.
 public final class MediaPipeline: Sendable {
-    private enum Phase {
-        case idle
-        case running
-        case stopped
-    }
-
     /// The state of a pipeline.
     public enum State: String, Sendable, Hashable, Codable {
         /// Its elements exist. Nothing runs.
@@ -26,14 +20,17 @@ public final class MediaPipeline: Sendable {
         case stopped
     }
 
+    /// The name under which the start waits until all devices and files are open, which may take indefinitely long.
+    private static let opening = ""
+
     /// Timers for work that may block the control queue.
     private let timeouts = DispatchQueue(label: "media.limits")
     private let startTimeout = Mutex<Timeout?>(nil)
-    private let starting = StartPhase()
     /// The node that checks its files and claims them, before anything plays.
     private let preparing = Mutex<String?>(nil)
     private let editor: GraphEditor
-    private let phase = Mutex(Phase.idle)
+    /// Prepared, running or stopped.
+    private let phase = Mutex(State.prepared)
     private let isPaused = AtomicBool()
 
     /// Plans the graph on this machine and creates its elements. Nothing runs yet.
@@ -91,17 +88,12 @@ public final class MediaPipeline: Sendable {
     /// The running plan: that of the initializer, with all edits since.
     public var plan: GraphPlan { graph.plan }
 
-    private var nodes: [any RunningNode] { graph.runningNodes }
-
     public var state: State {
-        switch phase.withLock({ $0 }) {
-        case .idle: return .prepared
-        case .stopped: return .stopped
-        case .running:
-            if reporter.hasFailed { return .failed }
-            if reporter.hasEnded { return .ended }
-            return isPaused.value ? .paused : .running
-        }
+        let phase = phase.withLock { $0 }
+        guard phase == .running else { return phase }
+        if reporter.hasFailed { return .failed }
+        if reporter.hasEnded { return .ended }
+        return isPaused.value ? .paused : .running
     }
 
     deinit {
@@ -121,7 +113,7 @@ public final class MediaPipeline: Sendable {
     ///   pipeline is then stopped. A second call throws `pipeline.stopped`.
     public func start() async throws(MediaError) {
         let isFirst = phase.withLock { phase in
-            guard phase == .idle else { return false }
+            guard phase == .prepared else { return false }
             phase = .running
             return true
         }
@@ -141,43 +133,44 @@ public final class MediaPipeline: Sendable {
 
     private func begin(_ done: @escaping @Sendable (MediaError?) -> Void) {
         guard phase.withLock({ $0 == .running }) else { return done(Reporter.stopped) }
-        starting.begin(onCancel: done)
+        reporter.await(Self.opening)
         armStartTimeout()
+        reporter.whenSettled(done)
         do throws(MediaError) {
             for node in graph.nodes {
-                // A cancelled start must not open the files of the other nodes.
-                guard starting.isRunning else { return }
+                // A failed start must not open the files of the other nodes.
+                guard !reporter.hasFailed else { return }
                 preparing.withLock { $0 = node.name }
                 try node.running?.prepare()
             }
             preparing.withLock { $0 = nil }
         } catch {
-            if starting.end() { done(error) }
-            return
+            return reporter.fail(error)
         }
-        guard starting.isRunning else { return }
-        for case let node as any PublishingNode in nodes {
-            node.appear { [reporter] error in
+        guard !reporter.hasFailed else { return }
+        for node in graph.nodes {
+            node.publishing?.appear { [reporter] error in
                 if let error { reporter.fail(error, node.name) } else { reporter.isReady(node.name) }
             }
         }
-        let isPlaying = graph.context.pipeline.play()
-        guard starting.end() else { return }
-        if !isPlaying {
+        if !graph.context.pipeline.play() {
             reporter.fail(
                 MediaError(
                     code: MediaError.Code.elementFailed, message: "The media pipeline did not start."))
         }
-        reporter.whenSettled(done)
+        reporter.isReady(Self.opening)
     }
 
     /// On a queue of its own, because a driver that does not return blocks the control queue.
     private func armStartTimeout() {
         let timeout = Timeout(at: .now() + limits.start, on: timeouts) { [weak self] _ in
             guard let self else { return }
-            if starting.isRunning {
-                starting.cancel(stuck(preparing.withLock { $0 } ?? graph.nodeOpening?.name))
-            } else if let late = reporter.awaited.sorted().first {
+            let awaited = reporter.awaited
+            if awaited.contains(Self.opening) {
+                reporter.fail(stuck(preparing.withLock { $0 } ?? graph.nodeOpening?.name))
+                // A stop must not wait either.
+                reporter.close()
+            } else if let late = awaited.sorted().first {
                 reporter.fail(
                     graph.node(late)?.running?.stalled
                         ?? MediaError(
@@ -205,45 +198,38 @@ public final class MediaPipeline: Sendable {
     /// May be called repeatedly. After it returns, no function of the bindings is called. If a driver or file system
     /// blocks a node beyond the timeout, the rest of that node is released when it responds.
     public func stop() async {
-        let (wasRunning, wasIdle) = phase.withLock { phase in
+        let former = phase.withLock { phase in
             defer { phase = .stopped }
-            return (phase == .running, phase == .idle)
+            return phase
         }
         await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
-            let isAnswered = AtomicBool()
-            @Sendable func answer() {
+            reporter.whenClosed { continuation.resume() }
+            let timeout = Timeout(at: .now() + limits.stop, on: timeouts) { [self] _ in
+                if reporter.isOpen { abandon() }
                 reporter.close()
-                if !isAnswered.exchange(true) { continuation.resume() }
-            }
-            let timeout = Timeout(at: .now() + limits.stop, on: timeouts) { _ in
-                if !isAnswered.value { self.abandon() }
-                answer()
             }
             let hasHalted = AtomicBool()
             // A second caller waits here until the first has stopped all nodes. A running edit ends first.
             editor.end(stuck: {
                 self.control.async {
-                    if wasRunning, !hasHalted.exchange(true) {
-                        self.graph.haltEach()
-                    }
-                    answer()
+                    if former == .running, !hasHalted.exchange(true) { self.graph.haltEach() }
+                    self.reporter.close()
                 }
             }) {
                 self.control.async {
                     if hasHalted.value {
                         self.graph.context.pipeline.stop()
-                    } else if wasRunning {
+                    } else if former == .running {
                         hasHalted.raise()
                         self.graph.halt()
-                    } else if wasIdle {
+                    } else if former == .prepared {
                         // A node may claim a file from its creation on.
-                        for node in self.nodes { node.stopped() }
+                        for node in self.graph.runningNodes { node.stopped() }
                     }
                     timeout.cancel()
-                    answer()
+                    self.reporter.close()
                 }
             }
-            starting.onCancel { _ in answer() }
         }
     }
 
@@ -293,20 +279,10 @@ public final class MediaPipeline: Sendable {
         find(RTPInputNode.self, node).map(RTPInput.init)
     }
 
-    /// Pushes RTP packets that are stored one after the other in `bytes`; see `RTPInput`.
-    public func push(_ bytes: [UInt8], ends: [Int], into node: String) {
-        rtpInput(node)?.push(bytes, ends: ends)
-    }
-
-    /// Pushes the packets of one frame; see `RTPInput`.
-    public func push(_ batch: RTPBatch, into node: String) {
-        rtpInput(node)?.push(batch.bytes, ends: batch.ends)
-    }
-
     /// Statistics since the start.
     public var statistics: MediaStatistics {
         var statistics = MediaStatistics()
-        for node in nodes { node.report(into: &statistics) }
+        for node in graph.nodes { node.running?.report(into: &statistics, as: node.name) }
         return statistics
     }
 
@@ -336,11 +312,9 @@ public final class MediaPipeline: Sendable {
                 message: "The graph cannot be changed while it is \(state.rawValue), only while it runs.")
         }
         let runs = self.graph
-        let planner = Planner(runs.registry, SystemEnvironment())
-        runs.context.bound.beginEdit(of: plan.nodes.map(\.name), bringing: bindings)
-        let bound = runs.context.bindings.only(for: graph, runs.registry).names
-        return try await editor.edit(seconds: seconds, finished: { runs.endEdit() }) { running throws(MediaError) in
-            try planner.plan(graph, bound: bound, running: running)
+        return try await editor.edit(seconds: seconds, bringing: bindings) { running throws(MediaError) in
+            let bound = runs.context.bindings.only(for: graph, runs.registry).names
+            return try Planner(runs.registry, SystemEnvironment()).plan(graph, bound: bound, running: running)
         }
     }
 

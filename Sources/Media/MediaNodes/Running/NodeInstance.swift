@@ -17,45 +17,25 @@ package struct PipelineContext: Sendable {
 
 /// The functions of the application. Edits add functions, and remove those of the nodes that they remove.
 final class BoundCode: Sendable {
-    private struct State {
-        var bindings: NodeBindings
-        /// How many edits run or wait. Each needs its bindings until its end.
-        var edits = 0
-        /// Names of the nodes that these edits may add or remove. Bindings for other nodes, which no graph has had yet,
-        /// stay for a later one.
-        var passing: Set<String> = []
-    }
-
-    private let state: Mutex<State>
+    private let state: Mutex<NodeBindings>
 
     init(_ bindings: NodeBindings) {
-        state = Mutex(State(bindings: bindings))
+        state = Mutex(bindings)
     }
 
-    var bindings: NodeBindings { state.withLock { $0.bindings } }
+    var bindings: NodeBindings { state.withLock { $0 } }
 
-    /// Begins an edit of these nodes, which adds bindings.
-    func beginEdit(of nodes: [String], bringing more: NodeBindings = NodeBindings()) {
-        state.withLock { state in
-            state.edits += 1
-            state.bindings.merge(more)
-            state.passing.formUnion(more.nodes)
-            state.passing.formUnion(nodes)
-        }
-    }
+    func add(_ more: NodeBindings) { state.withLock { $0.merge(more) } }
 
-    /// Ends an edit, done or failed. `graph` is the running graph.
-    func endEdit(_ graph: MediaGraph, _ registry: NodeRegistry) {
-        // Releases the closures' objects after the lock: a deinit may call this again.
-        let dropped = state.withLock { state -> NodeBindings? in
-            state.edits -= 1
-            guard state.edits == 0 else { return nil }
-            let before = state.bindings
-            state.bindings = before.only(for: graph, registry, among: state.passing)
-            state.passing.removeAll()
-            return before
+    /// Releases the functions of the nodes among `passing` that the graph lacks. Functions of other nodes, which no
+    /// graph has had yet, stay for a later one.
+    func keep(for graph: MediaGraph, _ registry: NodeRegistry, among passing: Set<String>) {
+        // Releases the closures' objects after the lock: a deinit may start an edit.
+        let before = state.withLock { bindings in
+            defer { bindings = bindings.only(for: graph, registry, among: passing) }
+            return bindings
         }
-        withExtendedLifetime(dropped) {}
+        withExtendedLifetime(before) {}
     }
 }
 
@@ -114,6 +94,7 @@ package final class NodeInstance: NodeSettings, Sendable {
     package var node: Node { plan.node }
     /// Its behaviour. Nil for a node that consists of its elements only.
     var running: (any RunningNode)? { state.withLock { $0.running } }
+    var publishing: (any PublishingNode)? { running as? any PublishingNode }
     package var reporter: Reporter { context.reporter }
     package var control: DispatchQueue { context.control }
     package var pipeline: Pipeline { context.pipeline }
@@ -182,13 +163,12 @@ package final class NodeInstance: NodeSettings, Sendable {
             state.plan = state.plan.adding(part)
         }
         try place(part)
-        guard let running = running as? any PublishingNode else { return }
-        for input in part.inputs.keys.sorted() { try running.add(input, of: self) }
+        for input in part.inputs.keys.sorted() { try publishing?.add(input, of: self) }
     }
 
     /// Removes inputs while the node runs, which must have no source any more.
     func remove(_ inputs: Set<String>) {
-        if let running = running as? any PublishingNode { for input in inputs.sorted() { running.remove(input) } }
+        for input in inputs.sorted() { publishing?.remove(input) }
         let gone = state.withLock { state in
             let part = state.plan.part(of: inputs)
             state.plan = state.plan.without(inputs)

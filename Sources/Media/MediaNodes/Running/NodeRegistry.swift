@@ -102,25 +102,14 @@ public struct NodeRegistry: PlanningCatalogue {
 package struct NodeImplementation: Sendable {
     package let kind: NodeKind
     /// An input of the kind, narrowed by a node's settings.
-    package let input: @Sendable (Port, Node) -> Port
+    package var input: @Sendable (Port, Node) -> Port = { port, _ in port }
     /// Files that a node writes beside those that its settings name.
-    let otherFiles: @Sendable (Node) -> [String]
+    var otherFiles: @Sendable (Node) -> [String] = { _ in [] }
     package let plan: @Sendable (NodeRequest) throws(MediaError) -> NodePlan
     package let activate: @Sendable (NodeInstance) throws(MediaError) -> (any RunningNode)?
+}
 
-    package init(
-        kind: NodeKind, input: @escaping @Sendable (Port, Node) -> Port = { port, _ in port },
-        otherFiles: @escaping @Sendable (Node) -> [String] = { _ in [] },
-        plan: @escaping @Sendable (NodeRequest) throws(MediaError) -> NodePlan,
-        activate: @escaping @Sendable (NodeInstance) throws(MediaError) -> (any RunningNode)?
-    ) {
-        self.kind = kind
-        self.input = input
-        self.otherFiles = otherFiles
-        self.plan = plan
-        self.activate = activate
-    }
-
+extension NodeImplementation {
     init(_ type: any NodeType.Type) {
         self.init(
             kind: type.kind, input: { type.input($0, of: $1) }, otherFiles: { type.otherFiles(writtenBy: $0) },

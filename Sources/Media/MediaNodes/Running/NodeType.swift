@@ -41,7 +41,7 @@ package protocol RunningNode: Sendable {
     func reportShortfall()
     /// Called when all streaming threads of the node have returned.
     func stopped()
-    func report(into statistics: inout MediaStatistics)
+    func report(into statistics: inout MediaStatistics, as name: String)
     /// The error for a failure of one of the node's elements. Nil for the general error. `missing` is the format that
     /// no installed element can decode, if that was reported before.
     func explain(_ failure: PipelineFailure, missing: String?) -> MediaError?
@@ -80,7 +80,7 @@ extension RunningNode {
     package func finish() {}
     package func reportShortfall() {}
     package func stopped() {}
-    package func report(into statistics: inout MediaStatistics) {}
+    package func report(into statistics: inout MediaStatistics, as name: String) {}
     package func explain(_ failure: PipelineFailure, missing: String?) -> MediaError? { nil }
     package func failedWhileLeaving(_ failure: PipelineFailure) {}
     package var stalled: MediaError? { nil }

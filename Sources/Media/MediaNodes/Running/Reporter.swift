@@ -15,6 +15,7 @@ package final class Reporter: Sendable {
         var shortfalls: [MediaError] = []
         var isClosed = false
         var onSettled: (@Sendable (MediaError?) -> Void)?
+        var onClosed: [@Sendable () -> Void] = []
         /// Handles failures that do not end the whole graph. True if it did.
         var intercept: (@Sendable (MediaError, String) -> Bool)?
     }
@@ -113,16 +114,14 @@ package final class Reporter: Sendable {
         }
     }
 
-    /// Calls `body` once, when all awaited nodes are ready (nil) or a node failed.
-    package func whenSettled(_ body: @escaping @Sendable (MediaError?) -> Void) {
-        let (now, failure) = state.withLock { state -> (Bool, MediaError?) in
-            if let failure = state.failure { return (true, failure) }
-            if state.isClosed { return (true, Self.stopped) }
-            if state.awaited.isEmpty { return (true, nil) }
-            state.onSettled = body
-            return (false, nil)
+    /// Calls `body` once, when all awaited nodes are ready (nil) or a node failed. At least one is still awaited.
+    func whenSettled(_ body: @escaping @Sendable (MediaError?) -> Void) {
+        let failure = state.withLock { state in
+            let failure = state.failure ?? (state.isClosed ? Self.stopped : nil)
+            if failure == nil { state.onSettled = body }
+            return failure
         }
-        if now { body(failure) }
+        if let failure { body(failure) }
     }
 
     /// The nodes that `start()` still waits for.
@@ -130,17 +129,27 @@ package final class Reporter: Sendable {
 
     /// Stops reporting events. A caller that still waits for the start is told that there will be none.
     package func close() {
-        let settled = state.withLock { state in
+        let (settled, closed) = state.withLock { state in
             state.isClosed = true
-            defer { state.onSettled = nil }
-            return state.onSettled
+            defer { (state.onSettled, state.onClosed) = (nil, []) }
+            return (state.onSettled, state.onClosed)
         }
         settled?(Self.stopped)
+        for body in closed { body() }
+    }
+
+    /// Calls `body` once, after `close`.
+    func whenClosed(_ body: @escaping @Sendable () -> Void) {
+        let isOpen = state.withLock { state in
+            if !state.isClosed { state.onClosed.append(body) }
+            return !state.isClosed
+        }
+        if !isOpen { body() }
     }
 
     package static var stopped: MediaError {
         MediaError(code: MediaError.Code.pipelineStopped, message: "The media pipeline was stopped while it started.")
     }
 
-    private var isOpen: Bool { state.withLock { !$0.isClosed } }
+    var isOpen: Bool { state.withLock { !$0.isClosed } }
 }

@@ -26,21 +26,13 @@ struct LinkEntry: Sendable {
 }
 
 /// One link between two nodes, from the tee behind the output to the first pad of the target node.
-final class Connection: Sendable {
+struct Connection: Sendable {
     let plan: LinkPlan
     let tee: Element
     let branch: Pad
     let entry: LinkEntry
     /// The node's own pad, if it was requested and must be released.
     let requested: (element: Element, pad: Pad)?
-
-    init(_ plan: LinkPlan, tee: Element, branch: Pad, entry: LinkEntry, requested: (element: Element, pad: Pad)?) {
-        self.plan = plan
-        self.tee = tee
-        self.branch = branch
-        self.entry = entry
-        self.requested = requested
-    }
 }
 
 /// The nodes of a plan in a pipeline, and their links.
@@ -238,7 +230,7 @@ final class RunningGraph: Sendable {
         guard let branch = branch ?? tee.requestPad("src_%u") else { preconditionFailure("a tee gives every pad") }
         let isRequested = input.pad?.contains("%") == true
         return Connection(
-            plan, tee: tee, branch: branch,
+            plan: plan, tee: tee, branch: branch,
             entry: entry ?? LinkEntry(pad, isContained: isContained || target.isOptional(after: source)),
             requested: isRequested ? (target.element(input.element), pad) : nil)
     }
@@ -270,11 +262,6 @@ final class RunningGraph: Sendable {
     }
 
     // MARK: Changing
-
-    /// Ends an edit of nodes and their functions, done or failed.
-    func endEdit() {
-        context.bound.endEdit(plan.expanded, registry)
-    }
 
     /// A suffix that no element has yet, because new elements exist beside those that they replace.
     func newSuffix() -> String {

@@ -6,7 +6,7 @@ import Synchronization
 /// Reads RTP packets from the program, waits for late ones, and assembles frames.
 ///
 /// A node of another module that receives encoded media may have one of these for each of its outputs: `add` adds the
-/// elements, `init(_:output:name:capacity:keyframeNeeded:)` starts them.
+/// elements, `init(_:output:capacity:keyframeNeeded:)` starts them.
 package final class RTPInputNode: NodeType, RunningNode {
     private struct State {
         var counts = MediaStatistics.RTPInput()
@@ -19,7 +19,6 @@ package final class RTPInputNode: NodeType, RunningNode {
     /// The first packet of a stream counts as a loss of earlier ones: the time for it to prove to be a keyframe's.
     private static let firstRequestDelay = DispatchTimeInterval.milliseconds(30)
 
-    package let name: String
     private let source: PushSource
     private let jitterBuffer: Element
     private let pipeline: WeakBox<Pipeline>
@@ -32,10 +31,8 @@ package final class RTPInputNode: NodeType, RunningNode {
 
     /// Assembles the frames of one output. `keyframeNeeded` is called on the pipeline's control queue.
     package init(
-        _ instance: NodeInstance, output: String, name: String, capacity: Int,
-        keyframeNeeded: @escaping @Sendable () -> Void
+        _ instance: NodeInstance, output: String, capacity: Int, keyframeNeeded: @escaping @Sendable () -> Void
     ) {
-        self.name = name
         self.capacity = capacity
         askForKeyframe = keyframeNeeded
         source = PushSource(instance.element("\(output)-source"))
@@ -115,7 +112,7 @@ package final class RTPInputNode: NodeType, RunningNode {
     package static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {
         let (reporter, name) = (instance.reporter, instance.name)
         return RTPInputNode(
-            instance, output: "out", name: name, capacity: instance.integer("capacity"),
+            instance, output: "out", capacity: instance.integer("capacity"),
             keyframeNeeded: { reporter.keyframeNeeded(name) })
     }
 
@@ -180,7 +177,7 @@ package final class RTPInputNode: NodeType, RunningNode {
         }
     }
 
-    package func report(into statistics: inout MediaStatistics) {
+    package func report(into statistics: inout MediaStatistics, as name: String) {
         var report = state.withLock { $0.counts }
         report.packetsLost = jitterBuffer.integer("num-lost", ofStructure: "stats")
         report.packetsLate = jitterBuffer.integer("num-late", ofStructure: "stats")

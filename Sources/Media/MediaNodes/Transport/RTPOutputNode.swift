@@ -5,7 +5,7 @@ import Synchronization
 /// Packetizes encoded frames into RTP and delivers the packets of one frame together.
 ///
 /// A node of another module that sends encoded media may have one of these for each of its inputs: `add` adds the
-/// elements, `init(_:input:name:handOver:)` starts them.
+/// elements, `init(_:input:handOver:)` starts them.
 package final class RTPOutputNode: NodeType, RunningNode {
     private struct State {
         /// The packets of the frame in progress.
@@ -13,7 +13,6 @@ package final class RTPOutputNode: NodeType, RunningNode {
         var counts = MediaStatistics.RTPOutput()
     }
 
-    package let name: String
     private let payloader: Element
     private let isVideo: Bool
     /// Written on one streaming thread. The lock is for readers of the counts.
@@ -72,16 +71,15 @@ package final class RTPOutputNode: NodeType, RunningNode {
 
     package static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {
         let handOver = instance.bound(\.rtpOutputs)
-        return try RTPOutputNode(instance, input: "in", name: instance.name, handOver: handOver)
+        return try RTPOutputNode(instance, input: "in", handOver: handOver)
     }
 
     /// Delivers the packets of one input. `handOver` is called on a streaming thread. `timestampOffset` is the RTP
     /// timestamp at running time 0, random if nil. `onEnd` is called there too, when the input has ended.
     package init(
-        _ instance: NodeInstance, input: String, name: String, timestampOffset: UInt32? = nil,
+        _ instance: NodeInstance, input: String, timestampOffset: UInt32? = nil,
         handOver: @escaping @Sendable (RTPBatch) -> Void, onEnd: @escaping @Sendable () -> Void = {}
     ) throws(MediaError) {
-        self.name = name
         payloader = instance.element("\(input)-payloader")
         if let timestampOffset { try payloader.set("timestamp-offset", .integer(Int(timestampOffset))) }
         isVideo = payloader.factory != "rtpopuspay"
@@ -103,7 +101,7 @@ package final class RTPOutputNode: NodeType, RunningNode {
     /// Requests a keyframe from the source: an encoder, a camera or a peer.
     package func requestKeyframe() { payloader.sink.requestKeyframe() }
 
-    package func report(into statistics: inout MediaStatistics) {
+    package func report(into statistics: inout MediaStatistics, as name: String) {
         statistics.rtpOutputs[name] = state.withLock { $0.counts }
     }
 

@@ -167,7 +167,7 @@ final class NodeProbe: Sendable {
             statistics.latency = max(age, heard)
         }
         var measured = MediaStatistics()
-        node.running?.report(into: &measured)
+        node.running?.report(into: &measured, as: node.name)
         statistics.levels = measured.levels[node.name] ?? []
         // A stopped pad has no caps any more.
         let now = exits.first?.end.pad.settledCaps?.structures.first.flatMap(MediaFormat.init)

@@ -41,7 +41,7 @@ final class PublishNode: NodeType, PublishingNode {
         var hasFailed = false
     }
 
-    let name: String
+    private let name: String
     private let state = Mutex(State())
     private let label: String
     private let stay: RoomStay
@@ -120,7 +120,7 @@ final class PublishNode: NodeType, PublishingNode {
         }
         // The timestamps of a stream continue those of an earlier input.
         let output = try RTPOutputNode(
-            instance, input: input, name: "\(instance.name).\(input)", timestampOffset: track.timestampOffset,
+            instance, input: input, timestampOffset: track.timestampOffset,
             handOver: { [track] batch in track.take(batch) }, onEnd: { [track] in track.inputEnded() })
         track.begin(output)
         state.withLock { $0.inputs[input] = Input(track: track, output: output) }
@@ -201,8 +201,10 @@ final class PublishNode: NodeType, PublishingNode {
             node: name)
     }
 
-    func report(into statistics: inout MediaStatistics) {
-        for input in inputs { input.output.report(into: &statistics) }
+    func report(into statistics: inout MediaStatistics, as name: String) {
+        for (input, part) in state.withLock({ $0.inputs }) {
+            part.output.report(into: &statistics, as: "\(name).\(input)")
+        }
     }
 }
 

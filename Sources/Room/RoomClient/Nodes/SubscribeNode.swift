@@ -40,7 +40,7 @@ final class SubscribeNode: NodeType, RunningNode {
         var requestKeyframe: (@Sendable () -> Void)?
     }
 
-    let name: String
+    private let name: String
     private let wanted: String
     private let takesOwn: Bool
     private let codec: Codec
@@ -98,7 +98,7 @@ final class SubscribeNode: NodeType, RunningNode {
         parts = Mutex([:])
         for output in ["video", "audio"] where instance.has("\(output)-source") {
             let part = RTPInputNode(
-                instance, output: output, name: "\(instance.name).\(output)", capacity: Self.capacity
+                instance, output: output, capacity: Self.capacity
             ) { [weak self] in
                 if output == "video" { self?.state.withLock { $0.requestKeyframe }?() }
             }
@@ -142,8 +142,8 @@ final class SubscribeNode: NodeType, RunningNode {
         MediaError(RoomError(.serverUnreachable, "The room was not entered in time. Try again."), node: name)
     }
 
-    func report(into statistics: inout MediaStatistics) {
-        for part in all { part.report(into: &statistics) }
+    func report(into statistics: inout MediaStatistics, as name: String) {
+        for (output, part) in parts.withLock({ $0 }) { part.report(into: &statistics, as: "\(name).\(output)") }
     }
 
     // MARK: - Choosing a participant
