@@ -4,18 +4,12 @@ import Synchronization
 
 /// The running code of a Swift node: one task on its own thread.
 final class NodeTask: Sendable {
-    private enum Phase {
-        case idle
-        case running(Task<Void, Never>)
-        case ended
-    }
-
     /// A node that has not returned by then is abandoned and reported as stuck. The contract is 50 ms.
     static let abandonTimeout = 1.0
 
     private let name: String
     private let reporter: Reporter
-    private let phase = Mutex(Phase.idle)
+    private let state = Mutex<(task: Task<Void, Never>?, hasEnded: Bool)>((nil, false))
     private let hasLeft = DispatchSemaphore(value: 0)
 
     init(_ instance: NodeInstance) {
@@ -24,28 +18,26 @@ final class NodeTask: Sendable {
 
     /// Runs `body` once, unless the node was stopped before. Calls `onEnd` when it returns by itself.
     func start(_ body: @escaping @Sendable () async throws -> Void, onEnd: @escaping @Sendable () -> Void = {}) {
-        phase.withLock { phase in
-            guard case .idle = phase else { return }
-            phase = .running(
-                Task(executorPreference: NodeThread(name)) { [name, reporter, hasLeft] in
-                    defer { hasLeft.signal() }
-                    do {
-                        try await body()
-                        if !Task.isCancelled { onEnd() }
-                    } catch {
-                        // An error after the cancellation is not a failure.
-                        if !Task.isCancelled { reporter.fail(MediaError(thrown: error, by: name), name) }
-                    }
-                })
+        state.withLock { state in
+            guard state.task == nil, !state.hasEnded else { return }
+            state.task = Task(executorPreference: NodeThread(name)) { [name, reporter, hasLeft] in
+                defer { hasLeft.signal() }
+                do {
+                    try await body()
+                    if !Task.isCancelled { onEnd() }
+                } catch {
+                    // An error after the cancellation is not a failure.
+                    if !Task.isCancelled { reporter.fail(MediaError(thrown: error, by: name), name) }
+                }
+            }
         }
     }
 
     /// Cancels the task and waits for its end, with a timeout. Before that, it may end by itself for `grace` seconds.
     func stop(grace: Double = 0) {
-        let task = phase.withLock { phase -> Task<Void, Never>? in
-            defer { phase = .ended }
-            if case .running(let task) = phase { return task }
-            return nil
+        let task = state.withLock { state in
+            defer { state = (nil, true) }
+            return state.task
         }
         guard let task else { return }
         if grace > 0, hasLeft.wait(timeout: .now() + grace) == .success { return }

@@ -12,18 +12,13 @@ enum ElementCost {
     /// The first frame is a keyframe and opens the codec.
     private static let skipped = 3
     private static let limit = DispatchTimeInterval.seconds(3)
-    private static let known = Mutex<[Key: Double]>([:])
-
-    private struct Key: Hashable {
-        let factory: String
-        let width: Int
-        let height: Int
-    }
+    /// By factory and size.
+    private static let known = Mutex<[String: Double]>([:])
 
     /// Seconds from input to output of the element. 0 for an element that cannot be measured this way.
     static func measured(_ element: ElementPlan, _ format: MediaFormat) -> Double {
         guard let width = format.width, let height = format.height else { return 0 }
-        let key = Key(factory: element.factory, width: width, height: height)
+        let key = "\(element.factory) \(width)x\(height)"
         if let known = known.withLock({ $0[key] }) { return known }
         let seconds = (try? measure(element, format, width, height)) ?? 0
         known.withLock { $0[key] = seconds }

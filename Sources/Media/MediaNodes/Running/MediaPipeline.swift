@@ -313,7 +313,7 @@ public final class MediaPipeline: Sendable {
         }
         let runs = self.graph
         return try await editor.edit(seconds: seconds, bringing: bindings) { running throws(MediaError) in
-            let bound = runs.context.bindings.only(for: graph, runs.registry).names
+            let bound = runs.context.bound.bindings.only(for: graph, runs.registry).names
             return try Planner(runs.registry, SystemEnvironment()).plan(graph, bound: bound, running: running)
         }
     }

@@ -57,7 +57,7 @@ public struct NodeBindings: Sendable {
 extension NodeInstance {
     /// The function that the program binds to this node. Traps without one, which validation reports.
     package func bound<Function>(_ functions: KeyPath<NodeBindings, [String: Function]>) -> Function {
-        guard let function = context.bindings[keyPath: functions][name] else {
+        guard let function = context.bound.bindings[keyPath: functions][name] else {
             preconditionFailure("a validated graph has an unbound \(name)")
         }
         return function

@@ -10,9 +10,6 @@ package struct PipelineContext: Sendable {
     /// The queue for the pipeline's blocking work: state changes, file loops, images, watchdogs.
     package let control: DispatchQueue
     let bound: BoundCode
-
-    /// The functions of the application, by the nodes' names. Edits add more.
-    package var bindings: NodeBindings { bound.bindings }
 }
 
 /// The functions of the application. Edits add functions, and remove those of the nodes that they remove.
