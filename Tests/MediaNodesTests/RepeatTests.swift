@@ -233,6 +233,35 @@ extension MediaNodesTests {
             Repeated.show(result)
         }
 
+        @Test("An echo canceller that edits add and remove leaves nothing behind in the running pipeline")
+        func echoCancellers() async {
+            let result = await #expect(processExitsWith: .success, observing: [\.standardErrorContent]) {
+                Repeated.trace()
+                let plain = MediaGraph {
+                    Chain {
+                        Node.testPattern("pattern", width: 160, height: 120)
+                        Node.null("seen")
+                    }
+                    Chain(from: "pattern", port: "audio") { Node.null("heard") }
+                }
+                let cancelled = plain.adding {
+                    Chain(from: "pattern", port: "audio") {
+                        Tee { Join("echo", port: "played") }
+                        Node.echoCancel("echo")
+                        Node.null("clean")
+                    }
+                }
+                let pipeline = try await MediaPipeline(plain)
+                try await pipeline.start()
+                try await Repeated.judge(soak: 100, kilobytes: 16_000) {
+                    try await pipeline.apply(cancelled)
+                    try await pipeline.apply(plain)
+                }
+                await pipeline.stop()
+            }
+            Repeated.show(result)
+        }
+
         @Test("A pipeline that is released while it runs stops by itself")
         func released() async throws {
             let batches = Collected<MediaTime>()

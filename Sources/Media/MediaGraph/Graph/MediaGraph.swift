@@ -106,15 +106,25 @@ public struct MediaGraph: Sendable, Hashable, Codable {
 
     /// The nodes that receive media from these nodes only.
     func fedOnly(by names: Set<String>) -> Set<String> {
-        var fed: Set<String> = []
+        closed(over: names) { node in links(into: node).map(\.from.node) }
+    }
+
+    /// The nodes that send media to these nodes only.
+    func feedingOnly(_ names: Set<String>) -> Set<String> {
+        closed(over: names) { node in links(outOf: node).map(\.to.node) }
+    }
+
+    /// The nodes whose neighbours on one side are all among these nodes, or among those found before.
+    private func closed(over names: Set<String>, _ neighbours: (String) -> [String]) -> Set<String> {
+        var found: Set<String> = []
         while true {
-            let all = names.union(fed)
-            let more = nodes.filter { node in
-                let sources = links(into: node.name).map(\.from.node)
-                return !all.contains(node.name) && !sources.isEmpty && sources.allSatisfy(all.contains)
+            let all = names.union(found)
+            let more = nodes.map(\.name).filter { name in
+                let beside = neighbours(name)
+                return !all.contains(name) && !beside.isEmpty && beside.allSatisfy(all.contains)
             }
-            if more.isEmpty { return fed }
-            fed.formUnion(more.map(\.name))
+            if more.isEmpty { return found }
+            found.formUnion(more)
         }
     }
 

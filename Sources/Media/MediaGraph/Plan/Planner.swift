@@ -56,16 +56,12 @@ public struct Planner: Sendable {
                 plan.omitted = omitted
                 return plan
             } catch {
-                // Optional nodes that cannot run here are left out, and the rest is planned without them.
+                // Optional nodes that cannot run here are left out with the nodes that feed only them. The rest is
+                // planned without these.
                 guard let name = error.node, runnable.node(name)?.isOptional == true else { throw error }
-                let left = runnable.removing(runnable.optionalPart(around: name))
-                // A source without a consumer cannot run, and a graph without an end has nothing to do.
-                let hasEnd = left.nodes.contains { graph.links(outOf: $0.name).isEmpty }
-                let hasIdleSource = left.nodes.contains { node in
-                    runnable.links(into: node.name).isEmpty && left.links(outOf: node.name).isEmpty
-                        && !graph.links(outOf: node.name).isEmpty
-                }
-                guard hasEnd, !hasIdleSource else { throw error }
+                let part = runnable.optionalPart(around: name)
+                let left = runnable.removing(part.union(runnable.feedingOnly(part)))
+                guard !left.nodes.isEmpty else { throw error }
                 runnable = left
                 omitted.append(OmittedNode(node: name, code: error.code, reason: error.message))
             }

@@ -58,8 +58,8 @@ extension ElementsNode {
     fileprivate func exposedProperties() throws(MediaError) -> [ExposedProperty] {
         var found: [ExposedProperty] = []
         for (setting, place) in exposed.sorted(by: { $0.key < $1.key }) {
-            guard let place = ElementPad(text: place), let property = place.pad,
-                let element = elements.first(where: { $0.name == place.element })
+            guard let target = ElementPad(text: place), let property = target.pad,
+                let element = elements.first(where: { $0.name == target.element })
             else {
                 throw wrong("exposes \(place), but has no such element; write element.property")
             }

@@ -113,11 +113,13 @@ package final class EchoCancelNode: NodeType, RunningNode {
         // Otherwise the probe would wait for audio as long as that has been in transit, and miss all of it downstream
         // of a jitter buffer.
         node.probe.sink.answerLatencyQueries(seconds: 0)
-        node.probe.sink.watchBuffers { buffer in node.hear(buffer, isPlayed: true) }
-        instance.element("microphone").source.watchBuffers { buffer in node.hear(buffer, isPlayed: false) }
-        instance.element("end").sink.onUpstreamEvent { event in
+        // The node keeps these elements, so their probes must not keep the node.
+        node.probe.sink.watchBuffers { [weak node] buffer in node?.hear(buffer, isPlayed: true) }
+        instance.element("microphone").source.watchBuffers { [weak node] buffer in node?.hear(buffer, isPlayed: false) }
+        instance.element("end").sink.onUpstreamEvent { [weak node] event in
             // Until an echo is detected, the pipeline's latency states when audio is heard.
-            if case .latency = event { node.state.withLock { $0.told != nil } ? .drop : .pass } else { .pass }
+            guard case .latency = event, let node else { return .pass }
+            return node.state.withLock { $0.told != nil } ? .drop : .pass
         }
         return node
     }

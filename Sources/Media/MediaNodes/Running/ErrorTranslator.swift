@@ -66,7 +66,7 @@ final class ErrorTranslator: Sendable {
         }
         switch stage {
         case .released, .leaving: node.running?.failedWhileLeaving(failure)
-        case .staged: editor.stagedFailed(explained())
+        case .staged: editor.stagedFailed(explained(), node.name)
         case .live: reporter.fail(explained(), node.name)
         }
     }

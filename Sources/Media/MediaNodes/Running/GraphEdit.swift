@@ -113,7 +113,7 @@ final class GraphEdit {
             }
         }
         for plan in change.added { try staged[plan.name]?.running?.prepare() }
-        try play(feeds)
+        try play()
         for connection in feeds { try open(connection) }
     }
 
@@ -137,7 +137,7 @@ final class GraphEdit {
         let target = live(link.link.to.node)
         let queue = try graph.makeQueue(of: link, from: source, to: target, suffix: graph.newSuffix())
         queue?.queue?.followPipeline()
-        let tee = try source.tee(behind: link.link.from.port)
+        let tee = source.tee(behind: link.link.from.port)
         guard let branch = tee.requestPad("src_%u") else { preconditionFailure("a tee gives every pad") }
         let relink = Relink(
             plan: link, source: source, target: target, tee: tee, branch: branch, queue: queue, waiting: waiting)
@@ -148,10 +148,10 @@ final class GraphEdit {
     }
 
     /// Starts the staged nodes, renderers first.
-    private func play(_ feeds: [Connection]) throws(MediaError) {
+    private func play() throws(MediaError) {
         var elements: [Element] = []
         for part in grown {
-            elements += live(part.name).elements(of: part).reversed()
+            elements += live(part.name).tees + live(part.name).elements(of: part).reversed()
             elements += connections.filter { grownNode(at: $0.plan.link.to) != nil }.compactMap(\.entry.queue)
         }
         for plan in change.added.reversed() {

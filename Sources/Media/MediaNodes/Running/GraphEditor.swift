@@ -182,9 +182,12 @@ final class GraphEditor: Sendable {
         }
     }
 
-    /// Reports that a node failed which an edit is adding.
-    func stagedFailed(_ error: MediaError) {
-        state.withLock { $0.outcome }?.fail(error)
+    /// Reports that a node failed which an edit is adding. If the edit can no longer be undone, this counts as a failure
+    /// of the new graph.
+    func stagedFailed(_ error: MediaError, _ node: String) {
+        guard let outcome = state.withLock({ $0.outcome }), !outcome.fail(error) else { return }
+        // Behind the edit.
+        queue.async { [reporter] in reporter.fail(error, node) }
     }
 
     /// Removes the part that a failed node belongs to, if it is optional. Called on any thread.

@@ -42,7 +42,8 @@ package final class NodeInstance: NodeSettings, Sendable {
         /// Changes only when inputs are added or removed.
         var plan: NodePlan
         var elements: [String: Element]
-        /// By output. Every output ends in a tee, so that branches can be added and removed.
+        /// By output. Every output ends in a tee, so that branches can be added and removed, and an output without a
+        /// consumer stops nothing.
         var tees: [String: Element] = [:]
         var running: (any RunningNode)?
     }
@@ -71,7 +72,7 @@ package final class NodeInstance: NodeSettings, Sendable {
             let running = try implementation.activate(self)
             state.withLock { $0.running = running }
         } catch {
-            for element in allElements { pipeline.remove(element) }
+            removeElements()
             throw error
         }
     }
@@ -144,11 +145,17 @@ package final class NodeInstance: NodeSettings, Sendable {
         above.lazy.compactMap { $0 as? Node }.first
     }
 
-    /// Adds elements to the pipeline and links them.
+    /// Adds elements to the pipeline, links them, and puts a tee behind each output.
     private func place(_ part: NodePlan) throws(MediaError) {
         for element in elements(of: part) { pipeline.add(element) }
         for link in part.links {
             try link.connect(in: self)
+        }
+        for (port, output) in part.outputs {
+            let tee = try Element("tee", name: "\(prefix).tee-\(port)", ["allow-not-linked": true])
+            pipeline.add(tee)
+            guard pad(output, isOutput: true).link(tee.sink) else { preconditionFailure("a tee accepts any format") }
+            state.withLock { $0.tees[port] = tee }
         }
     }
 
@@ -184,14 +191,11 @@ package final class NodeInstance: NodeSettings, Sendable {
         for element in tees + allElements { pipeline.remove(element) }
     }
 
-    /// The tee behind an output, made on first use.
-    func tee(behind port: String) throws(MediaError) -> Element {
-        if let there = state.withLock({ $0.tees[port] }) { return there }
-        guard let output = plan.outputs[port] else { preconditionFailure("\(plan.name).\(port) has no element") }
-        let tee = try Element("tee", name: "\(prefix).tee-\(port)", ["allow-not-linked": true])
-        pipeline.add(tee)
-        guard pad(output, isOutput: true).link(tee.sink) else { preconditionFailure("a tee accepts any format") }
-        state.withLock { $0.tees[port] = tee }
+    /// The tee behind an output. Traps if the plan has no such output.
+    func tee(behind port: String) -> Element {
+        guard let tee = state.withLock({ $0.tees[port] }) else {
+            preconditionFailure("\(plan.name) has no output \(port)")
+        }
         return tee
     }
 

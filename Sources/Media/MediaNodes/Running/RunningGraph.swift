@@ -222,7 +222,7 @@ final class RunningGraph: Sendable {
         guard let input = target.plan.inputs[plan.link.to.port] else {
             preconditionFailure("\(plan.link.to) has no element")
         }
-        let tee = try source.tee(behind: plan.link.from.port)
+        let tee = source.tee(behind: plan.link.from.port)
         let pad = target.pad(input, isOutput: false)
         var entry = held
         if entry == nil { entry = try makeQueue(of: plan, from: source, to: target, isContained: isContained) }

@@ -93,8 +93,13 @@ final class NodeProbe: Sendable {
     }
 
     private func followExits(_ connections: [Connection], _ state: inout State) {
-        let elements = node.tees.isEmpty ? node.lastElements(of: node.plan).filter { $0.pad("sink") != nil } : node.tees
-        guard !elements.isEmpty else {
+        let tees = node.tees
+        // Outputs without a consumer do not count.
+        let elements =
+            tees.isEmpty
+            ? node.lastElements(of: node.plan).filter { $0.pad("sink") != nil }
+            : tees.filter { $0.integer("num-src-pads") > 0 }
+        guard !elements.isEmpty || !tees.isEmpty else {
             // The elements of this end are not visible.
             if state.exits.isEmpty { state.exits = connections.map { exit(nil, $0.entry.pad, &state.out) } }
             return
