@@ -215,11 +215,13 @@ extension MediaNodesTests {
             bindings.frames["seen"] = { seen.append($0.width) }
             let source = Node(
                 "encoded-source", name: "source", settings: ["encoder": .text(element), "encoding": .text(encoding)])
+            let clock = SteppedClock()
             let pipeline = try await MediaPipeline(
                 MediaGraph {
                     source
                     Chain(from: "source", port: "video") { Node.frames("seen") }
-                }, bindings: bindings, registry: .builtIn.adding([EncodedSource.self]))
+                }, bindings: bindings, registry: .builtIn.adding([EncodedSource.self]), on: clock)
+            clock.run { _ in seen.count < 10 }
             try await pipeline.start()
             await eventually("10 frames") { seen.count >= 10 }
             await pipeline.stop()
@@ -235,11 +237,13 @@ extension MediaNodesTests {
             bindings.audio["heard"] = { heard.append($0.level) }
             let source = Node(
                 "encoded-source", name: "source", settings: ["encoder": .text(element), "encoding": .text(encoding)])
+            let clock = SteppedClock()
             let pipeline = try await MediaPipeline(
                 MediaGraph {
                     source
                     Chain(from: "source", port: "audio") { Node.sound("heard") }
-                }, bindings: bindings, registry: .builtIn.adding([EncodedSource.self]))
+                }, bindings: bindings, registry: .builtIn.adding([EncodedSource.self]), on: clock)
+            clock.run { _ in heard.count < 100 }
             try await pipeline.start()
             await eventually("sound") { heard.all.count { $0 > -20 } >= 10 }
             await pipeline.stop()

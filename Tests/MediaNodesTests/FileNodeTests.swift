@@ -54,6 +54,20 @@ extension MediaNodesTests {
             await pipeline.stop()
         }
 
+        @Test("Each frame of a video file is shown at its time")
+        func videoAlone() async throws {
+            let clock = SteppedClock()
+            let watched = try await Watched(chain(.file(path: clip), .frames("view")), on: clock)
+            clock.run { _ in watched.count() < 40 }
+            try await watched.pipeline.start()
+            await eventually("40 frames") { watched.count() == 40 }
+            await watched.pipeline.stop()
+            let pictures = watched.pictures()
+            #expect(pictures.allSatisfy { $0.wait == 0 }, "\(pictures.map(\.wait))")
+            let steps = zip(pictures, pictures.dropFirst()).map { $1.handedOver.seconds(since: $0.handedOver) }
+            #expect(steps.allSatisfy { abs($0 - 1 / 25) < 0.001 }, "\(steps)")
+        }
+
         @Test("An audio file repeats without a gap")
         func soundLoop() async throws {
             let folder = TemporaryFolder()

@@ -1,9 +1,10 @@
 import Foundation
 import MediaGraph
-import TestSupport
-@testable import MediaNodes
 import TestFixtures
 import Testing
+import TestSupport
+
+@testable import MediaNodes
 
 private let rate = 30
 
@@ -165,7 +166,9 @@ extension MediaNodesTests {
                 Chain(from: "silent") { Join("spare", port: "audio") }
             }
             let seen = Seen()
-            let pipeline = try await MediaPipeline(graph, bindings: seen.bindings(of: graph))
+            let clock = SteppedClock()
+            let pipeline = try await MediaPipeline(graph, bindings: seen.bindings(of: graph), on: clock)
+            clock.run(pipeline, sources: 2)
             try await pipeline.start()
             await eventually("pictures") {
                 ["mute", "hush"].allSatisfy { (pipeline.statistics.recorders[$0]?.frames ?? 0) >= 5 }

@@ -36,9 +36,16 @@ extension SteppedClock {
         }
     }
 
+    /// The same, at the pace of every queue too, so that none of them drops a frame. Not for recorders, which keep frames
+    /// of one stream until the other has come as far.
+    func run(_ pipeline: MediaPipeline, sources: Int = 1, emptying watch: NodeWatch) {
+        run(pipeline, sources: sources) { watch.sample().allSatisfy { $0.queued == 0 } }
+    }
+
     /// The same, at the pace of a consumer of every encoded frame too.
     func run<Frame: Sendable>(
-        _ pipeline: MediaPipeline, into frames: Collected<Frame>, whenever isSettled: @escaping @Sendable () -> Bool
+        _ pipeline: MediaPipeline, into frames: Collected<Frame>,
+        whenever isSettled: @escaping @Sendable () -> Bool = { true }
     ) {
         run(pipeline) { [weak pipeline] in frames.count == pipeline?.framesCaptured && isSettled() }
     }
