@@ -13,7 +13,8 @@ extension MediaNodesTests {
         /// A kind of node that no machine can run.
         private static func registry() throws -> NodeRegistry {
             try .builtIn.adding(
-                .elements(ElementsNode("absent", "", elements: [.init("no-such-element", as: "it")], takes: .rawVideo())))
+                .elements(
+                    ElementsNode("absent", "", elements: [.init("no-such-element", as: "it")], takes: .rawVideo())))
         }
 
         /// Audio, and video for an optional consumer that cannot run.

@@ -63,7 +63,6 @@ package protocol RunningNode: Sendable {
 /// A running node that shows its inputs outside of this process, such as a participant of a room. Inputs may be added
 /// and removed.
 package protocol PublishingNode: RunningNode {
-    var name: String { get }
     /// Attaches the probes to an input's elements, which are in place. The node shows no input before `appear`.
     func add(_ input: String, of instance: NodeInstance) throws(MediaError)
     /// Called when an input gets no data any more.
