@@ -4,11 +4,11 @@ final class Host: RoomDelegate {
     func onConnected(participantIds: [String]) { print("in the room with", participantIds) }
     func onDisconnected(reason: DisconnectReason) { print("left:", reason) }
     func onError(code: Int, message: String, isCritical: Bool) { print(message) }
-    func onParticipantEntered(remoteParticipant: RemoteParticipant) { print(remoteParticipant.id, "came") }
-    func onParticipantLeft(remoteParticipant: RemoteParticipant) { print(remoteParticipant.id, "went") }
+    func onParticipantEntered(remoteParticipant: RemoteParticipant) { print(remoteParticipant.id, "joined") }
+    func onParticipantLeft(remoteParticipant: RemoteParticipant) { print(remoteParticipant.id, "left") }
 }
 let host = Host()
-print(await ConnectLive.signIn(serviceId: "", serviceSecret: ""))  // as `connectlive serve` left them; 0 is success
+print(await ConnectLive.signIn(serviceId: "", serviceSecret: ""))  // credentials of `connectlive serve`; 0 is success
 let room = ConnectLive.createRoom(config: Config(), delegate: host)
 room.connect(roomId: "kitchen")
 try room.publish(ConnectLive.createLocalMedia(config: Config()))  // the first camera, 640x480 at 20 frames/s

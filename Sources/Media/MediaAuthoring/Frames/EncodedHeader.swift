@@ -115,7 +115,7 @@ public enum EncodedHeader {
         return nil
     }
 
-    /// ITU-T T.81, B.2.2: the size stands in the frame header, whatever segments come before it.
+    /// ITU-T T.81, B.2.2: the frame header has the size, whatever segments come before it.
     private static func jpegSize(_ bytes: RawSpan) -> (width: Int, height: Int)? {
         var index = 2
         while index + 9 <= bytes.byteCount, bytes[index] == 0xff {

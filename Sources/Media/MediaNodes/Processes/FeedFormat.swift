@@ -20,7 +20,7 @@ extension FrameFormat {
             SettingContract("height", .integer(16...8192), default: 480, unit: "pixels", "Height of the frames"),
             SettingContract(
                 "fps", .number(1...240), default: 30, unit: "frames/s",
-                "Highest frame rate; of more than twice as many frames, some wait"),
+                "Maximum frame rate; a program that sends more than twice as many frames is throttled"),
         ]
     }
 

@@ -78,7 +78,7 @@ final class Program: Sendable {
 
     static let restartSetting = SettingContract(
         "restart", .flag, default: true,
-        "Whether to restart the program when it ends; otherwise its end is the end of the stream")
+        "Whether to restart the program when it ends; otherwise the stream ends with it")
 
     init(_ instance: NodeInstance, queue: DispatchQueue) {
         name = instance.name

@@ -72,7 +72,7 @@ final class SubscribeNode: NodeType, RunningNode {
                 latency: soundLatency, request)
         }
         plan.notes.append(
-            "Packets in order are passed on immediately. A missing one is waited for up to "
+            "Packets in order are passed on immediately. The node waits for a missing one, up to "
                 + "\(request.integer("latency")) ms (video) or \(soundLatency) ms (audio).")
         return plan
     }
