@@ -258,6 +258,11 @@ import Testing
             "1:35 YAML: did not find expected ',' or '}' while parsing a flow mapping, which begins in line 1, column "
                 + "11; inside braces, quote text with ${...}."
         ),
+        (
+            "chains: [[{node: camera, title: Hello: world}]]",
+            "1:38 YAML: did not find expected ',' or '}' while parsing a flow mapping, which begins in line 1, column "
+                + "11; quote text with \": \"."
+        ),
         ("chains: [[camera, window]]\n---\nchains: []", nil),
         ("chains: [[camera, window]", nil),
         ("a: b: c", nil),
@@ -286,6 +291,13 @@ import Testing
         let report = reading.report(path: "graph.yaml")
         #expect(report.hasPrefix("graph.yaml:\(place): YAML: "), "\(report)")
         #expect(report.hasSuffix("\n  2 | \(line)\n    | \(mark)^\n"), "\(report)")
+    }
+
+    @Test func `a media file is not taken for text in another encoding`() {
+        let bytes: [UInt8] = [0, 0, 0, 0x20] + Array("ftypisom".utf8) + [0xE9, 0, 0xFF]
+        let problems = GraphReading(bytes, catalogue: TestKinds()).problems
+        #expect(problems.count == 1)
+        #expect(problems.first?.message.hasPrefix("This is not a graph file.") == true)
     }
 
     @Test func `encodings other than UTF-8 are reported`() {

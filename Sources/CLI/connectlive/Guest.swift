@@ -64,7 +64,8 @@ final class Guest: RoomDelegate, Sendable {
             case .destroyed:
                 Failure(
                     code: RoomError.Code.roomReleased.number,
-                    "The server ended the room. It was stopped, or its administrator closed the room.")
+                    "The server ended the room. It was stopped, or its administrator closed the room. "
+                        + "Join the room again.")
             case .kicked:
                 Failure(
                     code: RoomError.Code.roomReleased.number,

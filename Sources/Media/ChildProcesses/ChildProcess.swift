@@ -13,8 +13,8 @@ package final class ChildProcess: @unchecked Sendable {
 
         package var description: String {
             switch self {
-            case .exited(let status): "it ended with status \(status)"
-            case .killed(let signal): "it was killed by signal \(signal) (\(String(cString: strsignal(signal))))"
+            case .exited(let status): "exited with status \(status)"
+            case .killed(let signal): "was killed by signal \(signal) (\(String(cString: strsignal(signal))))"
             }
         }
 

@@ -82,7 +82,8 @@ struct RunningPipelines {
         }
         guard let only = running.first else {
             throw CommandFailure(
-                code: "control.none-running", "No pipeline of yours is running. Start one with 'connectlive run'.")
+                code: "control.none-running",
+                "No pipeline of yours is running. Start one with 'connectlive run'; other commands cannot be watched.")
         }
         guard running.count == 1 else {
             throw CommandFailure(

@@ -17,6 +17,13 @@ enum FileText {
         do throws(UTF8.ValidationError) {
             text = String(copying: try UTF8Span(validating: bytes.span))
         } catch {
+            guard !bytes.prefix(512).contains(0) else {
+                problems.add(
+                    nil,
+                    "This is not a graph file. To play a media file, use a \"file\" node, or \"connectlive publish "
+                        + "--file\".")
+                return nil
+            }
             let before = String(decoding: bytes[..<error.byteOffsets.lowerBound], as: UTF8.self)
             problems.add(FileLines(before).place, "The file is not valid UTF-8 from here on. Save it as UTF-8.")
             return nil

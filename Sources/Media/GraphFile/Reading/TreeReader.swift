@@ -137,6 +137,10 @@ struct TreeReader {
         }
         if line.unicodeScalars.contains("{"), line.contains("${") {
             sentence += "; inside braces, quote text with ${...}"
+        } else if problem.contains("',' or '}'"), line.contains(": ") {
+            sentence += "; quote text with \": \""
+        } else if problem.contains("expected '-' indicator") {
+            sentence += "; indent a node's settings two columns more than its dash"
         } else if problem.hasPrefix("mapping values are not allowed") {
             sentence += "; quote text with \": \", and write the keys of a map below one another"
         } else if problem.contains("cannot start any token") {

@@ -199,7 +199,7 @@ final class Program: Sendable {
         if isStopping { return }
         owner?.programEnded(isLast: !isRestarted, isGood: ending.isGood || isDismissed)
         let story =
-            "The program \(title) ended: \(ending)" + (last.map { "; its last output was \"\($0)\"" } ?? "")
+            "The program \(title) \(ending)" + (last.map { "; its last output was \"\($0)\"" } ?? "")
         guard isRestarted else {
             if !ending.isGood, !isDismissed {
                 reporter.fail(MediaError(code: "process.ended", message: "\(story). Run it by hand to see why."), name)

@@ -27,6 +27,7 @@ enum FileAccess {
     static func expectedObstacle(_ path: String) -> String? {
         if access(path, F_OK) == 0 { return access(path, W_OK) == 0 ? nil : String(cString: strerror(errno)) }
         let folder = path.lastIndex(of: "/").map { $0 == path.startIndex ? "/" : String(path[..<$0]) } ?? "."
+        if access(folder, F_OK) != 0 { return "the folder \(folder) does not exist" }
         return access(folder, W_OK | X_OK) == 0 ? nil : String(cString: strerror(errno))
     }
 

@@ -449,7 +449,7 @@ final class RecorderNode: NodeType, RunningNode {
     private static func unwritable(_ path: String, _ reason: String) -> MediaError {
         MediaError(
             code: MediaError.Code.fileUnwritable,
-            message: "The recording \(path) cannot be written: \(reason). Choose another place.")
+            message: "The recording \(path) cannot be written: \(reason). Choose another path, or create its folder.")
     }
 }
 

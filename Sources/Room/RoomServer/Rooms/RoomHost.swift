@@ -72,7 +72,8 @@ actor RoomHost: SignallingDelegate {
     func close() {
         isClosed = true
         let closing = Closing(
-            reason: .destroyed, error: RoomError(.roomReleased, "The server is shutting down."))
+            reason: .destroyed,
+            error: RoomError(.roomReleased, "The server is shutting down. Join the room again when it runs."))
         for connection in Array(members.keys) {
             remove(connection)
             connection.close(closing)
