@@ -158,7 +158,7 @@ enum Repeated {
     }
 
     /// Waits for a condition: ending threads free their resources a moment later. Returns whether it holds.
-    private static func holds(_ condition: () -> Bool) async -> Bool {
+    static func holds(_ condition: () -> Bool) async -> Bool {
         let deadline = ContinuousClock.now + .seconds(10)
         while !condition(), ContinuousClock.now < deadline { try? await Task.sleep(for: .milliseconds(20)) }
         return condition()
@@ -253,10 +253,17 @@ extension MediaNodesTests {
                 }
                 let pipeline = try await MediaPipeline(plain)
                 try await pipeline.start()
-                try await Repeated.judge(soak: 100, kilobytes: 16_000) {
+                guard let ledger = ObjectLedger() else {
+                    return Repeated.demand(false, "GStreamer's tracer is not there")
+                }
+                let rounds = 4
+                for _ in 0..<rounds {
                     try await pipeline.apply(cancelled)
                     try await pipeline.apply(plain)
                 }
+                let living = { ledger.living["GstWebrtcEchoProbe"] ?? 0 }
+                Repeated.demand(
+                    await Repeated.holds { living() == 0 }, "\(living()) of \(rounds) probes were never freed")
                 await pipeline.stop()
             }
             Repeated.show(result)
