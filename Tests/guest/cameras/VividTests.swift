@@ -166,7 +166,9 @@ extension GuestTests {
             _ = try await frames(of: path)
             #expect(held.all.map(Self.luma) == bytes)
             held.removeAll()
-            await eventually("the buffers and all other descriptors are released with the frames") {
+            await eventually(
+                "released with the frames: all buffers, and \(Set(Footprint.now.targets).subtracting(before.targets))"
+            ) {
                 Footprint.now.buffers == 0 && Footprint.now.descriptors <= before.descriptors
             }
             #expect(Footprint.now.cameras == 0, "\(before) -> \(Footprint.now)")
@@ -204,12 +206,14 @@ extension GuestTests {
 
 /// System resources of this process.
 struct Footprint: CustomStringConvertible {
-    /// Without Dispatch's timers. Dispatch opens one per clock, at the first sleep by it, and keeps it.
-    let descriptors: Int
+    /// What the descriptors refer to. Without Dispatch's timers: it opens one per clock, at the first sleep by it, and
+    /// keeps it.
+    let targets: [String]
+    var descriptors: Int { targets.count }
     /// Those of them that are cameras.
-    let cameras: Int
+    var cameras: Int { targets.count { $0.hasPrefix("/dev/video") } }
     /// Those of them that are memory of a driver.
-    let buffers: Int
+    var buffers: Int { targets.count { $0.contains("dmabuf") } }
     let threads: Int
     let kilobytes: Int
 
@@ -223,9 +227,7 @@ struct Footprint: CustomStringConvertible {
             try? files.destinationOfSymbolicLink(atPath: "/proc/self/fd/\($0)")
         }
         return Footprint(
-            descriptors: targets.count { $0 != "anon_inode:[timerfd]" },
-            cameras: targets.count { $0.hasPrefix("/dev/video") },
-            buffers: targets.count { $0.contains("dmabuf") },
+            targets: targets.filter { $0 != "anon_inode:[timerfd]" },
             threads: entries("/proc/self/task").count,
             kilobytes: Int(line.filter(\.isNumber)) ?? 0)
     }
