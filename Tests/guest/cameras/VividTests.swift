@@ -200,8 +200,8 @@ extension GuestTests {
 
 /// System resources of this process.
 struct Footprint: CustomStringConvertible {
-    /// What the descriptors refer to. Without Dispatch's timers: it opens one per clock, at the first sleep by it, and
-    /// keeps it.
+    /// The files behind the descriptors, without Dispatch's timers. Dispatch opens one per clock, at the first sleep by
+    /// it, and keeps it.
     let targets: [String]
     var descriptors: Int { targets.count }
     /// Those of them that are cameras.
