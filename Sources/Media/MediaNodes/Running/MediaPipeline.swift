@@ -131,6 +131,8 @@ public final class MediaPipeline: Sendable {
         }
     }
 
+    private var isStarting: Bool { phase.withLock { $0 == .running } && !reporter.hasFailed }
+
     private func begin(_ done: @escaping @Sendable (MediaError?) -> Void) {
         guard phase.withLock({ $0 == .running }) else { return done(Reporter.stopped) }
         reporter.await(Self.opening)
@@ -138,8 +140,8 @@ public final class MediaPipeline: Sendable {
         reporter.whenSettled(done)
         do throws(MediaError) {
             for node in graph.nodes {
-                // A failed start must not open the files of the other nodes.
-                guard !reporter.hasFailed else { return }
+                // A start that failed or was stopped must not open the files of the other nodes.
+                guard isStarting else { return }
                 preparing.withLock { $0 = node.name }
                 try node.running?.prepare()
             }
@@ -147,7 +149,7 @@ public final class MediaPipeline: Sendable {
         } catch {
             return reporter.fail(error)
         }
-        guard !reporter.hasFailed else { return }
+        guard isStarting else { return }
         for node in graph.nodes {
             node.publishing?.appear { [reporter] error in
                 if let error { reporter.fail(error, node.name) } else { reporter.isReady(node.name) }
