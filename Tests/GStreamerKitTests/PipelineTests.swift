@@ -1,7 +1,10 @@
+import Dispatch
 import GStreamerKit
+import Glibc
 import MediaGraph
 import Synchronization
 import TestFixtures
+import TestSupport
 import Testing
 
 @Suite struct PipelineTests {
@@ -47,6 +50,49 @@ import Testing
         // before the pause. Meanwhile time passes, and the source gives its next buffer the current running time.
         #expect(gaps.enumerated().allSatisfy { $1 == ($0 == 4 ? 52_000_000 : 32_000_000) }, "\(gaps)")
         #expect(pipeline.runningTime >= (entries.last ?? 0))
+    }
+
+    @Test("Frames after a pause are later than those that the source delivered while it was being paused")
+    func slowPause() throws {
+        let clock = SteppedClock()
+        let pipeline = Pipeline(clock: clock.clock) { _ in }
+        let pipe = try FullPipe()
+        defer {
+            pipeline.stop()
+            // A pipe without a reader would end the process.
+            withExtendedLifetime(pipe) {}
+        }
+        let source = try Element("audiotestsrc", ["is-live": true, "samplesperbuffer": 1024])
+        let format = try Element.filter("audio/x-raw,format=S16LE,rate=32000,channels=1")
+        let queue = try Element("queue")
+        let sink = try Element("filesink", ["location": .text(pipe.path), "sync": false, "async": false])
+        for element in [source, format, queue, sink] { pipeline.add(element) }
+        try source.link(format)
+        try format.link(queue)
+        try queue.link(sink)
+        let times = Record<UInt64>()
+        format.source.onBuffer { buffer in
+            times.add(buffer.runningTime ?? 0)
+            return .pass
+        }
+        #expect(pipeline.play())
+        // More than the pipe holds. Pausing waits for the sink, which waits for the pipe, before it reaches the source.
+        for _ in 0..<50 { clock.crank() }
+        clock.waitForPending(1)
+        pipe.makeRoom {
+            while !pipeline.isPaused { usleep(100) }
+            for _ in 0..<10 { clock.crank() }
+            // The source's next buffer has the time at which it continues, which must not be that of the last one.
+            clock.advance(by: 0.001, pending: 1)
+        }
+        pipeline.pause()
+        pipeline.resume()
+        let count = times.entries.count
+        #expect(count == 60)
+        for _ in 0..<5 { clock.crank() }
+        let entries = times.entries
+        #expect(entries.count > count)
+        #expect(zip(entries, entries.dropFirst()).allSatisfy { $0 < $1 }, "\(entries.suffix(20))")
     }
 
     @Test("An element's error names the element and its parents")
@@ -126,5 +172,31 @@ import Testing
         let count = lines.entries.count
         #expect(!pipeline.play())
         #expect(lines.entries.count == count)
+    }
+}
+
+/// A named pipe without a reader, whose writer blocks after a page.
+private final class FullPipe {
+    let path: String
+    private let folder = TemporaryFolder()
+    private let end: Int32
+    /// F_SETPIPE_SZ, which Glibc's module lacks.
+    private static let setSize: Int32 = 1031
+
+    init() throws {
+        path = "\(folder.path)/pipe"
+        try #require(mkfifo(path, 0o600) == 0)
+        end = open(path, O_RDWR)
+        try #require(fcntl(end, Self.setSize, 4096) >= 0)
+    }
+
+    deinit { close(end) }
+
+    /// Makes room for a megabyte, after it has called `first` on another thread.
+    func makeRoom(after first: @escaping @Sendable () -> Void) {
+        DispatchQueue(label: "test.pipe").async { [end] in
+            first()
+            _ = fcntl(end, Self.setSize, 1 << 20)
+        }
     }
 }

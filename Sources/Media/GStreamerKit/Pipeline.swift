@@ -125,7 +125,12 @@ package final class Pipeline: @unchecked Sendable {
             pausedAt = clock.now.nanoseconds
             return true
         }
-        return !isFirst || gst_element_set_state(pointer, GST_STATE_PAUSED) != GST_STATE_CHANGE_FAILURE
+        guard isFirst else { return true }
+        let isAccepted = gst_element_set_state(pointer, GST_STATE_PAUSED) != GST_STATE_CHANGE_FAILURE
+        // Sources pause last and produce frames until then. If running time began again before these frames, the next
+        // ones would have earlier timestamps.
+        pausedAt.withLock { pausedAt in if pausedAt != nil { pausedAt = clock.now.nanoseconds } }
+        return isAccepted
     }
 
     /// Whether the pipeline is paused.
