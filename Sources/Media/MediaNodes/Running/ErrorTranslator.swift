@@ -66,8 +66,7 @@ final class ErrorTranslator: Sendable {
         }
         switch stage {
         case .released, .leaving: node.running?.failedWhileLeaving(failure)
-        case .staged: editor.stagedFailed(explained(), node.name)
-        case .live: reporter.fail(explained(), node.name)
+        case .staged, .live: node.reporter.fail(explained(), node.name)
         }
     }
 

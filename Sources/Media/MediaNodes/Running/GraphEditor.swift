@@ -8,10 +8,8 @@ final class GraphEditor: Sendable {
     private struct State {
         var outcome: EditOutcome?
         var hasEnded = false
-        /// Optional nodes that have failed and are being removed.
+        /// The prefixes of optional nodes that have failed and are being removed.
         var failing: Set<String> = []
-        /// Removed optional nodes, whose later failures are ignored. A later edit may add them again.
-        var lost: Set<String> = []
         /// Whether the running edit, and with it the edits queued after it, was abandoned.
         var isStuck = false
     }
@@ -49,7 +47,7 @@ final class GraphEditor: Sendable {
             pipeline: pipeline, reporter: reporter, control: control, bound: BoundCode(bindings))
         graph = try RunningGraph(plan, registry, context)
         self.limits = limits
-        reporter.intercept { [weak self] error, node in self?.takeOut(node, for: error) ?? false }
+        reporter.intercept { [weak self] error, node, prefix in self?.contain(error, of: node, prefix) ?? false }
         translator.set(self)
     }
 
@@ -91,7 +89,6 @@ final class GraphEditor: Sendable {
                     let change = try self.binding(bindings) { () throws(MediaError) in
                         let running = self.graph.plan
                         let next = try plan(running)
-                        self.state.withLock { $0.lost.subtract(next.nodes.map(\.name)) }
                         let change = GraphChange(from: running, to: next)
                         let deadline = DispatchTime.now() + seconds
                         limit.set(deadline + self.limits.undo)
@@ -182,38 +179,44 @@ final class GraphEditor: Sendable {
         }
     }
 
-    /// Reports that a node failed which an edit is adding. If the edit can no longer be undone, this counts as a failure
-    /// of the new graph.
-    func stagedFailed(_ error: MediaError, _ node: String) {
-        guard let outcome = state.withLock({ $0.outcome }), !outcome.fail(error) else { return }
-        // Behind the edit.
-        queue.async { [reporter] in reporter.fail(error, node) }
+    /// Handles a failure that does not end the whole graph: of a node that an edit is adding, of an optional one, and of
+    /// one that has left. Called on any thread. False for every other failure.
+    private func contain(_ error: MediaError, of name: String, _ prefix: String?) -> Bool {
+        guard let prefix = prefix ?? graph.node(name)?.prefix else { return false }
+        guard let (node, stage) = graph.node(prefix: prefix) else { return true }
+        switch stage {
+        case .staged: stagedFailed(error, node)
+        case .live: return takeOut(node, for: error)
+        case .released, .leaving: break
+        }
+        return true
     }
 
-    /// Removes the part that a failed node belongs to, if it is optional. Called on any thread.
-    private func takeOut(_ node: String, for error: MediaError) -> Bool {
-        if state.withLock({ $0.failing.contains(node) || $0.lost.contains(node) }) { return true }
-        let plan = graph.plan
-        let optional = plan.expanded.optionalPart(around: node)
-        guard !optional.isEmpty else { return false }
-        let left = plan.removing(optional)
-        guard !left.nodes.isEmpty else { return false }
-        // With the nodes that were inserted only for it.
-        let part = Set(plan.nodes.map(\.name)).subtracting(left.nodes.map(\.name))
+    /// Fails the edit that is adding the node. If it can no longer be undone, this counts as a failure of the new graph.
+    private func stagedFailed(_ error: MediaError, _ node: NodeInstance) {
+        guard let outcome = state.withLock({ $0.outcome }), !outcome.fail(error) else { return }
+        // Behind the edit.
+        queue.async { node.reporter.fail(error, node.name) }
+    }
+
+    /// Removes the part that a failed node belongs to, if it is optional.
+    private func takeOut(_ node: NodeInstance, for error: MediaError) -> Bool {
+        guard let part = graph.plan.removablePart(around: node.name) else { return false }
+        let prefixes = Set(part.compactMap { graph.node($0)?.prefix }).union([node.prefix])
         let isNews = state.withLock { state in
-            defer { state.failing.formUnion(part) }
-            return !state.failing.contains(node)
+            defer { state.failing.formUnion(prefixes) }
+            return !state.failing.contains(node.prefix)
         }
         guard isNews else { return true }
         queue.async { [weak self] in
             guard let self else { return }
+            defer { state.withLock { $0.failing.subtract(prefixes) } }
+            // An edit may have replaced the node meanwhile, or changed its part.
+            guard graph.node(node.name) === node else { return }
             let running = graph.plan
+            guard let part = running.removablePart(around: node.name) else { return reporter.fail(error) }
             let change = GraphChange(from: running, to: running.removing(part))
             try? binding(NodeBindings()) { () throws(MediaError) in try perform(change, until: .now()) }
-            state.withLock { state in
-                state.failing.subtract(part)
-                state.lost.formUnion(part.subtracting(graph.plan.nodes.map(\.name)))
-            }
             reporter.partFailed(error, part.sorted())
         }
         return true
@@ -231,5 +234,15 @@ final class GraphEditor: Sendable {
             timeout.cancel()
             done()
         }
+    }
+}
+
+extension GraphPlan {
+    /// The optional nodes around this one that end with it, and those that were inserted only for them. Nil if the node is
+    /// not optional, or if nothing would be left.
+    fileprivate func removablePart(around name: String) -> Set<String>? {
+        let optional = expanded.optionalPart(around: name)
+        let left = removing(optional).nodes.map(\.name)
+        return optional.isEmpty || left.isEmpty ? nil : Set(nodes.map(\.name)).subtracting(left)
     }
 }

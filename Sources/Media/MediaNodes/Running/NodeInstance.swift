@@ -53,6 +53,7 @@ package final class NodeInstance: NodeSettings, Sendable {
     /// The common prefix of its elements' names: the node's name, with a number if an edit added the node, because the
     /// node that it replaces still exists.
     let prefix: String
+    package let reporter: Reporter
     private let state: Mutex<State>
     /// The running nodes above this one, nearest first.
     private let above: [any RunningNode]
@@ -66,6 +67,7 @@ package final class NodeInstance: NodeSettings, Sendable {
         self.context = context
         self.prefix = prefix
         self.above = above
+        reporter = context.reporter.ofNode(prefix)
         state = Mutex(State(plan: plan, elements: try Self.makeElements(of: plan, prefix: prefix)))
         do throws(MediaError) {
             try place(plan)
@@ -93,7 +95,6 @@ package final class NodeInstance: NodeSettings, Sendable {
     /// Its behaviour. Nil for a node that consists of its elements only.
     var running: (any RunningNode)? { state.withLock { $0.running } }
     var publishing: (any PublishingNode)? { running as? any PublishingNode }
-    package var reporter: Reporter { context.reporter }
     package var control: DispatchQueue { context.control }
     package var pipeline: Pipeline { context.pipeline }
 

@@ -17,24 +17,45 @@ package final class Reporter: Sendable {
         var onSettled: (@Sendable (MediaError?) -> Void)?
         var onClosed: [@Sendable () -> Void] = []
         /// Handles failures that do not end the whole graph. True if it did.
-        var intercept: (@Sendable (MediaError, String) -> Bool)?
+        var intercept: Intercept?
     }
 
-    private let state = Mutex(State())
-    private let events: (@Sendable (MediaEvent) -> Void)?
+    /// Gets a failure, the name of its node, and the prefix of the node whose own reporter reports it.
+    typealias Intercept = @Sendable (MediaError, _ node: String, _ prefix: String?) -> Bool
 
-    package init(events: (@Sendable (MediaEvent) -> Void)?) {
-        self.events = events
+    /// The reporters of a pipeline and of its nodes have this in common.
+    private final class Shared: Sendable {
+        let state = Mutex(State())
+        let events: (@Sendable (MediaEvent) -> Void)?
+
+        init(_ events: (@Sendable (MediaEvent) -> Void)?) {
+            self.events = events
+        }
     }
+
+    private let shared: Shared
+    /// That of the node which reports. Nil for the pipeline.
+    private let prefix: String?
+
+    package convenience init(events: (@Sendable (MediaEvent) -> Void)?) {
+        self.init(Shared(events), prefix: nil)
+    }
+
+    private init(_ shared: Shared, prefix: String?) {
+        (self.shared, self.prefix) = (shared, prefix)
+    }
+
+    /// The reporter of one node: while an edit replaces a node, there are two of one name.
+    func ofNode(_ prefix: String) -> Reporter { Reporter(shared, prefix: prefix) }
 
     /// Makes `start()` wait for the first frame of `node`.
     package func await(_ node: String) {
-        state.withLock { _ = $0.awaited.insert(node) }
+        shared.state.withLock { _ = $0.awaited.insert(node) }
     }
 
     /// Called when a capturer delivers media.
     package func isReady(_ node: String) {
-        let settled = state.withLock { state -> (@Sendable (MediaError?) -> Void)? in
+        let settled = shared.state.withLock { state -> (@Sendable (MediaError?) -> Void)? in
             state.awaited.remove(node)
             guard state.awaited.isEmpty else { return nil }
             defer { state.onSettled = nil }
@@ -45,62 +66,61 @@ package final class Reporter: Sendable {
 
     /// Called when a renderer or an RTP output got its first frame.
     package func firstFrame(_ node: String) {
-        let isNews = state.withLock { !$0.isClosed && $0.seen.insert(node).inserted }
-        if isNews { events?(.firstFrame(node: node)) }
+        let isNews = shared.state.withLock { !$0.isClosed && $0.seen.insert(node).inserted }
+        if isNews { shared.events?(.firstFrame(node: node)) }
     }
 
     package func keyframeNeeded(_ node: String) {
-        if isOpen { events?(.keyframeNeeded(node: node)) }
+        if isOpen { shared.events?(.keyframeNeeded(node: node)) }
     }
 
     /// Called when every sink has reached its end.
     package func ended() {
-        let isNews = state.withLock { state in
+        let isNews = shared.state.withLock { state in
             guard !state.isClosed, !state.hasEnded, state.failure == nil else { return false }
             state.hasEnded = true
             return true
         }
-        if isNews { events?(.ended) }
+        if isNews { shared.events?(.ended) }
     }
 
     /// Sets a function that handles failures of optional nodes and of edits, which do not end the whole graph.
-    func intercept(_ body: @escaping @Sendable (MediaError, String) -> Bool) {
-        state.withLock { $0.intercept = body }
+    func intercept(_ body: @escaping Intercept) {
+        shared.state.withLock { $0.intercept = body }
     }
 
-    package var hasFailed: Bool { state.withLock { $0.failure != nil } }
-    var hasEnded: Bool { state.withLock { $0.hasEnded } }
+    package var hasFailed: Bool { shared.state.withLock { $0.failure != nil } }
+    var hasEnded: Bool { shared.state.withLock { $0.hasEnded } }
 
     /// Called when an optional part was removed.
     func partFailed(_ error: MediaError, _ nodes: [String]) {
         for node in nodes { isReady(node) }
-        if isOpen { events?(.partFailed(error, nodes: nodes)) }
+        if isOpen { shared.events?(.partFailed(error, nodes: nodes)) }
     }
 
     /// Called when a node has not done, or will not do, all of its work, and the rest continues.
     package func fallShort(_ error: MediaError, _ node: String) {
         let error = error.about(node)
-        let isOpen = state.withLock { state in
+        let isOpen = shared.state.withLock { state in
             if !state.isClosed { state.shortfalls.append(error) }
             return !state.isClosed
         }
-        if isOpen { events?(.warning(node: node, message: "\(error)")) }
+        if isOpen { shared.events?(.warning(node: node, message: "\(error)")) }
     }
 
-    var shortfalls: [MediaError] { state.withLock { $0.shortfalls } }
+    var shortfalls: [MediaError] { shared.state.withLock { $0.shortfalls } }
 
     package func warn(_ node: String?, _ message: String) {
-        if isOpen { events?(.warning(node: node, message: message)) }
+        if isOpen { shared.events?(.warning(node: node, message: message)) }
     }
 
     /// Records the first failure; its consequences are not reported. While `start()` waits, it throws the failure.
     /// Later the failure is an event.
     package func fail(_ error: MediaError, _ node: String? = nil) {
         let error = node.map { error.about($0) } ?? error
-        if let node, let intercept = state.withLock({ $0.isClosed ? nil : $0.intercept }), intercept(error, node) {
-            return
-        }
-        let (isNews, settled) = state.withLock { state -> (Bool, (@Sendable (MediaError?) -> Void)?) in
+        let intercept = shared.state.withLock { $0.isClosed ? nil : $0.intercept }
+        if let node, let intercept, intercept(error, node, prefix) { return }
+        let (isNews, settled) = shared.state.withLock { state -> (Bool, (@Sendable (MediaError?) -> Void)?) in
             guard !state.isClosed, state.failure == nil else { return (false, nil) }
             state.failure = error
             defer { state.onSettled = nil }
@@ -110,13 +130,13 @@ package final class Reporter: Sendable {
         if let settled {
             settled(error)
         } else {
-            events?(.failed(error))
+            shared.events?(.failed(error))
         }
     }
 
     /// Calls `body` once, when all awaited nodes are ready (nil) or a node failed. At least one is still awaited.
     func whenSettled(_ body: @escaping @Sendable (MediaError?) -> Void) {
-        let failure = state.withLock { state in
+        let failure = shared.state.withLock { state in
             let failure = state.failure ?? (state.isClosed ? Self.stopped : nil)
             if failure == nil { state.onSettled = body }
             return failure
@@ -125,11 +145,11 @@ package final class Reporter: Sendable {
     }
 
     /// The nodes that `start()` still waits for.
-    package var awaited: Set<String> { state.withLock { $0.awaited } }
+    package var awaited: Set<String> { shared.state.withLock { $0.awaited } }
 
     /// Stops reporting events. A caller that still waits for the start is told that there will be none.
     package func close() {
-        let (settled, closed) = state.withLock { state in
+        let (settled, closed) = shared.state.withLock { state in
             state.isClosed = true
             defer { (state.onSettled, state.onClosed) = (nil, []) }
             return (state.onSettled, state.onClosed)
@@ -140,7 +160,7 @@ package final class Reporter: Sendable {
 
     /// Calls `body` once, after `close`.
     func whenClosed(_ body: @escaping @Sendable () -> Void) {
-        let isOpen = state.withLock { state in
+        let isOpen = shared.state.withLock { state in
             if !state.isClosed { state.onClosed.append(body) }
             return !state.isClosed
         }
@@ -151,5 +171,5 @@ package final class Reporter: Sendable {
         MediaError(code: MediaError.Code.pipelineStopped, message: "The media pipeline was stopped while it started.")
     }
 
-    var isOpen: Bool { state.withLock { !$0.isClosed } }
+    var isOpen: Bool { shared.state.withLock { !$0.isClosed } }
 }

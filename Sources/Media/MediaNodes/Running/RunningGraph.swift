@@ -88,6 +88,9 @@ final class RunningGraph: Sendable {
 
     func node(_ name: String) -> NodeInstance? { state.withLock { $0.node(name) } }
 
+    /// The node with this prefix, unless it has been removed.
+    func node(prefix: String) -> (instance: NodeInstance, stage: Stage)? { state.withLock { $0.nodes[prefix] } }
+
     /// All nodes, sources first.
     var nodes: [NodeInstance] {
         state.withLock { state in state.plan.nodes.compactMap { state.node($0.name) } }
