@@ -13,6 +13,8 @@ private final class LensNode: NodeType, RunningNode {
             SettingContract("works", .flag, default: true, ""),
         ])
     private static let isTaken = Mutex(false)
+    /// The widths of all that were made.
+    static let widths = Collected<Int>()
 
     static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
         var plan = NodePlan(request.node)
@@ -34,6 +36,7 @@ private final class LensNode: NodeType, RunningNode {
             return isTaken
         }
         if wasTaken { throw MediaError(code: MediaError.Code.cameraBusy, message: "The lens is in use.") }
+        widths.append(instance.integer("width"))
         return LensNode()
     }
 
@@ -73,6 +76,22 @@ extension MediaNodesTests {
             #expect(widths.all.last == 640)
             await pipeline.stop()
             #expect(!events.all.contains { if case .failed = $0 { true } else { false } })
+        }
+
+        @Test("A stop during a replacement does not open the device for the old node again")
+        func stopDuringHandOver() async throws {
+            let seen = Seen()
+            let pipeline = try await MediaPipeline(
+                graph([:]), bindings: seen.bindings(of: graph([:])),
+                registry: .builtIn.adding([LensNode.self]))
+            try await pipeline.start()
+            let edit = Task { try await pipeline.apply(graph(["width": 800, "works": false]), within: 20) }
+            await eventually("the new node has the device") { LensNode.widths.all.last == 800 }
+            await pipeline.stop()
+            let error = await #expect(throws: MediaError.self) { try await edit.value }
+            #expect(error?.code == MediaError.Code.pipelineStopped)
+            #expect(LensNode.widths.all.last == 800)
+            #expect(seen.failures.isEmpty)
         }
     }
 }

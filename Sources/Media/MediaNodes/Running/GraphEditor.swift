@@ -132,12 +132,7 @@ final class GraphEditor: Sendable {
     private func perform(
         _ change: GraphChange, until deadline: DispatchTime, _ outcome: EditOutcome = EditOutcome()
     ) throws(MediaError) {
-        guard
-            state.withLock({ state in
-                if !state.hasEnded { state.outcome = outcome }
-                return !state.hasEnded
-            })
-        else { throw Reporter.stopped }
+        guard begin(outcome) else { throw Reporter.stopped }
         defer { state.withLock { $0.outcome = nil } }
         let edit = GraphEdit(graph, change, until: deadline, outcome: outcome)
         do throws(MediaError) {
@@ -149,18 +144,26 @@ final class GraphEditor: Sendable {
         for setting in change.settings { try set(setting) }
     }
 
+    /// Makes this the outcome of the running edit. False if the pipeline stops.
+    private func begin(_ outcome: EditOutcome) -> Bool {
+        state.withLock { state in
+            if !state.hasEnded { state.outcome = outcome }
+            return !state.hasEnded
+        }
+    }
+
     /// How long a camera may take to reopen after a failed edit.
     private static let restoreSeconds = 5.0
 
-    /// Makes the nodes again that had to release their devices for a failed edit.
+    /// Makes the nodes again that had to release their devices for a failed edit, unless the pipeline stops.
     private func restore(_ names: Set<String>) {
         let outcome = EditOutcome()
-        state.withLock { $0.outcome = outcome }
+        guard begin(outcome) else { return }
         let change = GraphChange(renewing: names, in: graph.plan)
         do throws(MediaError) {
             try GraphEdit(graph, change, until: .now() + Self.restoreSeconds, outcome: outcome).perform()
         } catch {
-            reporter.fail(error, names.first)
+            if !state.withLock({ $0.hasEnded }) { reporter.fail(error, names.first) }
         }
     }
 
