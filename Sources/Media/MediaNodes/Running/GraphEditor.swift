@@ -134,6 +134,7 @@ final class GraphEditor: Sendable {
     ) throws(MediaError) {
         guard begin(outcome) else { throw Reporter.stopped }
         defer { state.withLock { $0.outcome = nil } }
+        let former = graph.plan
         let edit = GraphEdit(graph, change, until: deadline, outcome: outcome)
         do throws(MediaError) {
             try edit.perform()
@@ -141,7 +142,16 @@ final class GraphEditor: Sendable {
             if !edit.released.isEmpty { restore(edit.released) }
             throw error
         }
-        for setting in change.settings { try set(setting) }
+        var refusal: MediaError?
+        for setting in change.settings {
+            do throws(MediaError) {
+                try set(setting)
+            } catch {
+                graph.keep(setting.setting, of: setting.node, asIn: former)
+                refusal = refusal ?? error
+            }
+        }
+        if let refusal { throw refusal }
     }
 
     /// Makes this the outcome of the running edit. False if the pipeline stops.

@@ -303,7 +303,8 @@ public final class MediaPipeline: Sendable {
     ///   - seconds: the timeout for the new nodes' first frames.
     /// - Returns: the changes.
     /// - Throws: the reason why the graph was not replaced. It then runs unchanged. `graph.invalid`, an error of a new
-    ///   node's device, or `graph.edit-failed` if a new node delivered no frame in time.
+    ///   node's device, or `graph.edit-failed` if a new node delivered no frame in time. Also the reason why a node
+    ///   refused a new value of a live setting: only this setting is then unchanged.
     @discardableResult
     public func apply(
         _ graph: MediaGraph, bindings: NodeBindings = NodeBindings(), within seconds: Double = 2
