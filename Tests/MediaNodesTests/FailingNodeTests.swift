@@ -15,7 +15,7 @@ private struct Failing: Renderer {
 }
 
 extension MediaNodesTests {
-    /// Nodes that fail while an edit adds or replaces them.
+    /// Nodes that fail while the pipeline starts, or while an edit adds or replaces them.
     @Suite struct FailingNodeTests {
         private static let watching = MediaGraph {
             Chain {
@@ -84,6 +84,103 @@ extension MediaNodesTests {
             await pipeline.stop()
             #expect(seen.partFailures.isEmpty && seen.failures.isEmpty)
         }
+
+        @Test("An optional node whose file another pipeline writes is left out at the start, and the rest runs")
+        func optionalPreparation() async throws {
+            let folder = TemporaryFolder()
+            let path = folder.path + "/a.mkv"
+            func recording(_ recorder: Node) -> MediaGraph {
+                Self.watching.adding { Chain(from: "pattern") { recorder } }
+            }
+            let first = try await MediaPipeline(recording(.recorder(path: path)))
+            try await first.start()
+            func frames() -> Int { first.statistics.recorders["recorder"]?.frames ?? 0 }
+            await eventually("frames") { frames() > 5 }
+            let graph = recording(.recorder(path: path).optional)
+            let seen = Seen()
+            let second = try await MediaPipeline(graph, seen: seen)
+            try await second.start()
+            #expect(seen.partFailures.map(\.code) == [MediaError.Code.fileConflict])
+            #expect(second.plan.node("recorder") == nil && second.plan.node("first") != nil)
+            let before = frames()
+            await eventually("the other recording goes on") { frames() > before + 5 }
+            await second.stop()
+            await first.stop()
+            #expect(seen.failures.isEmpty)
+            #expect(DecodedRecording(path).numbers.count == frames())
+        }
+
+        @Test("An optional source that refuses to start is left out, and the rest runs")
+        func optionalSource() async throws {
+            let seen = Seen()
+            let graph = Self.watching.adding {
+                Chain {
+                    Node("element:filesrc", name: "nowhere", settings: ["location": "/nowhere/file"]).optional
+                    Node("element:fakesink", name: "rest").optional
+                }
+            }
+            let pipeline = try await MediaPipeline(graph, seen: seen)
+            let watch = pipeline.watch()
+            try await pipeline.start()
+            #expect(pipeline.plan.nodes.map(\.name) == ["pattern", "first"])
+            #expect(seen.partFailures.map(\.node) == ["nowhere"])
+            await eventually("frames") { watch.sample().contains { $0.node == "first" && $0.framesIn > 5 } }
+            await pipeline.stop()
+            #expect(seen.failures.isEmpty)
+        }
+
+        @Test("A start ends in time if an optional source and another one deliver nothing")
+        func silentSources() async throws {
+            let seen = Seen()
+            let graph = MediaGraph {
+                Chain {
+                    Node("quiet", name: "a").optional
+                    Node.null("x").optional
+                }
+                Chain {
+                    Node("quiet", name: "b")
+                    Node.null("y")
+                }
+            }
+            let pipeline = try await MediaPipeline(
+                graph, bindings: seen.bindings(of: graph), registry: .builtIn.adding([.quiet]),
+                limits: Limits(start: 0.3))
+            let errors = Collected<MediaError?>()
+            let start = Task { errors.append(await #expect(throws: MediaError.self) { try await pipeline.start() }) }
+            await eventually(within: 10, "the start gives up") { errors.count == 1 }
+            #expect(errors.all.first??.code == MediaError.Code.pipelineStalled)
+            #expect(errors.all.first??.node == "b")
+            await pipeline.stop()
+            await start.value
+        }
+
+        @Test("A stop while a node opens its files keeps the others from opening theirs")
+        func stopWhilePreparing() async throws {
+            let (gate, prepared) = (Gate(), Collected<String>())
+            let pipeline = try await MediaPipeline(
+                MediaGraph {
+                    Chain {
+                        Node.testPattern("pattern", width: 160, height: 120)
+                        Tee { Node("prepared", name: "one") }
+                        Node("prepared", name: "two")
+                    }
+                },
+                registry: .builtIn.adding([
+                    .prepared { name in
+                        prepared.append(name)
+                        gate.wait()
+                    }
+                ]))
+            let start = Task { try await pipeline.start() }
+            await eventually("the first opens its files") { prepared.count == 1 }
+            async let stop: Void = pipeline.stop()
+            await eventually("the stop has begun") { pipeline.state == .stopped }
+            gate.open()
+            await stop
+            let error = await #expect(throws: MediaError.self) { try await start.value }
+            #expect(error?.code == MediaError.Code.pipelineStopped)
+            #expect(prepared.count == 1)
+        }
     }
 }
 
@@ -102,4 +199,21 @@ extension NodeImplementation {
             kind: kind, plan: { (request) throws(MediaError) in .sink(request) },
             activate: { (instance) throws(MediaError) in Prepared(name: instance.name, body: body) })
     }
+
+    /// A capturer, `quiet`, that delivers nothing.
+    fileprivate static let quiet = NodeImplementation(
+        kind: NodeKind("quiet", .capturer, "Delivers nothing", outputs: [Port("video", [.rawVideo])]),
+        plan: { (request) throws(MediaError) in
+            let format = MediaFormat.rawVideo(width: 160, height: 120, framesPerSecond: 30)
+            var plan = NodePlan(request.node)
+            plan.add("videotestsrc", as: "source", ["is-live": true])
+            plan.appendFilter(RawFormat.video(format), as: "format")
+            plan.append("identity", as: "gate", ["drop-probability": 1.0])
+            plan.setOutput("video", format)
+            return plan
+        },
+        activate: { (instance) throws(MediaError) in
+            instance.awaitFirstBuffer(at: instance.element("gate").source)
+            return nil
+        })
 }

@@ -235,6 +235,11 @@ final class GraphEditor: Sendable {
         return true
     }
 
+    /// Waits until the optional parts that have failed so far are removed.
+    func finishRemovals() {
+        if !state.withLock({ $0.failing.isEmpty }) { queue.sync {} }
+    }
+
     /// Prevents further edits. `done` is called when the running edit has ended, and `stuck` before, if a driver keeps
     /// it from ending.
     func end(stuck: @escaping @Sendable () -> Void, _ done: @escaping @Sendable () -> Void) {

@@ -138,29 +138,40 @@ public final class MediaPipeline: Sendable {
         reporter.await(Self.opening)
         armStartTimeout()
         reporter.whenSettled(done)
-        do throws(MediaError) {
-            for node in graph.nodes {
-                // A start that failed or was stopped must not open the files of the other nodes.
-                guard isStarting else { return }
-                preparing.withLock { $0 = node.name }
+        for node in graph.nodes {
+            // A start that failed or was stopped must not open the files of the other nodes.
+            guard isStarting else { return }
+            preparing.withLock { $0 = node.name }
+            do throws(MediaError) {
                 try node.running?.prepare()
+            } catch {
+                node.reporter.fail(error, node.name)
             }
-            preparing.withLock { $0 = nil }
-        } catch {
-            return reporter.fail(error)
         }
+        preparing.withLock { $0 = nil }
+        // An optional node that cannot open its file must not write it.
+        editor.finishRemovals()
         guard isStarting else { return }
         for node in graph.nodes {
-            node.publishing?.appear { [reporter] error in
+            node.publishing?.appear { [reporter = node.reporter] error in
                 if let error { reporter.fail(error, node.name) } else { reporter.isReady(node.name) }
             }
         }
-        if !graph.context.pipeline.play() {
-            reporter.fail(
+        play()
+        reporter.isReady(Self.opening)
+    }
+
+    /// Starts all elements. If those of an optional part refuse, it is removed, and the others start without it.
+    private func play() {
+        while isStarting {
+            let count = graph.nodes.count
+            if graph.context.pipeline.play() { return }
+            editor.finishRemovals()
+            guard graph.nodes.count == count else { continue }
+            return reporter.fail(
                 MediaError(
                     code: MediaError.Code.elementFailed, message: "The media pipeline did not start."))
         }
-        reporter.isReady(Self.opening)
     }
 
     /// On a queue of its own, because a driver that does not return blocks the control queue.
@@ -172,7 +183,10 @@ public final class MediaPipeline: Sendable {
                 reporter.fail(stuck(preparing.withLock { $0 } ?? graph.nodeOpening?.name))
                 // A stop must not wait either.
                 reporter.close()
-            } else if let late = awaited.sorted().first {
+                return
+            }
+            // An optional node among them does not end the start, so that the others are still awaited.
+            for late in awaited.sorted() where !reporter.hasFailed {
                 reporter.fail(
                     graph.node(late)?.running?.stalled
                         ?? MediaError(
