@@ -156,15 +156,17 @@ extension GuestTests {
         {
             let cameras = try Vivid()
             let path = try cameras[0]
+            // v4l2src keeps the buffers that it had queued when a camera refused to stream, as one in FaultTests does.
+            let before = Footprint.now.buffers
             let held = try await frames(of: path)
             let bytes = held.all.map(Self.luma)
-            #expect(Footprint.now.buffers > 0, "held frames hold no buffers of the camera")
+            #expect(Footprint.now.buffers > before, "held frames hold no buffers of the camera")
             #expect(!Camera.isRefused(path))
             _ = try await frames(of: path)
             #expect(held.all.map(Self.luma) == bytes)
             held.removeAll()
             // GLib and Dispatch open descriptors of their own meanwhile; the test of a hundred openings counts those.
-            await eventually("the buffers are released with the frames") { Footprint.now.buffers == 0 }
+            await eventually("the buffers are released with the frames") { Footprint.now.buffers == before }
             #expect(Footprint.now.cameras == 0, "\(Footprint.now)")
         }
 
