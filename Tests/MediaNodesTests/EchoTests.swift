@@ -255,6 +255,39 @@ extension MediaNodesTests {
             #expect(watched.sound().map(\.seconds).reduce(0, +) > 0.8)
         }
 
+        @Test("Playback that nothing feeds is refused with its reader, or left out with it if that is optional")
+        func unfedPlayback() async throws {
+            func graph(_ reader: Node, missing: Bool) -> MediaGraph {
+                MediaGraph {
+                    Chain {
+                        Node.testPattern("pattern", width: 160, height: 120)
+                        Node.null("watched")
+                    }
+                    Chain(from: "pattern", port: "audio") {
+                        Node("echo-cancel", name: "echo")
+                        Node.null("voice")
+                    }
+                    if missing {
+                        Chain {
+                            Node.file("music", path: "/nowhere/music.mp4").optional
+                            Join("echo", port: "played")
+                        }
+                    }
+                    Chain(from: "echo", port: "played-out") { reader }
+                }
+            }
+            for missing in [false, true] {
+                let error = await #expect(throws: MediaError.self) {
+                    try await MediaPipeline.plan(graph(.null("loud"), missing: missing))
+                }
+                #expect(error?.code == MediaError.Code.graphInvalid && error?.node == "loud")
+                #expect(error?.message.hasPrefix("echo.played-out delivers nothing") == true, "\(error as Any)")
+                let plan = try await MediaPipeline.plan(graph(.null("loud").optional, missing: missing))
+                #expect(plan.omitted.map(\.node) == (missing ? ["music", "loud"] : ["loud"]))
+                #expect(plan.nodes.map(\.name) == ["pattern", "watched", "echo", "voice"])
+            }
+        }
+
         @Test("Two pipelines with cancellers of one name stay separate")
         func twoPipelines() async throws {
             let conversations = [

@@ -109,13 +109,12 @@ private struct Planning {
             guard let port = catalogue.input(link.to.port, of: node) else {
                 preconditionFailure("\(node.name) has no input \(link.to.port)")
             }
-            let output: PortReference
             do throws(MediaError) {
-                output = try adapt(link.from, to: port, of: node)
+                let output = try adapt(link.from, to: port, of: node)
+                feeding.append(LinkPlan(link: Link(from: output, to: link.to), format: try format(of: output)))
             } catch {
                 throw error.about(node.name)
             }
-            feeding.append(LinkPlan(link: Link(from: output, to: link.to), format: format(of: output)))
         }
         try place(node, feeding, adapts: nil)
     }
@@ -157,9 +156,16 @@ private struct Planning {
         return plan.following(request.node)
     }
 
-    private func format(of output: PortReference) -> MediaFormat {
-        guard let plan = nodes.first(where: { $0.name == output.node }), let format = plan.formats[output.port] else {
-            preconditionFailure("\(output) has no format")
+    /// Throws if the output has no media without an input of its node that nothing feeds.
+    private func format(of output: PortReference) throws(MediaError) -> MediaFormat {
+        guard let plan = nodes.first(where: { $0.name == output.node }) else {
+            preconditionFailure("\(output.node) is not planned yet")
+        }
+        guard let format = plan.formats[output.port] else {
+            throw MediaError(
+                code: MediaError.Code.graphInvalid,
+                message: "\(output) delivers nothing, because nothing feeds the input of \"\(output.node)\" that it "
+                    + "repeats. Feed that input, or remove what reads \(output).")
         }
         return format
     }
@@ -175,7 +181,7 @@ private struct Planning {
     private mutating func adapt(
         _ output: PortReference, to port: Port, of node: Node
     ) throws(MediaError) -> PortReference {
-        let given = format(of: output)
+        let given = try format(of: output)
         if port.takes(given) { return output }
         let isVideo = given.kind == .rawVideo || given.kind == .encodedVideo
         let raw: MediaKind = isVideo ? .rawVideo : .rawAudio
@@ -193,7 +199,7 @@ private struct Planning {
             current = try insert(decoder, "raw", behind: current, origin: output)
         }
         if port.kinds.contains(raw), !port.kinds.contains(encoded) || given.kind == raw && !port.takesOnlyEncoded {
-            if port.takes(format(of: current)) { return current }
+            if port.takes(try format(of: current)) { return current }
             guard let wanted = port.encodings(of: raw).first else { return current }
             guard isVideo else { throw clash(output, given, port, node) }
             return try insert(
@@ -228,7 +234,7 @@ private struct Planning {
         var feed = output
         if let input = catalogue.kind(named: kind)?.input("in") { feed = try adapt(output, to: input, of: node) }
         let link = Link(from: feed, to: PortReference(node: node.name, port: "in"))
-        try place(node, [LinkPlan(link: link, format: format(of: feed))], adapts: origin)
+        try place(node, [LinkPlan(link: link, format: try format(of: feed))], adapts: origin)
         return PortReference(node: node.name, port: "out")
     }
 
