@@ -154,6 +154,32 @@ extension MediaNodesTests {
             await start.value
         }
 
+        @Test("A start does not wait for a source that an edit removes meanwhile")
+        func silentSourceRemoved() async throws {
+            let seen = Seen()
+            let graph = Self.watching.adding {
+                Chain {
+                    Node("quiet", name: "silent")
+                    Node.null("second")
+                }
+            }
+            let pipeline = try await MediaPipeline(
+                graph, bindings: seen.bindings(of: graph), registry: .builtIn.adding([.quiet]),
+                limits: Limits(start: 60))
+            let start = Task { try await pipeline.start() }
+            await eventually("frames") { seen.events.all.contains { if case .firstFrame = $0 { true } else { false } } }
+            #expect(try await pipeline.apply(Self.watching).description == "removes silent, second")
+            let hasStarted = AtomicBool()
+            Task {
+                _ = await start.result
+                hasStarted.raise()
+            }
+            await eventually(within: 10, "the start") { hasStarted.value }
+            #expect(pipeline.state == .running)
+            await pipeline.stop()
+            _ = await start.result
+        }
+
         @Test("A stop while a node opens its files keeps the others from opening theirs")
         func stopWhilePreparing() async throws {
             let (gate, prepared) = (Gate(), Collected<String>())

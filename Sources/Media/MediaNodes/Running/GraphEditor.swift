@@ -133,7 +133,12 @@ final class GraphEditor: Sendable {
         _ change: GraphChange, until deadline: DispatchTime, _ outcome: EditOutcome = EditOutcome()
     ) throws(MediaError) {
         guard begin(outcome) else { throw Reporter.stopped }
-        defer { state.withLock { $0.outcome = nil } }
+        defer {
+            state.withLock { $0.outcome = nil }
+            // The start may still wait for nodes that are gone.
+            let names = change.removed + change.added.map(\.name)
+            for name in names where graph.node(name) == nil { reporter.isReady(name) }
+        }
         let former = graph.plan
         let edit = GraphEdit(graph, change, until: deadline, outcome: outcome)
         do throws(MediaError) {
