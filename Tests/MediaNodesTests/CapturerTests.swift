@@ -246,6 +246,28 @@ extension MediaNodesTests {
             control.sync { watchdog.stop() }
         }
 
+        @Test("A chosen camera in use is refused, although it has another sensor; auto takes the next camera")
+        func cameraInUse() throws {
+            // Devices that every machine has stand for two that capture, and for one that does not.
+            let (used, free, other) = ("/dev/null", "/dev/zero", "/dev/full")
+            func choose(_ paths: [String], takesAny: Bool) throws(MediaError) -> CameraChoice? {
+                try Devices.choose(
+                    among: paths, takesAny: takesAny, obstacle: { _ in nil },
+                    camera: { path in
+                        path == other ? nil : CameraDevice(path: path, name: "twin", stablePath: nil, formats: [])
+                    }, isTaken: { $0 == used })
+            }
+            let error = #expect(throws: MediaError.self) { try choose([other, used, free], takesAny: false) }
+            #expect(error?.code == MediaError.Code.cameraBusy)
+            #expect(error?.message.contains(used) == true)
+            let next = try choose([other, used, free], takesAny: true)
+            #expect(next?.camera.path == free)
+            #expect(next?.passedOver == ["\(used) (twin) is used by another program"])
+            #expect(try choose([other, free], takesAny: false)?.camera.path == free)
+            let none = try choose([other], takesAny: true)
+            #expect(none == nil)
+        }
+
         @Test("Without devices the list is empty, and fast")
         func devices() {
             let start = ContinuousClock.now

@@ -20,27 +20,40 @@ extension Devices {
     /// With `mayReserve`, a camera that another program uses is skipped or refused. The check reserves the camera for a
     /// moment, in which no other program can begin to capture.
     static func choose(_ device: String, mayReserve: Bool = true) throws(MediaError) -> CameraChoice {
-        func isTaken(_ path: String) -> Bool { mayReserve && DeviceProbe.isTaken(path) }
         let isAny = device == "auto"
         let paths = isAny ? DeviceProbe.videoDevicePaths() : CameraPlaces.system.paths(of: device)
-        var passedOver: [String] = []
-        var closed: MediaError?
-        // A camera has several devices, of which one captures.
-        for path in paths {
-            if let reason = DeviceProbe.openingProblem(of: path) {
-                passedOver.append("\(path) cannot be opened: \(reason)")
-                closed = closed ?? cannotOpen(path, reason)
-            } else if let found = camera(at: path) {
-                guard isTaken(path) else { return (found, passedOver) }
-                passedOver.append("\(path) (\(found.name)) is used by another program")
-                closed = closed ?? cannotOpen(path, "another program uses it")
-            }
-        }
-        if let closed { throw closed }
+        let choice = try choose(
+            among: paths, takesAny: isAny, obstacle: DeviceProbe.openingProblem, camera: camera(at:),
+            isTaken: { mayReserve && DeviceProbe.isTaken($0) })
+        if let choice { return choice }
         guard !isAny, !paths.isEmpty else { throw absent(device, others: cameras().map(\.path)) }
         throw MediaError(
             code: MediaError.Code.cameraAbsent,
             message: "\(device) is not a camera: it captures no video. Choose one of 'connectlive devices'.")
+    }
+
+    /// The first of these devices that captures and can be opened. Nil if none captures. With `takesAny`, one that another
+    /// program uses is passed over. Otherwise they are those of one camera, and the next one may be another sensor.
+    static func choose(
+        among paths: [String], takesAny: Bool, obstacle: (String) -> String?, camera: (String) -> CameraDevice?,
+        isTaken: (String) -> Bool
+    ) throws(MediaError) -> CameraChoice? {
+        var passedOver: [String] = []
+        var closed: MediaError?
+        for path in paths {
+            if let reason = obstacle(path) {
+                passedOver.append("\(path) cannot be opened: \(reason)")
+                closed = closed ?? cannotOpen(path, reason)
+            } else if let found = camera(path) {
+                guard isTaken(path) else { return (found, passedOver) }
+                let busy = cannotOpen(path, "another program uses it")
+                guard takesAny else { throw busy }
+                passedOver.append("\(path) (\(found.name)) is used by another program")
+                closed = closed ?? busy
+            }
+        }
+        if let closed { throw closed }
+        return nil
     }
 
     private static func cannotOpen(_ device: String, _ reason: String) -> MediaError {
