@@ -45,6 +45,18 @@ import TestSupport
     }
 
     @Test(arguments: [
+        (["valdate", "x"], "There is no command \"valdate\"; did you mean \"validate\"?"),
+        (["dance", "--fast"], "There is no command \"dance\"."),
+    ])
+    func `an unknown command is reported with the one that was probably meant`(
+        arguments: [String], sentence: String
+    ) throws {
+        let result = try CommandLineTool.run(arguments, folder: TemporaryFolder())
+        #expect(result.status == 2)
+        #expect(result.error == "connectlive: \(sentence)\n  See 'connectlive --help' for all commands.\n")
+    }
+
+    @Test(arguments: [
         (["--file", clip, "--size", "640x480"], "Leave out --size: --file does not use it."),
         (
             ["--file", clip, "--size", "640x480", "--fps", "5", "--mic", "nosuch"],

@@ -1,6 +1,7 @@
 internal import ArgumentParser
 internal import ConnectLiveSDK
 internal import Foundation
+internal import MediaGraph
 
 /// Runs the command line. Exit codes: 0 success, 1 failure, 2 invalid command line.
 @main
@@ -40,9 +41,17 @@ enum Main {
             print(text)
             Foundation.exit(0)
         }
+        if let word = CommandLine.arguments.dropFirst().first, !word.hasPrefix("-"), !commands.contains(word) {
+            Console.error("There is no command \"\(word)\"\(word.suggestion(among: commands))")
+            Console.line("  See 'connectlive --help' for all commands.")
+            Foundation.exit(2)
+        }
         Console.error(text.hasPrefix("Error: ") ? String(text.dropFirst(7)) : text)
         Foundation.exit(code == .validationFailure ? 2 : code.rawValue)
     }
+
+    private static let commands: [String] =
+        ConnectLiveCommand.configuration.subcommands.compactMap { $0.configuration.commandName } + ["help"]
 }
 
 struct ConnectLiveCommand: AsyncParsableCommand {
