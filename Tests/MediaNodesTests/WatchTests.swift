@@ -51,6 +51,30 @@ extension MediaNodesTests {
             #expect(sent.all.reduce(0, +) > packets.framesOut)
         }
 
+        @Test("The frames and the audio buffers of a source are counted apart")
+        func outputs() async throws {
+            let clock = SteppedClock()
+            let pipeline = try await MediaPipeline(
+                MediaGraph {
+                    Chain {
+                        Node.testPattern("pattern", width: 64, height: 64, framesPerSecond: 10)
+                        Node.null("frames")
+                    }
+                    Chain(from: "pattern", port: "audio") { Node.null("sound") }
+                }, on: clock)
+            let watch = pipeline.watch()
+            @Sendable func count(_ node: String) -> NodeStatistics? { watch.sample().first { $0.node == node } }
+            clock.run(pipeline, sources: 2) { count("frames")?.framesIn ?? 0 < 10 }
+            try await pipeline.start()
+            await eventually("a second") { count("frames")?.framesIn ?? 0 >= 10 }
+            await pipeline.stop()
+            let pattern = try #require(count("pattern"))
+            #expect(pattern.outputs.keys.sorted() == ["audio", "video"])
+            #expect(pattern.outputs["video"] == count("frames")?.framesIn)
+            #expect(pattern.framesOut == pattern.outputs.values.reduce(0, +))
+            #expect(count("frames")?.outputs == [:])
+        }
+
         @Test("A recorder writes no more frames than it takes", arguments: ["take.mkv", "take.mp4"])
         func recorder(file: String) async throws {
             let folder = TemporaryFolder()

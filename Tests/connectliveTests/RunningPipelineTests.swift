@@ -247,6 +247,7 @@ extension TemporaryFolder {
         let top = try run.command("top", "--every", "0.5", "--seconds", "0.5")
         #expect(top.output.contains(#/meter +S16LE, -\d+\.\d, -\d+\.\d dBFS/#), "\(top.output)")
         let result = try run.end()
+        #expect(top.output.contains(#/source .* audio \d+\.\d, video \d+\.\d/#), "\(top.output)")
         #expect(result.output.contains(#/meter, level +-\d+\.\d, -\d+\.\d dBFS/#), "\(result.output)")
         let report = try String(contentsOfFile: run.folder.file("report.json"), encoding: .utf8)
         #expect(report.contains("\"meters\""), "\(report)")

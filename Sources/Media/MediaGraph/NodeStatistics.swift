@@ -9,6 +9,8 @@ public struct NodeStatistics: Sendable, Hashable, Codable {
     /// Frames that left, at all outputs together. At an end of the graph: frames rendered, written or sent. The packets
     /// of one frame count as one.
     public var framesOut = 0
+    /// Frames that left, by output. Empty at an end of the graph.
+    public var outputs: [String: Int] = [:]
     /// Bytes that left.
     public var bytesOut = 0
     /// Dropped frames, by queue.

@@ -94,12 +94,22 @@ struct TopView {
                 guard count > 0, span > 0 else { return "" }
                 return Figures.number(Double(count - (past ?? 0)) / span, digits)
             }
+            // Frames and audio buffers have no common rate.
+            func rates(_ counts: [String: Int], _ past: [String: Int]?, _ sum: Int, _ pastSum: Int?) -> String {
+                guard counts.count > 1 else { return rate(sum, pastSum) }
+                return counts.filter { $0.value > 0 }.sorted { $0.key < $1.key }
+                    .map { "\($0.key) \(rate($0.value, past?[$0.key]))" }.joined(separator: ", ")
+            }
             if node.droppedFrames > earlier?.droppedFrames ?? 0 { dropping.insert(index) }
             let isRaw = node.format?.kind == .rawVideo || node.format?.kind == .rawAudio
             let bits = isRaw ? "" : rate(node.bytesOut / 125, (earlier?.bytesOut ?? 0) / 125, 0)
             table.add(
-                node.node, Self.output(node), rate(node.framesIn, earlier?.framesIn),
-                rate(node.framesOut, earlier?.framesOut), bits, node.queued > 0 ? "\(node.queued)" : "",
+                node.node, Self.output(node),
+                rates(
+                    node.inputs.mapValues(\.frames), earlier?.inputs.mapValues(\.frames), node.framesIn,
+                    earlier?.framesIn),
+                rates(node.outputs, earlier?.outputs, node.framesOut, earlier?.framesOut), bits,
+                node.queued > 0 ? "\(node.queued)" : "",
                 node.secondsInNode.map { Figures.milliseconds($0 * 1000) } ?? "",
                 node.latency.map { Figures.milliseconds($0 * 1000) } ?? "", Self.dropped(node.dropped))
         }

@@ -125,7 +125,8 @@ package final class NodeInstance: NodeSettings, Sendable {
     }
 
     /// The tees behind the outputs, in the order of their names.
-    var tees: [Element] { state.withLock { $0.tees.sorted { $0.key < $1.key }.map(\.value) } }
+    var tees: [Element] { teesByOutput.map(\.value) }
+    var teesByOutput: [(key: String, value: Element)] { state.withLock { $0.tees.sorted { $0.key < $1.key } } }
 
     var isChangingState: Bool { allElements.contains(where: \.isChangingState) }
 

@@ -39,8 +39,8 @@ final class NodeProbe: Sendable {
         var arrivals: [String: PadCount] = [:]
         var queues: [Queue] = []
         var exits: [Exit] = []
-        /// The counts of all exits, of removed ones too.
-        var out: [FlowCount] = []
+        /// The counts of all exits, of removed ones too, with the output. Nil at an end of the graph.
+        var out: [(output: String?, flow: FlowCount)] = []
         var format: MediaFormat?
     }
 
@@ -93,27 +93,29 @@ final class NodeProbe: Sendable {
     }
 
     private func followExits(_ connections: [Connection], _ state: inout State) {
-        let tees = node.tees
+        let tees = node.teesByOutput
         // Outputs without a consumer do not count.
-        let elements =
+        let elements: [(output: String?, element: Element)] =
             tees.isEmpty
-            ? node.lastElements(of: node.plan).filter { $0.pad("sink") != nil }
-            : tees.filter { $0.integer("num-src-pads") > 0 }
+            ? node.lastElements(of: node.plan).filter { $0.pad("sink") != nil }.map { (nil, $0) }
+            : tees.filter { $0.value.integer("num-src-pads") > 0 }.map { ($0.key, $0.value) }
         guard !elements.isEmpty || !tees.isEmpty else {
             // The elements of this end are not visible.
-            if state.exits.isEmpty { state.exits = connections.map { exit(nil, $0.entry.pad, &state.out) } }
+            if state.exits.isEmpty { state.exits = connections.map { exit(nil, nil, $0.entry.pad, &state.out) } }
             return
         }
         let before = state.exits
-        state.exits = elements.compactMap { element in
+        state.exits = elements.compactMap { output, element in
             if let exit = before.first(where: { $0.element === element }) { return exit }
-            return element.pad("sink").map { exit(element, $0, &state.out) }
+            return element.pad("sink").map { exit(element, output, $0, &state.out) }
         }
     }
 
-    private func exit(_ element: Element?, _ pad: Pad, _ out: inout [FlowCount]) -> Exit {
+    private func exit(
+        _ element: Element?, _ output: String?, _ pad: Pad, _ out: inout [(output: String?, flow: FlowCount)]
+    ) -> Exit {
         let (flow, times) = (FlowCount(), times)
-        out.append(flow)
+        out.append((output, flow))
         let isPackets = element.map(takesPackets) ?? false
         let muxed = element.map(padsBeforeMuxer) ?? []
         let isFrame = muxed.isEmpty
@@ -151,15 +153,19 @@ final class NodeProbe: Sendable {
     var statistics: NodeStatistics {
         var statistics = NodeStatistics(node: node.name, kind: node.node.kind)
         statistics.secondsCounted = GStreamer.now.seconds(since: start)
-        let (arrivals, queues, exits, out) = state.withLock { ($0.arrivals, $0.queues, $0.exits, $0.out.map(\.count)) }
+        let (arrivals, queues, exits, out) = state.withLock { ($0.arrivals, $0.queues, $0.exits, $0.out) }
         for (input, arrival) in arrivals {
             let count = arrival.flow.count
             statistics.framesIn += count.frames
             statistics.inputs[input] = .init(
                 frames: count.frames, bytes: count.bytes, latency: arrival.flow.ages.medians.age)
         }
-        statistics.framesOut = out.map(\.frames).reduce(0, +)
-        statistics.bytesOut = out.map(\.bytes).reduce(0, +)
+        for (output, flow) in out {
+            let count = flow.count
+            statistics.framesOut += count.frames
+            statistics.bytesOut += count.bytes
+            if let output { statistics.outputs[output, default: 0] += count.frames }
+        }
         for queue in queues {
             statistics.queued += queue.element.integer("current-level-buffers")
             statistics.dropped.append(
