@@ -56,6 +56,23 @@ private let pipeline = URL(fileURLWithPath: #filePath).deletingLastPathComponent
         #expect((log.output + log.error).contains("publish"), "\(log.output)\(log.error)")
     }
 
+    @Test func `a recording without audio names the file that has none`() throws {
+        let folder = TemporaryFolder()
+        let film = try Self.silentFilm(in: folder)
+        try folder.write(
+            """
+            chains:
+              - - {node: file, name: film, path: \(film), loop: false}
+                - {node: recorder, path: out.mkv}
+              - - {from: film.audio}
+                - {to: recorder.audio}
+            """, to: "graph.yaml")
+        let result = try CommandLineTool.run(["run", "graph.yaml"], folder: folder, seconds: 40)
+        #expect(result.status == 1)
+        let reason = "The recording out.mkv has no audio: \"film\" plays \(film), which has no audio."
+        #expect(result.error.contains(reason) && result.error.contains("[recording.incomplete]"), "\(result.error)")
+    }
+
     @Test func `a run that published nothing reports it and exits with 1`() throws {
         // Connections to it are never answered.
         let deaf = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)

@@ -23,6 +23,7 @@ final class FileNode: NodeType, RunningNode {
         var lastVideo: UInt64?
         var ended = 0
         var pads: [Pad] = []
+        var hasNoSound = false
 
         mutating func advance(to time: UInt64, duration: UInt64?, isVideo: Bool) {
             guard isVideo else {
@@ -35,6 +36,7 @@ final class FileNode: NodeType, RunningNode {
         }
     }
 
+    private let name: String
     private let path: String
     /// Held until the node has stopped, so that no other node writes the file meanwhile.
     private let claim: Mutex<FileClaim?>
@@ -44,6 +46,7 @@ final class FileNode: NodeType, RunningNode {
     private let control: DispatchQueue
 
     private init(_ instance: NodeInstance) {
+        name = instance.name
         path = instance.text("path")
         claim = Mutex(FileClaim.reading(path))
         doesLoop = instance.flag("loop")
@@ -125,15 +128,20 @@ final class FileNode: NodeType, RunningNode {
             node.follow(pad, isVideo: media == "video")
             _ = pad.link(input.sink)
         }
-        decoder.onNoMorePads {
+        decoder.onNoMorePads { [weak node] in
             if let video, !video.sink.isLinked { reporter.fail(MediaFile.noVideo(path), name) }
             // Without audio in the file, the branch that waits for it ends immediately.
             guard let audio, !audio.sink.isLinked else { return }
+            node?.state.withLock { $0.hasNoSound = true }
             if video == nil { reporter.isReady(name) }
             audio.sink.sendEndOfStream()
         }
         if let first = video ?? audio { instance.awaitFirstBuffer(at: first.sink) }
         return node
+    }
+
+    var silence: String? {
+        state.withLock { $0.hasNoSound } ? "\"\(name)\" plays \(path), which has no audio" : nil
     }
 
     func stopped() { claim.withLock { $0 = nil } }

@@ -6,10 +6,15 @@ enum RecordedStream: String, CaseIterable, Sendable {
     case audio
 
     /// The error for what a recording lacks: a stream, or everything if `stream` is nil. `end` is the second of the
-    /// recording at which the stream ends, if it has begun.
-    static func shortfall(_ stream: Self?, of path: String, node: String, end: Double?) -> MediaError {
+    /// recording at which the stream ends, if it has begun. `cause` is the reason why the input has no data, if known.
+    static func shortfall(
+        _ stream: Self?, of path: String, node: String, end: Double?, cause: String? = nil
+    ) -> MediaError {
         let message =
-            if let stream, let end {
+            if let cause {
+                "The recording \(path) \(stream.map { "has no \($0)" } ?? "is empty"): \(cause). Choose a file with "
+                    + "audio, or unlink the audio port of \"\(node)\"."
+            } else if let stream, let end {
                 "The \(stream) of the recording \(path) ends after \(tenths(end)) s: \"\(node)\" received none for "
                     + "\(RecordingGate.limit / 1_000_000_000) s. Check the nodes that feed its \(stream) port."
             } else if let stream {

@@ -75,6 +75,8 @@ final class RecorderNode: NodeType, RunningNode {
     private let sink: Element?
     private let isOptional: Bool
     private let reporter: Reporter
+    /// The reason why the audio input has no data, if it is known.
+    private let silence: @Sendable () -> String?
     private let state: Mutex<State>
     private let isComplete = DispatchSemaphore(value: 0)
 
@@ -93,6 +95,7 @@ final class RecorderNode: NodeType, RunningNode {
         sink = instance.has("sink") ? instance.element("sink") : nil
         isOptional = instance.plan.node.isOptional
         reporter = instance.reporter
+        silence = { [weak instance] in instance?.silence }
         let segment = instance.integer("segment")
         state = Mutex(
             State(
@@ -410,7 +413,8 @@ final class RecorderNode: NodeType, RunningNode {
         guard !news.isEmpty else { return }
         let end = start.flatMap { start in time.map { Double($0 - min($0, start + RecordingGate.limit)) / 1e9 } }
         let error = RecordedStream.shortfall(
-            news.count == queues.count ? nil : news.first, of: path, node: name, end: end)
+            news.count == queues.count ? nil : news.first, of: path, node: name, end: end,
+            cause: news == [.audio] && end == nil ? silence() : nil)
         report(error)
     }
 

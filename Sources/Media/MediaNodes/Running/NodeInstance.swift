@@ -133,6 +133,9 @@ package final class NodeInstance: NodeSettings, Sendable {
     /// Whether a node upstream may stay without media indefinitely.
     package var mayStayEmpty: Bool { above.contains { $0.mayStayEmpty } }
 
+    /// The reason why a node upstream delivers no audio, if it is known.
+    var silence: String? { above.lazy.compactMap(\.silence).first }
+
     /// Makes the start wait for the first buffer at a pad.
     func awaitFirstBuffer(at pad: Pad) {
         reporter.await(name)

@@ -55,6 +55,8 @@ package protocol RunningNode: Sendable {
     func part(behind output: String) -> any RunningNode
     /// Whether the node may stay without media indefinitely, so that the start does not wait for it downstream.
     var mayStayEmpty: Bool { get }
+    /// The reason why the node's audio output ends without data, such as a file without audio. Nil if it has data.
+    var silence: String? { get }
     /// Changes a setting that the contract declares as changeable, to a valid value. If it returns false, the runner
     /// sets the property of this name on the node's only element that has it.
     func set(_ setting: String, to value: SettingValue) throws(MediaError) -> Bool
@@ -85,5 +87,6 @@ extension RunningNode {
     package var stalled: MediaError? { nil }
     package func part(behind output: String) -> any RunningNode { self }
     package var mayStayEmpty: Bool { false }
+    package var silence: String? { nil }
     package func set(_ setting: String, to value: SettingValue) throws(MediaError) -> Bool { false }
 }
