@@ -108,6 +108,15 @@ import TestSupport
         #expect(both.error.contains("is written {element: videoscale}"), "\(both.error)")
     }
 
+    @Test func `a mistake in an inserted node is reported at the node that needs it`() throws {
+        let text = "chains: [[{node: test-pattern, width: 321, height: 181}, {node: recorder, path: a.mkv}]]"
+        for command in ["validate", "plan", "run"] {
+            let result = try run([command, "graph.yaml"], text)
+            #expect(result.status == 1)
+            #expect(result.error.contains("graph.yaml:1:65: \"test-pattern-h264\" cannot"), "\(result.error)")
+        }
+    }
+
     @Test(arguments: [
         ("{node: test-pattern, width: 641, height: 361}, h264-encoder", "graph.format-clash"),
         ("test-pattern, {node: crop, left: 400, right: 240}", "graph.setting-unusable"),

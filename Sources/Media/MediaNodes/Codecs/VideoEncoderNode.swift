@@ -230,7 +230,7 @@ final class VideoEncoderNode: RunningNode {
             code: MediaError.Code.formatClash,
             message: "\"\(node)\" cannot encode frames of \(width)x\(height): \(codec.title) needs an even width and "
                 + "an even height. Put a scale node before it that gives them.",
-            cause: cause, node: node)
+            cause: cause)
     }
 
     func finish() {
