@@ -20,7 +20,8 @@ struct Comparison: Encodable {
         var frames: Int
         var dropped: Int
         var captured: Int?
-        /// Frames that the planned rate would deliver in the time. Nil without a planned rate.
+        /// Frames that the planned rate would deliver in the time, and the last frame of a run that ends by itself. Nil
+        /// without a planned rate.
         var expected: Int?
     }
 
@@ -41,8 +42,9 @@ struct Comparison: Encodable {
     var counts: [Count]
     var meters: [Meter]
 
-    /// Compares two samples.
-    init(_ plan: GraphPlan, from before: PipelineStatistics, to now: PipelineStatistics) {
+    /// Compares two samples. `hasEnded`: whether the sources ended the run. It then ends with the last frame, whose
+    /// interval has not passed: 60 frames at 30 frames/s take 59 intervals.
+    init(_ plan: GraphPlan, from before: PipelineStatistics, to now: PipelineStatistics, hasEnded: Bool = false) {
         seconds = now.seconds - before.seconds
         outputs = OutputFigures.all(plan, from: before, to: now).map { output in
             Output(
@@ -52,7 +54,7 @@ struct Comparison: Encodable {
                         port: $0.port, planned: $0.planned, measured: $0.measured,
                         kilobitsPerSecond: $0.bitsPerSecond / 1000, plannedLatencyMs: $0.plannedLatency * 1000,
                         latencyMs: $0.latency.map { $0 * 1000 }, frames: $0.frames, dropped: $0.dropped,
-                        captured: $0.captured, expected: $0.expected)
+                        captured: $0.captured, expected: $0.expected.map { $0 + (hasEnded ? 1 : 0) })
                 },
                 dropped: output.dropped)
         }

@@ -59,7 +59,7 @@ struct RunCommand: AsyncParsableCommand {
         let isVerbose = verbose
         GStreamerLog.listen { line in if log.isNew(line), isVerbose { occur.yield(.logged(line)) } }
         defer { GStreamerLog.listen(nil) }
-        var (first, failure) = await follow(live, occurrences, occur, interruption)
+        var (first, hasEnded, failure) = await follow(live, occurrences, occur, interruption)
         let last = live.statistics
         await live.pipeline.stop()
         occur.finish()
@@ -75,7 +75,7 @@ struct RunCommand: AsyncParsableCommand {
             if let words = Self.words(of: event) { Console.line(words) }
         }
         await server.stop(failure.map { ControlProblem($0) })
-        if !quiet { try await conclude(live, first, last) }
+        if !quiet { try await conclude(live, first, last, hasEnded: hasEnded) }
         if let error = failure ?? shortfalls.first, !verbose {
             for line in log.lines(about: error.node) { Console.line(Self.words(of: line)) }
         }
@@ -114,7 +114,9 @@ struct RunCommand: AsyncParsableCommand {
 
     /// Prints the planned beside the measured values. `first` is nil if the start did not complete; the report then
     /// counts from its beginning, and nothing is printed.
-    private func conclude(_ live: LiveRun, _ first: PipelineStatistics?, _ last: PipelineStatistics) async throws {
+    private func conclude(
+        _ live: LiveRun, _ first: PipelineStatistics?, _ last: PipelineStatistics, hasEnded: Bool
+    ) async throws {
         guard let first else {
             let beginning = PipelineStatistics(seconds: 0, nodes: [])
             if let report { try Self.write(Comparison(live.plan, from: beginning, to: last), to: report) }
@@ -122,17 +124,18 @@ struct RunCommand: AsyncParsableCommand {
         }
         // Measuring the codecs earlier would have delayed the start.
         let plan = (try? await PlanCommand.plan(live.graph, measuringCosts: true)) ?? live.plan
-        let comparison = Comparison(plan, from: first, to: last)
+        let comparison = Comparison(plan, from: first, to: last, hasEnded: hasEnded)
         let screen = Screenful(.standardOutput)
         screen.show(comparison.lines(Style(hasColours: screen.hasColours)))
         if let report { try Self.write(comparison, to: report) }
     }
 
-    /// Follows the run to its end. Returns the first sample after the start, if it started, and the failure.
+    /// Follows the run to its end. Returns the first sample after the start, if it started, whether the sources ended
+    /// it, and the failure.
     private func follow(
         _ live: LiveRun, _ occurrences: AsyncStream<Occurrence>, _ occur: AsyncStream<Occurrence>.Continuation,
         _ interruption: Interruption
-    ) async -> (first: PipelineStatistics?, failure: MediaError?) {
+    ) async -> (first: PipelineStatistics?, hasEnded: Bool, failure: MediaError?) {
         var helpers = [
             Task {
                 do throws(MediaError) {
@@ -155,14 +158,15 @@ struct RunCommand: AsyncParsableCommand {
                 display.begin()
                 helpers += timers(occur)
             case .sample: display.update()
-            case .event(.ended), .interrupted: return (display.first, nil)
-            case .event(.failed(let error)), .couldNotStart(let error): return (display.first, error)
+            case .event(.ended): return (display.first, true, nil)
+            case .interrupted: return (display.first, false, nil)
+            case .event(.failed(let error)), .couldNotStart(let error): return (display.first, false, error)
             case .event(let event):
                 if let words = Self.words(of: event) { display.say(words) }
             case .logged(let line): display.say(Self.words(of: line))
             }
         }
-        return (display.first, nil)
+        return (display.first, false, nil)
     }
 
     private static func words(of line: GStreamerLog.Line) -> String {
