@@ -164,6 +164,7 @@ extension TemporaryFolder {
         let result = try Run(graph, in: folder).tool.finish(seconds: 30)
         let last = result.error.split(separator: "\n").last ?? ""
         #expect(result.status == 1 && last.contains("16x16"), "\(result.error)")
+        #expect(last.contains("Set format, width and height of the node"), "\(result.error)")
         #expect(last.hasSuffix("[process.bad-output]"), "\(result.error)")
     }
 
@@ -246,8 +247,8 @@ extension TemporaryFolder {
         let run = try Run(graph, ["--report", "report.json"])
         let top = try run.command("top", "--every", "0.5", "--seconds", "0.5")
         #expect(top.output.contains(#/meter +S16LE, -\d+\.\d, -\d+\.\d dBFS/#), "\(top.output)")
-        let result = try run.end()
         #expect(top.output.contains(#/source .* audio \d+\.\d, video \d+\.\d/#), "\(top.output)")
+        let result = try run.end()
         #expect(result.output.contains(#/meter, level +-\d+\.\d, -\d+\.\d dBFS/#), "\(result.output)")
         let report = try String(contentsOfFile: run.folder.file("report.json"), encoding: .utf8)
         #expect(report.contains("\"meters\""), "\(report)")

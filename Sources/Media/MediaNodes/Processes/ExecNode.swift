@@ -178,7 +178,8 @@ final class ExecNode: NodeType, RunningNode, ProgramOwner {
         let refusal = MediaError(
             code: "process.bad-output",
             message: "The program \(program.command.first ?? "") does not write \(output.format) as stated: "
-                + "\(fault.reason).")
+                + "\(fault.reason). Set format, width and height of the node to those of the program's output, or "
+                + "correct the program.")
         output.warn(refusal.description)
         state.withLock { ($0.isRefused, $0.refusal) = (true, refusal) }
     }
