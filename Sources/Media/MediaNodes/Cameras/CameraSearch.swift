@@ -73,6 +73,7 @@ extension Devices {
         let instead = others.isEmpty ? "" : "Use \(others.joined(separator: " or ")). "
         return MediaError(
             code: MediaError.Code.cameraAbsent,
-            message: "\(what). \(instead)Plug one in, or use a file or the test pattern.")
+            message: "\(what). \(instead)Plug one in, or use the test pattern or a file: test-pattern or file in a "
+                + "graph, --test-pattern or --file with publish.")
     }
 }
