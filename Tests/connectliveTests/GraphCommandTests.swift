@@ -117,6 +117,18 @@ import TestSupport
         }
     }
 
+    @Test func `an optional node that needs an impossible inserted node is left out`() throws {
+        let text = """
+            chains:
+              - - {node: test-pattern, width: 321, height: 181}
+                - tee: [{node: recorder, path: a.mkv, optional: true}]
+                - "null"
+            """
+        let result = try run(["plan", "graph.yaml"], text)
+        #expect(result.status == 0, "\(result.error)")
+        #expect(result.output.contains("recorder: \"test-pattern-h264\" cannot"), "\(result.output)")
+    }
+
     @Test(arguments: [
         ("{node: test-pattern, width: 641, height: 361}, h264-encoder", "graph.format-clash"),
         ("test-pattern, {node: crop, left: 400, right: 240}", "graph.setting-unusable"),
