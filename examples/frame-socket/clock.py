@@ -1,4 +1,4 @@
-"""Gives a moving picture to a graph, with the frame's number in it as a bar code that the graph's tests read."""
+"""Sends moving frames to a graph. Each shows its number as a bar code, which the graph's tests read."""
 import contextlib, fcntl, mmap, os, socket, struct, time
 
 SLOTS, F_ADD_SEALS, F_SEAL_SHRINK = 6, 1033, 2
@@ -13,16 +13,16 @@ def bar_code(number):
     return f"{number:032b}{check:08b}"
 
 
-def draw(picture, width, height, number):
-    picture[: width * height] = bytes([60 + number % 120]) * (width * height)
-    picture[width * height : width * height * 3 // 2] = b"\x80" * (width * height // 2)
+def draw(frame, width, height, number):
+    frame[: width * height] = bytes([60 + number % 120]) * (width * height)
+    frame[width * height : width * height * 3 // 2] = b"\x80" * (width * height // 2)
     block = 16 if width >= 640 else 8
     columns = min(width // block, 40)
     bits = bar_code(number)
     for row in range(-(-40 // columns)):
         line = b"".join((b"\xeb" if bit == "1" else b"\x10") * block for bit in bits[row * columns :][:columns])
         for y in range(row * block, (row + 1) * block):
-            picture[y * width : y * width + len(line)] = line
+            frame[y * width : y * width + len(line)] = line
 
 
 name = os.environ["CONNECTLIVE_FRAME_SOCKET"]
@@ -35,7 +35,7 @@ size = width * height * 3 // 2
 memory = os.memfd_create("clock", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
 os.ftruncate(memory, SLOTS * size)
 fcntl.fcntl(memory, F_ADD_SEALS, F_SEAL_SHRINK)
-picture = memoryview(mmap.mmap(memory, SLOTS * size))
+frames = memoryview(mmap.mmap(memory, SLOTS * size))
 hello = struct.pack("<I4sI4sIIII", 0x01, b"CLFS", 1, b"I420", width, height, SLOTS, size) + b"clock.py"
 socket.send_fds(graph, [hello], [memory])
 free, number, due = [], 0, time.monotonic()
@@ -54,6 +54,6 @@ with contextlib.suppress(ConnectionError):  # the graph has ended
             continue
         except TimeoutError:
             slot, due = free.pop(0), due + per / rate
-        draw(picture[slot * size : (slot + 1) * size], width, height, number)
+        draw(frames[slot * size : (slot + 1) * size], width, height, number)
         graph.send(struct.pack("<IIQIII", 0x02, slot, time.monotonic_ns(), 1, 0, size))
         number += 1
