@@ -39,13 +39,13 @@ func library(_ name: String, pkgConfig: String) -> Target {
     .systemLibrary(name: name, path: "Sources/System/\(name)", pkgConfig: pkgConfig)
 }
 
-/// A target that lives on a floor of the house; see docs/architecture.md.
+/// A target of a layer; see docs/architecture.md.
 func target(
-    _ name: String, on floor: String, _ dependencies: [Target.Dependency] = [], exclude: [String] = [],
+    _ name: String, on layer: String, _ dependencies: [Target.Dependency] = [], exclude: [String] = [],
     resources: [Resource] = []
 ) -> Target {
     .target(
-        name: name, dependencies: dependencies, path: "Sources/\(floor)/\(name)", exclude: exclude,
+        name: name, dependencies: dependencies, path: "Sources/\(layer)/\(name)", exclude: exclude,
         resources: resources, swiftSettings: strict)
 }
 

@@ -1,6 +1,6 @@
 """Compares our runner with gst-launch-1.0 on the same elements, and writes one page of tables.
 
-Ours is the program `media-benchmarks`, which links the media floor and nothing else. It also writes the line for
+Ours is the program `media-benchmarks`, which links the Media layer and nothing else. It also writes the line for
 gst-launch, from the very plan that it runs: same elements, same properties, same number of buffers. What is ours alone
 are the tee behind each output, the probes of the nodes, and starting Swift and planning.
 """

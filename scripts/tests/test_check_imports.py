@@ -52,7 +52,7 @@ class CheckImports(unittest.TestCase):
     def test_transport_may_not_import_media(self):
         self.assert_breach("Sources/Transport/PeerSession/B.swift", "import MediaGraph\n", "imports go down")
 
-    def test_a_lower_floor_may_not_import_a_higher_one(self):
+    def test_a_lower_layer_may_not_import_a_higher_one(self):
         self.assert_breach("Sources/Room/RoomClient/B.swift", "import ConnectLiveSDK\n", "imports go down")
 
     def test_an_import_of_one_declaration_counts(self):
@@ -93,8 +93,8 @@ class CheckImports(unittest.TestCase):
         self.assertEqual(code, 1)
         self.assertIn("which comes back to RoomClient", output)
 
-    def test_a_file_on_no_floor_is_named(self):
-        self.assert_breach("Sources/Helper/X/B.swift", "\n", "the floors are")
+    def test_a_file_in_no_layer_is_named(self):
+        self.assert_breach("Sources/Helper/X/B.swift", "\n", "the layers are")
 
     def test_a_long_file_is_named(self):
         self.assert_breach("Sources/Room/RoomServer/B.swift", "let a = 1\n" * 601, "601 lines")

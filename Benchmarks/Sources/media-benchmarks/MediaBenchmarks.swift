@@ -13,7 +13,7 @@ import Synchronization
 ///     media-benchmarks edits COUNT                                     edits a running graph
 ///     media-benchmarks frames WAY SECONDS [PLUGIN]                     raw frames from socket, capturer, library, push
 ///
-/// Links nothing but the media floor, and reads its arguments itself: every instruction of the process is counted.
+/// Links nothing but the Media layer, and reads its arguments itself: every instruction of the process is counted.
 @main
 enum MediaBenchmarks {
     /// Not async: the main thread of such a program ends in a call that Debian's valgrind crashes on (it writes into the
