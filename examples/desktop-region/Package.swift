@@ -1,7 +1,7 @@
 // swift-tools-version: 6.2
 import PackageDescription
 
-// The plugin kit: of this checkout, or another that the environment names.
+// The plugin kit. In a copy, change "../../Sources/Media" to Sources/Media of the checkout, or set the variable.
 let kit = Context.environment["CONNECTLIVE_PLUGIN_KIT"] ?? "../../Sources/Media"
 
 let package = Package(

@@ -3,7 +3,7 @@ import PackageDescription
 
 let package = Package(
     name: "ivf-capturer",
-    // A copy of this package depends on the address of connectlive's repository: .package(url: …, branch: "main").
+    // In a copy, change path: "../.." to the folder of the checkout, or to url: …, branch: "main".
     dependencies: [.package(name: "connectlive", path: "../..")],
     targets: [
         .executableTarget(
