@@ -12,6 +12,6 @@ import TestSupport
         #expect(result.status == 0)
         #expect(result.output.contains("adds encoder, packets"))
         #expect(result.output.contains("a keyframe of"))
-        #expect(result.output.contains(/encoder gave [1-9]\d* frames/))
+        #expect(result.output.contains(/encoder delivered [1-9]\d* frames/))
     }
 }

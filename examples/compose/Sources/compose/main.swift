@@ -1,9 +1,11 @@
 // Composes a pipeline in Swift, changes it while it runs, and prints its statistics.
+// A graph with publish or subscribe also needs the library ConnectLiveSDK, and registry: .withRooms in each call of
+// MediaPipeline, including plan.
 import Foundation
 import MediaGraph
 import MediaNodes
 
-// A function of ours changes each frame. If there is a display, a window shows it.
+// A function of this program changes each frame. If there is a display, a window shows the frames.
 let graph = MediaGraph {
     Chain {
         Node.testPattern("source", width: 640, height: 480, framesPerSecond: 30)
@@ -43,7 +45,7 @@ do {
     print(try await pipeline.apply(sending, bindings: more))
     try await pipeline.set("encoder", "bitrate", to: 300_000)
     try await Task.sleep(for: .seconds(2))
-    for node in watch.sample() { print(node.node, "gave", node.framesOut, "frames") }
+    for node in watch.sample() { print(node.node, "delivered", node.framesOut, "frames") }
     await pipeline.stop()
 } catch {
     // An error that leaves the top level would crash the program.
