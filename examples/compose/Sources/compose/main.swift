@@ -48,7 +48,7 @@ do {
     for node in watch.sample() { print(node.node, "delivered", node.framesOut, "frames") }
     await pipeline.stop()
 } catch {
-    // An error that leaves the top level would crash the program.
+    // An uncaught error would crash the program.
     print(error)
     exit(1)
 }

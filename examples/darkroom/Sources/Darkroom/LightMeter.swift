@@ -1,6 +1,6 @@
 public import MediaAuthoring
 
-/// Prints how bright the frames are.
+/// Prints the brightness of the frames.
 public struct LightMeter: Renderer {
     public static let summary = "Prints the mean brightness of every hundredth frame"
     @Setting("Frames per printed line", in: 1...10_000, isChangeable: true) var every = 100

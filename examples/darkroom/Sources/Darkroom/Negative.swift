@@ -1,6 +1,6 @@
 public import MediaAuthoring
 
-/// A negative of the luma, as strong as the setting says.
+/// A negative of the luma, with the strength of the setting.
 public struct Negative: Processor {
     public static let summary = "Inverts the brightness"
     @Setting("Strength of the negative", in: 0...100, unit: "%", isChangeable: true) var strength = 100
@@ -19,7 +19,7 @@ public struct Negative: Processor {
         }
         let (table, width, height) = (table, frame.width, frame.height)
         frame.withPlane(.luma) { luma, stride in
-            // A row can be longer than the frame is wide.
+            // The stride of a row can exceed the frame's width.
             for row in 0..<height {
                 for offset in row * stride..<row * stride + width {
                     let sample = luma.unsafeLoad(fromByteOffset: offset, as: UInt8.self)

@@ -1,6 +1,6 @@
 import MediaAuthoring
 
-/// A part of an X display with a text over it, made of GStreamer's elements alone.
+/// A part of an X display with a text over it, made only of GStreamer elements.
 public let desktopRegion = ElementsNode(
     "desktop-region", "A part of the desktop with a text over it",
     elements: [

@@ -1,4 +1,4 @@
-// Publishes a file into a room and shows what everyone else publishes: hello FILE [ROOM] [SECONDS]
+// Publishes a file into a room and renders the other participants: hello FILE [ROOM] [SECONDS]
 // Start `connectlive serve` on the same machine first.
 import ConnectLiveSDK
 import Foundation
@@ -18,7 +18,7 @@ final class Hello: RoomDelegate {
     func onRemoteVideoPublished(remoteParticipant: RemoteParticipant, remoteVideo: RemoteVideo) { show(remoteVideo) }
 
     private func show(_ video: RemoteVideo) {
-        // A window if there is a display; the frames are counted either way.
+        // With a display, a window shows the frames. They are counted in any case.
         let view = (try? UIRenderView(windowTitle: video.owner)) ?? UIRenderView()
         view.onFrame = { frame in framesShown.withLock { $0 += 1 } }
         video.attach(view)
@@ -46,7 +46,7 @@ guard arguments[1] != "", let media = ConnectLive.createLocalMedia(config: confi
     exit(2)
 }
 
-// Empty: the server and the key that `connectlive serve` left for this user, or the environment's.
+// Empty credentials: those of the environment variables, or of this user's `connectlive serve`.
 let (code, message) = await ConnectLive.signIn(serviceId: "", serviceSecret: "")
 guard code == 0 else {
     print("error \(code): \(message)")
@@ -56,7 +56,7 @@ let hello = Hello()
 let room = ConnectLive.createRoom(config: config, delegate: hello)
 hello.room = room
 room.connect(roomId: arguments[2].isEmpty ? "hello" : arguments[2])
-// An error that leaves the top level would crash the program.
+// An uncaught error would crash the program.
 do { try room.publish(media) } catch { print(error) }
 for _ in 0..<max(0, Int(arguments[3]) ?? .max) where room.status != .disconnected {
     try await Task.sleep(for: .seconds(1))

@@ -5,7 +5,7 @@ import Foundation
 import MediaGraph
 import MediaNodes
 
-/// A source with a pace, a clock and an encoder of its own, as many devices are. It repeats the file.
+/// A source with its own pace, clock and encoder, like many devices. It repeats the file.
 struct IVFCapturer: Capturer {
     static let summary = "The VP8 of an IVF file, repeated"
     @Setting("The file") var path: String
@@ -22,14 +22,14 @@ struct IVFCapturer: Capturer {
         var start = output.now
         var index = 0
         while true {
-            // A decoder that joined or lost a frame needs a keyframe. This source has to go back to its latest one.
+            // A decoder that joined or lost a frame needs a keyframe. This source returns to its latest one.
             if output.takeKeyframeRequest(), let keyframe = file.keyframe(before: index), keyframe < index {
                 start = start + (file.frames[index].time - file.frames[keyframe].time)
                 index = keyframe
             }
             let frame = file.frames[index]
             let captured = start + frame.time
-            // The task is cancelled while it sleeps when the graph stops; the error ends capture.
+            // When the graph stops, it cancels the task during this sleep. The error ends `capture`.
             try await Task.sleep(for: max(.zero, captured - output.now))
             if let size = frame.keyframeSize, size != (output.format.width, output.format.height) {
                 var format = output.format
@@ -127,7 +127,7 @@ do {
     try await Task.sleep(for: .seconds(arguments.count > 3 ? Double(arguments[3]) ?? 60 : 60))
     await pipeline.stop()
 } catch {
-    // An error that leaves the top level would crash the program.
+    // An uncaught error would crash the program.
     print(error)
     exit(1)
 }

@@ -1,4 +1,4 @@
-// Publishes frames that this program draws itself into a room: own-capturer [ROOM] [SECONDS]
+// Publishes frames that this program draws into a room: own-capturer [ROOM] [SECONDS]
 // Start `connectlive serve` on the same machine first.
 import ConnectLiveSDK
 import Foundation
@@ -42,7 +42,7 @@ do {
     try await Task.sleep(for: .seconds(arguments.count > 2 ? Double(arguments[2]) ?? 60 : 60))
     await pipeline.stop()
 } catch {
-    // An error that leaves the top level would crash the program.
+    // An uncaught error would crash the program.
     print(error)
     exit(1)
 }

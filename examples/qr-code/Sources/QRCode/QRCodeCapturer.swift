@@ -45,7 +45,7 @@ public struct QRCodeCapturer: Capturer {
                 memset(pixels, 255, bytes.count)
                 for y in 0..<modules {
                     let row = pixels + (margin + y * scale) * stride
-                    // The lowest bit of a module says that it is black.
+                    // The lowest bit of a module is 1 if it is black.
                     for x in 0..<modules where code.data[y * modules + x] & 1 == 1 {
                         memset(row + margin + x * scale, 0, scale)
                     }
