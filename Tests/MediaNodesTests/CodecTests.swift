@@ -210,9 +210,9 @@ extension MediaNodesTests {
             "Media of other encoders can be decoded",
             arguments: [("jpegenc", "mjpeg"), ("x265enc", "h265"), ("openh264enc", "h264"), ("vp9enc", "vp9")])
         func foreignPictures(element: String, encoding: String) async throws {
-            let seen = Collected<Int>()
+            let seen = Collected<Picture>()
             var bindings = NodeBindings()
-            bindings.frames["seen"] = { seen.append($0.width) }
+            bindings.frames["seen"] = { seen.append(Picture($0)) }
             let source = Node(
                 "encoded-source", name: "source", settings: ["encoder": .text(element), "encoding": .text(encoding)])
             let clock = SteppedClock()
@@ -225,16 +225,24 @@ extension MediaNodesTests {
             try await pipeline.start()
             await eventually("10 frames") { seen.count >= 10 }
             await pipeline.stop()
-            #expect(seen.all.allSatisfy { $0 == 320 })
+            let pictures = seen.all
+            #expect(pictures.allSatisfy { $0.width == 320 && $0.height == 240 })
+            let steps = zip(pictures, pictures.dropFirst()).map { $1.captureTime.milliseconds(since: $0.captureTime) }
+            #expect(steps.allSatisfy { abs($0 - 100.0 / 3) < 0.01 }, "\(steps)")
+            // The first bar is white, and the last one blue.
+            for picture in pictures {
+                #expect(picture.luma(x: 10, y: 50, width: 20, height: 20).allSatisfy { abs(Int($0) - 235) < 12 })
+                #expect(picture.luma(x: 290, y: 50, width: 20, height: 20).allSatisfy { abs(Int($0) - 41) < 12 })
+            }
         }
 
         @Test(
             "Audio of each codec can be decoded",
             arguments: [("mulawenc", "pcmu"), ("alawenc", "pcma"), ("voaacenc", "aac"), ("flacenc", "flac")])
         func foreignSound(element: String, encoding: String) async throws {
-            let heard = Collected<Double>()
+            let heard = Collected<AudioChunk>()
             var bindings = NodeBindings()
-            bindings.audio["heard"] = { heard.append($0.level) }
+            bindings.audio["heard"] = { heard.append($0) }
             let source = Node(
                 "encoded-source", name: "source", settings: ["encoder": .text(element), "encoding": .text(encoding)])
             let clock = SteppedClock()
@@ -245,8 +253,18 @@ extension MediaNodesTests {
                 }, bindings: bindings, registry: .builtIn.adding([EncodedSource.self]), on: clock)
             clock.run { _ in heard.count < 100 }
             try await pipeline.start()
-            await eventually("sound") { heard.all.count { $0 > -20 } >= 10 }
+            await eventually("sound") { heard.all.count { $0.level > -20 } >= 10 }
             await pipeline.stop()
+            // The source's 440 Hz, which cross zero twice a period, without gaps. AAC begins quietly.
+            let chunks = heard.all.dropFirst(3)
+            for (first, second) in zip(chunks, chunks.dropFirst()) {
+                #expect(abs(second.captureTime.seconds(since: first.captureTime) - first.seconds) < 0.001)
+            }
+            let samples = chunks.flatMap(\.samples)
+            let left = stride(from: 0, to: samples.count, by: 2).map { samples[$0] }
+            let crossings = zip(left, left.dropFirst()).count { ($0 < 0) != ($1 < 0) }
+            let hertz = Double(crossings) / 2 / (Double(left.count) / 48_000)
+            #expect(abs(hertz - 440) < 10, "\(hertz) Hz")
         }
 
         @Test("A keyframe follows a request, with every codec", arguments: ["vp8", "vp9", "h264", "av1"])

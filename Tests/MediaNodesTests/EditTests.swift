@@ -44,6 +44,11 @@ extension MediaNodesTests {
             return bindings
         }
 
+        /// How many branches the output of the pattern has.
+        private static func branches(_ pipeline: MediaPipeline) -> Int? {
+            pipeline.graph.node("pattern")?.tee(behind: "video").integer("num-src-pads")
+        }
+
         /// A pattern with one viewer. The functions of other viewers are bound and wait for their nodes.
         private static let watching = MediaGraph {
             Chain {
@@ -76,6 +81,7 @@ extension MediaNodesTests {
             let before = first.numbers.count
             await eventually("the first goes on") { first.numbers.count > before + 20 }
             #expect(second.numbers.count == seen)
+            #expect(Self.branches(pipeline) == 1)
             await pipeline.stop()
             // The node that was alone still has no queue.
             #expect(first.isUnbroken)
@@ -84,25 +90,38 @@ extension MediaNodesTests {
 
         @Test("A source is replaced under its consumer, without affecting another branch of the old source")
         func replaceSource() async throws {
-            let (first, events) = (Viewer(), Collected<MediaEvent>())
+            let (first, second, events) = (Viewer(), Viewer(), Collected<MediaEvent>())
             let clock = SteppedClock()
+            let both = Self.watching.adding { Chain(from: "pattern") { Node.frames("second") } }
             let pipeline = try await MediaPipeline(
-                Self.watching, bindings: Self.bindings(["first": first], events), on: clock)
-            clock.run(pipeline)
+                both, bindings: Self.bindings(["first": first, "second": second], events), on: clock)
+            clock.run(pipeline, emptying: pipeline.watch())
             try await pipeline.start()
             await eventually("the first frames") { first.numbers.count > 10 }
             let other = MediaGraph {
                 Chain {
-                    Node.testPattern("pattern", width: 640, height: 360, framesPerSecond: 30)
+                    Node.testPattern("pattern", width: 320, height: 240, framesPerSecond: 60)
+                    Node.frames("second")
+                }
+                Chain {
+                    Node.testPattern("other", width: 640, height: 360, framesPerSecond: 30)
                     Node.frames("first")
                 }
             }
-            #expect(try await pipeline.apply(other).description == "replaces pattern")
-            await eventually("frames of the new size") { first.sizes.all.last == 640 }
+            #expect(try await pipeline.apply(other).description == "adds other")
+            let before = (first: first.numbers.count, second: second.numbers.count)
+            await eventually("frames of both sources") {
+                first.numbers.count > before.first + 20 && second.numbers.count > before.second + 20
+            }
+            await pipeline.stop()
             // No frame of the old size arrives after one of the new.
             let sizes = first.sizes.all
-            #expect(sizes.sorted() == sizes)
-            await pipeline.stop()
+            #expect(sizes.sorted() == sizes && sizes.last == 640)
+            let old = first.numbers.all.prefix(sizes.count { $0 == 320 })
+            #expect(old.elementsEqual(0..<UInt32(old.count)))
+            #expect(first.missing(from: old.count) == 0)
+            #expect(second.isUnbroken && second.numbers.all.first == 0)
+            #expect(second.sizes.all.allSatisfy { $0 == 320 })
         }
 
         @Test("A source that also feeds an input that its old source blocks keeps feeding its other branches")
@@ -256,6 +275,8 @@ extension MediaNodesTests {
             #expect(batches.all.first == true)
             let encoded = pipeline.statistics.encoders["encoder"]
             #expect(encoded?.keyframes == 2)
+            let before = first.numbers.count
+            await eventually("the first goes on") { first.numbers.count > before + 20 }
             #expect(first.isUnbroken)
             await pipeline.stop()
         }
@@ -299,18 +320,31 @@ extension MediaNodesTests {
             clock.run(pipeline)
             try await pipeline.start()
             await eventually("the first frames") { first.numbers.count > 10 }
-            let error = await #expect(throws: MediaError.self) {
-                try await pipeline.apply(
-                    Self.watching.adding {
-                        Chain {
-                            Node.file("gone", path: "/nowhere.mp4")
-                            Node.frames("second")
-                        }
-                    }, bindings: Self.bindings(["second": Viewer()], events))
+            let plan = pipeline.plan
+            func apply(_ branch: Chain) async -> MediaError? {
+                await #expect(throws: MediaError.self) {
+                    try await pipeline.apply(
+                        Self.watching.adding { branch }, bindings: Self.bindings(["second": Viewer()], events))
+                }
             }
-            #expect(error?.code == "file.not-found")
+            let absent = await apply(
+                Chain {
+                    Node.file("gone", path: "/nowhere.mp4")
+                    Node.frames("second")
+                })
+            #expect(absent?.code == "file.not-found")
+            // Fails only when it runs.
+            let late = await apply(
+                Chain(from: "pattern") {
+                    Node("element:identity", name: "broken", settings: ["error-after": 1])
+                    Node.frames("second")
+                })
+            #expect(late?.code == MediaError.Code.elementFailed && late?.node == "broken", "\(late as Any)")
+            #expect(pipeline.plan == plan)
+            #expect(Self.branches(pipeline) == 1)
             let before = first.numbers.count
             await eventually("the first goes on") { first.numbers.count > before + 20 }
+            #expect(!events.all.contains { if case .failed = $0 { true } else { false } })
             await pipeline.stop()
             #expect(first.isUnbroken)
         }
@@ -544,27 +578,6 @@ extension MediaNodesTests {
             try await pipeline.apply(last, within: 10)
             #expect(pipeline.plan.node("later") != nil)
             await pipeline.stop()
-        }
-
-        @Test("A paused pipeline delivers nothing, and its time stops")
-        func pause() async throws {
-            let (first, events) = (Viewer(), Collected<MediaEvent>())
-            let clock = SteppedClock()
-            let pipeline = try await MediaPipeline(
-                Self.watching, bindings: Self.bindings(["first": first], events), on: clock)
-            #expect(pipeline.state == .prepared)
-            clock.run(pipeline)
-            try await pipeline.start()
-            await eventually("the first frames") { first.numbers.count > 10 }
-            await pipeline.pause()
-            #expect(pipeline.state == .paused)
-            let seen = first.numbers.count
-            await pipeline.resume()
-            #expect(pipeline.state == .running)
-            await eventually("it goes on") { first.numbers.count > seen + 10 }
-            await pipeline.stop()
-            #expect(pipeline.state == .stopped)
-            #expect(first.isUnbroken)
         }
     }
 }

@@ -57,12 +57,14 @@ extension MediaNodesTests {
         @Test("Each frame of a video file is shown at its time")
         func videoAlone() async throws {
             let clock = SteppedClock()
+            let start = clock.now
             let watched = try await Watched(chain(.file(path: clip), .frames("view")), on: clock)
             clock.run { _ in watched.count() < 40 }
             try await watched.pipeline.start()
             await eventually("40 frames") { watched.count() == 40 }
             await watched.pipeline.stop()
             let pictures = watched.pictures()
+            #expect(pictures.first?.captureTime == start)
             #expect(pictures.allSatisfy { $0.wait == 0 }, "\(pictures.map(\.wait))")
             let steps = zip(pictures, pictures.dropFirst()).map { $1.handedOver.seconds(since: $0.handedOver) }
             #expect(steps.allSatisfy { abs($0 - 1 / 25) < 0.001 }, "\(steps)")
@@ -85,6 +87,13 @@ extension MediaNodesTests {
             for (first, second) in zip(chunks, chunks.dropFirst()) {
                 #expect(abs(second.captureTime.seconds(since: first.captureTime) - first.seconds) < 0.002)
             }
+            // The wave is never silent, and a gap would be.
+            var (silent, longest) = (0, 0)
+            for sample in chunks.flatMap(\.samples) {
+                silent = abs(Int(sample)) < 1000 ? silent + 1 : 0
+                longest = max(longest, silent)
+            }
+            #expect(longest < 96, "\(longest) samples, of two channels, are silent")
             #expect(seen.failures.isEmpty)
         }
 

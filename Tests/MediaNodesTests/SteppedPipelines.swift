@@ -36,10 +36,16 @@ extension SteppedClock {
         }
     }
 
-    /// The same, at the pace of every queue too, so that none of them drops a frame. Not for recorders, which keep frames
-    /// of one stream until the other has come as far.
-    func run(_ pipeline: MediaPipeline, sources: Int = 1, emptying watch: NodeWatch) {
-        run(pipeline, sources: sources) { watch.sample().allSatisfy { $0.queued == 0 } }
+    /// The same, at the pace of every queue too, so that none of them drops a frame. Except for those of recorders, which
+    /// keep frames of one stream until the other has come as far.
+    func run(
+        _ pipeline: MediaPipeline, sources: Int = 1, frames: Int = .max, emptying watch: NodeWatch,
+        whenever isSettled: @escaping @Sendable () -> Bool = { true }
+    ) {
+        run(pipeline, sources: sources, frames: frames) { [weak pipeline] in
+            let recorders = pipeline?.statistics.recorders ?? [:]
+            return isSettled() && watch.sample().allSatisfy { $0.queued == 0 || recorders[$0.node] != nil }
+        }
     }
 
     /// The same, at the pace of a consumer of every encoded frame too.
