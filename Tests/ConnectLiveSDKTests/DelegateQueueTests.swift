@@ -20,7 +20,7 @@ import Testing
         return listener.names
     }
 
-    private func enter(_ events: DelegateQueue) -> Bool { events.tell { $0.onConnecting(progress: 33) } }
+    private func enter(_ events: DelegateQueue) -> Bool { events.tell { $0?.onConnecting(progress: 33) } }
 
     @Test func `the error that ends a room precedes onDisconnected directly, and nothing follows`() {
         let events = DelegateQueue(listener, queue: callbacks)

@@ -31,7 +31,9 @@ final class DelegateQueue: Sendable {
     }
 
     /// Queues an event. Does nothing after `leave()` and `end(...)`. Returns false if `capacity` events wait.
-    func tell(_ event: @escaping @Sendable (any RoomDelegate) -> Void) -> Bool {
+    ///
+    /// - Parameter event: called on the callback queue. The delegate is nil if the application has released it
+    func tell(_ event: @escaping @Sendable ((any RoomDelegate)?) -> Void) -> Bool {
         // Queued under the lock, so that no event follows the last one.
         state.withLock { state in
             guard !state.hasLeft, !state.hasEnded else { return true }
@@ -42,7 +44,7 @@ final class DelegateQueue: Sendable {
                     state.waiting -= 1
                     return !state.hasLeft
                 }
-                if isWanted, let delegate = reference.delegate { event(delegate) }
+                if isWanted { event(reference.delegate) }
             }
             return true
         }

@@ -72,6 +72,23 @@ public final class RemoteParticipant: Sendable {
             return .audio(audio)
         }
     }
+
+    func detachViews() {
+        for video in videos.values { video.detach() }
+    }
+}
+
+/// The other participants of a room, by id.
+final class RemoteParticipants: Sendable {
+    private let participants = Mutex<[String: RemoteParticipant]>([:])
+
+    var all: [String: RemoteParticipant] { participants.withLock { $0 } }
+
+    subscript(id: String) -> RemoteParticipant? { participants.withLock { $0[id] } }
+
+    func add(_ participant: RemoteParticipant) { participants.withLock { $0[participant.id] = participant } }
+
+    func remove(_ id: String) -> RemoteParticipant? { participants.withLock { $0.removeValue(forKey: id) } }
 }
 
 /// A video of another participant. Subscribe to it to see it: `Room.subscribe(videoId:)`.

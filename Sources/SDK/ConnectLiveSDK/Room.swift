@@ -25,7 +25,7 @@ public protocol Room: AnyObject, Sendable {
     var isConnected: Bool { get }
     var status: RoomStatus { get }
     var localParticipant: LocalParticipant { get }
-    /// The other participants, by id.
+    /// The other participants, by id. After `onConnected`, they and their streams change with their callbacks.
     var remoteParticipants: [String: RemoteParticipant] { get }
 
     /// Joins a room by its name: 1 to 32 letters, digits and hyphens. Within 10 s, `onConnected`, or `onError` and

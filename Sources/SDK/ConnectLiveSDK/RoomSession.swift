@@ -5,10 +5,12 @@ internal import Synchronization
 
 /// The implementation of `Room`. It keeps the application's participants and turns the engine's events into callbacks.
 /// Events arrive on the engine's loop, calls on any thread.
+///
+/// Participants and their streams change with their event's callback. If they changed before, an application that
+/// subscribes to the videos in `remoteParticipants` and to announced ones would subscribe to one twice.
 final class RoomSession: Room {
     private struct State {
         var status = RoomStatus.initialized
-        var remotes: [String: RemoteParticipant] = [:]
         /// The stream and the participant of each audio slot in use.
         var heard: [(stream: Int, participant: String)] = []
         var media: [LocalMediaSession] = []
@@ -17,6 +19,7 @@ final class RoomSession: Room {
 
     let localParticipant = LocalParticipant()
     private let state = Mutex(State())
+    private let remotes = RemoteParticipants()
     private let delegate: DelegateQueue
     private let token: @Sendable () async throws(RoomError) -> AccessToken
     /// Set once, directly after `init`.
@@ -48,7 +51,7 @@ final class RoomSession: Room {
 
     var status: RoomStatus { state.withLock { $0.status } }
     var isConnected: Bool { status == .connected }
-    var remoteParticipants: [String: RemoteParticipant] { state.withLock { $0.remotes } }
+    var remoteParticipants: [String: RemoteParticipant] { remotes.all }
 
     func getVideoOccupants() -> [String] {
         remoteParticipants.filter { $0.value.videos.values.contains(where: \.isSubscribed) }.keys.sorted()
@@ -136,7 +139,7 @@ final class RoomSession: Room {
                     audioExtraValue: media.localAudio.extraValue)
                 guard let self, keep(media, as: streams) else { return media.release() }
                 media.capture.observe(failed: { [weak self] error in self?.problem(error) }, ended: {})
-                tell { $0.onLocalMediaPublished(localMedia: media) }
+                tell { $0?.onLocalMediaPublished(localMedia: media) }
             } catch {
                 media.release()
                 // The error that ended the room is reported only once.
@@ -217,7 +220,9 @@ final class RoomSession: Room {
     // MARK: - Events
 
     /// An application that does not return from its callbacks loses the room, not single events.
-    private func tell(_ event: @escaping @Sendable (any RoomDelegate) -> Void) {
+    ///
+    /// - Parameter event: called on the callback queue. The delegate is nil if the application has released it
+    private func tell(_ event: @escaping @Sendable ((any RoomDelegate)?) -> Void) {
         guard !delegate.tell(event) else { return }
         engine.disconnect()
         end(
@@ -228,11 +233,11 @@ final class RoomSession: Room {
                     + "Return from callbacks soon, or set ConnectLive.callbackQueue."))
     }
 
-    private func problem(_ error: RoomError) { tell { $0.onError(error, isCritical: false) } }
+    private func problem(_ error: RoomError) { tell { $0?.onError(error, isCritical: false) } }
 
     private func handle(_ event: RoomEvent) {
         switch event {
-        case .connecting(let percent): tell { $0.onConnecting(progress: Float(percent)) }
+        case .connecting(let percent): tell { $0?.onConnecting(progress: Float(percent)) }
         case .connected(let participant, let others): connected(as: participant, with: others)
         case .participantEntered(let info): entered(info)
         case .participantLeft(let info): left(info)
@@ -247,67 +252,71 @@ final class RoomSession: Room {
 
     private func connected(as participant: String, with others: [ParticipantInfo]) {
         localParticipant.entered(as: participant)
+        for info in others { remotes.add(RemoteParticipant(info)) }
         let waiting = state.withLock { state -> [LocalMediaSession] in
-            for info in others { state.remotes[info.id] = RemoteParticipant(info) }
             guard state.status == .connecting else { return [] }
             state.status = .connected
             defer { state.waitingToPublish = [] }
             return state.waitingToPublish
         }
         let everyone = [participant] + others.map(\.id)
-        tell { $0.onConnected(participantIds: everyone) }
+        tell { $0?.onConnected(participantIds: everyone) }
         for media in waiting { publishNow(media) }
     }
 
     private func entered(_ info: ParticipantInfo) {
         let participant = RemoteParticipant(info)
-        state.withLock { $0.remotes[info.id] = participant }
-        tell { $0.onParticipantEntered(remoteParticipant: participant) }
+        tell { [remotes] delegate in
+            remotes.add(participant)
+            delegate?.onParticipantEntered(remoteParticipant: participant)
+        }
     }
 
     private func left(_ info: ParticipantInfo) {
-        guard let participant = state.withLock({ $0.remotes.removeValue(forKey: info.id) }) else { return }
-        for video in participant.videos.values.sorted(by: { $0.id < $1.id }) {
-            video.setSubscribed(false)
-            tell { $0.onRemoteVideoUnpublished(remoteParticipant: participant, remoteVideo: video) }
-        }
-        for audio in participant.audios.values.sorted(by: { $0.id < $1.id }) {
-            tell { $0.onRemoteAudioUnpublished(remoteParticipant: participant, remoteAudio: audio) }
-        }
-        tell { $0.onParticipantLeft(remoteParticipant: participant) }
-        detachViews([participant])
-    }
-
-    /// Detaches the views after the application was notified, so that it can still find them by their videos until
-    /// then.
-    private func detachViews(_ participants: [RemoteParticipant]) {
-        CallbackQueue.shared.run {
-            for participant in participants {
-                for video in participant.videos.values { video.detach() }
+        // One callback each, because the application may call `disconnect()` in any of them.
+        for stream in info.streams.sorted(by: { $0.id < $1.id }) {
+            tell { [remotes] delegate in
+                guard let participant = remotes[info.id] else { return }
+                if let video = participant.videos[stream.id] {
+                    video.setSubscribed(false)
+                    delegate?.onRemoteVideoUnpublished(remoteParticipant: participant, remoteVideo: video)
+                } else if let audio = participant.audios[stream.id] {
+                    delegate?.onRemoteAudioUnpublished(remoteParticipant: participant, remoteAudio: audio)
+                }
             }
+        }
+        tell { [remotes] delegate in
+            guard let participant = remotes.remove(info.id) else { return }
+            delegate?.onParticipantLeft(remoteParticipant: participant)
+            // Afterwards, so that the application can still find its views by their videos.
+            participant.detachViews()
         }
     }
 
     private func published(_ info: StreamInfo, by id: String) {
-        guard let participant = remoteParticipants[id] else { return }
-        switch participant.add(info) {
-        case .video(let video):
-            tell { $0.onRemoteVideoPublished(remoteParticipant: participant, remoteVideo: video) }
-        case .audio(let audio):
-            tell { $0.onRemoteAudioPublished(remoteParticipant: participant, remoteAudio: audio) }
+        tell { [remotes] delegate in
+            guard let participant = remotes[id] else { return }
+            switch participant.add(info) {
+            case .video(let video): delegate?.onRemoteVideoPublished(remoteParticipant: participant, remoteVideo: video)
+            case .audio(let audio): delegate?.onRemoteAudioPublished(remoteParticipant: participant, remoteAudio: audio)
+            }
         }
     }
 
     private func heard(_ stream: Int, of id: String) {
         state.withLock { $0.heard.append((stream, id)) }
-        guard let participant = remoteParticipants[id], let audio = participant.audios[stream] else { return }
-        tell { $0.onRemoteAudioSubscribed(remoteParticipant: participant, remoteAudio: audio) }
+        tell { [remotes] delegate in
+            guard let participant = remotes[id], let audio = participant.audios[stream] else { return }
+            delegate?.onRemoteAudioSubscribed(remoteParticipant: participant, remoteAudio: audio)
+        }
     }
 
     private func unheard(_ stream: Int, of id: String) {
         state.withLock { $0.heard.removeAll { $0.stream == stream } }
-        guard let participant = remoteParticipants[id], let audio = participant.audios[stream] else { return }
-        tell { $0.onRemoteAudioUnsubscribed(remoteParticipant: participant, remoteAudio: audio) }
+        tell { [remotes] delegate in
+            guard let participant = remotes[id], let audio = participant.audios[stream] else { return }
+            delegate?.onRemoteAudioUnsubscribed(remoteParticipant: participant, remoteAudio: audio)
+        }
     }
 
     private func end(_ reason: DisconnectReason, _ error: RoomError?) {
@@ -325,7 +334,10 @@ final class RoomSession: Room {
             for video in participant.videos.values { video.setSubscribed(false) }
         }
         delegate.end(reason, error)
-        detachViews(Array(remoteParticipants.values))
+        // Events before the end may still add participants.
+        CallbackQueue.shared.run { [remotes] in
+            for participant in remotes.all.values { participant.detachViews() }
+        }
     }
 }
 

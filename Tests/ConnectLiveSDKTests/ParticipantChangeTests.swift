@@ -1,0 +1,57 @@
+import ConnectLiveSDK
+import Dispatch
+import RoomProtocol
+import Synchronization
+import Testing
+import TestSupport
+
+@testable import ConnectLiveSDK
+@testable import RoomClient
+
+extension SDKTests {
+    /// When the participants of a room change.
+    @Suite(.timeLimit(.minutes(1)))
+    struct ParticipantChanges {
+        @Test func `participants and their streams change with their callbacks, not before`() async throws {
+            try await onStage { _ in
+                let gate = DispatchSemaphore(value: 0)
+                let queue = DispatchQueue(label: "application")
+                ConnectLive.callbackQueue = queue
+                queue.async { gate.wait() }
+                defer {
+                    gate.signal()
+                    ConnectLive.callbackQueue = nil
+                }
+                let client = Client()
+                let seen = Mutex<[String]>([])
+                client.listener.react { [room = client.room] event in
+                    let others = room.remoteParticipants.values
+                    let videos = others.flatMap { $0.videos.keys }
+                    seen.withLock { $0.append("\(event.name): \(others.map(\.id)) \(videos)") }
+                }
+                client.room.connect(roomId: "changes")
+                try await requireEventually("the connection") { client.room.isConnected }
+                let stream = StreamInfo(id: 900, media: .video, codec: "VP8", extraValue: "")
+                let engine = try #require(client.room as? RoomSession).engine
+                await withCheckedContinuation { continuation in
+                    engine.post { engine in
+                        let ann = ParticipantInfo(id: "ann", streams: [])
+                        engine.handle(.participantEntered(ParticipantEntered(participant: ann)))
+                        engine.handle(.streamPublished(StreamPublished(participant: "ann", stream: stream)))
+                        engine.handle(.participantLeft(ParticipantReference(participant: "ann")))
+                        continuation.resume()
+                    }
+                }
+                #expect(client.room.remoteParticipants.isEmpty)
+                gate.signal()
+                try await requireEventually("the last event") { client.listener.names.last == "left" }
+                #expect(
+                    seen.withLock { $0.filter { !$0.hasPrefix("progress") } } == [
+                        "connected: [] []", "entered: [\"ann\"] []", "video: [\"ann\"] [900]",
+                        "videoGone: [\"ann\"] [900]", "left: [] []",
+                    ])
+                try await client.leave()
+            }
+        }
+    }
+}
