@@ -291,6 +291,10 @@ extension MediaNodesTests {
             let plan = pipeline.plan
             // Packets that are never pushed never become a frame.
             let silent = Self.watching.adding {
+                Chain(from: "pattern") {
+                    Node.scale("beside", width: 160, height: 120)
+                    Node.null("end")
+                }
                 Chain {
                     Node.rtpInput("nobody", codec: VideoCodec.vp8)
                     Node.videoDecoder()
@@ -299,9 +303,10 @@ extension MediaNodesTests {
             }
             let error = await #expect(throws: MediaError.self) {
                 try await pipeline.apply(
-                    silent, bindings: Self.bindings(["second": second], events), within: 0.3)
+                    silent, bindings: Self.bindings(["second": second], events), within: 2)
             }
-            #expect(error?.code == "graph.edit-failed")
+            #expect(error?.code == "graph.edit-failed" && error?.node == "nobody")
+            #expect(error?.message.hasPrefix("\"nobody\" delivered nothing in time") == true, "\(error?.message ?? "")")
             #expect(pipeline.plan == plan)
             let before = first.numbers.count
             await eventually("the first goes on") { first.numbers.count > before + 20 }

@@ -18,6 +18,8 @@ final class GraphEdit {
     private var grown: [NodePlan] = []
     /// How many first frames and appeared nodes the edit has waited for.
     private var awaited = 0
+    /// The outputs and ends of the new nodes, each raised by its first buffer.
+    private var flows: [Flow] = []
     /// Links whose new source or new target is staged, once they have data.
     private var connections: [Connection] = []
     private var relinks: [Relink] = []
@@ -36,6 +38,13 @@ final class GraphEdit {
         /// The last pad before the input.
         var output: Pad { queue?.queue?.source ?? branch }
         var isEncoded: Bool { plan.format.kind == .encodedVideo }
+    }
+
+    /// An output of a new node, or the node itself if it has none that is linked.
+    private struct Flow {
+        let node: String
+        let port: String?
+        let hasBegun = AtomicBool()
     }
 
     /// The probes that hold the new sources at a frame until the links have moved.
@@ -112,6 +121,7 @@ final class GraphEdit {
                 relinks.append(try prepareRelink(link, from: source ?? live(link.link.from.node)))
             }
         }
+        watchFlows()
         for plan in change.added { try staged[plan.name]?.running?.prepare() }
         try play()
         for connection in feeds { try open(connection) }
@@ -188,7 +198,7 @@ final class GraphEdit {
         }
         guard outcome.wait(for: awaited, until: deadline) else {
             if let failure = outcome.failure { throw failure }
-            throw late("delivered nothing")
+            throw late("delivered nothing", silentNodes)
         }
     }
 
@@ -203,29 +213,63 @@ final class GraphEdit {
         }
         awaited += nodes.count
         guard outcome.wait(for: awaited, until: limit) else {
-            throw outcome.failure ?? nodes.lazy.compactMap { $0.running?.stalled }.first ?? late("did not appear")
+            throw outcome.failure ?? nodes.lazy.compactMap { $0.running?.stalled }.first
+                ?? late("did not appear", nodes.map(\.name))
         }
     }
 
     private func firstFramePads() -> [Pad] {
         var pads = relinks.map(\.waiting.sink)
         for (name, node) in staged where !change.addedLinks.contains(where: { $0.link.from.node == name }) {
-            let ends = node.lastElements(of: node.plan).compactMap { $0.pad("sink") }
-            let entries = connections.filter { $0.plan.link.to.node == name }.map(\.entry.pad)
-            pads += ends.isEmpty ? entries : ends
+            pads += ends(of: name, node)
         }
         for part in grown { pads += live(part.name).lastElements(of: part).compactMap { $0.pad("sink") } }
         return pads
     }
 
-    private func late(_ what: String) -> MediaError {
-        let names = change.added.map { "\"\($0.name)\"" }.joined(separator: ", ")
+    /// Where the media of a node without a linked output ends.
+    private func ends(of name: String, _ node: NodeInstance) -> [Pad] {
+        let ends = node.lastElements(of: node.plan).compactMap { $0.pad("sink") }
+        return ends.isEmpty ? connections.filter { $0.plan.link.to.node == name }.map(\.entry.pad) : ends
+    }
+
+    private func watchFlows() {
+        for (name, node) in staged {
+            let outputs = Set(change.addedLinks.map(\.link.from).filter { $0.node == name }.map(\.port))
+            var pads = outputs.sorted().map { (port: String?.some($0), pad: node.tee(behind: $0).sink) }
+            if pads.isEmpty { pads = ends(of: name, node).map { (nil, $0) } }
+            for (port, pad) in pads {
+                let flow = Flow(node: name, port: port)
+                pad.onBuffer { _ in
+                    flow.hasBegun.raise()
+                    return .passAndRemove
+                }
+                flows.append(flow)
+            }
+        }
+    }
+
+    /// The new nodes that delivered nothing, although all new nodes that feed them did.
+    private var silentNodes: [String] {
+        let silent = flows.filter { !$0.hasBegun.value }
+        func isSilent(_ output: PortReference) -> Bool {
+            silent.contains { $0.node == output.node && $0.port == output.port }
+        }
+        let starved = Set(change.addedLinks.filter { isSilent($0.link.from) }.map(\.link.to.node))
+        return change.added.map(\.name).filter { name in
+            silent.contains { $0.node == name } && !starved.contains(name)
+        }
+    }
+
+    private func late(_ what: String, _ nodes: [String]) -> MediaError {
+        let nodes = nodes.isEmpty ? change.added.map(\.name) : nodes
+        let names = nodes.map { "\"\($0)\"" }.joined(separator: ", ")
         return MediaError(
             code: MediaError.Code.editFailed,
             message:
                 "\(names.isEmpty ? "The new source" : names) \(what) in time, so the graph is unchanged. Check its "
                 + "input or device, or raise the deadline.",
-            node: change.added.first?.name)
+            node: nodes.first)
     }
 
     // MARK: Replacing the old nodes
@@ -238,7 +282,7 @@ final class GraphEdit {
             relink.branch.requestKeyframe()
         }
         guard outcome.wait(for: awaited, until: limit) else {
-            throw outcome.failure ?? late("delivered no keyframe")
+            throw outcome.failure ?? late("delivered no keyframe", encoded.map(\.source.name))
         }
     }
 
