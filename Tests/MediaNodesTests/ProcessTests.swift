@@ -194,6 +194,31 @@ extension MediaNodesTests {
             try await expectHarmless(node, toldAs: wrong.code, within: 30)
         }
 
+        @Test("A refused program is reported in one line for each try, which does not blame a signal")
+        func refused() async throws {
+            let folder = TemporaryFolder()
+            let command = Feeder.write("hello(slots=5); drain()", hello: "True", into: folder)
+            let seen = Seen()
+            let graph = MediaGraph {
+                Chain {
+                    clock(["command": .text(command)]).optional
+                    Node.null("end").optional
+                }
+                Chain {
+                    Node.testPattern("pattern", width: 320, height: 240)
+                    Node.frames("view")
+                }
+            }
+            let pipeline = try await MediaPipeline(graph, seen: seen)
+            let starting = Task { try await pipeline.start() }
+            await eventually("three tries: \(seen.story)") { seen.warnings("feed.memory").count >= 3 }
+            let all = seen.events.all.compactMap { if case .warning(_, let words) = $0 { words } else { nil } }
+            let end = "The graph ends the program /usr/bin/python3 and restarts it. [feed.memory]"
+            #expect(all.allSatisfy { $0.hasSuffix(end) }, "\(all)")
+            await pipeline.stop()
+            _ = try? await starting.value
+        }
+
         @Test("A program that sends nothing fails the start, with its last output")
         func silent() async throws {
             let error = await failure(

@@ -169,7 +169,7 @@ final class ExecNode: NodeType, RunningNode, ProgramOwner {
             }
         } catch {
             refuse(error)
-            program.replace()
+            program.replace(becauseOf: error.reason)
         }
         for picture in pictures { push(picture) }
     }
@@ -209,7 +209,7 @@ final class ExecNode: NodeType, RunningNode, ProgramOwner {
             code: "feed.silent",
             "The program \(program.command.first ?? "") has written no frame for \(Int(timeout)) s and is restarted.")
         output.warn(error.description)
-        program.replace()
+        program.replace(becauseOf: "it has written no frame for \(Int(timeout)) s")
     }
 
     func prepareToFinish() {

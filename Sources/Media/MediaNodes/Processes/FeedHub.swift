@@ -100,17 +100,22 @@ final class FeedHub: Sendable {
 
     /// No frame arrived within the timeout.
     func isSilent() {
-        report(
-            FrameSocketError(
-                code: "feed.silent",
-                "The feeder \(feeder)has sent no frame for \(timeout.short) s and has not reported a pause."))
-        state.withLock { $0.owner }?.feedIsSilent()
+        let error = FrameSocketError(
+            code: "feed.silent",
+            "The feeder \(feeder)has sent no frame for \(timeout.short) s and has not reported a pause.")
+        reportWithConsequence(error)
+        state.withLock { $0.owner }?.feedIsSilent(error)
     }
 
     func ended(_ connection: FeedConnection, _ end: FeedConnection.End) {
         drop(connection)
-        if case .refused(let error) = end { report(error) }
+        if case .refused(let error) = end { reportWithConsequence(error) }
         state.withLock { $0.owner }?.feedEnded(end, hasGivenPictures: connection.hasGivenPictures)
+    }
+
+    private func reportWithConsequence(_ error: FrameSocketError) {
+        let consequence = state.withLock { $0.owner }?.consequence
+        report(consequence.map { FrameSocketError(code: error.code, "\(error.message) \($0)") } ?? error)
     }
 
     /// The feeder's name for messages.

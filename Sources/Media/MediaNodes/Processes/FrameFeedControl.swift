@@ -53,13 +53,16 @@ public struct FrameFeedControl: Sendable {
 protocol FedNode: RunningNode, AnyObject {
     var hub: FeedHub { get }
     func stopFeeding(_ reason: StopReason)
+    /// The end of messages about faults of the feeder; nil if they have no consequence.
+    var consequence: String? { get }
     /// A feeder is gone. Called on the hub's queue, like `feedIsSilent`, after the event was reported.
     func feedEnded(_ end: FeedConnection.End, hasGivenPictures: Bool)
-    func feedIsSilent()
+    func feedIsSilent(_ error: FrameSocketError)
 }
 
 extension FedNode {
-    func feedIsSilent() {}
+    var consequence: String? { nil }
+    func feedIsSilent(_ error: FrameSocketError) {}
 }
 
 extension MediaPipeline {

@@ -78,10 +78,12 @@ final class ProcessNode: NodeType, FedNode, ProgramOwner {
 
     func feedEnded(_ end: FeedConnection.End, hasGivenPictures: Bool) {
         // A refused program is replaced. One that sent bye or closed the socket is about to end.
-        if case .refused = end { program.replace() } else { program.awaitEnd() }
+        if case .refused(let error) = end { program.replace(becauseOf: error.message) } else { program.awaitEnd() }
     }
 
-    func feedIsSilent() { program.replace() }
+    var consequence: String? { program.consequence }
+
+    func feedIsSilent(_ error: FrameSocketError) { program.replace(becauseOf: error.message) }
 
     func prepareToFinish() {
         hub.queue.sync {

@@ -47,6 +47,8 @@ final class Program: Sendable {
         var backoff = Backoff()
         var log: LineLog
         var isRestarted: Bool
+        /// Why the graph ends the running program, to restart it. It is reported already.
+        var fault: String?
         /// Whether its end was requested.
         var isDismissed = false
         /// Whether it has ended and its remaining output is being read.
@@ -146,6 +148,7 @@ final class Program: Sendable {
         state.withLock { state in
             state.run = Run(child: child, words: words, end: ending, listening: listening)
             state.startedAt = FrameFeed.now
+            state.fault = nil
         }
         // The program's ends had to stay open until here.
         withExtendedLifetime((end, wiring)) {}
@@ -162,10 +165,16 @@ final class Program: Sendable {
             state.withLock { $0.run }?.listening.cancel()
             return 0
         case .bytes(let bytes):
-            let lines = state.withLock { $0.log.append(bytes, now: FrameFeed.now) }
-            for line in lines { reporter.warn(name, line) }
+            let (lines, fault) = state.withLock { ($0.log.append(bytes, now: FrameFeed.now), $0.fault) }
+            for line in lines { tell(line, unlessItRepeats: fault) }
             return bytes.count
         }
+    }
+
+    /// A feeder that is refused usually prints the reason that the graph has reported.
+    private func tell(_ line: String, unlessItRepeats fault: String?) {
+        if let fault, line.contains(fault) { return }
+        reporter.warn(name, line)
     }
 
     // MARK: Its end
@@ -180,40 +189,44 @@ final class Program: Sendable {
         }
         run.end.cancel()
         run.listening.cancel()
-        let (startedAt, rest) = state.withLock { state in
+        let (startedAt, rest, fault) = state.withLock { state in
             (state.run, state.isTakingRest) = (nil, true)
-            return (state.startedAt, state.log.takeLine())
+            return (state.startedAt, state.log.takeLine(), state.fault)
         }
-        if let rest { reporter.warn(name, rest) }
+        if let rest { tell(rest, unlessItRepeats: fault) }
         let seconds = Double(FrameFeed.now - startedAt) / 1e9
         owner?.takeRest { [weak self] in self?.settle(ending, after: seconds) }
     }
 
     /// All output of the program is read.
     private func settle(_ ending: ChildProcess.Ending, after seconds: Double) {
-        let (isStopping, isDismissed, isRestarted, last) = state.withLock { state in
+        let (isStopping, isDismissed, isRestarted, last, fault) = state.withLock { state in
             state.isTakingRest = false
             if !state.isRestarted { state.isOver = true }
-            return (state.isStopping, state.isDismissed, state.isRestarted, state.log.last)
+            return (state.isStopping, state.isDismissed, state.isRestarted, state.log.last, state.fault)
         }
         if isStopping { return }
         owner?.programEnded(isLast: !isRestarted, isGood: ending.isGood || isDismissed)
         let story =
-            "The program \(title) \(ending)" + (last.map { "; its last output was \"\($0)\"" } ?? "")
+            fault.map { "The graph ended the program \(title): \($0.trimmedSentence)" }
+            ?? "The program \(title) \(ending)" + (last.map { "; its last output was \"\($0)\"" } ?? "")
         guard isRestarted else {
             if !ending.isGood, !isDismissed {
                 reporter.fail(MediaError(code: "process.ended", message: "\(story). Run it by hand to see why."), name)
             }
             return
         }
-        restart(after: seconds, story)
+        restart(after: seconds, fault == nil ? story : nil)
     }
 
-    private func restart(after seconds: Double, _ story: String) {
+    /// - Parameter story: the reason, unless it is reported already
+    private func restart(after seconds: Double, _ story: String?) {
         let delay = state.withLock { $0.backoff.delay(afterRunning: seconds, chance: .random(in: 0...1)) }
-        let tenths = Double(Int(delay * 10 + 0.5)) / 10
-        let error = MediaError(code: "process.ended", message: "\(story). It is restarted in \(tenths) s.")
-        reporter.warn(name, error.description)
+        if let story {
+            let tenths = Double(Int(delay * 10 + 0.5)) / 10
+            let error = MediaError(code: "process.ended", message: "\(story). It restarts in \(tenths) s.")
+            reporter.warn(name, error.description)
+        }
         queue.asyncAfter(deadline: .now() + delay) { [weak self] in self?.startAgain() }
     }
 
@@ -226,9 +239,20 @@ final class Program: Sendable {
         }
     }
 
+    /// The end of a message about a fault for which the program is replaced.
+    var consequence: String {
+        "The graph ends the program \(title)" + (state.withLock { $0.isRestarted } ? " and restarts it." : ".")
+    }
+
     /// Ends a program that misbehaves or is done. It is restarted. Called on the queue.
-    func replace() {
-        guard let child = state.withLock({ $0.run })?.child else { return }
+    ///
+    /// - Parameter fault: the reason, which is reported already. If nil, its end is reported
+    func replace(becauseOf fault: String? = nil) {
+        let run = state.withLock { state in
+            if state.run != nil { state.fault = state.fault ?? fault }
+            return state.run
+        }
+        guard let child = run?.child else { return }
         child.askToEnd()
         later(child) { $0.kill() }
     }
