@@ -50,6 +50,21 @@ extension MediaNodesTests {
             #expect(part.pictures.all.allSatisfy { $0.width == 100 && $0.height == 60 })
         }
 
+        @Test("A whole screen of odd size is cropped, not scaled, and the plan states it")
+        func oddSize() async throws {
+            let fixture = try Fixture.display("--size", "641x361")
+            let display = SettingValue.text(fixture.answer.display)
+            let plan = try await MediaPipeline.plan(watching(["display": display]))
+            let screen = try #require(plan.node("screen"))
+            #expect(screen.element("even")?.properties == ["right": 1, "bottom": 1])
+            #expect(screen.notes.first == "captures the whole screen of \(fixture.answer.display), 641x361")
+            let words = "the right column and the bottom row are cropped to an even size, 640x360"
+            #expect(screen.notes.contains(words), "\(screen.notes)")
+            let seen = Seen()
+            try await run(["display": display], seen) { seen.pictures.count > 5 }
+            #expect(seen.pictures.all.allSatisfy { $0.width == 640 && $0.height == 360 })
+        }
+
         @Test("Missing windows and displays are reported before anything runs")
         func failures() async throws {
             let fixture = try Fixture.display("--size", "640x360")

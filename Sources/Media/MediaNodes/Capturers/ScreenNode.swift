@@ -67,8 +67,9 @@ struct ScreenNode: NodeType, RunningNode {
         plan.add("ximagesrc", as: "source", properties)
         plan.appendFilter("video/x-raw,framerate=\(fraction(fps))", as: "rate")
         finish(&plan, region, fps: fps)
-        let what = screen.title.map { "the window \"\($0)\" of \(screen.display)" } ?? "the screen of \(screen.display)"
-        plan.notes.append("\(what), \(screen.width)x\(screen.height), capturing \(region)")
+        let what = screen.title.map { "window \"\($0)\" of \(screen.display)" } ?? "screen of \(screen.display)"
+        plan.notes.append("captures \(region) \(what), \(screen.width)x\(screen.height)")
+        plan.notes += region.cropNotes
         if screen.window != nil {
             plan.notes.append("a window that changes its size later is scaled to \(region.width)x\(region.height)")
         }
@@ -99,8 +100,9 @@ struct ScreenNode: NodeType, RunningNode {
         }
         finish(&plan, region, fps: fps)
         plan.notes.append(
-            "the PipeWire node \(node), \(screen.width)x\(screen.height), capturing \(region); the program that "
-                + "shares the screen decides whether the pointer is included")
+            "captures \(region) PipeWire node \(node), \(screen.width)x\(screen.height); the program that shares "
+                + "the screen decides whether the pointer is included")
+        plan.notes += region.cropNotes
         return plan
     }
 
@@ -108,6 +110,8 @@ struct ScreenNode: NodeType, RunningNode {
     private static func finish(_ plan: inout NodePlan, _ region: Region, fps: Double) {
         let format = MediaFormat.rawVideo(width: region.width, height: region.height, framesPerSecond: fps)
         plan.append("videoconvert", as: "convert")
+        // Scaling by one pixel would blur text.
+        if !region.surplus.isEmpty { plan.append("videocrop", as: "even", region.surplus) }
         plan.append("videoscale", as: "scale", ["add-borders": true])
         plan.appendFilter(RawFormat.video(format) + ",pixel-aspect-ratio=1/1", as: "format")
         plan.setOutput("video", format)
@@ -169,6 +173,8 @@ private struct Region: CustomStringConvertible {
     let width: Int
     let height: Int
     let isWhole: Bool
+    /// The edges by which a whole screen of odd size is cropped, as properties of videocrop.
+    let surplus: [String: SettingValue]
 
     init(_ request: NodeRequest, of screen: CapturedScreen) throws(MediaError) {
         x = request.integer("x")
@@ -176,6 +182,8 @@ private struct Region: CustomStringConvertible {
         width = (request.optionalInteger("width") ?? screen.width - x) / 2 * 2
         height = (request.optionalInteger("height") ?? screen.height - y) / 2 * 2
         isWhole = x == 0 && y == 0 && !request.isGiven("width") && !request.isGiven("height")
+        let edges = [("right", screen.width - width), ("bottom", screen.height - height)]
+        surplus = isWhole ? Dictionary(uniqueKeysWithValues: edges.filter { $1 > 0 }.map { ($0, .integer($1)) }) : [:]
         guard width > 0, height > 0, x + width <= screen.width, y + height <= screen.height else {
             throw MediaError(
                 code: MediaError.Code.screenBadRegion,
@@ -185,7 +193,14 @@ private struct Region: CustomStringConvertible {
         }
     }
 
-    var description: String { isWhole ? "all" : "\(width)x\(height) at (\(x), \(y))" }
+    var description: String { isWhole ? "the whole" : "\(width)x\(height) at (\(x), \(y)) of the" }
+
+    var cropNotes: [String] {
+        let lines = [("right", "column"), ("bottom", "row")].filter { surplus[$0.0] != nil }
+        guard !lines.isEmpty else { return [] }
+        let words = lines.map { "the \($0) \($1)" }.joined(separator: " and ")
+        return ["\(words) \(lines.count == 1 ? "is" : "are") cropped to an even size, \(width)x\(height)"]
+    }
 }
 
 extension Node {
