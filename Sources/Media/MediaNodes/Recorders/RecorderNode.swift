@@ -134,6 +134,13 @@ final class RecorderNode: NodeType, RunningNode {
                 message:
                     "\"\(request.name)\" records nothing. Link an output to its port video or audio.")
         }
+        if request.text("format") == "auto", let foreign = RecordingContainer.foreignExtension(of: path) {
+            throw MediaError(
+                code: MediaError.Code.settingUnusable,
+                message:
+                    "\"\(request.name)\" cannot write \(path): .\(foreign) is not a supported container. Choose .mkv, "
+                    + ".webm, .mp4, .mov or .m3u8, or set format to write another container under this name.")
+        }
         if let reason = request.environment.obstacle(toWriting: path) { throw unwritable(path, reason) }
         var plan = NodePlan(request.node)
         try request.environment.require(container.muxer)

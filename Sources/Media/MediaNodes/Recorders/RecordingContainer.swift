@@ -51,6 +51,19 @@ struct RecordingContainer: Sendable {
             ?? all.first { $0.extensions.contains { path.hasSuffix(".\($0)") } } ?? matroska
     }
 
+    /// Extensions of other containers and streams, which a player would expect in a file of that name.
+    private static let foreign: Set = [
+        "3gp", "aac", "ac3", "aif", "aiff", "avi", "flac", "flv", "gif", "m2ts", "m4a", "mka", "mp2", "mp3", "mpeg",
+        "mpg", "mxf", "oga", "ogg", "ogv", "opus", "ts", "wav", "wma", "wmv",
+    ]
+
+    /// The extension of a file's name, if it is that of a container that recorders do not write.
+    static func foreignExtension(of path: String) -> String? {
+        let parts = (path.split(separator: "/").last ?? "").split(separator: ".", omittingEmptySubsequences: false)
+        guard parts.count > 1, let last = parts.last?.lowercased() else { return nil }
+        return foreign.contains(last) ? last : nil
+    }
+
     var isHLS: Bool { name == "hls" }
 
     func inputPad(isVideo: Bool) -> String {
