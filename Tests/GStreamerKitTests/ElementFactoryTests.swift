@@ -80,6 +80,11 @@ import Testing
             ElementFactory.reasonForLack(of: "libcamerasrc")
                 == "The GStreamer element libcamerasrc is not installed. On Debian, install gstreamer1.0-libcamera."
         )
+        // A plugin registers it only with its driver, which no machine for tests has.
+        #expect(
+            ElementFactory.reasonForLack(of: "nvh264enc")
+                == "The GStreamer element nvh264enc is unavailable on this machine, although its package "
+                + "gstreamer1.0-plugins-bad is installed: its driver or device is missing.")
         #expect(
             ElementFactory.reasonForLack(of: "videobalanse")
                 == "The GStreamer element videobalanse is not installed; did you mean videobalance?")

@@ -46,8 +46,17 @@ package enum ElementFactory {
         return name.nearest(among: all().map(\.name).filter { $0.hasPrefix(family.prefix) }) == nil
     }
 
+    /// Whether another element of a Debian package is installed. A plugin without its driver registers none.
+    private static func isInstalled(_ package: String) -> Bool {
+        ElementPackages.factories.contains { ElementPackages.package(of: $0) == package && GStreamer.has($0) }
+    }
+
     /// One message for an element that cannot be created, with its Debian package or a suggestion.
     package static func reasonForLack(of name: String) -> String {
+        if isLacking(name), let package = ElementPackages.package(of: name), isInstalled(package) {
+            return "The GStreamer element \(name) is unavailable on this machine, although its package \(package) is "
+                + "installed: its driver or device is missing."
+        }
         if isLacking(name) {
             return "The GStreamer element \(name) is not installed. On Debian, install "
                 + "\(GStreamer.debianPackage(of: name))."

@@ -87,6 +87,7 @@ struct DevicelessCheck {
         func hasElement(_ factory: String) -> Bool { system.hasElement(factory) }
         func canOpen(_ factory: String) -> Bool { system.hasElement(factory) }
         func package(ofElement factory: String) -> String { system.package(ofElement: factory) }
+        func reasonForLack(ofElement factory: String) -> String { system.reasonForLack(ofElement: factory) }
         func file(_ path: String) throws(MediaError) -> MediaFileInfo { try system.file(path) }
         func obstacle(toReading path: String) -> String? { system.obstacle(toReading: path) }
         func obstacle(toWriting path: String) -> String? { system.obstacle(toWriting: path) }

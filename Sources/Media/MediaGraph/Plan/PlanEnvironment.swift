@@ -9,6 +9,8 @@ public protocol PlanEnvironment: Sendable {
     func canOpen(_ factory: String) -> Bool
     /// The Debian package with an element.
     func package(ofElement factory: String) -> String
+    /// One sentence for an element that is not installed, with its package. By default, to install that.
+    func reasonForLack(ofElement factory: String) -> String
     /// The camera that `device` of a camera node names, and the rejected ones. Throws `camera.absent` or `camera.busy`.
     func camera(_ device: String) throws(MediaError) -> CameraChoice
     /// The streams of a media file. Throws `file.not-found`, `file.unreadable` and other `file.` errors.
@@ -72,6 +74,10 @@ extension PlanEnvironment {
 
     public func obstacle(toWriting path: String) -> String? { nil }
 
+    public func reasonForLack(ofElement factory: String) -> String {
+        "The GStreamer element \(factory) is not installed. On Debian, install \(package(ofElement: factory))."
+    }
+
     /// Returns the first of several elements that can be used, and the reasons for rejecting the ones before it.
     ///
     /// - Throws: `element.missing` with the package of the last element, which should be one that every machine can
@@ -89,20 +95,16 @@ extension PlanEnvironment {
                 return (factory, passedOver)
             }
         }
-        throw .missingElement(factories.last ?? "", package: package(ofElement: factories.last ?? ""))
+        throw missingElement(factories.last ?? "")
     }
 
     /// Throws `element.missing` if an element is not installed.
     public func require(_ factory: String) throws(MediaError) {
-        if !hasElement(factory) { throw .missingElement(factory, package: package(ofElement: factory)) }
+        if !hasElement(factory) { throw missingElement(factory) }
     }
-}
 
-extension MediaError {
     /// `element.missing`, with the Debian package to install.
-    public static func missingElement(_ factory: String, package: String) -> MediaError {
-        MediaError(
-            code: Code.elementMissing,
-            message: "The GStreamer element \(factory) is not installed. On Debian, install \(package).")
+    public func missingElement(_ factory: String) -> MediaError {
+        MediaError(code: MediaError.Code.elementMissing, message: reasonForLack(ofElement: factory))
     }
 }

@@ -138,8 +138,7 @@ enum SpeakerNode: NodeType {
             return factory
         }
         guard let installed = named.last(where: environment.hasElement) else {
-            throw .missingElement(
-                named[named.count - 1], package: environment.package(ofElement: named[named.count - 1]))
+            throw environment.missingElement(named[named.count - 1])
         }
         throw MediaError(
             code: MediaError.Code.speakerAbsent,

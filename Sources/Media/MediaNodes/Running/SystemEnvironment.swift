@@ -22,6 +22,8 @@ public struct SystemEnvironment: PlanEnvironment {
 
     public func package(ofElement factory: String) -> String { GStreamer.debianPackage(of: factory) }
 
+    public func reasonForLack(ofElement factory: String) -> String { ElementFactory.reasonForLack(of: factory) }
+
     public func file(_ path: String) throws(MediaError) -> MediaFileInfo {
         try MediaFile.contents(of: path, trustingHeads: !doesMeasure)
     }
