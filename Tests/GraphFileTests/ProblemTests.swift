@@ -43,7 +43,7 @@ import Testing
                 "5:31 \"a\" (camera) has no setting \"widht\"; did you mean \"width\"?",
                 "5:48 \"a\": fps is 1000, outside 1 to 240 frames/s.",
                 "5:62 \"a\": format is \"mjpeg\", not one of auto, raw, h264.",
-                "5:77 \"a\": mirror is \"yes\" instead of true or false.",
+                "5:77 \"a\": mirror is \"yes\"; expected true or false.",
                 "7:14 \"f\" (file) needs the setting \"path\".",
                 "8:12 There is no node \"recoding\"; did you mean \"recording\"?",
                 "10:14 Nothing can follow \"recording\" (recorder). Put it last in its chain, or in a tee.",
@@ -171,6 +171,50 @@ import Testing
                     "5:7 Two nodes are named \"window\", the other in line 3. Add a \"name\" to one of them; by "
                         + "default, a node is named after its kind.",
                 ])
+    }
+
+    @Test func `a name of two nodes hides the problems of links that use it`() {
+        let text = """
+            chains:
+              - - {node: test-pattern, name: a}
+                - {node: recorder, path: a.mkv}
+              - - {node: microphone, name: a}
+                - {node: "null", name: end}
+              - - {from: a}
+                - {node: window, titel: x}
+            """
+        let found = problems(text, NodeRegistry.builtIn.kinds)
+        #expect(found.count == 2, "\(found)")
+        #expect(found.first?.hasPrefix("4:32 Two nodes are named \"a\", the other in line 2.") == true, "\(found)")
+        #expect(found.last?.contains("did you mean \"title\"?") == true, "\(found)")
+    }
+
+    @Test func `an element beside a node with such a setting is explained`() {
+        for step in ["{node: vp8-encoder, element: vp8enc}", "{element: vp8enc, node: vp8-encoder}"] {
+            let found = problems("chains: [[test-pattern, \(step), 'null']]", NodeRegistry.builtIn.kinds)
+            let words = "To set the element of vp8-encoder, write settings: {element: NAME}."
+            #expect(found.contains { $0.hasSuffix(words) }, "\(found)")
+        }
+        let found = problems(
+            "chains: [[test-pattern, {node: scale, element: videoscale}, 'null']]", NodeRegistry.builtIn.kinds)
+        #expect(found.first?.hasSuffix("it cannot be combined with \"node\".") == true, "\(found)")
+    }
+
+    @Test(arguments: [
+        ("{crop: {shape: '1:1', left: 2}}", ". Write {node: crop, shape: ..., left: ...}."),
+        ("{crop: }", ". Write {node: crop}."), ("{something: 1}", ". Write it as {node: NAME}."),
+        ("{nod: camera}", "; did you mean \"node\"?"),
+    ])
+    func `a step without a kind gets its notation`(step: String, end: String) {
+        let found = problems("chains: [[test-pattern, \(step), 'null']]", NodeRegistry.builtIn.kinds)
+        #expect(found.first?.hasSuffix("This step has no kind\(end)") == true, "\(found)")
+    }
+
+    @Test(arguments: ["aspect", "aspect-ratio", "ratio"])
+    func `a setting is also suggested by the words of its description`(name: String) {
+        let found = problems(
+            "chains: [[test-pattern, {node: crop, \(name): '1:1'}, 'null']]", NodeRegistry.builtIn.kinds)
+        #expect(found.first?.hasSuffix("no setting \"\(name)\"; did you mean \"shape\"?") == true, "\(found)")
     }
 
     @Test func `a cycle is reported with its lines`() {

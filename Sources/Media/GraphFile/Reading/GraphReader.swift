@@ -197,11 +197,17 @@ struct GraphReader {
     private func isConsequence(_ problem: GraphProblem) -> Bool {
         switch problem.kind {
         case .duplicateName, .empty: true
-        case .inputTaken: problem.node.map(sharedNames.contains) ?? false
+        // It is open which of the nodes a link means.
+        case _ where !sharedNames.isEmpty && concernsLinks(of: sharedNames, problem): true
         case .unconnected: problem.node.map(besideBroken.contains) ?? false
         case .missingSetting: brokenSettings.contains("\(problem.node ?? "").\(problem.setting ?? "")")
         default: false
         }
+    }
+
+    private func concernsLinks(of names: Set<String>, _ problem: GraphProblem) -> Bool {
+        if let link = problem.link { return !names.isDisjoint(with: [link.from.node, link.to.node]) }
+        return [.unconnected, .cycle].contains(problem.kind) && !names.isDisjoint(with: problem.nodes)
     }
 
     private func place(of problem: GraphProblem) -> GraphPlace? {

@@ -124,18 +124,39 @@ extension GraphReader {
         case .map(let entries, let place):
             let found = entries.filter { StepKey.kinds.contains($0.key.text) }
             guard let kind = found.first else {
-                let near = entries.lazy.compactMap { $0.key.text.nearest(among: StepKey.kinds) }.first
-                let hint = near.map { "; did you mean \"\($0)\"?" } ?? "."
-                problems.add(place, "This step has no kind\(hint)", accepted: StepKey.kinds)
+                problems.add(place, "This step has no kind\(hint(for: entries))", accepted: StepKey.kinds)
                 return nil
             }
             for other in found.dropFirst() {
                 problems.add(
                     other.key.place,
-                    "\"\(other.key.text)\" needs a separate step; it cannot be combined with \"\(kind.key.text)\".")
+                    "\"\(other.key.text)\" needs a separate step; it cannot be combined with \"\(kind.key.text)\"."
+                        + (hint(for: other, beside: kind) ?? ""))
             }
             return (kind, entries.filter { !StepKey.kinds.contains($0.key.text) })
         }
+    }
+
+    /// The end of the sentence about a step without a kind.
+    private func hint(for entries: [Tree.Entry]) -> String {
+        guard let entry = entries.first(where: { catalogue.kind(named: $0.key.text) != nil }) else {
+            let near = entries.lazy.compactMap { $0.key.text.nearest(among: StepKey.kinds) }.first
+            return near.map { "; did you mean \"\($0)\"?" } ?? ". Write it as {node: NAME}."
+        }
+        // Their values may be secret.
+        var settings: [String] = []
+        if case .map(let given, _) = entry.value { settings = given.map { ", \($0.key.text.clipped): ..." } }
+        return ". Write {node: \(entry.key.text)\(settings.joined())}."
+    }
+
+    /// The way to write a setting whose name is that of a kind of step. Nil if the node has no such setting.
+    private func hint(for other: Tree.Entry, beside kind: Tree.Entry) -> String? {
+        let node = [kind, other].first { $0.key.text == StepKey.node }
+        guard let setting = [kind, other].first(where: { $0.key.text != StepKey.node }),
+            case .scalar(let name)? = node?.value, catalogue.kind(named: name.text)?.setting(setting.key.text) != nil
+        else { return nil }
+        let key = setting.key.text
+        return " To set the \(key) of \(name.text.clipped), write settings: {\(key): NAME}."
     }
 
     private mutating func readNode(

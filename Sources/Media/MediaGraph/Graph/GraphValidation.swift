@@ -109,7 +109,9 @@ private struct Validation {
         for (name, value) in node.settings.sorted(by: { $0.key < $1.key }) {
             guard let contract = kind.setting(name) else {
                 let names = kind.settings.map(\.name)
-                let message = "\(node.shown) has no setting \"\(name)\"\(name.suggestion(among: names))"
+                let meant = name.nearest(among: names) ?? kind.setting(describedBy: name)
+                let end = meant.map { "; did you mean \"\($0)\"?" } ?? "."
+                let message = "\(node.shown) has no setting \"\(name)\"\(end)"
                 add(.unknownSetting, node.name, setting: name, message, accepted: names)
                 continue
             }
@@ -240,6 +242,16 @@ private struct Validation {
 extension Node {
     /// The name, followed by the kind if they differ.
     fileprivate var shown: String { name == kind ? "\"\(name)\"" : "\"\(name)\" (\(kind))" }
+}
+
+extension NodeKind {
+    /// The only setting whose description has all words of a name, such as `shape` for `aspect-ratio`.
+    fileprivate func setting(describedBy name: String) -> String? {
+        let words = Set(name.lowercased().split { !$0.isLetter })
+        guard !words.isEmpty else { return nil }
+        let found = settings.filter { words.isSubset(of: $0.summary.lowercased().split { !$0.isLetter }) }
+        return found.count == 1 ? found[0].name : nil
+    }
 }
 
 extension PortReference {
