@@ -158,7 +158,7 @@ import Testing
         }
         for text in ["2G", "M", "k5", "2.00000001k", "1_000_000", "0x10", "inf"] {
             let found = problems("chains: [[camera, {node: h264-encoder, bitrate: \(text)}, publish]]")
-            #expect(found.count == 1 && found[0].contains("instead of a whole number from 30000 to 100000000 bit/s"))
+            #expect(found.count == 1 && found[0].contains("; expected a whole number from 30000 to 100000000 bit/s"))
         }
     }
 
@@ -170,7 +170,7 @@ import Testing
         }
         #expect(problems("chains: [[camera, {node: window, title: }]]").first?.contains("has no value") == true)
         let number = problems("chains: [[{node: camera, width: \"640\"}, window]]").first
-        #expect(number?.contains("\"640\" instead of") == true, "\(number ?? "")")
+        #expect(number?.contains("\"640\"; expected") == true, "\(number ?? "")")
     }
 
     @Test func `a setting whose name is a key of the file format belongs under settings`() {

@@ -380,7 +380,7 @@ extension MediaNodesTests {
                 ])
             #expect(
                 problems(.element("videobalance", ["saturation": "much"])).first?.message.contains(
-                    "saturation is \"much\" instead of a number from 0 to 2") == true)
+                    "saturation is \"much\"; expected a number from 0 to 2") == true)
             #expect(
                 problems(.element("videobalance", ["saturation": 3])).first?.message.contains("outside 0 to 2") == true)
             #expect(

@@ -159,7 +159,21 @@ import TestSupport
         #expect(validated.status == 0)
         let refusal = try run(["plan", "graph.yaml"], text).error.dropFirst("connectlive: ".count)
         #expect(refusal.hasSuffix("[\(code)]\n"), "\(refusal)")
-        #expect(validated.error == "connectlive: It cannot run on this machine: \(refusal)")
+        #expect(validated.error == "warning: on this machine, the graph cannot run: \(refusal)")
+    }
+
+    @Test(arguments: ["x.avi", "a.b/t.mp3", "T.WAV", "x.ts"])
+    func `validate refuses a recording with the extension of another container, unless its format is set`(
+        path: String
+    ) throws {
+        let folder = "chains:\n  - [test-pattern, {node: recorder, path: "
+        let refused = try run(["validate", "graph.yaml"], "\(folder)\(path)}]\n")
+        #expect(refused.status == 1)
+        let words = "Choose .mkv, .webm, .mp4, .mov or .m3u8, or set format to write another container under this name."
+        #expect(refused.error.contains("\"recorder\" cannot write \(path): .") && refused.error.contains(words))
+        for accepted in ["\(path), format: matroska", "x.cam"] {
+            #expect(try run(["validate", "graph.yaml"], "\(folder)\(accepted)}]\n").status == 0, "\(accepted)")
+        }
     }
 
     @Test func `validate reports no mistake downstream of a device, whose format it does not know`() throws {

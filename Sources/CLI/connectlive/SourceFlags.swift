@@ -90,8 +90,7 @@ struct SourceFlags: ParsableArguments {
     func validate() throws {
         let given = [file != nil, camera != nil, testPattern].count { $0 }
         guard given == 1 else {
-            throw ValidationError(
-                "Choose exactly one of --file, --camera and --test-pattern, not \(given == 0 ? "none" : "\(given)").")
+            throw ValidationError("Pass one of --file, --camera and --test-pattern.")
         }
     }
 

@@ -34,7 +34,7 @@ struct ValidateCommand: ParsableCommand {
         }
         for obstacle in check.obstacles {
             let refusal = graph.refusal(obstacle.code, obstacle.message, about: obstacle.node, in: document)
-            Console.error("It cannot run on this machine: \(refusal)")
+            Console.line("warning: on this machine, the graph cannot run: \(refusal)")
         }
     }
 }

@@ -17,7 +17,7 @@ struct PlanPage {
     func lines(_ style: Style) -> [String] {
         var lines = [style.bold(title)]
         if let description { lines += Wrapping.lines(description, width: Self.width) }
-        lines += section("Steps", steps, style)
+        lines += section("Nodes", nodes, style)
         lines += section("Why", said(\.notes), style)
         lines += section("Rejected", said(\.passedOver), style)
         lines += section("Summary", summary, style)
@@ -34,7 +34,7 @@ struct PlanPage {
     // MARK: Sections
 
     /// Each node with its inputs, elements and output formats.
-    private var steps: [String] {
+    private var nodes: [String] {
         var table = Table(.left, .left, .left, .left)
         for node in plan.nodes {
             let feeding = plan.links(into: node.name).map { "\($0.link.from)" }

@@ -9,7 +9,8 @@ enum RunStatus {
             table.add(
                 output.name, media(output),
                 video?.measured.framesPerSecond.map { "\(Figures.number($0, 1)) fps" } ?? "",
-                rate(output), "\(output.dropped) dropped", output.latency.map { Figures.milliseconds($0 * 1000) } ?? "")
+                rate(output), "\(output.dropped) dropped",
+                output.latency.map { "latency \(Figures.milliseconds($0 * 1000))" } ?? "")
         }
         return zip(table.lines(), outputs).map { line, output in
             let isStill = output.arrivals.contains { $0.isVideo && $0.measured.framesPerSecond == 0 }

@@ -41,8 +41,8 @@ extension SettingContract {
                 : "is \"\(text)\", not one of \(choices.joined(separator: ", "))"
                     + text.suggestion(among: choices, else: "")
         default:
-            "is \(isSecret ? "another value" : "\(value)") instead of "
-                + (values.map(Self.alternatives) ?? domain.words) + suffix
+            "is \(isSecret ? "another value" : "\(value)"); expected "
+                + (values.map(Self.alternatives) ?? domain.words) + expectedUnit
         }
     }
 
@@ -64,6 +64,9 @@ extension SettingContract {
         range.contains(number)
             ? nil : "is \(number.short), outside \(range.lowerBound.short) to \(range.upperBound.short)\(suffix)"
     }
+
+    /// The usual mistake is a number with its unit, which only a bitrate may have.
+    private var expectedUnit: String { unit == nil || unit == "bit/s" ? suffix : ", without a unit" }
 
     private var suffix: String {
         guard let unit else { return "" }
