@@ -95,6 +95,7 @@ let package = Package(
         // Transport
         target("RTP", on: "Transport"),
         target("PeerSession", on: "Transport", ["RTP"]),
+        target("ICELite", on: "Transport", ["RTP"]),
         target("PeerIO", on: "Transport", ["RTP", "PeerSession", "CGLib", "CNice", "CSRTP", "COpenSSL"]),
         // Room
         target("RoomProtocol", on: "Room", ["RTP"]),
@@ -183,13 +184,16 @@ let package = Package(
         // What make fuzz feeds with hostile bytes; FuzzTests replay what it has found.
         .target(
             name: "FuzzTargets",
-            dependencies: ["RTP", "PeerSession", "PeerIO", "RoomProtocol", "FrameSocket", "GraphFile", "MediaNodes"],
+            dependencies: [
+                "RTP", "PeerSession", "ICELite", "PeerIO", "RoomProtocol", "FrameSocket", "GraphFile", "MediaNodes",
+            ],
             path: "Tests/fuzz/targets", swiftSettings: strict),
         .testTarget(
             name: "FuzzTests", dependencies: ["FuzzTargets", "TestSupport"], path: "Tests/FuzzTests",
             swiftSettings: strict),
         tests(of: "RTP"),
         tests(of: "PeerSession", with: ["RTP"]),
+        tests(of: "ICELite", with: ["RTP"]),
         tests(of: "PeerIO", with: ["RTP", "PeerSession"]),
         tests(of: "RoomProtocol", with: ["RTP"]),
         tests(of: "EmbeddedFiles"),
