@@ -1,7 +1,7 @@
 // swift-tools-version: 6.2
 import PackageDescription
 
-// Every target is Swift 6, hides its imports unless it says otherwise, and treats warnings as errors.
+// Every target is Swift 6, hides its imports by default, and treats warnings as errors.
 let strict: [SwiftSetting] = [
     .swiftLanguageMode(.v6),
     .enableUpcomingFeature("InternalImportsByDefault"),
@@ -31,10 +31,10 @@ let isFetched =
     || isDocumented
 let authoring: Target.Dependency =
     isFetched ? "MediaAuthoring" : .product(name: "MediaAuthoring", package: "Media")
-/// What capturers are tested with lies in the same library.
+/// The conformance kit is in the same library.
 let kit: [Target.Dependency] = isFetched ? ["MediaTesting"] : [authoring]
 
-/// One C library as a module map of our own; nothing outside GStreamerKit and PeerIO imports these.
+/// A C library as a module map of this package. Only GStreamerKit and PeerIO import these.
 func library(_ name: String, pkgConfig: String) -> Target {
     .systemLibrary(name: name, path: "Sources/System/\(name)", pkgConfig: pkgConfig)
 }
@@ -154,7 +154,7 @@ let package = Package(
         // Tests
         // The helpers of all tests; those of pipelines are in TestFixtures.
         .target(name: "TestSupport", path: "Tests/TestSupport", swiftSettings: strict),
-        // GStreamer's clock for tests; its headers lie beside those of CGStreamer.
+        // GStreamer's clock for tests; its headers are beside those of CGStreamer.
         .systemLibrary(name: "CGstCheck", path: "Tests/CGstCheck"),
         .target(
             name: "TestFixtures", dependencies: ["GStreamerKit", "MediaGraph", "CGLib", "CGStreamer", "CGstCheck"],
@@ -181,7 +181,7 @@ let package = Package(
         .testTarget(
             name: "GuestTests", dependencies: ["MediaGraph", "MediaNodes", "TestSupport"] + kit,
             path: "Tests/guest/cameras", swiftSettings: strict),
-        // What make fuzz feeds with hostile bytes; FuzzTests replay what it has found.
+        // The parsers that make fuzz tests; FuzzTests replay its findings.
         .target(
             name: "FuzzTargets",
             dependencies: [
@@ -218,7 +218,7 @@ if isFetched {
     ]
 }
 
-// Only those who build the reference fetch what builds it.
+// Only builds of the reference fetch this plugin.
 if isDocumented {
     package.dependencies.append(.package(url: "https://github.com/swiftlang/swift-docc-plugin", from: "1.5.0"))
 }

@@ -63,7 +63,9 @@ final class FileNode: NodeType, RunningNode {
         settings: [
             SettingContract("path", .text, isRequired: true, "The file").writtenAsPath(example: "clip.mp4").naming(
                 .reads),
-            SettingContract("loop", .flag, default: true, "Whether to repeat without a gap"),
+            SettingContract(
+                "loop", .flag, default: true,
+                "Whether to repeat without a gap; false ends the stream at the end of the file"),
         ])
 
     static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {

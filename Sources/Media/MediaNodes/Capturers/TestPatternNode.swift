@@ -19,7 +19,7 @@ enum TestPatternNode: NodeType {
             SettingContract("height", .integer(64...8192), default: 480, unit: "pixels", "Height of the frames"),
             SettingContract("fps", .number(1...240), default: 30, unit: "frames/s", "Frame rate"),
             SettingContract(
-                "frames", .integer(0...Int(Int32.max)), default: 0, unit: "frames", "Number of frames; 0 is without end"
+                "frames", .integer(0...Int(Int32.max)), default: 0, unit: "frames", "Number of frames; 0 is unlimited"
             ),
         ])
 
