@@ -201,13 +201,21 @@ import Testing
     }
 
     @Test(arguments: [
-        ("{crop: {shape: '1:1', left: 2}}", ". Write {node: crop, shape: ..., left: ...}."),
+        ("{crop: {shape: 1:1, left: [2]}}", ". Write {node: crop, shape: 1:1, left: ...}."),
         ("{crop: }", ". Write {node: crop}."), ("{something: 1}", ". Write it as {node: NAME}."),
         ("{nod: camera}", "; did you mean \"node\"?"),
     ])
     func `a step without a kind gets its notation`(step: String, end: String) {
         let found = problems("chains: [[test-pattern, \(step), 'null']]", NodeRegistry.builtIn.kinds)
         #expect(found.first?.hasSuffix("This step has no kind\(end)") == true, "\(found)")
+    }
+
+    @Test func `the notation of a step without a kind shows no secret`() {
+        let reading = GraphReading(
+            "chains: [[test-pattern, {camera: {device: x, service-secret: hush}}]]".utf8, catalogue: TestKinds())
+        let report = reading.report(path: "file")
+        #expect(report.contains("Write {node: camera, device: x, service-secret: ...}."), "\(report)")
+        #expect(!report.contains("hush"), "\(report)")
     }
 
     @Test(arguments: ["aspect", "aspect-ratio", "ratio"])

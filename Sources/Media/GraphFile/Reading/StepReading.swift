@@ -124,7 +124,8 @@ extension GraphReader {
         case .map(let entries, let place):
             let found = entries.filter { StepKey.kinds.contains($0.key.text) }
             guard let kind = found.first else {
-                problems.add(place, "This step has no kind\(hint(for: entries))", accepted: StepKey.kinds)
+                let hint = hint(for: entries)
+                problems.add(place, "This step has no kind\(hint)", accepted: StepKey.kinds)
                 return nil
             }
             for other in found.dropFirst() {
@@ -137,16 +138,25 @@ extension GraphReader {
         }
     }
 
-    /// The end of the sentence about a step without a kind.
-    private func hint(for entries: [Tree.Entry]) -> String {
+    /// The end of the sentence about a step without a kind. Its secret values stay hidden.
+    private mutating func hint(for entries: [Tree.Entry]) -> String {
         guard let entry = entries.first(where: { catalogue.kind(named: $0.key.text) != nil }) else {
             let near = entries.lazy.compactMap { $0.key.text.nearest(among: StepKey.kinds) }.first
             return near.map { "; did you mean \"\($0)\"?" } ?? ". Write it as {node: NAME}."
         }
-        // Their values may be secret.
-        var settings: [String] = []
-        if case .map(let given, _) = entry.value { settings = given.map { ", \($0.key.text.clipped): ..." } }
-        return ". Write {node: \(entry.key.text)\(settings.joined())}."
+        let kind = catalogue.kind(named: entry.key.text)
+        var step = entry.key.text
+        guard case .map(let settings, _) = entry.value else { return ". Write {node: \(step)}." }
+        for setting in settings {
+            let name = setting.key.text
+            var words = "..."
+            if case .scalar(let scalar) = setting.value {
+                let isSecret = kind?.setting(name)?.isSecret ?? SettingContract.soundsSecret(name)
+                if isSecret { secrets[scalar.place] = scalar.text.unicodeScalars.count } else { words = scalar.text }
+            }
+            step += ", \(name.clipped): \(words.clipped)"
+        }
+        return ". Write {node: \(step)}."
     }
 
     /// The way to write a setting whose name is that of a kind of step. Nil if the node has no such setting.
