@@ -117,7 +117,7 @@ final class GraphEditor: Sendable {
     }
 
     private func stuck(isWaiting: Bool) -> MediaError {
-        let node = graph.stagedOpening?.name
+        let node = graph.staged.first(where: \.isChangingState)?.name
         let name = node.map { "\"\($0)\"" } ?? "a new node"
         return MediaError(
             code: MediaError.Code.editFailed,

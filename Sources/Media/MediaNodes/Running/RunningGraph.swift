@@ -134,8 +134,8 @@ final class RunningGraph: Sendable {
     /// The first node that is changing its state: while the pipeline starts, the one that is being opened.
     var nodeOpening: NodeInstance? { nodes.first(where: \.isChangingState) }
 
-    /// The same for nodes that an edit is about to add.
-    var stagedOpening: NodeInstance? { state.withLock { $0.nodes(.staged) }.first(where: \.isChangingState) }
+    /// The nodes that an edit is about to add.
+    var staged: [NodeInstance] { state.withLock { $0.nodes(.staged) } }
 
     func connection(_ link: Link) -> Connection? { state.withLock { $0.connections[link] } }
 
