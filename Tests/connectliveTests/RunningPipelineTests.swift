@@ -49,7 +49,7 @@ extension TemporaryFolder {
         let run = try Run(Run.pattern, ["--seconds", "7", "--report", "report.json"])
         let result = try run.tool.finish(seconds: 40)
         #expect(result.status == 0, "\(result.error)")
-        let line = #/end +vp8 320x240 +\d+\.\d fps +\d+ kbit\/s +\d+ dropped +\d/#
+        let line = #/end +vp8 320x240 +\d+\.\d fps +\d+ kbit\/s +\d+ dropped +latency \d/#
         #expect(result.error.contains(line), "\(result.error)")
         #expect(result.output.contains(#/PLANNED +MEASURED/#))
         #expect(result.output.contains(#/encodes +1 +1/#), "\(result.output)")
