@@ -218,6 +218,18 @@ import Testing
         #expect(!report.contains("hush"), "\(report)")
     }
 
+    @Test(arguments: [
+        "{camera: , service-secret: hush}", "{camera: r, token: hush}", "{nod: camera, service-secret: hush}",
+        "{camera: {settings: {token: hush}}}", "{camera: {device: 'rtsp://u:hush@h/'}}",
+    ])
+    func `the message about a step without a kind shows no secret`(step: String) {
+        let found = problems("chains: [[test-pattern, \(step)]]", TestKinds().kinds)
+        #expect(!found.contains { $0.contains("hush") }, "\(found)")
+        guard !step.contains("@") else { return }
+        let report = GraphReading("chains: [[test-pattern, \(step)]]".utf8, catalogue: TestKinds()).report(path: "file")
+        #expect(report.contains("no kind") && !report.contains("hush"), "\(report)")
+    }
+
     @Test(arguments: ["aspect", "aspect-ratio", "ratio"])
     func `a setting is also suggested by the words of its description`(name: String) {
         let found = problems(

@@ -142,6 +142,20 @@ extension MediaNodesTests {
             #expect(pieces.rise)
         }
 
+        @Test("A correction ends two seconds after the timestamps no longer need it")
+        func endedCorrection() {
+            var pieces = Pieces()
+            #expect(pieces.come([66], times: 100) == 66)
+            // GStreamer's own corrections are smaller than a jump.
+            for _ in 0..<20 {
+                pieces.stamp -= 3
+                #expect(pieces.come([4], times: 1) == 66)
+            }
+            #expect(pieces.come([4], times: 150) == 66)
+            #expect(pieces.come([4], times: 100) == 4)
+            #expect(pieces.rise)
+        }
+
         @Test(
             "After a stall, audio continues without a gap if nothing is missing, and with one otherwise")
         func stalledSound() {

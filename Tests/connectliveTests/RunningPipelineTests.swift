@@ -101,7 +101,7 @@ extension TemporaryFolder {
             let reading = """
                 chains:
                   - - {node: file, name: recording, path: \(name), loop: false}
-                    - {node: snapshot, path: \(name).png, frame: 5}
+                    - {node: snapshot, path: \(name).png, frame: 1}
                   - [{from: recording.audio}, {node: "null", name: heard}]
                 """
             try run.folder.write(reading, to: "reading.yaml")

@@ -140,23 +140,39 @@ extension GraphReader {
 
     /// The end of the sentence about a step without a kind. Its secret values stay hidden.
     private mutating func hint(for entries: [Tree.Entry]) -> String {
+        hideSecrets(in: entries, of: nil)
         guard let entry = entries.first(where: { catalogue.kind(named: $0.key.text) != nil }) else {
             let near = entries.lazy.compactMap { $0.key.text.nearest(among: StepKey.kinds) }.first
             return near.map { "; did you mean \"\($0)\"?" } ?? ". Write it as {node: NAME}."
         }
-        let kind = catalogue.kind(named: entry.key.text)
         var step = entry.key.text
         guard case .map(let settings, _) = entry.value else { return ". Write {node: \(step)}." }
         for setting in settings {
             let name = setting.key.text
             var words = "..."
             if case .scalar(let scalar) = setting.value {
-                let isSecret = kind?.setting(name)?.isSecret ?? SettingContract.soundsSecret(name)
-                if isSecret { secrets[scalar.place] = scalar.text.unicodeScalars.count } else { words = scalar.text }
+                // An address may have a password.
+                let isHidden = secrets[scalar.place] != nil || scalar.text.contains("@")
+                if !isHidden { words = scalar.text }
             }
             step += ", \(name.clipped): \(words.clipped)"
         }
         return ". Write {node: \(step)}."
+    }
+
+    /// Hides the secret values of a step that could not be read, which its line would show.
+    private mutating func hideSecrets(in entries: [Tree.Entry], of kind: NodeKind?) {
+        for entry in entries {
+            let name = entry.key.text
+            switch entry.value {
+            case .scalar(let scalar):
+                let isSecret = kind?.setting(name)?.isSecret ?? SettingContract.soundsSecret(name)
+                if isSecret { secrets[scalar.place] = scalar.text.unicodeScalars.count }
+            case .map(let inner, _): hideSecrets(in: inner, of: catalogue.kind(named: name) ?? kind)
+            case .list(let items, _):
+                for case .map(let inner, _) in items { hideSecrets(in: inner, of: kind) }
+            }
+        }
     }
 
     /// The way to write a setting whose name is that of a kind of step. Nil if the node has no such setting.

@@ -15,6 +15,9 @@ struct SoundClock {
     private static let tolerance = 10_000_000
     /// How much audio is judged together.
     private static let span = 500_000_000
+    /// After so many spans of audio that is later than the correction expects, the correction shrinks: GStreamer adjusts
+    /// its timestamps in small steps too. A reader is not late for so long.
+    private static let lateSpans = 4
 
     /// The correction, in nanoseconds.
     private var lead = 0
@@ -26,6 +29,8 @@ struct SoundClock {
     private var judged = 0
     /// Whether timestamps have jumped in this span.
     private var hasLeapt = false
+    /// Successive spans before this one in which all audio was later than the correction expects.
+    private var late = 0
 
     /// The time of an audio buffer. Nil if it must be dropped. All in nanoseconds of the pipeline's time.
     mutating func time(ofSoundAt stamp: Int, lasting duration: Int, now: Int) -> Int? {
@@ -40,8 +45,11 @@ struct SoundClock {
         if judged >= Self.span {
             if least > lead + Self.tolerance {
                 lead = max(0, least)
-            } else if hasLeapt, max(0, most) < lead - Self.tolerance {
+            }
+            late = max(0, most) < lead - Self.tolerance ? late + 1 : 0
+            if late >= (hasLeapt ? 1 : Self.lateSpans) {
                 lead = max(0, most)
+                late = 0
             }
             beginSpan(hasLeapt: false)
         }

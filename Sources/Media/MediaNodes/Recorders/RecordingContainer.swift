@@ -22,7 +22,7 @@ struct RecordingContainer: Sendable {
 
     /// Can hold all codecs.
     static let matroska = RecordingContainer(
-        name: "matroska", title: "Matroska", extensions: ["mkv"],
+        name: "matroska", title: "Matroska", extensions: ["mkv", "mka"],
         videoEncodings: ["h264", "vp8", "vp9", "av1", "h265", "mjpeg"],
         audioEncodings: ["opus", "aac", "pcmu", "pcma", "flac", "mp3", "vorbis"],
         muxer: "matroskamux", properties: ["writing-app": "connectlive"])
@@ -53,7 +53,7 @@ struct RecordingContainer: Sendable {
 
     /// Extensions of other containers and streams, which a player would expect in a file of that name.
     private static let foreign: Set = [
-        "3gp", "aac", "ac3", "aif", "aiff", "avi", "flac", "flv", "gif", "m2ts", "m4a", "mka", "mp2", "mp3", "mpeg",
+        "3gp", "aac", "ac3", "aif", "aiff", "avi", "flac", "flv", "gif", "m2ts", "m4a", "mp2", "mp3", "mpeg",
         "mpg", "mxf", "oga", "ogg", "ogv", "opus", "ts", "wav", "wma", "wmv",
     ]
 

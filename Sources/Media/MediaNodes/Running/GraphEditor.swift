@@ -178,7 +178,10 @@ final class GraphEditor: Sendable {
         do throws(MediaError) {
             try GraphEdit(graph, change, until: .now() + Self.restoreSeconds, outcome: outcome).perform()
         } catch {
-            if !state.withLock({ $0.hasEnded }) { reporter.fail(error, names.first) }
+            guard !state.withLock({ $0.hasEnded }), let name = names.first else { return }
+            // Not as a failure of the node: it has released its device, so that would not count.
+            if let node = graph.node(name), takeOut(node, for: error) { return }
+            reporter.fail(error.about(name))
         }
     }
 
@@ -222,8 +225,9 @@ final class GraphEditor: Sendable {
         guard let part = graph.plan.removablePart(around: node.name) else { return false }
         let prefixes = Set(part.compactMap { graph.node($0)?.prefix }).union([node.prefix])
         let isNews = state.withLock { state in
-            defer { state.failing.formUnion(prefixes) }
-            return !state.failing.contains(node.prefix)
+            guard !state.failing.contains(node.prefix) else { return false }
+            state.failing.formUnion(prefixes)
+            return true
         }
         guard isNews else { return true }
         queue.async { [weak self] in
