@@ -94,11 +94,12 @@ extension MediaNodesTests {
                     made.beeps.map { Double(beep.nanoseconds) / 1e9 - Double($0.nanoseconds) / 1e9 }.filter { $0 > 0 }
                         .min())
             }
-            // A frozen machine delays one or two beeps, by an unknown time.
+            // After a freeze, the sound system's buffers have another level until it has recovered. Two beeps without one
+            // are enough: wrong latencies would be those of all.
             let planned = player.plan.latency(of: "speaker")
-            let fromPlan = try #require(times.map { abs($0 - planned) }.median)
+            let fromPlan = times.map { abs($0 - planned) }.sorted()[1]
             #expect(fromPlan <= 0.5 * planned, "planned \(planned) s, heard after \(times) s")
-            let fromCount = try #require(zip(counted, times).map { abs($0 - $1) / $1 }.median)
+            let fromCount = zip(counted, times).map { abs($0 - $1) / $1 }.sorted()[1]
             #expect(fromCount <= 0.5, "counted \(counted) s, heard after \(times) s")
         }
 
