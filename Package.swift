@@ -81,6 +81,7 @@ let package = Package(
         .target(name: "CEmbeddedFiles", path: "Sources/System/CEmbeddedFiles"),
         .target(name: "CGStreamer", dependencies: ["CGLib"], path: "Sources/System/CGStreamer"),
         .target(name: "CLinux", path: "Sources/System/CLinux"),
+        .target(name: "CDatagrams", path: "Sources/System/CDatagrams"),
         .target(name: "CXConnections", dependencies: ["CX11"], path: "Sources/System/CXConnections"),
         // Media
         target("MediaGraph", on: "Media", [authoring]),
@@ -96,7 +97,9 @@ let package = Package(
         target("RTP", on: "Transport"),
         target("PeerSession", on: "Transport", ["RTP"]),
         target("ICELite", on: "Transport", ["RTP"]),
-        target("PeerIO", on: "Transport", ["RTP", "PeerSession", "CGLib", "CNice", "CSRTP", "COpenSSL"]),
+        target(
+            "PeerIO", on: "Transport",
+            ["RTP", "ICELite", "PeerSession", "CDatagrams", "CGLib", "CNice", "CSRTP", "COpenSSL"]),
         // Room
         target("RoomProtocol", on: "Room", ["RTP"]),
         target("EmbeddedFiles", on: "Room", ["CEmbeddedFiles"]),

@@ -70,6 +70,8 @@ struct Call: Sendable {
         var connectTimeout = TimeInterval.seconds(15)
         var silence = TimeInterval.seconds(5)
         var consent = TimeInterval.seconds(30)
+        /// The answerer's port. Nil gives it an ICE agent.
+        var answererPort: LoopBound<MediaPort>?
     }
 
     let loop: EventLoop
@@ -91,17 +93,21 @@ struct Call: Sendable {
 
     private init(loop: EventLoop, _ options: Options) throws {
         started = loop.now
-        func end(_ role: ICERole, _ certificate: Certificate?, _ impairment: Impairment?) throws -> End {
+        func end(
+            _ role: ICERole, _ certificate: Certificate?, _ impairment: Impairment?,
+            port: LoopBound<MediaPort>? = nil
+        ) throws -> End {
             var configuration = PeerConfiguration(
                 iceRole: role, certificate: try certificate ?? Certificate(), cname: "test", scope: options.scope,
                 impairment: impairment)
             configuration.connectTimeout = options.connectTimeout
             configuration.silence = options.silence
             configuration.consent = options.consent
+            configuration.port = port
             return try End(loop: loop, configuration: configuration)
         }
         let offerer = try end(.controlling, options.offererCertificate, options.offererImpairment)
-        let answerer = try end(.controlled, options.answererCertificate, nil)
+        let answerer = try end(.controlled, options.answererCertificate, nil, port: options.answererPort)
         self.loop = loop
         self.offerer = LoopBound(offerer, loop: loop)
         self.answerer = LoopBound(answerer, loop: loop)

@@ -92,6 +92,9 @@ import TestSupport
         #expect(read.bundle == ["v0"])
         description.bundle = ["v0"]
         #expect(read == description)
+        description.media[0].transport.isLite = true
+        #expect(description.serialized().split(separator: "\r\n").count { $0 == "a=ice-lite" } == 1)
+        #expect(try SessionDescription(parsing: description.serialized()) == description)
         description.media[0].isMuxed = false
         #expect(try SessionDescription(parsing: description.serialized()) == description)
     }

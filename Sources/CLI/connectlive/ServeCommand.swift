@@ -18,6 +18,16 @@ struct ServeCommand: AsyncParsableCommand {
     @Flag(help: "Let browsers on other machines join through the web page without a key.")
     var open = false
 
+    @Option(
+        help: "Use one UDP port for all media, for a server behind a firewall (ICE-lite). 0 means any free port.")
+    var udpPort: UInt16?
+
+    @Option(
+        help: ArgumentHelp(
+            "The address at which clients reach a server with --udp-port behind a 1:1 NAT. Repeat it for IPv4 and IPv6.",
+            valueName: "address"))
+    var publicAddress: [String] = []
+
     @Option(help: "Service id (default: CONNECTLIVE_SERVICE_ID, else one created for this run).") var serviceId: String?
 
     @Option(help: "Service secret (default: CONNECTLIVE_SERVICE_SECRET, else one created for this run).")
@@ -25,10 +35,22 @@ struct ServeCommand: AsyncParsableCommand {
 
     @Flag(help: "Log participants that join, publish and leave.") var verbose = false
 
+    func validate() throws {
+        guard udpPort != nil || publicAddress.isEmpty else {
+            throw ValidationError("--public-address needs --udp-port.")
+        }
+        for address in publicAddress where !RoomServer.isAddress(address) {
+            throw ValidationError("--public-address \(address) is not an IPv4 or IPv6 address.")
+        }
+    }
+
     func run() async throws {
         let interruption = Interruption()
-        let server = try await RoomServer.start(
-            Serving.configuration(listen, service: try service(), isOpen: open, isVerbose: verbose))
+        var configuration = Serving.configuration(listen, service: try service(), isOpen: open, isVerbose: verbose)
+        configuration.ice = udpPort == nil ? .full : .lite
+        configuration.mediaPort = udpPort
+        configuration.publicAddresses = publicAddress
+        let server = try await RoomServer.start(configuration)
         let file = ServerFile(
             server: server.url, serviceId: server.configuration.service.id,
             serviceSecret: server.configuration.service.secret)
@@ -41,6 +63,7 @@ struct ServeCommand: AsyncParsableCommand {
         }
         Console.say("Serving rooms at \(server.url)")
         Console.say("Other commands of this user find it through \(path)")
+        for line in Serving.mediaLines(server) { Console.say(line) }
         for line in Serving.pageLines(listen.host, port: server.port, isOpen: open, query: "") { Console.say(line) }
         await interruption.wait(seconds: nil)
         file.remove(from: path)

@@ -45,6 +45,18 @@ enum Serving {
         return configuration
     }
 
+    /// Where clients send media, and what to do if only this network reaches it.
+    static func mediaLines(_ server: RoomServer) -> [String] {
+        guard let media = server.media else { return [] }
+        let line = "Media uses UDP port \(media.port) of \(media.addresses.joined(separator: ", "))."
+        guard !media.isPublic else { return [line] }
+        return [
+            line,
+            "All of these addresses are private. For clients of other networks, name the public one: --public-address "
+                + "ADDRESS.",
+        ]
+    }
+
     /// Each address that a browser can open, and the browser's limits there.
     static func pageLines(_ host: String, port: Int, isOpen: Bool, query: String) -> [String] {
         guard !host.hasPrefix("127.") else { return ["In a browser: http://\(host):\(port)/\(query)"] }

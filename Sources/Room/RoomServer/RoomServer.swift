@@ -9,6 +9,14 @@ package import RoomProtocol
 ///
 /// The first participant creates a room. Media is forwarded by rewriting RTP, never decoded.
 package final class RoomServer: Sendable {
+    /// How media finds its way to clients.
+    package enum ICE: String, Sendable, CaseIterable {
+        /// All media uses one UDP port, and clients find the way to it (RFC 8445, section 2.5).
+        case lite
+        /// Each session has UDP ports of its own and tries addresses of the client too.
+        case full
+    }
+
     package struct Configuration: Sendable {
         /// The address to listen on, for signalling and media. 127.0.0.1 keeps both on this machine; 0.0.0.0 means all
         /// of its addresses.
@@ -17,6 +25,11 @@ package final class RoomServer: Sendable {
         package var port = 7880
         /// How many ports to try, beginning at `port`.
         package var portsTried = 1
+        /// The UDP port of all media. 0 means any free port. Nil means the number of `port` if it is free, else any.
+        package var mediaPort: UInt16?
+        package var ice = ICE.full
+        /// Addresses at which clients reach the media port, besides those of this machine: of a 1:1 NAT, for example.
+        package var publicAddresses: [String] = []
         package var service: ServiceKey
         /// Whether browsers on other machines get a token from the page without a secret.
         package var isOpen = false
@@ -39,11 +52,14 @@ package final class RoomServer: Sendable {
     package let configuration: Configuration
     /// The listening port.
     package let port: Int
+    /// The UDP port of all media, and the addresses that clients are told. Nil with `ICE.full`.
+    package let media: MediaAddresses?
     let host: RoomHost
     private let listener: HTTPListener
 
-    private init(configuration: Configuration, host: RoomHost, listener: HTTPListener) {
+    private init(configuration: Configuration, host: RoomHost, listener: HTTPListener, media: MediaAddresses?) {
         self.configuration = configuration
+        self.media = media
         self.host = host
         self.listener = listener
         port = listener.port
@@ -72,12 +88,14 @@ package final class RoomServer: Sendable {
         let impairment = configuration.impairment
         let tokens = AccessTokens()
         let loop = EventLoop(name: "rooms", turnClock: configuration.turnClock)
+        let media = try await openMediaPort(configuration, at: address?.ipAddress ?? configuration.host, on: loop)
         let host = RoomHost(
             loop: loop, tokens: tokens, log: configuration.log,
             maximumParticipants: configuration.maximumParticipants
         ) { loop in
             SessionSettings(
-                loop: loop, certificate: certificate, scope: scope(of: address), impairment: impairment)
+                loop: loop, certificate: certificate, scope: scope(of: address), port: media?.port,
+                impairment: impairment)
         }
         let routes = Routes(
             service: configuration.service, tokens: tokens,
@@ -91,8 +109,10 @@ package final class RoomServer: Sendable {
             let ports = first == 0 ? 0...0 : first...min(first + configuration.portsTried - 1, 65535)
             let listener = try await HTTPListener.start(
                 host: configuration.host, ports: ports, routes: routes, messagePace: messagePace, delegate: host)
-            return RoomServer(configuration: configuration, host: host, listener: listener)
+            return RoomServer(
+                configuration: configuration, host: host, listener: listener, media: media?.addresses)
         } catch {
+            await host.closePort()
             host.loop.shutdown()
             throw error
         }
@@ -111,6 +131,7 @@ package final class RoomServer: Sendable {
     package func stop() async {
         await host.close()
         await listener.stop()
+        await host.closePort()
         host.loop.shutdown()
     }
 }

@@ -15,6 +15,11 @@ extension TurnMember {
     package func sendEarly() {}
 }
 
+/// A reader of sockets that has used its share of a turn.
+protocol PausedReader: AnyObject {
+    func resume()
+}
+
 /// One GLib main context with its own thread. All transport of a client process, or of the rooms assigned to the loop,
 /// runs on it.
 ///
@@ -61,7 +66,8 @@ package final class EventLoop: SerialExecutor, @unchecked Sendable {
     package internal(set) var busiest = TurnCounts()
     private var unsentDatagrams = 0
     /// Agents that have used up their share of this turn.
-    private var pausedAgents: [ICEAgent] = []
+    private var pausedReaders: [any PausedReader] = []
+    private var resumingReaders: [any PausedReader] = []
     private var members: [any TurnMember] = []
     private var endingMembers: [any TurnMember] = []
     private var timers = TimerHeap()
@@ -225,8 +231,8 @@ package final class EventLoop: SerialExecutor, @unchecked Sendable {
         for member in members { member.sendEarly() }
     }
 
-    /// Lets the agent read again in the next turn.
-    func resumeNextTurn(_ agent: ICEAgent) { pausedAgents.append(agent) }
+    /// Lets a reader of sockets continue in the next turn.
+    func resumeNextTurn(_ reader: any PausedReader) { pausedReaders.append(reader) }
 
     func insert(_ timer: LoopTimer, at time: MonotonicTime) {
         preconditionOnLoop()
@@ -268,8 +274,8 @@ package final class EventLoop: SerialExecutor, @unchecked Sendable {
             if isStopping { break }
             alarm.ring(at: timers.next)
             let idle = nextWork == work.count && inbox.withLock { $0.work.isEmpty && $0.state == .running }
-            g_main_context_iteration(context, idle && members.isEmpty ? 1 : 0)
-            resumeAgents()
+            g_main_context_iteration(context, idle && members.isEmpty && pausedReaders.isEmpty ? 1 : 0)
+            resumeReaders()
             // Media does not wait for timers and messages.
             endTurn()
             fireTimers()
@@ -311,10 +317,12 @@ package final class EventLoop: SerialExecutor, @unchecked Sendable {
         return hasEnded
     }
 
-    private func resumeAgents() {
-        guard !pausedAgents.isEmpty else { return }
-        for agent in pausedAgents { agent.resume() }
-        pausedAgents.removeAll(keepingCapacity: true)
+    private func resumeReaders() {
+        guard !pausedReaders.isEmpty else { return }
+        // One that pauses again continues in the next turn.
+        swap(&pausedReaders, &resumingReaders)
+        for reader in resumingReaders { reader.resume() }
+        resumingReaders.removeAll(keepingCapacity: true)
     }
 
     private func endTurn() {

@@ -18,7 +18,7 @@ package final class Peer: TurnMember {
 
     private let configuration: PeerConfiguration
     private let session: PeerSession<OpenSSLDTLS, PeerSRTP>
-    private var ice: ICEAgent?
+    private var path: PeerPath?
     private var state = State.new
     private var waiting: [PeerEvent] = []
     /// DTLS datagrams that arrived before ICE selected a pair. The oldest are dropped first.
@@ -59,27 +59,40 @@ package final class Peer: TurnMember {
         counters = PeerStatistics(session: session.statistics)
         description = TransportDescription(
             iceUfrag: "", icePwd: "", fingerprints: [configuration.certificate.fingerprint], setup: .actpass)
-        let ice = try ICEAgent(
-            loop: loop, role: configuration.iceRole, scope: configuration.scope, ports: configuration.ports,
-            events: { [unowned self] event in self.handle(event) },
-            datagrams: { [unowned self] datagram in self.receive(datagram) })
-        self.ice = ice
-        description.iceUfrag = ice.ufrag
-        description.icePwd = ice.password
+        let path = try makePath()
+        self.path = path
+        description.iceUfrag = path.ufrag
+        description.icePwd = path.password
+        description.isLite = path.isLite
         sessionTimer = loop.makeTimer { [unowned self] in self.handleTimeout() }
         connectTimer = loop.makeTimer { [unowned self] in self.giveUpConnecting() }
     }
 
+    private func makePath() throws(TransportError) -> PeerPath {
+        if let port = configuration.port {
+            return .port(
+                PortPath(
+                    port: port.value, scope: configuration.scope,
+                    events: { [unowned self] event in handle(event) },
+                    datagrams: { [unowned self] datagram in receive(datagram) }))
+        }
+        return .agent(
+            try ICEAgent(
+                loop: loop, role: configuration.iceRole, scope: configuration.scope, ports: configuration.ports,
+                events: { [unowned self] event in handle(event) },
+                datagrams: { [unowned self] datagram in receive(datagram) }))
+    }
+
     deinit {
-        assert(ice == nil, "a peer must be closed before it is released")
+        assert(path == nil, "a peer must be closed before it is released")
     }
 
     /// Opens the sockets. On return, `local` has the host candidates. They also follow as events at the end of the
     /// turn. After an error, it may be called again.
     package func start() throws(TransportError) {
         loop.preconditionOnLoop()
-        guard state == .new, let ice else { return }
-        try ice.gather()
+        guard state == .new, let path else { return }
+        try path.gather()
         state = .started
     }
 
@@ -111,7 +124,7 @@ package final class Peer: TurnMember {
     /// which an identity needs.
     package func setRemote(_ remote: TransportDescription, dtlsRole: DTLSRole) throws(TransportError) {
         loop.preconditionOnLoop()
-        guard let ice, state == .new || state == .started else { return }
+        guard let path, state == .new || state == .started else { return }
         guard !isRemoteSet else { throw Self.refusal("it was set before") }
         // Lengths of RFC 8839 section 5.4.
         guard (4...256).contains(remote.iceUfrag.utf8.count), (22...256).contains(remote.icePwd.utf8.count) else {
@@ -121,28 +134,28 @@ package final class Peer: TurnMember {
         guard !fingerprints.isEmpty else {
             throw Self.refusal("it has no certificate fingerprint of sha-256, sha-384 or sha-512")
         }
-        guard ice.setRemote(ufrag: remote.iceUfrag, password: remote.icePwd) else {
+        guard path.setRemote(remote) else {
             throw Self.refusal("libnice refuses its ICE credentials")
         }
         isRemoteSet = true
         let now = loop.now
         session.start(role: dtlsRole, expecting: fingerprints, now: now)
         connectTimer?.arm(at: now + configuration.connectTimeout)
-        for candidate in remote.candidates { ice.addRemoteCandidate(candidate) }
-        if remote.endOfCandidates { ice.remoteCandidatesEnded() }
+        for candidate in remote.candidates { path.addRemoteCandidate(candidate) }
+        if remote.endOfCandidates { path.remoteCandidatesEnded() }
         touch()
     }
 
     /// Tries another address of the other end. Unusable ones are counted and ignored.
     package func addRemoteCandidate(_ attribute: String) {
         loop.preconditionOnLoop()
-        ice?.addRemoteCandidate(attribute)
+        path?.addRemoteCandidate(attribute)
     }
 
     /// No more candidates follow. The peer waits for the other end's checks until `connectTimeout`.
     package func remoteCandidatesEnded() {
         loop.preconditionOnLoop()
-        ice?.remoteCandidatesEnded()
+        path?.remoteCandidatesEnded()
     }
 
     // MARK: - Media
@@ -207,7 +220,7 @@ package final class Peer: TurnMember {
     package var statistics: PeerStatistics {
         var result = counters
         result.session = session.statistics
-        result.candidatesIgnored = ice?.ignoredCandidates ?? counters.candidatesIgnored
+        result.candidatesIgnored = path?.ignoredCandidates ?? counters.candidatesIgnored
         return result
     }
 
@@ -225,7 +238,7 @@ package final class Peer: TurnMember {
     /// The addresses in use, such as `127.0.0.1:40000`. Nil before `.connected`.
     package var selectedPair: (local: String, remote: String)? {
         loop.preconditionOnLoop()
-        return ice?.selectedPair
+        return path?.selectedPair
     }
 
     // MARK: - The turn
@@ -246,9 +259,9 @@ package final class Peer: TurnMember {
     package func endTurn() {
         isTouched = false
         guard state != .closed else {
-            counters.candidatesIgnored = ice?.ignoredCandidates ?? 0
-            ice?.close()
-            ice = nil
+            counters.candidatesIgnored = path?.ignoredCandidates ?? 0
+            path?.close()
+            path = nil
             return
         }
         deliverWaiting()
@@ -309,11 +322,11 @@ package final class Peer: TurnMember {
     }
 
     private func flush() {
-        guard let ice, !session.outgoing.isEmpty else { return }
+        guard let path, !session.outgoing.isEmpty else { return }
         // Swaps the slabs, so that nothing is copied and libnice may call into the session while it sends.
         swap(&loop.outgoing, &session.outgoing)
         let count = loop.outgoing.count
-        let result = ice.send(loop.outgoing) {
+        let result = path.send(loop.outgoing) {
             guard impairment != nil else { return true }
             return impairment?.admitsOutgoing() ?? true
         }
@@ -348,7 +361,11 @@ package final class Peer: TurnMember {
             guard state == .new || state == .started else { return }
             // Before the first pair, `connectTimeout` decides: checks through a relay or a slow network may arrive
             // late, and libnice then continues.
-            if isConnected { waiting.append(.failed(Self.lost(after: Self.checksFail))) } else { isUnreachable = true }
+            if isConnected {
+                waiting.append(.failed(Self.lost(after: path?.consent ?? .zero)))
+            } else {
+                isUnreachable = true
+            }
         }
         touch()
     }
@@ -410,9 +427,6 @@ package final class Peer: TurnMember {
                 code: "transport.connect-timeout",
                 message: "The peer did not connect within \(Int(configuration.connectTimeout.seconds)) s: \(reached)."))
     }
-
-    /// How long libnice waits for the response to a check of the selected pair.
-    private static let checksFail = TimeInterval.seconds(50)
 
     private static func lost(after silence: TimeInterval) -> TransportError {
         TransportError(

@@ -11,6 +11,8 @@ package struct PeerConfiguration: Sendable {
     /// UDP ports to listen on. Nil lets the system choose.
     package var ports: ClosedRange<UInt16>?
     package var impairment: Impairment?
+    /// The port to use, of the peer's loop, instead of an ICE agent. The other end then controls ICE.
+    package var port: LoopBound<MediaPort>?
     /// The library that encrypts packets.
     package var srtp = SRTPLibrary.openSSL
     /// The longest outgoing RTP packet in bytes, without the MID extension.

@@ -225,10 +225,12 @@ public struct TransportDescription: Sendable, Equatable {
     /// Candidate attribute values, `candidate:...` (RFC 8839 section 5.1).
     public var candidates: [String]
     public var endOfCandidates: Bool
+    /// `a=ice-lite` (RFC 8839, section 5.3): this end only responds to connectivity checks, so the other one controls.
+    public var isLite: Bool
 
     public init(
         iceUfrag: String, icePwd: String, fingerprints: [Fingerprint], setup: Setup, candidates: [String] = [],
-        endOfCandidates: Bool = false
+        endOfCandidates: Bool = false, isLite: Bool = false
     ) {
         self.iceUfrag = iceUfrag
         self.icePwd = icePwd
@@ -236,5 +238,6 @@ public struct TransportDescription: Sendable, Equatable {
         self.setup = setup
         self.candidates = candidates
         self.endOfCandidates = endOfCandidates
+        self.isLite = isLite
     }
 }

@@ -46,6 +46,7 @@ private struct TransportAttributes {
     var setup: TransportDescription.Setup?
     var candidates: [String] = []
     var endOfCandidates = false
+    var isLite = false
 
     func filled(from other: TransportAttributes) -> TransportAttributes {
         var filled = self
@@ -55,13 +56,14 @@ private struct TransportAttributes {
         }
         if fingerprints.isEmpty { filled.fingerprints = other.fingerprints }
         filled.setup = setup ?? other.setup
+        filled.isLite = isLite || other.isLite
         return filled
     }
 
     var description: TransportDescription {
         TransportDescription(
             iceUfrag: iceUfrag ?? "", icePwd: icePwd ?? "", fingerprints: fingerprints, setup: setup ?? .actpass,
-            candidates: candidates, endOfCandidates: endOfCandidates)
+            candidates: candidates, endOfCandidates: endOfCandidates, isLite: isLite)
     }
 }
 
@@ -134,6 +136,8 @@ private struct DescriptionParser {
             }
         } else if let known = MediaDirection(rawValue: String(name)) {
             direction = known
+        } else if name == "ice-lite" {
+            session.isLite = true
         } else {
             try session.take(name, value, line)
         }

@@ -11,6 +11,7 @@ extension SessionDescription {
         let group = bundle ?? media.filter { !$0.isRejected }.map(\.mid)
         if !group.isEmpty { writer.line("a=group:BUNDLE \(group.joined(separator: " "))") }
         writer.line("a=msid-semantic: WMS *")
+        if media.contains(where: \.transport.isLite) { writer.line("a=ice-lite") }
         for description in media { writer.media(description) }
         return writer.text
     }

@@ -81,6 +81,9 @@ actor RoomHost: SignallingDelegate {
         log.drain()
     }
 
+    /// Closes the port of all media, in a later turn than `close()`.
+    func closePort() { settings.close() }
+
     // MARK: - On the loop
 
     private func handle(_ request: ClientRequest, from connection: SignallingConnection) {

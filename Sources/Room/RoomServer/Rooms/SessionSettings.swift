@@ -9,17 +9,24 @@ final class SessionSettings {
     let cname = "server"
     private let certificate: Certificate
     private let scope: ListeningScope
+    /// The port of all sessions. Nil gives each session an ICE agent and sockets of its own.
+    private let port: LoopBound<MediaPort>?
     private let impairment: (@Sendable () -> Impairment?)?
     private var usedSSRCs: UInt32 = UInt32.random(in: 0x1000...0x7fff_ffff)
 
     init(
-        loop: EventLoop, certificate: Certificate, scope: ListeningScope, impairment: (@Sendable () -> Impairment?)?
+        loop: EventLoop, certificate: Certificate, scope: ListeningScope, port: LoopBound<MediaPort>? = nil,
+        impairment: (@Sendable () -> Impairment?)?
     ) {
         self.loop = loop
         self.certificate = certificate
         self.scope = scope
+        self.port = port
         self.impairment = impairment
     }
+
+    /// Closes the port. Every session must have ended, in an earlier turn.
+    func close() { port?.value.close() }
 
     func nextSessionID() -> UInt64 { UInt64.random(in: 1...(1 << 62)) }
 
@@ -32,7 +39,7 @@ final class SessionSettings {
     /// - Parameter place: where the client is. Loopback is of use only on this machine, and only a client that is known to
     ///   be here may name it in a candidate.
     func makePeer(_ role: ICERole, place: ClientPlace) throws(RoomError) -> Peer {
-        guard Descriptors.areLeft(besides: Descriptors.sessionReserve) else {
+        guard port != nil || Descriptors.areLeft(besides: Descriptors.sessionReserve) else {
             throw RoomError(
                 .serverFull,
                 "The server has no free file descriptors. Raise its limit (ulimit -n), or try later.")
@@ -46,6 +53,7 @@ final class SessionSettings {
                 case .elsewhere: .anyButLoopback
                 }
         }
+        configuration.port = port
         configuration.impairment = impairment?()
         do throws(TransportError) {
             return try Peer(loop: loop, configuration: configuration)

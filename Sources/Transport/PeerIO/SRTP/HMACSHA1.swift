@@ -54,11 +54,26 @@ final class HMACSHA1 {
         return CRYPTO_memcmp(sum, tag, tagLength) == 0
     }
 
+    /// The sum over a big-endian word and a message behind it, valid until the next call.
+    func sum(of word: UInt32, and message: UnsafeBufferPointer<UInt8>) -> UnsafeBufferPointer<UInt8> {
+        begin()
+        withUnsafeBytes(of: word.bigEndian) { sha1_update(states + 2, $0.baseAddress, $0.count) }
+        sha1_update(states + 2, message.baseAddress, message.count)
+        finish()
+        return UnsafeBufferPointer(start: sum, count: Self.sumLength)
+    }
+
     private func add(_ message: UnsafePointer<UInt8>, count: Int, and word: UInt32?) {
+        begin()
+        sha1_update(states + 2, message, count)
+        if let word { withUnsafeBytes(of: word.bigEndian) { sha1_update(states + 2, $0.baseAddress, $0.count) } }
+        finish()
+    }
+
+    private func begin() { states[2] = states[0] }
+
+    private func finish() {
         let state = states + 2
-        state.pointee = states[0]
-        sha1_update(state, message, count)
-        if let word { withUnsafeBytes(of: word.bigEndian) { sha1_update(state, $0.baseAddress, $0.count) } }
         sha1_final(sum, state)
         state.pointee = states[1]
         sha1_update(state, sum, Self.sumLength)

@@ -3,28 +3,6 @@ internal import CNice
 internal import Glibc
 internal import RTP
 
-/// The addresses of this machine on which a peer listens.
-package enum ListeningScope: Sendable, Hashable {
-    /// Only 127.0.0.1: nothing outside of this machine reaches the peer.
-    case loopback
-    /// Every address of the machine, and 127.0.0.1. Only for a peer on this machine: another one could direct checks at
-    /// the machine's own services.
-    case any
-    /// Like `any`, but loopback candidates of the peer are not tried: for a peer that may be on this machine or not. If it
-    /// is, its own checks over loopback reveal its address.
-    case anyTryingNoLoopback
-    /// Every address of the machine except loopback, for a peer on another machine.
-    case anyButLoopback
-    /// These literal addresses.
-    case addresses([String])
-
-    /// The scope that reaches a machine at this literal address: loopback if it is this machine's loopback.
-    package static func reaching(_ address: String?) -> ListeningScope {
-        guard let address, case .loopback = AddressScope(address) else { return .anyButLoopback }
-        return .loopback
-    }
-}
-
 /// Which end selects the pair of addresses (RFC 8445, section 6.1.1). The controlling end made the offer.
 package enum ICERole: Sendable {
     case controlling
@@ -42,7 +20,7 @@ enum ICEEvent {
 ///
 /// libnice owns the sockets and replies to all STUN. It passes on other datagrams only from addresses that passed an
 /// authenticated connectivity check, and drops the rest.
-final class ICEAgent {
+final class ICEAgent: PausedReader {
     /// RTP and RTCP share the one component (rtcp-mux).
     static let component: guint = 1
     /// The most remote candidates to try; further ones are ignored. A browser on a machine with several networks has
@@ -61,6 +39,8 @@ final class ICEAgent {
 
     /// Milliseconds without checks after which a connected agent stops its check timer.
     private static let idleTimeout: guint = 200
+    /// How long libnice waits for the response to a check of the selected pair.
+    static let consent = TimeInterval.seconds(50)
     /// Bytes that a socket may queue in each direction, as the kernel counts them (about 2.3 KiB for a packet).
     private static let socketBuffer: Int32 = 1 << 20
 
@@ -150,6 +130,9 @@ final class ICEAgent {
         enlargeSocketBuffers()
     }
 
+    /// The other end is lite, so this end selects the pair (RFC 8445, section 6.1.1). Before `setRemote`.
+    func takeControl() { nice_agent_set_flag(agent, "controlling-mode", 1) }
+
     func setRemote(ufrag: String, password: String) -> Bool {
         nice_agent_set_remote_credentials(agent, stream, ufrag, password) != 0
     }
@@ -209,15 +192,8 @@ final class ICEAgent {
     private static func listen(
         _ agent: OpaquePointer, on scope: ListeningScope
     ) throws(TransportError) -> Set<AddressScope> {
-        let addresses: [String] =
-            switch scope {
-            case .loopback: ["127.0.0.1"]
-            case .any, .anyTryingNoLoopback: ["127.0.0.1"] + machineAddresses()
-            case .anyButLoopback: machineAddresses()
-            case .addresses(let list): list
-            }
         var scopes: Set<AddressScope> = []
-        for text in addresses.prefix(localAddressLimit) {
+        for text in scope.addresses.prefix(localAddressLimit) {
             var address = NiceAddress()
             nice_address_init(&address)
             guard nice_address_set_from_string(&address, text) != 0,
@@ -230,23 +206,6 @@ final class ICEAgent {
             if let own = AddressScope(text) { scopes.insert(own) }
         }
         return scope == .anyTryingNoLoopback ? scopes.filter { if case .loopback = $0 { false } else { true } } : scopes
-    }
-
-    /// The machine's addresses, without loopback and without IPv6 link-local ones, which are meaningless without the
-    /// name of an interface.
-    private static func machineAddresses() -> [String] {
-        let list = nice_interfaces_get_local_ips(0)
-        defer { g_list_free_full(list, g_free) }
-        var found: [String] = []
-        var item = list
-        while let node = item {
-            if let data = node.pointee.data {
-                let text = String(cString: data.assumingMemoryBound(to: CChar.self))
-                if !text.lowercased().hasPrefix("fe80"), !found.contains(text) { found.append(text) }
-            }
-            item = node.pointee.next
-        }
-        return found
     }
 
     /// Enlarges the socket buffers. By default, Linux queues about ninety packets, less than one keyframe. With

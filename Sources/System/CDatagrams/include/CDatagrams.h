@@ -1,0 +1,52 @@
+#ifndef CDATAGRAMS_H
+#define CDATAGRAMS_H
+
+// Batches of UDP datagrams: one system call receives or sends many, to and from any addresses (recvmmsg, sendmmsg,
+// UDP_SEGMENT). Functions return a negative error number on failure.
+
+#include <stddef.h>
+#include <stdint.h>
+
+// An IPv6 address, or an IPv4 address as ::ffff:a.b.c.d, in network order, and a port in host order.
+struct cdatagrams_address {
+    uint8_t bytes[16];
+    uint16_t port;
+};
+
+// The most datagrams of one call.
+#define CDATAGRAMS_MOST 64
+
+// A bound UDP socket that never blocks. `is_shared` lets several sockets have the same address (SO_REUSEPORT).
+// `address.port` 0 means any free port; the call sets the port. Buffers have `buffer` bytes if the kernel allows it.
+// The address :: receives IPv4 as well.
+int cdatagrams_open(struct cdatagrams_address *address, int is_shared, int buffer);
+
+struct cdatagrams_arrival {
+    struct cdatagrams_address from;
+    // This machine's address that the datagram was sent to. Its port is 0.
+    struct cdatagrams_address to;
+    // The bytes of the datagram. Longer than the stride if the datagram was cut.
+    uint32_t count;
+};
+
+// Receives up to `most` waiting datagrams. Datagram n is at `slab + n * stride`. Returns their number, 0 if none waits.
+int cdatagrams_receive(
+    int socket, uint8_t *slab, size_t stride, struct cdatagrams_arrival *arrivals, int most);
+
+// Datagrams to one address: all have `segment` bytes, and the last one may be shorter.
+struct cdatagrams_departure {
+    struct cdatagrams_address to;
+    // The address to send from, as in an arrival. All zero lets the kernel choose.
+    struct cdatagrams_address from;
+    // Their first byte in the slab, and their length together.
+    uint32_t start;
+    uint32_t count;
+    uint32_t segment;
+};
+
+// Sends up to CDATAGRAMS_MOST departures in order. Returns how many it handed to the kernel; if that is fewer, `error`
+// is the reason for the next one.
+int cdatagrams_send(
+    int socket, const uint8_t *slab, const struct cdatagrams_departure *departures, int count, int *error);
+
+#endif

@@ -1,0 +1,241 @@
+internal import CGLib
+internal import ICELite
+package import RTP
+
+/// One UDP port for all peers of a loop, with ICE-lite (RFC 8445, section 2.5): a server's end, which other ends reach
+/// by its own addresses. On its loop only. Call `close()` before the last release.
+///
+/// Datagrams that peers send during a turn leave together at its end. A silent peer costs nothing but the answers to its
+/// checks.
+package final class MediaPort: TurnMember, PausedReader {
+    package let loop: EventLoop
+    /// The port that all peers use.
+    package var number: UInt16 { socket.address.port }
+
+    private let socket: DatagramSocket
+    private var source: ReadableSource?
+    private var agent: ICELiteAgent<OpenSSLSTUNKey>
+    /// The paths of peers by the index of their session.
+    private var paths: [PortPath?] = []
+    private var answer = PacketBuffer()
+    private var random = SystemRandomNumberGenerator()
+    private var isTouched = false
+    /// The datagrams that the socket has received, and that are not handled yet.
+    private var received = 0..<0
+    private var isPaused = false
+    private var pausedTurn = 0
+    private var expiry: LoopTimer?
+
+    /// Addresses that clients are told besides those of this machine, such as that of a 1:1 NAT before it.
+    private let publicAddresses: [String]
+    /// How many peers have a session.
+    package var sessionCount: Int { agent.count }
+
+    /// The time without checks after which a peer's path is lost (RFC 7675, section 5.1).
+    package static let consent = TimeInterval.seconds(30)
+
+    /// Opens the port at an address of this machine: a literal IPv4 or IPv6 address, 0.0.0.0 or ::.
+    ///
+    /// - Parameters:
+    ///   - port: 0 means any free one.
+    ///   - publicAddresses: literal addresses at which others reach this port.
+    package init(
+        loop: EventLoop, address: String, port: UInt16, publicAddresses: [String] = [],
+        consent: TimeInterval = MediaPort.consent
+    ) throws(TransportError) {
+        loop.preconditionOnLoop()
+        guard let own = TransportAddress(literal: address, port: port) else {
+            throw TransportError(
+                code: "transport.no-address",
+                message: "\(address) is not a listen address. Use a literal IPv4 or IPv6 address.")
+        }
+        self.loop = loop
+        self.publicAddresses = publicAddresses
+        agent = ICELiteAgent(consent: consent)
+        socket = try Self.open(own)
+        source = ReadableSource(descriptor: socket.descriptor, context: loop.context) { [unowned self] in receive() }
+        expiry = loop.makeTimer { [unowned self] in expire() }
+    }
+
+    /// An IPv6 socket at :: has IPv4 as well, unless the kernel lacks IPv6.
+    private static func open(_ address: TransportAddress) throws(TransportError) -> DatagramSocket {
+        if address.isAny, let socket = try? DatagramSocket(at: TransportAddress(ipv6: 0, 0, port: address.port)) {
+            return socket
+        }
+        return try DatagramSocket(at: address)
+    }
+
+    deinit {
+        assert(source == nil, "a media port must be closed before it is released")
+    }
+
+    /// Closes the socket. Close the peers before.
+    package func close() {
+        loop.preconditionOnLoop()
+        source?.remove()
+        source = nil
+        socket.end()
+        expiry?.disarm()
+    }
+
+    package var statistics: MediaPortStatistics {
+        MediaPortStatistics(
+            ignored: ICEIgnored.allCases.reduce(0) { $0 + agent.count(of: $1) } + socket.tooLong,
+            refused: socket.refused)
+    }
+
+    // MARK: Sessions
+
+    /// Opens a session with new credentials.
+    func open() -> (session: ICESessionID, credentials: ICECredentials) {
+        while true {
+            let credentials = ICECredentials(using: &random)
+            if let session = agent.add(credentials) { return (session, credentials) }
+        }
+    }
+
+    func attach(_ path: PortPath, to session: ICESessionID) {
+        while paths.count <= session.index { paths.append(nil) }
+        paths[session.index] = path
+    }
+
+    func close(_ session: ICESessionID) {
+        paths[session.index] = nil
+        agent.remove(session)
+    }
+
+    func setRemoteUfrag(_ ufrag: String, of session: ICESessionID) {
+        agent.setRemoteUfrag(ufrag, of: session)
+    }
+
+    // MARK: Receiving
+
+    /// Handles a share of the waiting datagrams.
+    private func receive() {
+        guard !isPaused else { return }
+        if received.isEmpty { received = 0..<socket.receive(limit: EventLoop.datagramShare) }
+        var share = TurnShare(of: EventLoop.datagramShare, at: loop.turnClock())
+        var mayGoOn = true
+        while mayGoOn, let index = received.popFirst() {
+            if let datagram = socket.datagram(index) { handle(datagram.bytes, on: datagram.pair, now: loop.now) }
+            loop.countDatagram()
+            mayGoOn = share.spend(at: loop.turnClock())
+        }
+        loop.busiest.datagrams = max(loop.busiest.datagrams, share.used)
+        guard !received.isEmpty else { return }
+        isPaused = true
+        pausedTurn = loop.turn
+        loop.resumeNextTurn(self)
+    }
+
+    func resume() {
+        // Called at the end of the turn of the pause too.
+        guard pausedTurn != loop.turn else { return loop.resumeNextTurn(self) }
+        isPaused = false
+        if source != nil { receive() }
+    }
+
+    @inline(__always)
+    private func handle(_ datagram: UnsafeRawBufferPointer, on pair: AddressPair, now: MonotonicTime) {
+        let bytes = datagram.bindMemory(to: UInt8.self)
+        switch agent.receive(bytes.span, from: pair.remote, to: pair.local, now: now, answer: &answer) {
+        case .media(let session): paths[session.index]?.received(datagram)
+        case .check(let session, let isSelected):
+            answer.bytes.withUnsafeBytes { send(UnsafeRawBufferPointer(rebasing: $0[..<answer.count]), on: pair) }
+            if isSelected, let path = agent.path(of: session) { paths[session.index]?.selected(path.pair) }
+            if agent.nextTimeout < expiry?.deadline ?? .never { expiry?.arm(at: agent.nextTimeout) }
+        case .ignored: break
+        }
+    }
+
+    private func expire() {
+        while let session = agent.nextExpired(now: loop.now) { paths[session.index]?.expired() }
+        expiry?.arm(at: agent.nextTimeout)
+    }
+
+    // MARK: Sending
+
+    /// Queues a datagram, which leaves at the end of the turn.
+    @inline(__always)
+    func send(_ datagram: UnsafeRawBufferPointer, on pair: AddressPair) {
+        socket.send(datagram, on: pair)
+        guard !isTouched else { return }
+        isTouched = true
+        loop.atEndOfTurn(self)
+    }
+
+    package func sendEarly() { socket.flush() }
+
+    package func endTurn() {
+        isTouched = false
+        socket.flush()
+    }
+
+    /// The addresses that a peer within this scope is told, the public ones first.
+    package func addresses(within scope: ListeningScope) -> [String] {
+        let all = socket.address.isAny ? scope.addresses : [socket.address.host]
+        let own = socket.address.ipv4 == nil ? all : all.filter { !$0.contains(":") }
+        return publicAddresses + own.filter { !publicAddresses.contains($0) }
+    }
+
+    /// Whether machines of other networks may reach one of the port's addresses.
+    package var isPublic: Bool { addresses(within: .anyButLoopback).contains { AddressScope($0) == .global } }
+
+    /// Whether a text is a literal IPv4 or IPv6 address of a host.
+    package static func isAddress(_ text: String) -> Bool { AddressScope(text).map { $0 != .unusable } ?? false }
+
+    /// The candidates of the port for a peer within this scope (RFC 8839, section 5.1).
+    func candidates(within scope: ListeningScope) -> [String] {
+        addresses(within: scope).enumerated().map { place, address in
+            // Type preference of a host candidate, local preference, component 1 (RFC 8445, section 5.1.2.1).
+            let priority = 126 << 24 | (65535 - place) << 8 | 255
+            return "candidate:\(place + 1) 1 udp \(priority) \(address) \(number) typ host"
+        }
+    }
+}
+
+/// Counters of a `MediaPort` since its creation.
+package struct MediaPortStatistics: Sendable {
+    /// Datagrams of strangers, unauthenticated checks, and datagrams that are too long.
+    package var ignored: Int
+    /// Outgoing datagrams that the socket did not accept.
+    package var refused: Int
+}
+
+/// Calls a function on a loop's thread whenever a descriptor is readable.
+private final class ReadableSource {
+    private let source: UnsafeMutablePointer<GSource>
+    /// GLib reads the table until the last reference to a source is gone, so it lives as long as the process.
+    // Written once, here.
+    private nonisolated(unsafe) static let functions: UnsafeMutablePointer<GSourceFuncs> = {
+        let functions = UnsafeMutablePointer<GSourceFuncs>.allocate(capacity: 1)
+        functions.initialize(to: GSourceFuncs())
+        functions.pointee.dispatch = { _, _, data in
+            if let data { Unmanaged<Action>.fromOpaque(data).takeUnretainedValue().run() }
+            return 1
+        }
+        return functions
+    }()
+
+    init(descriptor: Int32, context: OpaquePointer, _ action: @escaping () -> Void) {
+        guard let source = g_source_new(Self.functions, guint(MemoryLayout<GSource>.size)) else {
+            fatalError("GLib made no source")
+        }
+        self.source = source
+        g_source_add_unix_fd(source, descriptor, G_IO_IN)
+        g_source_set_callback(source, nil, Unmanaged.passRetained(Action(action)).toOpaque()) { data in
+            if let data { Unmanaged<Action>.fromOpaque(data).release() }
+        }
+        g_source_attach(source, context)
+    }
+
+    func remove() {
+        g_source_destroy(source)
+        g_source_unref(source)
+    }
+
+    private final class Action {
+        let run: () -> Void
+        init(_ run: @escaping () -> Void) { self.run = run }
+    }
+}

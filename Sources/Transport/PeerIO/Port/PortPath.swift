@@ -1,0 +1,88 @@
+internal import ICELite
+internal import RTP
+
+/// The way of one peer through a `MediaPort`. On the loop only.
+final class PortPath {
+    let ufrag: String
+    let password: String
+    private let port: MediaPort
+    private let scope: ListeningScope
+    private let session: ICESessionID
+    private var isOpen = true
+    /// The pair that the other end nominated, and that has not expired.
+    private var pair: AddressPair?
+    private var events: (ICEEvent) -> Void
+    private var datagrams: (UnsafeRawBufferPointer) -> Void
+
+    /// Events and datagrams arrive on the loop, inside of calls of the port, so the closures must not close the path.
+    init(
+        port: MediaPort, scope: ListeningScope, events: @escaping (ICEEvent) -> Void,
+        datagrams: @escaping (UnsafeRawBufferPointer) -> Void
+    ) {
+        self.port = port
+        self.scope = scope
+        self.events = events
+        self.datagrams = datagrams
+        let opened = port.open()
+        session = opened.session
+        ufrag = opened.credentials.ufrag
+        password = opened.credentials.password
+        port.attach(self, to: session)
+    }
+
+    deinit {
+        assert(!isOpen, "a port's path must be closed before it is released")
+    }
+
+    /// The port is open already: reports its candidates.
+    func gather() {
+        for candidate in port.candidates(within: scope) { events(.localCandidate(candidate)) }
+        events(.gatheringDone)
+    }
+
+    func setRemote(ufrag: String) { port.setRemoteUfrag(ufrag, of: session) }
+
+    func send(_ batch: borrowing DatagramBatch, admit: () -> Bool) -> (sent: Int, refused: Int) {
+        guard isOpen, let pair else { return (0, batch.count) }
+        var sent = 0
+        batch.bytes.withUnsafeBytes { bytes in
+            var start = 0
+            for end in batch.ends {
+                defer { start = end }
+                guard admit() else { continue }
+                port.send(UnsafeRawBufferPointer(rebasing: bytes[start..<end]), on: pair)
+                sent += 1
+            }
+        }
+        return (sent, 0)
+    }
+
+    /// The local and the remote address in use, as `address:port`.
+    var selectedPair: (local: String, remote: String)? {
+        pair.map { ($0.local.description, $0.remote.description) }
+    }
+
+    /// Must not be called inside of the closures passed to init.
+    func close() {
+        guard isOpen else { return }
+        isOpen = false
+        events = { _ in }
+        datagrams = { _ in }
+        port.close(session)
+    }
+
+    // MARK: Called by the port
+
+    func selected(_ pair: AddressPair) {
+        self.pair = pair
+        events(.connected)
+    }
+
+    func expired() {
+        pair = nil
+        events(.failed)
+    }
+
+    @inline(__always)
+    func received(_ datagram: UnsafeRawBufferPointer) { datagrams(datagram) }
+}
