@@ -83,7 +83,7 @@ extension MediaNodesTests {
             #expect(second.numbers.count == seen)
             #expect(Self.branches(pipeline) == 1)
             await pipeline.stop()
-            // The node that was alone still has no queue.
+            // The node that was alone has a queue since the edit, which is watched too.
             #expect(first.isUnbroken)
             #expect(second.missing != nil)
         }
@@ -399,6 +399,7 @@ extension MediaNodesTests {
                 }
             }
             let pipeline = try await MediaPipeline(graph, bindings: bindings)
+            let voice = pipeline.plan.links(into: "heard")
             try await pipeline.start()
             try await pipeline.setBitrate(.kilobitsPerSecond(500), "encoder")
             try await pipeline.set("voice", "bitrate", to: 32_000)
@@ -413,6 +414,17 @@ extension MediaNodesTests {
             #expect(try await pipeline.apply(graph).description == "sets encoder.bitrate, voice.bitrate")
             #expect(pipeline.statistics.encoders["encoder"]?.targetBitsPerSecond == 800_000)
             #expect(pipeline.plan.links(into: "sent").first?.format.bitsPerSecond == 800_000)
+            #expect(pipeline.plan.links(into: "heard") == voice)
+            // Without its bitrate in the graph, an encoder chooses again.
+            var free = graph
+            for index in free.nodes.indices { free.nodes[index].settings["bitrate"] = nil }
+            #expect(try await pipeline.apply(free).description == "sets encoder.bitrate")
+            let usual = try Planner(NodeRegistry.builtIn, SystemEnvironment()).plan(free).links(into: "sent")
+            #expect(pipeline.plan.links(into: "sent") == usual)
+            #expect(usual.first?.format.bitsPerSecond != 800_000)
+            await eventually("the encoder's own bitrate") {
+                pipeline.statistics.encoders["encoder"]?.targetBitsPerSecond == usual.first?.format.bitsPerSecond
+            }
             await pipeline.stop()
         }
 

@@ -87,6 +87,7 @@ extension GraphPlan {
             let kind = catalogue.kind(named: nodes[index].node.kind)
             plan.nodes[index].node = nodes[index].node.withoutSecrets(catalogue)
             plan.nodes[index].fixedSettings = nodes[index].fixedSettings.withoutSecrets(kind)
+            plan.nodes[index].defaults = nodes[index].defaults.withoutSecrets(kind)
             for element in nodes[index].elements.indices {
                 plan.nodes[index].elements[element].properties =
                     nodes[index].elements[element].properties.withoutSecrets(kind)

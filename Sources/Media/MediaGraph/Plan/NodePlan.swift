@@ -29,6 +29,8 @@ public struct NodePlan: Sendable, Hashable, Codable {
     public var copiesPerFrame = 0
     /// The settings that cannot change while the node runs. Another value replaces the node.
     public var fixedSettings: [String: SettingValue] = [:]
+    /// The values of changeable settings that a graph need not set, as far as the plan depends on them.
+    public var defaults: [String: SettingValue] = [:]
     /// A resource that only one node can hold, such as a camera. A replacement gets it from the old node before it is
     /// built.
     public var resource: String?
@@ -91,13 +93,22 @@ public struct NodePlan: Sendable, Hashable, Codable {
         links.append(ElementLink(from: from, to: to))
     }
 
+    /// Notes the contract's defaults of the changeable settings that the elements have.
+    mutating func keepDefaults(of kind: NodeKind) {
+        for setting in kind.settings where setting.isChangeable && defaults[setting.name] == nil {
+            guard elements.contains(where: { $0.properties[setting.name] != nil }) else { continue }
+            defaults[setting.name] = setting.defaultValue
+        }
+    }
+
     /// The plan for `node`, which may differ from this plan's node only in changeable settings. Element properties and
     /// the output's bitrate follow the settings.
     func following(_ node: Node) -> NodePlan {
         var plan = self
         plan.node = node
-        for (setting, value) in node.settings
-        where fixedSettings[setting] == nil && self.node.settings[setting] != value {
+        let former = defaults.merging(self.node.settings) { $1 }
+        for (setting, value) in defaults.merging(node.settings, uniquingKeysWith: { $1 })
+        where fixedSettings[setting] == nil && former[setting] != value {
             for index in elements.indices where elements[index].properties[setting] != nil {
                 plan.elements[index].properties[setting] = value
             }

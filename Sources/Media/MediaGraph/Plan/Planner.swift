@@ -139,6 +139,7 @@ private struct Planning {
         }
         plan.adapts = adapts
         plan.fixedSettings = kind.fixedSettings(of: node)
+        plan.keepDefaults(of: kind)
         nodes.append(plan)
         links += feeding
     }

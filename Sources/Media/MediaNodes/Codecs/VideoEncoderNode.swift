@@ -17,8 +17,15 @@ final class VideoEncoderNode: RunningNode {
     private let element: Element
     private let choice: VideoEncoderElement
     private let keyframeInterval: Int
-    /// The bitrate set by the application. Nil while the table decides.
-    private let chosenBitrate: Mutex<Bitrate?>
+    private struct Rate {
+        /// The bitrate set by the application. Nil while the table decides.
+        var chosen: Bitrate?
+        /// The table's bitrate for the arriving size and rate. Nil before the first frame.
+        var usual: Bitrate?
+    }
+
+    /// Locked while the element's bitrate changes.
+    private let rate: Mutex<Rate>
     private let ledger: FrameLedger
     private let clock: PipelineClock
     /// When the encoder was last restarted for a keyframe.
@@ -32,7 +39,8 @@ final class VideoEncoderNode: RunningNode {
         element = instance.element("encoder")
         choice = codec.element(element.factory)
         keyframeInterval = instance.integer("keyframe-interval")
-        chosenBitrate = Mutex(instance.optionalInteger("bitrate").map(Bitrate.init(bitsPerSecond:)))
+        let chosen = instance.optionalInteger("bitrate").map(Bitrate.init(bitsPerSecond:))
+        rate = Mutex(Rate(chosen: chosen))
         ledger = FrameLedger()
         clock = instance.pipeline.clock
         if choice.isHardware {
@@ -40,7 +48,7 @@ final class VideoEncoderNode: RunningNode {
                 _ = element.trySet(name, value)
             }
         }
-        if let bitrate = chosenBitrate.withLock({ $0 }) { try setBitrate(bitrate) }
+        if let chosen { try setBitrate(chosen) }
         watch()
     }
 
@@ -110,6 +118,9 @@ final class VideoEncoderNode: RunningNode {
             to: MediaFormat(
                 .encodedVideo, codec.name, width: input.width, height: input.height,
                 framesPerSecond: input.framesPerSecond, bitsPerSecond: bitrate))
+        if let bitrate = codec.defaultBitrate(for: input)?.bitsPerSecond {
+            plan.defaults["bitrate"] = .integer(bitrate)
+        }
         if let encoder = plan.element("encoder") {
             plan.latency = request.environment.secondsPerFrame(encoder, input)
         }
@@ -141,9 +152,19 @@ final class VideoEncoderNode: RunningNode {
     func set(_ setting: String, to value: SettingValue) throws(MediaError) -> Bool {
         guard setting == "bitrate", let bitrate = value.integer else { return false }
         let chosen = Bitrate(bitsPerSecond: bitrate)
-        chosenBitrate.withLock { $0 = chosen }
-        try setBitrate(chosen)
+        try rate.withLock { (rate) throws(MediaError) in
+            try setBitrate(chosen)
+            rate.chosen = chosen
+        }
         return true
+    }
+
+    func reset(_ setting: String) throws(MediaError) {
+        guard setting == "bitrate" else { return }
+        try rate.withLock { (rate) throws(MediaError) in
+            if let usual = rate.usual { try setBitrate(usual) }
+            rate.chosen = nil
+        }
     }
 
     /// One thread up to 720p: two that share busy cores wait for each other, which was seen to turn 2 ms into 200.
@@ -180,8 +201,10 @@ final class VideoEncoderNode: RunningNode {
         if !choice.isHardware, element.has("threads"), element.integer("threads") != threads {
             _ = element.trySet("threads", .integer(threads))
         }
-        guard chosenBitrate.withLock({ $0 == nil }), let bitrate = codec.defaultBitrate(for: format) else { return }
-        try? setBitrate(bitrate)
+        rate.withLock { rate in
+            rate.usual = codec.defaultBitrate(for: format)
+            if rate.chosen == nil, let usual = rate.usual { try? setBitrate(usual) }
+        }
     }
 
     private func setBitrate(_ bitrate: Bitrate) throws(MediaError) {

@@ -188,7 +188,10 @@ final class GraphEditor: Sendable {
     private func set(_ change: GraphChange.SettingChange) throws(MediaError) {
         guard let node = graph.node(change.node) else { return }
         let contract = node.kind.setting(change.setting)
-        guard let value = change.value ?? contract?.defaultValue else { return }
+        guard let value = change.value ?? contract?.defaultValue else {
+            try node.running?.reset(change.setting)
+            return
+        }
         if try node.running?.set(change.setting, to: value) == true { return }
         guard let element = node.allElements.first(where: { $0.has(change.setting) }) else { return }
         if let reason = element.trySet(change.setting, value) {

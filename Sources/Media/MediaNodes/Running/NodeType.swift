@@ -60,6 +60,9 @@ package protocol RunningNode: Sendable {
     /// Changes a setting that the contract declares as changeable, to a valid value. If it returns false, the runner
     /// sets the property of this name on the node's only element that has it.
     func set(_ setting: String, to value: SettingValue) throws(MediaError) -> Bool
+    /// Called when a changeable setting without a default in the contract is removed from the graph: the node chooses
+    /// again.
+    func reset(_ setting: String) throws(MediaError)
 }
 
 /// A running node that shows its inputs outside of this process, such as a participant of a room. Inputs may be added
@@ -89,4 +92,5 @@ extension RunningNode {
     package var mayStayEmpty: Bool { false }
     package var silence: String? { nil }
     package func set(_ setting: String, to value: SettingValue) throws(MediaError) -> Bool { false }
+    package func reset(_ setting: String) throws(MediaError) {}
 }
