@@ -32,6 +32,8 @@ public final class MediaPipeline: Sendable {
     /// Prepared, running or stopped.
     private let phase = Mutex(State.prepared)
     private let isPaused = AtomicBool()
+    /// The callers of `pause` that wait for the start; nil unless it is in progress.
+    private let awaitingStart = Mutex<[@Sendable () -> Void]?>(nil)
 
     /// Plans the graph on this machine and creates its elements. Nothing runs yet.
     ///
@@ -115,6 +117,7 @@ public final class MediaPipeline: Sendable {
         let isFirst = phase.withLock { phase in
             guard phase == .prepared else { return false }
             phase = .running
+            awaitingStart.withLock { $0 = [] }
             return true
         }
         guard isFirst else {
@@ -125,11 +128,23 @@ public final class MediaPipeline: Sendable {
             control.async { self.begin { continuation.resume(returning: $0) } }
         }
         startTimeout.withLock { $0 = nil }
+        defer { startSettled() }
         if let failure {
             await stop()
             throw failure
         }
     }
+
+    private func startSettled() {
+        let waiting = awaitingStart.withLock { waiting in
+            defer { waiting = nil }
+            return waiting ?? []
+        }
+        for body in waiting { body() }
+    }
+
+    /// The number of pauses that wait until the pipeline has started.
+    var pausesAwaitingStart: Int { awaitingStart.withLock { $0?.count ?? 0 } }
 
     private var isStarting: Bool { phase.withLock { $0 == .running } && !reporter.hasFailed }
 
@@ -259,9 +274,16 @@ public final class MediaPipeline: Sendable {
                 + "file system is not responding. The rest of the pipeline is released when it responds.")
     }
 
-    /// Pauses the pipeline: cameras deliver nothing, files keep their position, recordings get no gap. Does nothing
-    /// unless the pipeline runs.
+    /// Pauses the pipeline: cameras deliver nothing, files keep their position, recordings get no gap. Waits for a start
+    /// in progress. Does nothing unless the pipeline runs.
     public func pause() async {
+        await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
+            let isWaiting = awaitingStart.withLock { waiting in
+                waiting?.append { continuation.resume() }
+                return waiting != nil
+            }
+            if !isWaiting { continuation.resume() }
+        }
         await onControl {
             if self.state == .running, !self.isPaused.exchange(true) { self.graph.context.pipeline.pause() }
         }
