@@ -283,7 +283,7 @@ extension MediaNodesTests {
             arguments: ["a.mkv", "a.mp4", "a.webm", "a.m3u8"])
         func joins(name: String) async throws {
             // In memory: HLS waits for the disk with each segment. That takes seconds on a busy one, and the end has 3 s.
-            let folder = MemoryFolder()
+            let folder = TemporaryFolder(in: "/dev/shm")
             let path = "\(folder.path)/\(name)"
             let codec: VideoCodec = name == "a.webm" ? .vp8 : .h264
             func graph(_ isRecording: Bool) -> MediaGraph {

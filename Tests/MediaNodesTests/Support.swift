@@ -25,22 +25,6 @@ func fileNames(in folder: String) -> [String] {
     return names
 }
 
-/// A folder in memory, where no disk delays a test. It is removed with the value, and may contain files only.
-final class MemoryFolder {
-    let path: String
-
-    init() {
-        var template = Array("/dev/shm/connectlive-XXXXXX".utf8CString)
-        guard let made = mkdtemp(&template) else { preconditionFailure("A folder in /dev/shm cannot be created.") }
-        path = String(cString: made)
-    }
-
-    deinit {
-        for name in fileNames(in: path) { unlink("\(path)/\(name)") }
-        rmdir(path)
-    }
-}
-
 func fileSize(_ path: String) -> Int {
     var status = stat()
     return stat(path, &status) == 0 ? Int(status.st_size) : -1

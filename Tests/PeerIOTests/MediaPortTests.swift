@@ -159,6 +159,7 @@ struct MediaPortTests {
             await onLoop(loop) { port.value.close() }
             loop.shutdown()
         } catch {
+            await onLoop(loop) { port.value.close() }
             loop.shutdown()
             throw error
         }

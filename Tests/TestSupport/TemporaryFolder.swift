@@ -4,11 +4,12 @@ import Foundation
 public final class TemporaryFolder {
     public let path: String
 
-    public init() {
-        var template = Array((FileManager.default.temporaryDirectory.path + "/connectlive-XXXXXX").utf8CString)
+    /// `parent` may be /dev/shm, which is memory, so that no disk delays the test.
+    public init(in parent: String? = nil) {
+        let parent = parent ?? FileManager.default.temporaryDirectory.path
+        var template = Array("\(parent)/connectlive-XXXXXX".utf8CString)
         guard let made = mkdtemp(&template) else {
-            preconditionFailure(
-                "A folder in \(FileManager.default.temporaryDirectory.path) cannot be created: \(errno).")
+            preconditionFailure("A folder in \(parent) cannot be created: \(errno).")
         }
         path = String(cString: made)
     }

@@ -1,4 +1,3 @@
-internal import CGLib
 internal import ICELite
 package import RTP
 
@@ -200,42 +199,4 @@ package struct MediaPortStatistics: Sendable {
     package var ignored: Int
     /// Outgoing datagrams that the socket did not accept.
     package var refused: Int
-}
-
-/// Calls a function on a loop's thread whenever a descriptor is readable.
-private final class ReadableSource {
-    private let source: UnsafeMutablePointer<GSource>
-    /// GLib reads the table until the last reference to a source is gone, so it lives as long as the process.
-    // Written once, here.
-    private nonisolated(unsafe) static let functions: UnsafeMutablePointer<GSourceFuncs> = {
-        let functions = UnsafeMutablePointer<GSourceFuncs>.allocate(capacity: 1)
-        functions.initialize(to: GSourceFuncs())
-        functions.pointee.dispatch = { _, _, data in
-            if let data { Unmanaged<Action>.fromOpaque(data).takeUnretainedValue().run() }
-            return 1
-        }
-        return functions
-    }()
-
-    init(descriptor: Int32, context: OpaquePointer, _ action: @escaping () -> Void) {
-        guard let source = g_source_new(Self.functions, guint(MemoryLayout<GSource>.size)) else {
-            fatalError("GLib made no source")
-        }
-        self.source = source
-        g_source_add_unix_fd(source, descriptor, G_IO_IN)
-        g_source_set_callback(source, nil, Unmanaged.passRetained(Action(action)).toOpaque()) { data in
-            if let data { Unmanaged<Action>.fromOpaque(data).release() }
-        }
-        g_source_attach(source, context)
-    }
-
-    func remove() {
-        g_source_destroy(source)
-        g_source_unref(source)
-    }
-
-    private final class Action {
-        let run: () -> Void
-        init(_ run: @escaping () -> Void) { self.run = run }
-    }
 }

@@ -1,0 +1,41 @@
+internal import CGLib
+
+/// Calls a function on a loop's thread whenever a descriptor is readable.
+final class ReadableSource {
+    private let source: UnsafeMutablePointer<GSource>
+    /// GLib reads the table until the last reference to a source is gone, so it lives as long as the process.
+    // nonisolated(unsafe): written once, here.
+    private nonisolated(unsafe) static let functions: UnsafeMutablePointer<GSourceFuncs> = {
+        let functions = UnsafeMutablePointer<GSourceFuncs>.allocate(capacity: 1)
+        functions.initialize(to: GSourceFuncs())
+        functions.pointee.dispatch = { _, _, data in
+            if let data { Unmanaged<Action>.fromOpaque(data).takeUnretainedValue().run() }
+            return 1
+        }
+        return functions
+    }()
+
+    init(descriptor: Int32, context: OpaquePointer, _ action: @escaping () -> Void) {
+        // GLib ends the process itself when it has no memory.
+        guard let source = g_source_new(Self.functions, guint(MemoryLayout<GSource>.size)) else {
+            fatalError("GLib made no source")
+        }
+        self.source = source
+        g_source_add_unix_fd(source, descriptor, G_IO_IN)
+        // The source owns the reference until it is destroyed.
+        g_source_set_callback(source, nil, Unmanaged.passRetained(Action(action)).toOpaque()) { data in
+            if let data { Unmanaged<Action>.fromOpaque(data).release() }
+        }
+        g_source_attach(source, context)
+    }
+
+    func remove() {
+        g_source_destroy(source)
+        g_source_unref(source)
+    }
+
+    private final class Action {
+        let run: () -> Void
+        init(_ run: @escaping () -> Void) { self.run = run }
+    }
+}
