@@ -166,7 +166,9 @@ extension MediaNodesTests {
             }
             var bindings = NodeBindings()
             bindings.rtpOutputs["audio"] = { batches.append($0) }
-            let pipeline = try await MediaPipeline(graph, bindings: bindings)
+            let clock = SteppedClock()
+            let pipeline = try await MediaPipeline(graph, bindings: bindings, on: clock)
+            clock.run(pipeline, sources: 2)
             try await pipeline.start()
             await eventually("50 packets") { batches.count >= 50 }
             await pipeline.stop()

@@ -76,7 +76,14 @@ extension MediaNodesTests {
         func stalls() async throws {
             let server = try Fixture.rtspServer()
             let seen = Seen()
-            let pipeline = try await MediaPipeline(watching(server.answer.url + "/h264-opus"), seen: seen)
+            let arrivals = Collected<ContinuousClock.Instant>()
+            let graph = watching(server.answer.url + "/h264-opus")
+            var bindings = seen.bindings(of: graph)
+            bindings.frames["view"] = { frame in
+                arrivals.append(.now)
+                seen.pictures.append(Seen.Picture(frame))
+            }
+            let pipeline = try await MediaPipeline(graph, bindings: bindings)
             try await pipeline.start()
             await eventually("a flash with its beep") { !seen.distances.isEmpty }
             for milliseconds in [300, 500, 700, 400] {
@@ -87,8 +94,16 @@ extension MediaNodesTests {
                 let count = seen.distances.count
                 await eventually("two more") { seen.distances.count >= count + 2 }
             }
+            let longest = zip(arrivals.all, arrivals.all.dropFirst()).map { $1 - $0 }.max() ?? .zero
+            if longest > .milliseconds(800) {
+                // The machine stood still as well, and the node compensates for 0.8 s at most.
+                await eventually(within: 15, "three in a row in step again") {
+                    seen.distances.suffix(3).allSatisfy { abs($0) < 40 }
+                }
+            } else {
+                #expect(seen.distances.allSatisfy { abs($0) < 40 }, "\(seen.distances)")
+            }
             await pipeline.stop()
-            #expect(seen.distances.allSatisfy { abs($0) < 40 }, "\(seen.distances)")
         }
 
         @Test("A password stays out of the plan and opens the stream")
