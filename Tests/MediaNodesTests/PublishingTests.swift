@@ -1,5 +1,6 @@
 import MediaGraph
 import MediaNodes
+import TestFixtures
 import Testing
 import TestSupport
 
@@ -168,7 +169,7 @@ extension MediaNodesTests {
             bindings.rtpOutputs["audio"] = { batches.append($0) }
             let clock = SteppedClock()
             let pipeline = try await MediaPipeline(graph, bindings: bindings, on: clock)
-            clock.run(pipeline, sources: 2)
+            clock.run(pipeline, sources: 2, emptying: pipeline.watch())
             try await pipeline.start()
             await eventually("50 packets") { batches.count >= 50 }
             await pipeline.stop()
