@@ -141,6 +141,41 @@ struct MediaPortTests {
         }
     }
 
+    @Test func `a handshake that begins before the answer arrives is kept until then`() async throws {
+        try await withPort { port, loop in
+            let ends = try await onLoop(loop) {
+                Result {
+                    var configuration = PeerConfiguration(
+                        iceRole: .controlled, certificate: try Certificate(), cname: "test", scope: .loopback)
+                    configuration.port = port
+                    let server = try End(loop: loop, configuration: configuration)
+                    try server.peer.start()
+                    configuration.iceRole = .controlling
+                    configuration.port = nil
+                    let client = try End(loop: loop, configuration: configuration)
+                    try client.peer.start()
+                    try client.peer.setRemote(server.peer.local, dtlsRole: .client)
+                    return (server: LoopBound(server, loop: loop), client: LoopBound(client, loop: loop))
+                }
+            }.get()
+            // The ClientHello.
+            #expect(await eventually { await onLoop(loop) { ends.server.value.peer.statistics.datagramsReceived > 0 } })
+            await onLoop(loop) {
+                var answer = ends.client.value.peer.local
+                answer.setup = .active
+                #expect(throws: Never.self) { try ends.server.value.peer.setRemote(answer, dtlsRole: .server) }
+            }
+            #expect(await eventually { await onLoop(loop) { ends.client.value.securedAt != nil } })
+            let dropped = await onLoop(loop) { ends.server.value.peer.statistics.session.dropped }
+            #expect(dropped.beforeConnected == 0)
+            await onLoop(loop) {
+                ends.client.value.peer.close()
+                ends.server.value.peer.close()
+            }
+            await onLoop(loop) {}
+        }
+    }
+
     // MARK: -
 
     private func withPort(

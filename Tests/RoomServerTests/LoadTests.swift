@@ -35,7 +35,7 @@ import TestSupport
             for client in busy { _ = try client.message { $0.id == 1 } }
             let most = await server.busiestTurn
             #expect(most.work <= EventLoop.workShare)
-            #expect(most.datagrams <= EventLoop.datagramShare)
+            #expect(most.datagrams <= MediaPort.datagramShare)
             #expect(most.datagrams > 1)
             await publisher.close()
             await subscriber.close()

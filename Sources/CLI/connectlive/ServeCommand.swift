@@ -4,6 +4,8 @@ internal import Logging
 internal import RoomProtocol
 internal import RoomServer
 
+extension RoomServer.ICE: ExpressibleByArgument {}
+
 struct ServeCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "serve", abstract: "Run the room server and its web page.",
@@ -19,12 +21,22 @@ struct ServeCommand: AsyncParsableCommand {
     var open = false
 
     @Option(
-        help: "Use one UDP port for all media, for a server behind a firewall (ICE-lite). 0 means any free port.")
+        help: ArgumentHelp(
+            "lite uses one UDP port for all media. full gives each session UDP ports of its own and checks the clients' "
+                + "addresses too.",
+            valueName: "lite|full"))
+    var ice = RoomServer.ICE.lite
+
+    @Option(
+        help: ArgumentHelp(
+            "The UDP port of all media. 0 means any free port (default: the number of --listen's port, or any free port "
+                + "if another program uses it).",
+            valueName: "port"))
     var udpPort: UInt16?
 
     @Option(
         help: ArgumentHelp(
-            "The address at which clients reach a server with --udp-port behind a 1:1 NAT. Repeat it for IPv4 and IPv6.",
+            "The address at which clients reach a server behind a 1:1 NAT. Repeat it for IPv4 and IPv6.",
             valueName: "address"))
     var publicAddress: [String] = []
 
@@ -36,8 +48,8 @@ struct ServeCommand: AsyncParsableCommand {
     @Flag(help: "Log participants that join, publish and leave.") var verbose = false
 
     func validate() throws {
-        guard udpPort != nil || publicAddress.isEmpty else {
-            throw ValidationError("--public-address needs --udp-port.")
+        guard ice == .lite || udpPort == nil && publicAddress.isEmpty else {
+            throw ValidationError("--udp-port and --public-address need --ice lite.")
         }
         for address in publicAddress where !RoomServer.isAddress(address) {
             throw ValidationError("--public-address \(address) is not an IPv4 or IPv6 address.")
@@ -47,7 +59,7 @@ struct ServeCommand: AsyncParsableCommand {
     func run() async throws {
         let interruption = Interruption()
         var configuration = Serving.configuration(listen, service: try service(), isOpen: open, isVerbose: verbose)
-        configuration.ice = udpPort == nil ? .full : .lite
+        configuration.ice = ice
         configuration.mediaPort = udpPort
         configuration.publicAddresses = publicAddress
         let server = try await RoomServer.start(configuration)

@@ -48,13 +48,20 @@ enum Serving {
     /// Where clients send media, and what to do if only this network reaches it.
     static func mediaLines(_ server: RoomServer) -> [String] {
         guard let media = server.media else { return [] }
-        let line = "Media uses UDP port \(media.port) of \(media.addresses.joined(separator: ", "))."
-        guard !media.isPublic else { return [line] }
-        return [
-            line,
-            "All of these addresses are private. For clients of other networks, name the public one: --public-address "
-                + "ADDRESS.",
-        ]
+        var lines = ["Media uses UDP port \(media.port) of \(media.addresses.joined(separator: ", "))."]
+        if !media.isPublic {
+            lines.append(
+                "All of these addresses are private. For clients of other networks, name the public one: "
+                    + "--public-address ADDRESS.")
+        }
+        if media.buffer.allowed < media.buffer.wanted {
+            let wanted = media.buffer.wanted
+            lines.append(
+                "The kernel limits the buffers of this port to \(media.buffer.allowed / 1024) KiB, so a busy room may lose "
+                    + "packets. To allow \(wanted >> 20) MiB: sysctl -w net.core.rmem_max=\(wanted) "
+                    + "net.core.wmem_max=\(wanted)")
+        }
+        return lines
     }
 
     /// Each address that a browser can open, and the browser's limits there.

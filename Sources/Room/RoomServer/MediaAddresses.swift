@@ -9,6 +9,8 @@ extension RoomServer {
         package let addresses: [String]
         /// Whether clients of other networks may reach one of the addresses.
         package let isPublic: Bool
+        /// The smaller of the socket's two buffers, and the size that a busy server needs, in bytes.
+        package let buffer: (allowed: Int, wanted: Int)
     }
 
     /// Opens the port of all media.
@@ -43,12 +45,14 @@ extension RoomServer {
                     loop: loop, address: address, port: number,
                     publicAddresses: configuration.publicAddresses)
                 let isLoopback = address.hasPrefix("127.")
+                let buffers = port.buffers
                 return .success(
                     (
                         LoopBound(port, loop: loop),
                         MediaAddresses(
                             port: Int(port.number), addresses: port.addresses(within: .anyButLoopback),
-                            isPublic: isLoopback || port.isPublic)
+                            isPublic: isLoopback || port.isPublic,
+                            buffer: (min(buffers.receive, buffers.send), buffers.wanted))
                     ))
             } catch {
                 failure = error

@@ -13,7 +13,7 @@ package final class RoomServer: Sendable {
     package enum ICE: String, Sendable, CaseIterable {
         /// All media uses one UDP port, and clients find the way to it (RFC 8445, section 2.5).
         case lite
-        /// Each session has UDP ports of its own and tries addresses of the client too.
+        /// Each session has UDP ports of its own and checks the client's addresses too.
         case full
     }
 
@@ -27,7 +27,7 @@ package final class RoomServer: Sendable {
         package var portsTried = 1
         /// The UDP port of all media. 0 means any free port. Nil means the number of `port` if it is free, else any.
         package var mediaPort: UInt16?
-        package var ice = ICE.full
+        package var ice = ICE.lite
         /// Addresses at which clients reach the media port, besides those of this machine: of a 1:1 NAT, for example.
         package var publicAddresses: [String] = []
         package var service: ServiceKey

@@ -2,6 +2,7 @@
 #include "CDatagrams.h"
 
 #include <errno.h>
+#include <linux/sock_diag.h>
 #include <netinet/in.h>
 #include <netinet/udp.h>
 #include <string.h>
@@ -53,13 +54,16 @@ static void read_name(struct cdatagrams_address *address, const struct sockaddr_
     }
 }
 
-static void enlarge(int descriptor, int forced, int plain, int size) {
+// Returns the size that the kernel allows. It doubles what it is asked for, because it counts its own records.
+static int enlarge(int descriptor, int forced, int plain, int size) {
     if (setsockopt(descriptor, SOL_SOCKET, forced, &size, sizeof size) != 0) {
         setsockopt(descriptor, SOL_SOCKET, plain, &size, sizeof size);
     }
+    socklen_t length = sizeof size;
+    return getsockopt(descriptor, SOL_SOCKET, plain, &size, &length) == 0 ? size / 2 : 0;
 }
 
-int cdatagrams_open(struct cdatagrams_address *address, int is_shared, int buffer) {
+int cdatagrams_open(struct cdatagrams_address *address, int is_shared, struct cdatagrams_buffers *buffers) {
     int is_inet = is_four(address);
     int descriptor = socket(is_inet ? AF_INET : AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (descriptor < 0) return -errno;
@@ -86,13 +90,20 @@ int cdatagrams_open(struct cdatagrams_address *address, int is_shared, int buffe
     struct cdatagrams_address bound;
     read_name(&bound, &name);
     address->port = bound.port;
-    enlarge(descriptor, SO_RCVBUFFORCE, SO_RCVBUF, buffer);
-    enlarge(descriptor, SO_SNDBUFFORCE, SO_SNDBUF, buffer);
+    buffers->receive = enlarge(descriptor, SO_RCVBUFFORCE, SO_RCVBUF, buffers->receive);
+    buffers->send = enlarge(descriptor, SO_SNDBUFFORCE, SO_SNDBUF, buffers->send);
     return descriptor;
 failed:;
     int error = errno;
     close(descriptor);
     return -error;
+}
+
+unsigned cdatagrams_overflows(int socket) {
+    uint32_t values[SK_MEMINFO_VARS] = {0};
+    socklen_t length = sizeof values;
+    if (getsockopt(socket, SOL_SOCKET, SO_MEMINFO, values, &length) != 0) return 0;
+    return values[SK_MEMINFO_DROPS];
 }
 
 union control {
@@ -159,25 +170,20 @@ static struct cmsghdr *append(struct msghdr *message, union control *control, in
 }
 
 int cdatagrams_send(
-    int socket, const uint8_t *slab, const struct cdatagrams_departure *departures, int count, int *error) {
+    int socket, int is_inet, const uint8_t *slab, const struct cdatagrams_departure *departures, int count,
+    int *error) {
     struct mmsghdr messages[CDATAGRAMS_MOST];
     struct iovec parts[CDATAGRAMS_MOST];
     struct sockaddr_storage names[CDATAGRAMS_MOST];
     union control controls[CDATAGRAMS_MOST];
-    int family = AF_INET6;
-    socklen_t length = sizeof family;
     *error = 0;
-    if (getsockopt(socket, SOL_SOCKET, SO_DOMAIN, &family, &length) != 0) {
-        *error = errno;
-        return 0;
-    }
     if (count > CDATAGRAMS_MOST) count = CDATAGRAMS_MOST;
     for (int index = 0; index < count; index++) {
         const struct cdatagrams_departure *departure = &departures[index];
         struct msghdr *message = &messages[index].msg_hdr;
         parts[index] = (struct iovec){.iov_base = (void *)(slab + departure->start), .iov_len = departure->count};
         *message = (struct msghdr){.msg_name = &names[index], .msg_iov = &parts[index], .msg_iovlen = 1};
-        if (family == AF_INET) {
+        if (is_inet) {
             struct sockaddr_in to = four(&departure->to);
             memcpy(&names[index], &to, message->msg_namelen = sizeof to);
         } else {

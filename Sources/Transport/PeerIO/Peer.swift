@@ -21,7 +21,8 @@ package final class Peer: TurnMember {
     private var path: PeerPath?
     private var state = State.new
     private var waiting: [PeerEvent] = []
-    /// DTLS datagrams that arrived before ICE selected a pair. The oldest are dropped first.
+    /// DTLS datagrams that arrived before ICE selected a pair or before the other end's description. The oldest are
+    /// dropped first.
     private var early: [[UInt8]] = []
     private var isTouched = false
     private var isRemoteSet = false
@@ -143,6 +144,7 @@ package final class Peer: TurnMember {
         connectTimer?.arm(at: now + configuration.connectTimeout)
         for candidate in remote.candidates { path.addRemoteCandidate(candidate) }
         if remote.endOfCandidates { path.remoteCandidatesEnded() }
+        receiveEarly()
         touch()
     }
 
@@ -349,13 +351,8 @@ package final class Peer: TurnMember {
         case .connected:
             guard !isConnected else { return }
             isConnected = true
-            let now = loop.now
-            session.transportConnected(now: now)
-            for datagram in early {
-                datagram.withUnsafeBytes { _ = loop.scratch.fill(with: $0) }
-                _ = session.receive(&loop.scratch, now: now)
-            }
-            early = []
+            session.transportConnected(now: loop.now)
+            receiveEarly()
             waiting.append(.connected)
         case .failed:
             guard state == .new || state == .started else { return }
@@ -381,7 +378,7 @@ package final class Peer: TurnMember {
             counters.datagramsTooLong += 1
             return
         }
-        guard isConnected || !keepEarly(datagram) else { return }
+        guard isReady || !keepEarly(datagram) else { return }
         let now = loop.now
         loop.turnTime = now
         switch session.receive(&loop.scratch, now: now) {
@@ -391,9 +388,21 @@ package final class Peer: TurnMember {
         touch()
     }
 
-    /// Keeps the first DTLS flight of a browser, which sends it when its own first check succeeds, before ICE has
-    /// selected a pair here. libnice passes datagrams only from addresses that passed an authenticated check. Keeping
-    /// the flight saves the browser a retransmission.
+    /// Whether the DTLS handshake has begun.
+    private var isReady: Bool { isConnected && isRemoteSet }
+
+    private func receiveEarly() {
+        guard isReady else { return }
+        for datagram in early {
+            datagram.withUnsafeBytes { _ = loop.scratch.fill(with: $0) }
+            _ = session.receive(&loop.scratch, now: loop.now)
+        }
+        early = []
+    }
+
+    /// Keeps the first DTLS flight of the other end, which sends it when its own first check succeeds: before ICE has
+    /// selected a pair here, or, to a lite end, before its answer arrives. Both paths pass datagrams only from addresses
+    /// that passed an authenticated check. Keeping the flight saves a retransmission.
     private func keepEarly(_ datagram: UnsafeRawBufferPointer) -> Bool {
         guard let first = datagram.first, (20...63).contains(first) else { return false }
         if early.count == Self.earlyCapacity { early.removeFirst() }

@@ -42,7 +42,6 @@ enum PeerPath {
     func setRemote(_ remote: TransportDescription) -> Bool {
         switch self {
         case .agent(let agent):
-            if remote.isLite { agent.takeControl() }
             return agent.setRemote(ufrag: remote.iceUfrag, password: remote.icePwd)
         case .port(let path):
             path.setRemote(ufrag: remote.iceUfrag)

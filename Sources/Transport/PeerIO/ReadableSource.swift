@@ -1,8 +1,17 @@
 internal import CGLib
 
-/// Calls a function on a loop's thread whenever a descriptor is readable.
+/// Calls a function on a loop's thread whenever a descriptor is readable, and on request when it is writable.
 final class ReadableSource {
     private let source: UnsafeMutablePointer<GSource>
+    private let tag: gpointer?
+    /// Whether the function is called when the descriptor is writable, too.
+    var awaitsWriting = false {
+        didSet {
+            guard awaitsWriting != oldValue, let tag else { return }
+            let both = GIOCondition(G_IO_IN.rawValue | G_IO_OUT.rawValue)
+            g_source_modify_unix_fd(source, tag, awaitsWriting ? both : G_IO_IN)
+        }
+    }
     /// GLib reads the table until the last reference to a source is gone, so it lives as long as the process.
     // nonisolated(unsafe): written once, here.
     private nonisolated(unsafe) static let functions: UnsafeMutablePointer<GSourceFuncs> = {
@@ -21,7 +30,7 @@ final class ReadableSource {
             fatalError("GLib made no source")
         }
         self.source = source
-        g_source_add_unix_fd(source, descriptor, G_IO_IN)
+        tag = g_source_add_unix_fd(source, descriptor, G_IO_IN)
         // The source owns the reference until it is destroyed.
         g_source_set_callback(source, nil, Unmanaged.passRetained(Action(action)).toOpaque()) { data in
             if let data { Unmanaged<Action>.fromOpaque(data).release() }

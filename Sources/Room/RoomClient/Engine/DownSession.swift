@@ -51,11 +51,23 @@ final class DownSession {
         }
     }
 
-    /// Accepts the first offer, or one with more receivers. Returns the answer, or nil for an outdated offer.
-    func answer(_ description: Description) throws(RoomError) -> Description? {
-        guard description.revision > revision else { return nil }
+    /// Reads an offer of the server.
+    static func offer(in description: Description) throws(RoomError) -> SessionDescription {
         do throws(TransportError) {
-            let offer = try SessionDescription(parsing: description.sdp)
+            return try SessionDescription(parsing: description.sdp)
+        } catch {
+            throw refusal(error)
+        }
+    }
+
+    private static func refusal(_ error: TransportError) -> RoomError {
+        RoomError(.offerRefused, "The server's offer of the down session cannot be used: \(error.message)")
+    }
+
+    /// Accepts the first offer, or one with more receivers. Returns the answer, or nil for an outdated offer.
+    func answer(_ offer: SessionDescription, revision: Int) throws(RoomError) -> Description? {
+        guard revision > self.revision else { return nil }
+        do throws(TransportError) {
             try addReceivers(of: offer)
             var transport = peer.local
             transport.setup = .active
@@ -66,11 +78,11 @@ final class DownSession {
                 isAnswered = true
                 try peer.setRemote(remote, dtlsRole: .client)
             }
-            revision = description.revision
+            self.revision = revision
             let answer = DownDescription.answer(to: offer, sessionID: sessionID, transport: transport)
             return Description(session: .down, sdp: answer.serialized(), revision: revision)
         } catch {
-            throw RoomError(.offerRefused, "The server's offer of the down session cannot be used: \(error.message)")
+            throw Self.refusal(error)
         }
     }
 

@@ -389,14 +389,15 @@ package actor RoomEngine {
     func answer(_ description: Description) {
         guard description.session == .down else { return }
         do throws(RoomError) {
+            let offer = try DownSession.offer(in: description)
             if down == nil {
                 do throws(TransportError) {
-                    down = try makeDownSession()
+                    down = try makeDownSession(for: offer)
                 } catch {
                     throw RoomError(error, session: .down)
                 }
             }
-            guard let answer = try down?.answer(description) else { return }
+            guard let answer = try down?.answer(offer, revision: description.revision) else { return }
             send(.answer(answer))
             if answer.revision == 1 { onEvent(.connecting(percent: 66)) }
         } catch {
@@ -404,9 +405,11 @@ package actor RoomEngine {
         }
     }
 
-    func makeDownSession() throws(TransportError) -> DownSession {
+    func makeDownSession(for offer: SessionDescription) throws(TransportError) -> DownSession {
+        // The end that offers controls, unless it is lite (RFC 8445, section 6.1.1).
+        let role: ICERole = offer.transport?.isLite == true ? .controlling : .controlled
         let session = try DownSession(
-            loop: loop, configuration: peerConfiguration(.controlled, salt: 1), connectStarted: connectStarted)
+            loop: loop, configuration: peerConfiguration(role, salt: 1), connectStarted: connectStarted)
         session.onEvent = { [weak self] event in self?.assumeIsolated { $0.handle(event) } }
         return session
     }

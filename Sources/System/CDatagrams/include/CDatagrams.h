@@ -16,10 +16,19 @@ struct cdatagrams_address {
 // The most datagrams of one call.
 #define CDATAGRAMS_MOST 64
 
+// Bytes that a socket may queue, as the kernel counts them.
+struct cdatagrams_buffers {
+    int receive;
+    int send;
+};
+
 // A bound UDP socket that never blocks. `is_shared` lets several sockets have the same address (SO_REUSEPORT).
-// `address.port` 0 means any free port; the call sets the port. Buffers have `buffer` bytes if the kernel allows it.
+// `address.port` 0 means any free port; the call sets the port. It also sets `buffers` to what the kernel allowed.
 // The address :: receives IPv4 as well.
-int cdatagrams_open(struct cdatagrams_address *address, int is_shared, int buffer);
+int cdatagrams_open(struct cdatagrams_address *address, int is_shared, struct cdatagrams_buffers *buffers);
+
+// Datagrams that the kernel dropped because the receive buffer was full.
+unsigned cdatagrams_overflows(int socket);
 
 struct cdatagrams_arrival {
     struct cdatagrams_address from;
@@ -45,8 +54,9 @@ struct cdatagrams_departure {
 };
 
 // Sends up to CDATAGRAMS_MOST departures in order. Returns how many it handed to the kernel; if that is fewer, `error`
-// is the reason for the next one.
+// is the reason for the next one. `is_inet`: the socket was opened at an IPv4 address.
 int cdatagrams_send(
-    int socket, const uint8_t *slab, const struct cdatagrams_departure *departures, int count, int *error);
+    int socket, int is_inet, const uint8_t *slab, const struct cdatagrams_departure *departures, int count,
+    int *error);
 
 #endif

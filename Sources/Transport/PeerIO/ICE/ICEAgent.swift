@@ -3,7 +3,8 @@ internal import CNice
 internal import Glibc
 internal import RTP
 
-/// Which end selects the pair of addresses (RFC 8445, section 6.1.1). The controlling end made the offer.
+/// Which end selects the pair of addresses (RFC 8445, section 6.1.1). The controlling end made the offer, or talks to an
+/// end that is lite.
 package enum ICERole: Sendable {
     case controlling
     case controlled
@@ -129,9 +130,6 @@ final class ICEAgent: PausedReader {
         }
         enlargeSocketBuffers()
     }
-
-    /// The other end is lite, so this end selects the pair (RFC 8445, section 6.1.1). Before `setRemote`.
-    func takeControl() { nice_agent_set_flag(agent, "controlling-mode", 1) }
 
     func setRemote(ufrag: String, password: String) -> Bool {
         nice_agent_set_remote_credentials(agent, stream, ufrag, password) != 0

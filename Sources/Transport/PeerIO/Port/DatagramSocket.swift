@@ -16,14 +16,21 @@ final class DatagramSocket {
     private static let runBytes = 60_000
     /// Bytes that wait before they are sent in the middle of a turn.
     private static let enoughBytes = 256 * 1024
-    /// Bytes that the socket may queue in each direction, as the kernel counts them (about 2.3 KiB for a packet).
-    private static let buffer: Int32 = 4 << 20
+    /// Bytes that the socket is to queue in each direction, as the kernel counts them (about 2.3 KiB for a packet).
+    static let wantedBuffer = 4 << 20
+    /// Runs and bytes that wait here while the socket's own queue is full. More are dropped.
+    private static let backlogRuns = 2048
+    private static let backlogBytes = 2 << 20
 
     private(set) var descriptor: Int32
     /// The address that the socket is bound to, with its port.
     let address: TransportAddress
-    /// Outgoing datagrams that the socket did not accept.
+    /// Bytes that the kernel lets the socket queue.
+    let buffers: (receive: Int, send: Int)
+    /// Outgoing datagrams that were dropped: the kernel refused them, or the queue was full.
     private(set) var refused = 0
+    /// Whether the kernel's queue is full. Call `flush` when the descriptor is writable.
+    private(set) var isBlocked = false
     /// Received datagrams that were longer than `PacketBuffer.capacity`.
     private(set) var tooLong = 0
 
@@ -39,11 +46,13 @@ final class DatagramSocket {
     private var uncut = 0
     private static let uncutAfterRefusal = 1024
     private let isBoundToAny: Bool
+    private let isInet: Bool
 
     /// Opens a socket at an address of this machine, or at all of them. Port 0 means any free port.
     init(at wanted: TransportAddress) throws(TransportError) {
         var bound = cdatagrams_address(wanted)
-        descriptor = cdatagrams_open(&bound, 0, Self.buffer)
+        var allowed = cdatagrams_buffers(receive: Int32(Self.wantedBuffer), send: Int32(Self.wantedBuffer))
+        descriptor = cdatagrams_open(&bound, 0, &allowed)
         guard descriptor >= 0 else {
             let reason = String(cString: strerror(-descriptor))
             throw TransportError(
@@ -53,13 +62,15 @@ final class DatagramSocket {
                     : "The UDP address \(wanted) cannot be opened: \(reason). Use an address of this machine.")
         }
         address = TransportAddress(ipv6: wanted.high, wanted.low, port: bound.port)
+        buffers = (Int(allowed.receive), Int(allowed.send))
         isBoundToAny = wanted.isAny
+        isInet = wanted.ipv4 != nil
         arrivals = .allocate(capacity: Self.most)
         arrivals.initialize(repeating: cdatagrams_arrival(), count: Self.most)
         slab = .allocate(capacity: Self.most * Self.stride)
         slab.initialize(repeating: 0, count: Self.most * Self.stride)
-        departures = .allocate(capacity: Self.most)
-        departures.initialize(repeating: cdatagrams_departure(), count: Self.most)
+        departures = .allocate(capacity: Self.backlogRuns)
+        departures.initialize(repeating: cdatagrams_departure(), count: Self.backlogRuns)
     }
 
     deinit {
@@ -79,10 +90,9 @@ final class DatagramSocket {
 
     // MARK: Receiving
 
-    /// Receives waiting datagrams, at most `limit`. Returns their number, to be read by index until the next call.
-    func receive(limit: Int) -> Int {
-        let count = Int(
-            cdatagrams_receive(descriptor, slab, Self.stride, arrivals, Int32(min(limit, Self.most))))
+    /// Receives waiting datagrams, at most `most`. Returns their number, to be read by index until the next call.
+    func receive() -> Int {
+        let count = Int(cdatagrams_receive(descriptor, slab, Self.stride, arrivals, Int32(Self.most)))
         // An error is that of a datagram sent earlier.
         return max(count, 0)
     }
@@ -103,9 +113,10 @@ final class DatagramSocket {
         )
     }
 
-    // MARK: Sending
+    /// Received datagrams that the kernel dropped, because the loop did not read the socket in time.
+    var overflows: Int { descriptor < 0 ? 0 : Int(cdatagrams_overflows(descriptor)) }
 
-    var hasWaiting: Bool { waiting > 0 }
+    // MARK: Sending
 
     /// Queues a datagram until `flush`.
     @inline(__always)
@@ -117,7 +128,11 @@ final class DatagramSocket {
             // Only the last datagram of a run may be shorter.
             lastRun.isOpen = departures[waiting - 1].segment == count
         } else {
-            if waiting == Self.most || bytes.count >= Self.enoughBytes { flush() }
+            if !isBlocked, waiting == Self.most || bytes.count >= Self.enoughBytes { flush() }
+            guard waiting < Self.backlogRuns, bytes.count < Self.backlogBytes else {
+                refused += 1
+                return
+            }
             departures[waiting] = cdatagrams_departure(
                 to: cdatagrams_address(pair.remote),
                 from: isBoundToAny ? cdatagrams_address(pair.local) : cdatagrams_address(), start: UInt32(bytes.count),
@@ -137,22 +152,19 @@ final class DatagramSocket {
         return count <= last.segment && Int(last.count + count) <= Self.runBytes
     }
 
-    /// Sends the waiting datagrams. Those that the socket does not accept are lost, because real-time media is useless later.
+    /// Sends the waiting datagrams. Those that the kernel has no room for wait until the descriptor is writable. Those that
+    /// it refuses are lost, because real-time media is useless later.
     func flush() {
-        defer {
-            waiting = 0
-            bytes.removeAll(keepingCapacity: true)
-            lastRun = (nil, 0, false)
-        }
         var next = 0
+        isBlocked = false
         while next < waiting {
             var error: Int32 = 0
-            let taken = bytes.withUnsafeBufferPointer { bytes in
-                Int(
-                    cdatagrams_send(descriptor, bytes.baseAddress, departures + next, Int32(waiting - next), &error))
+            next += handOver(departures + next, waiting - next, &error)
+            guard next < waiting, error != 0 else { continue }
+            if error == EAGAIN || error == EWOULDBLOCK {
+                isBlocked = true
+                break
             }
-            next += taken
-            guard next < waiting, taken == 0 else { continue }
             let run = departures[next]
             next += 1
             // Reasons to refuse a run whose datagrams may leave one by one.
@@ -163,6 +175,34 @@ final class DatagramSocket {
                 refused += datagrams(of: run)
             }
         }
+        keep(from: next)
+    }
+
+    /// Hands runs to the kernel in order. Returns how many it took. If it took none, `error` is the reason.
+    private func handOver(
+        _ runs: UnsafePointer<cdatagrams_departure>, _ count: Int, _ error: inout Int32
+    ) -> Int {
+        bytes.withUnsafeBufferPointer {
+            Int(cdatagrams_send(descriptor, isInet ? 1 : 0, $0.baseAddress, runs, Int32(count), &error))
+        }
+    }
+
+    /// Forgets the runs before this one.
+    private func keep(from next: Int) {
+        // Later datagrams do not extend a run that the kernel has seen.
+        lastRun = (nil, 0, false)
+        guard next < waiting else {
+            waiting = 0
+            return bytes.removeAll(keepingCapacity: true)
+        }
+        guard next > 0 else { return }
+        let start = departures[next].start
+        for index in next..<waiting {
+            departures[index - next] = departures[index]
+            departures[index - next].start -= start
+        }
+        waiting -= next
+        bytes.removeFirst(Int(start))
     }
 
     private func datagrams(of departure: cdatagrams_departure) -> Int {
@@ -176,10 +216,7 @@ final class DatagramSocket {
             part.count = min(left, run.segment)
             part.segment = part.count
             var error: Int32 = 0
-            let taken = bytes.withUnsafeBufferPointer {
-                cdatagrams_send(descriptor, $0.baseAddress, &part, 1, &error)
-            }
-            if taken != 1 { refused += 1 }
+            if handOver(&part, 1, &error) != 1 { refused += 1 }
             part.start += part.count
             left -= part.count
         }

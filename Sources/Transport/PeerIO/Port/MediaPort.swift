@@ -52,7 +52,7 @@ package final class MediaPort: TurnMember, PausedReader {
         self.publicAddresses = publicAddresses
         agent = ICELiteAgent(consent: consent)
         socket = try Self.open(own)
-        source = ReadableSource(descriptor: socket.descriptor, context: loop.context) { [unowned self] in receive() }
+        source = ReadableSource(descriptor: socket.descriptor, context: loop.context) { [unowned self] in becomeReady() }
         expiry = loop.makeTimer { [unowned self] in expire() }
     }
 
@@ -80,7 +80,12 @@ package final class MediaPort: TurnMember, PausedReader {
     package var statistics: MediaPortStatistics {
         MediaPortStatistics(
             ignored: ICEIgnored.allCases.reduce(0) { $0 + agent.count(of: $1) } + socket.tooLong,
-            refused: socket.refused)
+            overflowed: socket.overflows, refused: socket.refused)
+    }
+
+    /// Bytes that the kernel lets the socket queue for receiving and for sending, and what a busy server wants.
+    package var buffers: (receive: Int, send: Int, wanted: Int) {
+        (socket.buffers.receive, socket.buffers.send, DatagramSocket.wantedBuffer)
     }
 
     // MARK: Sessions
@@ -109,13 +114,26 @@ package final class MediaPort: TurnMember, PausedReader {
 
     // MARK: Receiving
 
+    /// The most datagrams of all peers in one turn.
+    package static let datagramShare = 256
+
+    private func becomeReady() {
+        if socket.isBlocked { flush() }
+        receive()
+    }
+
     /// Handles a share of the waiting datagrams.
     private func receive() {
         guard !isPaused else { return }
-        if received.isEmpty { received = 0..<socket.receive(limit: EventLoop.datagramShare) }
-        var share = TurnShare(of: EventLoop.datagramShare, at: loop.turnClock())
+        var share = TurnShare(of: Self.datagramShare, at: loop.turnClock())
         var mayGoOn = true
-        while mayGoOn, let index = received.popFirst() {
+        var isDrained = false
+        while mayGoOn {
+            if received.isEmpty, !isDrained {
+                received = 0..<socket.receive()
+                isDrained = received.count < DatagramSocket.most
+            }
+            guard let index = received.popFirst() else { break }
             if let datagram = socket.datagram(index) { handle(datagram.bytes, on: datagram.pair, now: loop.now) }
             loop.countDatagram()
             mayGoOn = share.spend(at: loop.turnClock())
@@ -163,11 +181,16 @@ package final class MediaPort: TurnMember, PausedReader {
         loop.atEndOfTurn(self)
     }
 
-    package func sendEarly() { socket.flush() }
+    package func sendEarly() { if !socket.isBlocked { flush() } }
 
     package func endTurn() {
         isTouched = false
+        if !socket.isBlocked { flush() }
+    }
+
+    private func flush() {
         socket.flush()
+        source?.awaitsWriting = socket.isBlocked
     }
 
     /// The addresses that a peer within this scope is told, the public ones first.
@@ -197,6 +220,8 @@ package final class MediaPort: TurnMember, PausedReader {
 package struct MediaPortStatistics: Sendable {
     /// Datagrams of strangers, unauthenticated checks, and datagrams that are too long.
     package var ignored: Int
-    /// Outgoing datagrams that the socket did not accept.
+    /// Datagrams that the kernel dropped, because the loop did not read them in time.
+    package var overflowed: Int
+    /// Outgoing datagrams that were dropped: the kernel refused them, or the queue was full.
     package var refused: Int
 }
