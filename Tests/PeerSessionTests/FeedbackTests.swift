@@ -239,7 +239,7 @@ final class Voice {
         call.secure()
         let stream = Stream.video(call)
         stream.send(20)
-        #expect(call.a.outgoing.count == 16)
+        #expect(call.a.outgoingCount == 16)
         #expect(call.a.statistics.dropped.outgoingFull == 4)
     }
 }

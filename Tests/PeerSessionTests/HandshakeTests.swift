@@ -10,10 +10,10 @@ import TestSupport
         func start() { call.a.start(role: .client, expecting: [call.b.localFingerprint], now: call.now) }
         if startsFirst { start() } else { call.a.transportConnected(now: call.now) }
         call.a.handleTimeout(now: call.now + .seconds(10))
-        #expect(call.a.outgoing.isEmpty)
+        #expect(call.a.outgoingCount == 0)
         #expect(call.a.nextTimeout == .never)
         if startsFirst { call.a.transportConnected(now: call.now) } else { start() }
-        #expect(call.a.outgoing.count == 1)
+        #expect(call.a.outgoingCount == 1)
         #expect(call.a.nextTimeout.reason == .handshake)
     }
 
@@ -41,7 +41,7 @@ import TestSupport
             call.deliver([22, 1], to: .b)
             call.deliver([0x80, 96] + [UInt8](repeating: 0, count: 30), to: .b)
         }
-        #expect(call.b.outgoing.isEmpty)
+        #expect(call.b.outgoingCount == 0)
         #expect(call.handshakes[1].startedAt == nil)
         #expect(call.b.statistics.dropped.beforeConnected == 2000)
         call.a.transportConnected(now: call.now)
@@ -78,7 +78,7 @@ import TestSupport
         call.deliver([0x80, 96] + [UInt8](repeating: 0, count: 30), to: .b)
         call.deliver([0x80, 200] + [UInt8](repeating: 0, count: 30), to: .b)
         #expect(call.b.statistics.dropped.beforeSecured == 2)
-        #expect(call.b.outgoing.isEmpty)
+        #expect(call.b.outgoingCount == 0)
     }
 
     @Test("S2: 100,000 packets with invalid tags are counted and change nothing")
@@ -99,7 +99,7 @@ import TestSupport
             if index == 49_999 { call.run(for: .seconds(1)) }
         }
         #expect(call.b.statistics.dropped.authenticationFailures == 100_000)
-        #expect(call.b.outgoing.isEmpty)
+        #expect(call.b.outgoingCount == 0)
         call.flush()
         let reports = call.events[1].compactMap { if case .unauthenticated(let packets) = $0 { packets } else { nil } }
         #expect(reports == [1, 50_001])

@@ -209,8 +209,9 @@ final class Call {
     func flush() {
         for end in [End.a, .b] {
             let session = self[end]
-            for index in 0..<session.outgoing.count { put(Array(session.outgoing[index]), from: end) }
-            session.outgoing.removeAll()
+            var batch = DatagramBatch()
+            session.drain(into: &batch)
+            for index in 0..<batch.count { put(Array(batch[index]), from: end) }
             while let event = session.pollEvent() { events[end.rawValue].append(event) }
         }
     }

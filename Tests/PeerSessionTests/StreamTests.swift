@@ -68,6 +68,31 @@ import TestSupport
         #expect(got == [header + [0x90, 0xc0, 0x87, 0x77, 0x66, 0x99]])
     }
 
+    @Test("A sender that changes to another store in one turn sends the payloads of both")
+    func changeOfStore() {
+        let call = Call()
+        call.secure()
+        let sender = call.a.addSender(SenderConfiguration(kind: .video, ssrc: SSRC(7), clockRate: 90000))
+        _ = call.b.addReceiver(receiver("v0", ssrc: SSRC(7)))
+        var got: [[UInt8]] = []
+        call.onMedia = { _, _, header, packet in
+            got.append(Array(packet.bytes[header.payloadOffset..<header.payloadEnd]))
+        }
+        for number in 0..<4 as Range<UInt16> {
+            let store = PacketStore()
+            var packet = PacketBuffer()
+            _ = packet.assign([UInt8(number), UInt8(number)])
+            let index = store.add(packet, 0..<2, now: call.now)
+            call.a.forward(
+                number == 2 ? nil : index, of: store,
+                rewrite: Rewrite(
+                    payloadType: 96, sequenceNumber: SequenceNumber(10 + number), timestamp: RTPTimestamp(9), marker: true),
+                via: sender, now: call.now)
+        }
+        call.run(for: .milliseconds(50))
+        #expect(got == [[0, 0], [1, 1], [], [3, 3]])
+    }
+
     @Test("The mid is sent until the peer has reported on the stream")
     func midStamping() throws {
         let call = Call()

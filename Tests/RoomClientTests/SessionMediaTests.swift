@@ -220,7 +220,7 @@ private final class Downlink: EndedOnLoop {
         try server.start()
         let offer = DownDescription.offer(
             sessionID: 1, revision: 1, receivers: [receiver], transport: server.local, cname: "server")
-        let answer = try session.answer(Description(session: .down, sdp: offer.serialized(), revision: 1))
+        let answer = try session.answer(offer, revision: 1)
         let transport = try SessionDescription(parsing: try #require(answer).sdp).transport
         try server.setRemote(try #require(transport), dtlsRole: .server)
     }

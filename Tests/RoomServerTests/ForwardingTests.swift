@@ -92,7 +92,7 @@ private final class Downlink {
         publisher = try settings.makePeer(.controlled, place: .here)
         peer = try settings.makePeer(.controlling, place: .here)
         let receiver = Receiver(mid: "0", media: .video, ssrc: SSRC(7000), retransmissionSSRC: SSRC(7001))
-        consumer = Consumer(receiver, peer: peer, cacheCapacity: 512)
+        consumer = Consumer(receiver, peer: peer, history: 512)
         client = try MediaSession(loop: loop, role: .controlled)
         _ = client.peer.addReceiver(
             ReceiverConfiguration(

@@ -131,7 +131,8 @@ import TestSupport
     }
 
     @Test func `a participant whose session fails gets the reason, and leaves the room and its sockets`() async throws {
-        try await withMedia { server, grant, loop in
+        // Sessions have sockets of their own.
+        try await withMedia(configured: { $0.ice = .full }) { server, grant, loop in
             let (watcher, _) = try join(server, grant.accessToken)
             let client = try MediaClient(server, grant, loop: loop)
             let port = try client.mediaPort()
@@ -224,7 +225,7 @@ private final class Uplink {
         subscriber = try settings.makePeer(.controlling, place: .here)
         consumer = Consumer(
             Receiver(mid: "0", media: .video, ssrc: SSRC(1), retransmissionSSRC: nil), peer: subscriber,
-            cacheCapacity: 0)
+            history: 0)
         stream = streams[0]
         consumer.assign(stream)
     }

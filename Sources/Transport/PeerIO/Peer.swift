@@ -189,7 +189,14 @@ package final class Peer: TurnMember {
         touch()
         session.send(packet, header: header, rewrite: rewrite, via: sender, now: loop.turnTime)
         // One system call sends at most this many, so a longer batch would only delay its first datagrams.
-        if session.outgoing.count >= Outbox.capacity { flush() }
+        if session.outgoingCount >= Outbox.capacity { flush() }
+    }
+
+    /// Queues a packet whose payload is in a store, likewise. See `PeerSession.forward`.
+    package func forward(_ payload: Int?, of store: PacketStore, rewrite: Rewrite, via sender: SenderID) {
+        touch()
+        session.forward(payload, of: store, rewrite: rewrite, via: sender, now: loop.turnTime)
+        if session.outgoingCount >= Outbox.capacity { flush() }
     }
 
     /// Ties the stream's RTP timestamps to the publisher's wall clock, for sender reports.
@@ -324,9 +331,9 @@ package final class Peer: TurnMember {
     }
 
     private func flush() {
-        guard let path, !session.outgoing.isEmpty else { return }
-        // Swaps the slabs, so that nothing is copied and libnice may call into the session while it sends.
-        swap(&loop.outgoing, &session.outgoing)
+        guard let path, session.outgoingCount > 0 else { return }
+        // The slab is the loop's, so that libnice may call into the session while it sends.
+        session.drain(into: &loop.outgoing)
         let count = loop.outgoing.count
         let result = path.send(loop.outgoing) {
             guard impairment != nil else { return true }

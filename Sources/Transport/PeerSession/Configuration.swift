@@ -74,15 +74,13 @@ public struct SenderConfiguration: Sendable {
     /// sent.
     public var mid: String?
     public var midExtensionID: UInt8?
-    /// How many packets to keep for retransmission; 0 keeps none. The oldest are dropped first.
-    public var cacheCapacity: Int
-    /// How many bytes of them to keep. The oldest are dropped first.
-    public var cacheBytes: Int
+    /// How many of the sent packets may be retransmitted, the newest ones; 0 means none.
+    public var history: Int
 
     public init(
         kind: StreamKind, ssrc: SSRC, retransmissionSSRC: SSRC? = nil, clockRate: UInt32,
         retransmissionPayloadTypes: [UInt8: UInt8] = [:], mid: String? = nil, midExtensionID: UInt8? = nil,
-        cacheCapacity: Int = 512, cacheBytes: Int = 256 * 1024
+        history: Int = 512
     ) {
         self.kind = kind
         self.ssrc = ssrc
@@ -91,8 +89,7 @@ public struct SenderConfiguration: Sendable {
         self.retransmissionPayloadTypes = retransmissionPayloadTypes
         self.mid = mid
         self.midExtensionID = midExtensionID
-        self.cacheCapacity = cacheCapacity
-        self.cacheBytes = cacheBytes
+        self.history = history
     }
 }
 

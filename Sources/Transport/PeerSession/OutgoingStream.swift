@@ -1,6 +1,6 @@
 import RTP
 
-/// One sender: builds packets, caches them, and resends them within the budget.
+/// One sender: writes the heads of packets, remembers what it sent, and resends it within the budget.
 final class OutgoingStream {
     /// How many sender reports to remember for measuring the round trip by LSR.
     private static let rememberedReports = 8
@@ -10,7 +10,10 @@ final class OutgoingStream {
     let id: SenderID
     let configuration: SenderConfiguration
     private(set) var statistics = SenderStatistics()
-    private var cache: RetransmissionCache
+    private var history: SentHistory
+    /// Where the payloads of the sent packets are.
+    private var store: PacketStore?
+    private var own: PacketStore?
     private var budget = RepairBudget()
     private var repeatSequence: SequenceNumber
     /// RTX payload type by payload type. 0xff means none.
@@ -29,8 +32,7 @@ final class OutgoingStream {
         self.id = id
         self.configuration = configuration
         let repeats = configuration.retransmissionSSRC != nil && !configuration.retransmissionPayloadTypes.isEmpty
-        cache = RetransmissionCache(
-            packets: repeats ? configuration.cacheCapacity : 0, bytes: configuration.cacheBytes)
+        history = SentHistory(capacity: repeats ? configuration.history : 0)
         // Well below the wrap, so that SRTP's rollover counter starts unambiguously (RFC 3711, section 3.3.1).
         repeatSequence = SequenceNumber(UInt16.random(in: 0..<0x8000, using: &random))
         for (type, repeated) in configuration.retransmissionPayloadTypes where type < 128 && repeated < 128 {
@@ -43,93 +45,116 @@ final class OutgoingStream {
 
     var hasSent: Bool { statistics.packets > 0 }
 
-    /// Builds a packet in `scratch` and caches it. Returns false if it exceeds `limit`.
-    func prepare(
-        _ packet: borrowing PacketBuffer, header: RTPHeader, rewrite: Rewrite, limit: Int,
-        in scratch: inout PacketBuffer
-    ) -> Bool {
-        let fields = RTPFields(
-            payloadType: rewrite.payloadType, marker: rewrite.marker, sequenceNumber: rewrite.sequenceNumber,
-            timestamp: rewrite.timestamp, ssrc: configuration.ssrc)
-        let payload = header.payloadOffset..<header.payloadEnd
-        guard assemble(fields, original: nil, packet, payload, stampMid: !isKnownToPeer, limit, in: &scratch) else {
-            return false
+    /// Notes a packet that is to be sent, with its payload in `store`. Returns what `write` needs.
+    func note(_ payload: Int?, of store: PacketStore, _ rewrite: Rewrite) -> SentPacket {
+        if !sends(from: store) {
+            history.removeAll()
+            self.store = store
         }
-        rewrite.patch?.apply(to: &scratch, payload: (scratch.count - payload.count)..<scratch.count)
-        cache.store(scratch, sequenceNumber: rewrite.sequenceNumber)
+        let packet = SentPacket(payload: payload, rewrite)
+        history.insert(packet)
+        let length = headLength(hasMid: !isKnownToPeer, isRepeat: false) + (payload.map { store.length(of: $0) } ?? 0)
         statistics.packets += 1
-        statistics.bytes += scratch.count
-        budget.sent(scratch.count)
-        return true
+        statistics.bytes += length
+        budget.sent(length)
+        return packet
     }
 
-    /// Builds the RTX packet of a cached packet in `scratch`. Returns false, and counts it, if it must not be sent.
-    func prepareRepeat(
-        of number: SequenceNumber, roundTrip: TimeInterval?, limit: Int, now: MonotonicTime,
-        stored: inout PacketBuffer, in scratch: inout PacketBuffer
-    ) -> Bool {
-        guard let ssrc = configuration.retransmissionSSRC, cache.contains(number) else {
-            statistics.retransmissionsMissed += 1
-            return false
-        }
-        let interval = max(Self.minimumRepeatInterval, (roundTrip ?? .zero) / 2)
-        if let last = cache.lastRepeated(number), now - last < interval {
-            statistics.retransmissionsHeldBack += 1
-            return false
-        }
-        guard budget.take(cache.length(number) + 2, now: now) else {
-            statistics.retransmissionsOverBudget += 1
-            return false
-        }
-        guard cache.load(number, into: &stored, now: now), let header = RTPHeader(parsing: stored),
-            repeatType[Int(header.payloadType)] != 0xff
+    func sends(from store: PacketStore) -> Bool { self.store === store }
+
+    /// The store of packets that the stream does not forward from elsewhere.
+    func ownStore() -> PacketStore {
+        let own = own ?? PacketStore()
+        self.own = own
+        return own
+    }
+
+    /// Writes the head of a packet into `scratch`: header, mid, and the bytes of the payload that a patch changes. Passes
+    /// the rest of the payload. Nil if the payload is no longer in the store.
+    func write<Result>(
+        _ packet: SentPacket, in scratch: inout PacketBuffer, _ body: (inout PacketBuffer, Span<UInt8>) -> Result
+    ) -> Result? {
+        write(packet, type: packet.payloadType, number: packet.number, as: nil, hasMid: !isKnownToPeer, &scratch, body)
+    }
+
+    /// Writes the head of the RTX packet of a sent packet, likewise. Nil, and counted, if it must not be sent.
+    func writeRepeat<Result>(
+        of number: SequenceNumber, roundTrip: TimeInterval?, now: MonotonicTime, in scratch: inout PacketBuffer,
+        _ body: (inout PacketBuffer, Span<UInt8>) -> Result
+    ) -> Result? {
+        guard let ssrc = configuration.retransmissionSSRC, let packet = history[number], hasPayload(of: packet),
+            repeatType[Int(packet.payloadType)] != 0xff
         else {
             statistics.retransmissionsMissed += 1
-            return false
+            return nil
         }
-        let fields = RTPFields(
-            payloadType: repeatType[Int(header.payloadType)], marker: header.marker, sequenceNumber: repeatSequence,
-            timestamp: header.timestamp, ssrc: ssrc)
-        let payload = header.payloadOffset..<header.payloadEnd
+        let interval = max(Self.minimumRepeatInterval, (roundTrip ?? .zero) / 2)
+        if let last = packet.repeatedAt, now - last < interval {
+            statistics.retransmissionsHeldBack += 1
+            return nil
+        }
         // The peer reports only on the original stream, so whether it knows this SSRC is unknown: always send the mid.
-        guard assemble(fields, original: number, stored, payload, stampMid: true, limit, in: &scratch) else {
-            return false
+        let length = headLength(hasMid: true, isRepeat: true) + payloadLength(of: packet)
+        guard budget.take(length, now: now) else {
+            statistics.retransmissionsOverBudget += 1
+            return nil
         }
+        history.repeated(number, at: now)
+        let repeated = repeatSequence
         repeatSequence = repeatSequence.advanced(by: 1)
         statistics.retransmittedPackets += 1
-        statistics.retransmittedBytes += scratch.count
-        return true
+        statistics.retransmittedBytes += length
+        return write(
+            packet, type: repeatType[Int(packet.payloadType)], number: repeated, as: ssrc, hasMid: true, &scratch, body)
     }
 
-    /// Writes header, mid extension (RFC 8285 one-byte form), original sequence number for RTX, and payload.
-    private func assemble(
-        _ fields: RTPFields, original: SequenceNumber?, _ source: borrowing PacketBuffer, _ payload: Range<Int>,
-        stampMid: Bool, _ limit: Int, in scratch: inout PacketBuffer
-    ) -> Bool {
-        let stamps = stampMid && !mid.isEmpty
-        let words = stamps ? (1 + mid.count + 3) / 4 : 0
-        let start = RTPHeader.minimumLength + (stamps ? 4 + 4 * words : 0) + (original == nil ? 0 : 2)
-        guard RTPHeader.minimumLength + payload.count <= limit,
-            start + payload.count <= PacketBuffer.capacity - SRTPTrailer.reserve
-        else { return false }
+    private func hasPayload(of packet: SentPacket) -> Bool {
+        packet.payload.map { store?.contains($0) ?? false } ?? true
+    }
+
+    private func payloadLength(of packet: SentPacket) -> Int { packet.payload.flatMap { store?.length(of: $0) } ?? 0 }
+
+    /// The length of a packet without its payload.
+    private func headLength(hasMid: Bool, isRepeat: Bool) -> Int {
+        RTPHeader.minimumLength + (hasMid && !mid.isEmpty ? 4 + 4 * midWords : 0) + (isRepeat ? 2 : 0)
+    }
+
+    private var midWords: Int { (1 + mid.count + 3) / 4 }
+
+    /// Writes header, mid extension (RFC 8285 one-byte form) and, with the SSRC of RTX, the original number. Then passes
+    /// the payload, its patched bytes already in `scratch`.
+    private func write<Result>(
+        _ packet: SentPacket, type: UInt8, number: SequenceNumber, as repeated: SSRC?, hasMid: Bool,
+        _ scratch: inout PacketBuffer, _ body: (inout PacketBuffer, Span<UInt8>) -> Result
+    ) -> Result? {
+        guard hasPayload(of: packet), let store else { return nil }
+        let stamps = hasMid && !mid.isEmpty
+        let fields = RTPFields(
+            payloadType: type, marker: packet.marker, sequenceNumber: number, timestamp: packet.timestamp,
+            ssrc: repeated ?? configuration.ssrc)
         fields.write(to: &scratch, hasExtension: stamps)
         var offset = RTPHeader.minimumLength
         if stamps {
             scratch.setUInt16(0xBEDE, at: offset)
-            scratch.setUInt16(UInt16(words), at: offset + 2)
+            scratch.setUInt16(UInt16(midWords), at: offset + 2)
             offset += 4
-            for index in 0..<(4 * words) { scratch.bytes[offset + index] = 0 }
+            for index in 0..<(4 * midWords) { scratch.bytes[offset + index] = 0 }
             scratch.bytes[offset] = midID << 4 | UInt8(mid.count - 1)
             for index in mid.indices { scratch.bytes[offset + 1 + index] = mid[index] }
-            offset += 4 * words
+            offset += 4 * midWords
         }
-        if let original {
-            scratch.setUInt16(original.rawValue, at: offset)
+        if repeated != nil {
+            scratch.setUInt16(packet.number.rawValue, at: offset)
             offset += 2
         }
-        scratch.copyBytes(from: source, payload, to: offset)
-        scratch.count = offset + payload.count
-        return true
+        scratch.count = offset
+        return store.withPayload(packet.payload ?? -1) { payload in
+            guard let patch = packet.patch else { return body(&scratch, payload) }
+            let patched = min(PayloadPatch.reach, payload.count)
+            scratch.append(payload.extracting(0..<patched))
+            patch.apply(to: &scratch, payload: offset..<(offset + patched))
+            return body(&scratch, payload.extracting(patched..<payload.count))
+        }
     }
 
     func setClock(_ clock: SenderClock) { self.clock = clock }
@@ -138,7 +163,7 @@ final class OutgoingStream {
     func clearClock() { clock = nil }
 
     /// Forgets the sent packets, so that none is resent.
-    func forgetSent() { cache.removeAll() }
+    func forgetSent() { history.removeAll() }
 
     /// The sender's part of the next report. Nil without a clock, and if the stream has sent nothing since the report
     /// before the last (RFC 3550, section 6.4).

@@ -3,8 +3,8 @@ public import RTP
 /// One peer as a state machine: demultiplexing, DTLS, SRTP, streams, reports and repair.
 ///
 /// It has no clock, socket, thread or lock. Its owner passes datagrams of the pair that ICE validated, with the time.
-/// It sends `outgoing` after every call, polls events, and calls `handleTimeout` at `nextTimeout`. One owner, one
-/// thread.
+/// It drains what is to be sent after every call, polls events, and calls `handleTimeout` at `nextTimeout`. One owner,
+/// one thread.
 ///
 /// Does not allocate for media packets once the streams run.
 public final class PeerSession<DTLS: DTLSEngine, SRTP: SRTPEngine> {
@@ -26,14 +26,13 @@ public final class PeerSession<DTLS: DTLSEngine, SRTP: SRTPEngine> {
     private var expected: [Fingerprint] = []
     private var nextReport = MonotonicTime.never
     private var liveness: Liveness
-    /// The packet being built and encrypted.
+    /// The head of the packet being encrypted.
     private var scratch = PacketBuffer()
-    /// The cached packet to resend.
-    private var stored = PacketBuffer()
     private var control = PacketBuffer()
-
-    /// Datagrams to send, in order. The owner sends them after every call, then calls `removeAll` on it.
-    public var outgoing = DatagramBatch()
+    /// Media packets to send, which `drain` encrypts.
+    private var planned: [(sender: SenderID, packet: SentPacket)] = []
+    /// Handshake, reports and retransmissions to send, and media of senders that have ended or changed to another store.
+    private var outgoing = DatagramBatch()
 
     /// `makeSRTP` is called once, when the handshake has finished.
     public init(
@@ -44,6 +43,31 @@ public final class PeerSession<DTLS: DTLSEngine, SRTP: SRTPEngine> {
         self.makeSRTP = makeSRTP
         streams = StreamTable(configuration: configuration)
         liveness = Liveness(silence: configuration.silence, consent: configuration.consent)
+    }
+
+    /// How many datagrams `drain` would add.
+    public var outgoingCount: Int { outgoing.count + planned.count }
+
+    /// Appends the datagrams to send, in order. Encrypts media packets directly into the batch.
+    public func drain(into batch: inout DatagramBatch) {
+        if !outgoing.isEmpty {
+            batch.append(outgoing)
+            outgoing.removeAll()
+        }
+        seal(into: &batch)
+    }
+
+    private func seal(into batch: inout DatagramBatch) {
+        guard !planned.isEmpty else { return }
+        defer { planned.removeAll(keepingCapacity: true) }
+        guard let srtp else { return }
+        for (sender, packet) in planned {
+            guard let stream = streams.sender(sender) else { continue }
+            let isSealed = stream.write(packet, in: &scratch) { head, rest in
+                srtp.protectRTP(&head, rest, into: &batch)
+            }
+            if isSealed != true { streams.dropped.unprotectable += 1 }
+        }
     }
 
     public var localFingerprint: Fingerprint { dtls.localFingerprint }
@@ -84,6 +108,7 @@ public final class PeerSession<DTLS: DTLSEngine, SRTP: SRTPEngine> {
     public func close(now: MonotonicTime) {
         guard phase != .ended else { return }
         if phase == .secured {
+            seal(into: &outgoing)
             let sources = streams.senders.compactMap { $0.flatMap { $0.hasSent ? $0.configuration.ssrc : nil } }
             if !sources.isEmpty { sendControl(streams.preamble + Self.byes(sources)) }
         }
@@ -240,6 +265,7 @@ public final class PeerSession<DTLS: DTLSEngine, SRTP: SRTPEngine> {
 
     /// Removes the sender. Sends BYE for it if it has sent packets.
     public func removeSender(_ id: SenderID, now: MonotonicTime) {
+        seal(into: &outgoing)
         guard let stream = streams.removeSender(id), stream.hasSent, phase == .secured else { return }
         sendControl(streams.preamble + [.bye([stream.configuration.ssrc])])
     }
@@ -254,47 +280,60 @@ public final class PeerSession<DTLS: DTLSEngine, SRTP: SRTPEngine> {
     /// Sends a media packet under the sender's SSRC with the rewritten fields. Sends the payload without padding, CSRCs
     /// and header extensions. Does not change `packet`.
     ///
-    /// Returns false if nothing was sent: the sender was removed, the session is not secured, or the packet was dropped
+    /// Returns false if nothing is sent: the sender was removed, the session is not secured, or the packet was dropped
     /// and counted.
     @discardableResult
     public func send(
         _ packet: borrowing PacketBuffer, header: RTPHeader, rewrite: Rewrite, via id: SenderID, now: MonotonicTime
     ) -> Bool {
-        guard phase == .secured, let srtp, let stream = streams.sender(id) else { return false }
-        let limit = streams.configuration.maximumPacketLength
-        let isFirst = !stream.hasSent
-        guard stream.prepare(packet, header: header, rewrite: rewrite, limit: limit, in: &scratch) else {
+        guard phase == .secured, let stream = streams.sender(id) else { return false }
+        let store = stream.ownStore()
+        let payload = store.add(packet, header.payloadOffset..<header.payloadEnd, now: now)
+        return plan(payload, of: store, rewrite, on: stream, now: now)
+    }
+
+    /// Sends a packet whose payload is in a store under the sender's SSRC with the rewritten fields. Nil is an empty
+    /// payload. A sender that changes to another store no longer retransmits from the one before.
+    ///
+    /// Returns false if nothing is sent, as `send(_:header:rewrite:via:now:)` does.
+    @discardableResult
+    public func forward(
+        _ payload: Int?, of store: PacketStore, rewrite: Rewrite, via id: SenderID, now: MonotonicTime
+    ) -> Bool {
+        guard phase == .secured, let stream = streams.sender(id) else { return false }
+        return plan(payload, of: store, rewrite, on: stream, now: now)
+    }
+
+    private func plan(
+        _ payload: Int?, of store: PacketStore, _ rewrite: Rewrite, on stream: OutgoingStream, now: MonotonicTime
+    ) -> Bool {
+        guard (payload.map { store.length(of: $0) } ?? 0) <= maximumPayloadLength else {
             streams.dropped.unprotectable += 1
             return false
         }
-        if isFirst, stream.clock != nil { nextReport = now }
-        guard emit(srtp) else { return false }
-        liveness.sent(now: now)
-        return true
-    }
-
-    /// Encrypts `scratch` and queues it.
-    private func emit(_ srtp: SRTP) -> Bool {
-        guard outgoing.count < streams.configuration.outgoingCapacity else {
+        guard outgoingCount < streams.configuration.outgoingCapacity else {
             streams.dropped.outgoingFull += 1
             return false
         }
-        guard srtp.protectRTP(&scratch) else {
-            streams.dropped.unprotectable += 1
-            return false
-        }
-        outgoing.append(scratch)
+        // Packets of the store before are sealed from it.
+        if !stream.sends(from: store) { seal(into: &outgoing) }
+        if !stream.hasSent, stream.clock != nil { nextReport = now }
+        planned.append((stream.id, stream.note(payload, of: store, rewrite)))
+        liveness.sent(now: now)
         return true
     }
 
     private func sendAgain(_ number: SequenceNumber, of stream: OutgoingStream, now: MonotonicTime) {
         guard phase == .secured, let srtp else { return }
-        let limit = streams.configuration.maximumPacketLength
-        guard
-            stream.prepareRepeat(
-                of: number, roundTrip: streams.roundTrip, limit: limit, now: now, stored: &stored, in: &scratch)
-        else { return }
-        _ = emit(srtp)
+        guard outgoingCount < streams.configuration.outgoingCapacity else {
+            streams.dropped.outgoingFull += 1
+            return
+        }
+        let isSealed = stream.writeRepeat(of: number, roundTrip: streams.roundTrip, now: now, in: &scratch) {
+            head, rest in
+            srtp.protectRTP(&head, rest, into: &outgoing)
+        }
+        if isSealed == false { streams.dropped.unprotectable += 1 }
     }
 
     /// Ties the sender's timestamps to wall-clock time. Sender reports extrapolate from it to the moment of sending.
@@ -407,7 +446,7 @@ public final class PeerSession<DTLS: DTLSEngine, SRTP: SRTPEngine> {
     private func emitControl() {
         defer { control.count = 0 }
         guard control.count > 0, let srtp else { return }
-        guard outgoing.count < streams.configuration.outgoingCapacity else {
+        guard outgoingCount < streams.configuration.outgoingCapacity else {
             streams.dropped.outgoingFull += 1
             return
         }

@@ -72,6 +72,9 @@ public protocol SRTPEngine: AnyObject {
     /// Encrypts in place; `packet.count` grows by the trailer. Returns false on failure; the packet is dropped and
     /// counted.
     func protectRTP(_ packet: inout PacketBuffer) -> Bool
+    /// Encrypts the packet that consists of `head`, with the whole header, and `rest`, and appends it to the batch.
+    /// `head` may be overwritten. Returns false, and appends nothing, on failure.
+    func protectRTP(_ head: inout PacketBuffer, _ rest: Span<UInt8>, into batch: inout DatagramBatch) -> Bool
     func protectRTCP(_ packet: inout PacketBuffer) -> Bool
     /// Verifies and decrypts in place. Returns false for an invalid tag or a replay; the bytes are then undefined.
     func unprotectRTP(_ packet: inout PacketBuffer) -> Bool
@@ -79,4 +82,16 @@ public protocol SRTPEngine: AnyObject {
     /// Frees the engine's context of a received SSRC. Not for a sent one: a sender that restarts its count would
     /// encrypt twice under one index.
     func forget(_ received: SSRC)
+}
+
+extension SRTPEngine {
+    public func protectRTP(
+        _ head: inout PacketBuffer, _ rest: Span<UInt8>, into batch: inout DatagramBatch
+    ) -> Bool {
+        guard rest.count <= PacketBuffer.capacity - head.count else { return false }
+        head.append(rest)
+        guard protectRTP(&head) else { return false }
+        batch.append(head)
+        return true
+    }
 }

@@ -25,6 +25,15 @@ public struct PacketBuffer: ~Copyable, Sendable {
         bytes.copyBytes(from: other.bytes, range, to: offset)
     }
 
+    /// Appends bytes. They must fit.
+    public mutating func append(_ source: Span<UInt8>) {
+        let end = count
+        precondition(source.count <= bytes.count - end)
+        var into = bytes.mutableSpan
+        for index in 0..<source.count { into[unchecked: end &+ index] = source[unchecked: index] }
+        count += source.count
+    }
+
     /// The big-endian number at `offset`.
     @inlinable public func uint16(at offset: Int) -> UInt16 {
         UInt16(bytes[offset]) << 8 | UInt16(bytes[offset + 1])
@@ -97,6 +106,7 @@ extension [UInt8] {
 
 /// Datagrams to send together, stored back to back in one reused slab.
 public struct DatagramBatch: Sendable {
+    /// The slab. Unused bytes follow the last datagram.
     public private(set) var bytes: [UInt8] = []
     /// The end of each datagram in `bytes`.
     public private(set) var ends: [Int] = []
@@ -105,15 +115,49 @@ public struct DatagramBatch: Sendable {
 
     public var isEmpty: Bool { ends.isEmpty }
     public var count: Int { ends.count }
+    private var used: Int { ends.last ?? 0 }
 
     public mutating func append(_ packet: borrowing PacketBuffer) {
-        bytes.append(contentsOf: packet.bytes[..<packet.count])
-        ends.append(bytes.count)
+        reserve(packet.count)
+        bytes.copyBytes(from: packet.bytes, 0..<packet.count, to: used)
+        ends.append(used + packet.count)
     }
 
+    /// Appends byte by byte, so not for media.
     public mutating func append(_ datagram: some Collection<UInt8>) {
-        bytes.append(contentsOf: datagram)
-        ends.append(bytes.count)
+        reserve(datagram.count)
+        var offset = used
+        for byte in datagram {
+            bytes[offset] = byte
+            offset += 1
+        }
+        ends.append(offset)
+    }
+
+    /// Appends the datagrams of another batch.
+    public mutating func append(_ other: borrowing DatagramBatch) {
+        reserve(other.used)
+        let start = used
+        bytes.copyBytes(from: other.bytes, 0..<other.used, to: start)
+        for end in other.ends { ends.append(start + end) }
+    }
+
+    /// Lets a closure write a datagram of at most `limit` bytes. It returns the length, or nil to append nothing.
+    @discardableResult
+    public mutating func append(upTo limit: Int, _ write: (UnsafeMutableBufferPointer<UInt8>) -> Int?) -> Bool {
+        reserve(limit)
+        let start = used
+        let length = bytes.withUnsafeMutableBufferPointer { slab in
+            write(UnsafeMutableBufferPointer(rebasing: slab[start..<(start + limit)]))
+        }
+        guard let length, length <= limit else { return false }
+        ends.append(start + length)
+        return true
+    }
+
+    private mutating func reserve(_ count: Int) {
+        let missing = used + count - bytes.count
+        if missing > 0 { bytes.append(contentsOf: repeatElement(0, count: max(missing, bytes.count))) }
     }
 
     /// The datagram at `index`.
@@ -121,8 +165,5 @@ public struct DatagramBatch: Sendable {
         bytes[(index == 0 ? 0 : ends[index - 1])..<ends[index]]
     }
 
-    public mutating func removeAll() {
-        bytes.removeAll(keepingCapacity: true)
-        ends.removeAll(keepingCapacity: true)
-    }
+    public mutating func removeAll() { ends.removeAll(keepingCapacity: true) }
 }

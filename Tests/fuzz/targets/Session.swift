@@ -32,8 +32,9 @@ func fuzzSession(_ bytes: [UInt8]) {
         precondition(datagram.count <= PacketBuffer.capacity)
         if session.nextTimeout.time <= now { session.handleTimeout(now: now) }
         while session.pollEvent() != nil {}
-        precondition(session.outgoing.count <= 64)
-        session.outgoing.removeAll()
+        precondition(session.outgoingCount <= 64)
+        var batch = DatagramBatch()
+        session.drain(into: &batch)
     }
 }
 

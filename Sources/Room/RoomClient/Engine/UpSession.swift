@@ -83,7 +83,7 @@ final class UpSession {
                 kind: codec.media == .video ? .video : .audio, ssrc: sender.ssrc,
                 retransmissionSSRC: sender.retransmissionSSRC, clockRate: codec.clockRate,
                 retransmissionPayloadTypes: codec.retransmissionPayloadType.map { [codec.payloadType: $0] } ?? [:],
-                cacheCapacity: codec.media == .video ? 1024 : 0, cacheBytes: 1024 * 1024))
+                history: codec.media == .video ? 1024 : 0))
         let track = Track(sender: sender, senderID: id, publication: publication)
         tracks.append(track)
         return track

@@ -16,7 +16,7 @@ final class Consumer {
     /// Its index among the stream's consumers, which the stream sets.
     var place = 0
 
-    init(_ receiver: Receiver, peer: Peer, cacheCapacity: Int) {
+    init(_ receiver: Receiver, peer: Peer, history: Int) {
         self.receiver = receiver
         self.peer = peer
         var random = SystemRandomNumberGenerator()
@@ -30,7 +30,7 @@ final class Consumer {
                     uniqueKeysWithValues: codecs.compactMap { codec in
                         codec.retransmissionPayloadType.map { (codec.payloadType, $0) }
                     }),
-                mid: receiver.mid, cacheCapacity: receiver.media == .audio ? 0 : cacheCapacity))
+                mid: receiver.mid, history: receiver.media == .audio ? 0 : history))
     }
 
     var isFree: Bool { stream == nil }
@@ -72,33 +72,31 @@ final class Consumer {
         peer.forget(sender)
     }
 
-    /// Forwards a packet. Runs for each packet and each subscriber.
+    /// Forwards a packet whose payload is in a store. Runs for each packet and each subscriber.
     @inline(__always)
     func forward(
-        _ packet: borrowing PacketBuffer, _ header: RTPHeader, _ arrived: Splice.Packet, now: MonotonicTime
+        _ payload: Int, of store: PacketStore, _ header: RTPHeader, _ arrived: Splice.Packet, now: MonotonicTime
     ) {
         guard header.payloadLength <= peer.maximumPayloadLength else {
-            return leaveOut(packet, header, at: arrived.position)
+            return leaveOut(header, at: arrived.position, store)
         }
         let wasAwaitingStart = splice.isAwaitingStart
         guard let numbers = splice.take(arrived, now: now) else { return }
-        send(packet, header, numbers)
+        send(payload, of: store, marker: header.marker, numbers)
         if wasAwaitingStart { passClockOn() }
     }
 
     /// Skips a packet without a gap in the subscriber's sequence numbers.
-    func leaveOut(_ packet: borrowing PacketBuffer, _ header: RTPHeader, at position: StreamPosition) {
+    func leaveOut(_ header: RTPHeader, at position: StreamPosition, _ store: PacketStore) {
         guard let numbers = splice.leaveOut(position, timestamp: header.timestamp) else { return }
-        var header = header
-        header.payloadEnd = header.payloadOffset
-        send(packet, header, numbers)
+        send(nil, of: store, marker: header.marker, numbers)
     }
 
-    private func send(_ packet: borrowing PacketBuffer, _ header: RTPHeader, _ numbers: Splice.Numbers) {
+    private func send(_ payload: Int?, of store: PacketStore, marker: Bool, _ numbers: Splice.Numbers) {
         let rewrite = Rewrite(
             payloadType: payloadType, sequenceNumber: numbers.sequenceNumber, timestamp: numbers.timestamp,
-            marker: header.marker, patch: numbers.patch)
-        peer.send(packet, header: header, rewrite: rewrite, via: sender)
+            marker: marker, patch: numbers.patch)
+        peer.forward(payload, of: store, rewrite: rewrite, via: sender)
     }
 
     func setClock(_ clock: SenderClock) {

@@ -15,6 +15,8 @@ final class PublishedStream {
     private(set) var clock: SenderClock?
     /// Nil before the first packet.
     var epoch: Int? { newest?.epoch }
+    /// The newest packets, from which all consumers send and resend.
+    private let store = PacketStore()
     private let peer: Peer
     private let receiver: ReceiverID
     private var newest: StreamPosition?
@@ -50,15 +52,16 @@ final class PublishedStream {
         guard header.payloadLength > 0,
             let payload = PayloadDescriptor(parsing: packet, header: header, as: codec.payload)
         else {
-            for consumer in consumers { consumer.leaveOut(packet, header, at: position) }
+            for consumer in consumers { consumer.leaveOut(header, at: position, store) }
             return
         }
         let now = EventLoop.now
         let arrived = Splice.Packet(
             position: position, timestamp: header.timestamp, isNewest: isNewest, payload: payload)
+        let index = store.add(packet, header.payloadOffset..<header.payloadEnd, now: now)
         var isAwaited = false
         for consumer in consumers {
-            consumer.forward(packet, header, arrived, now: now)
+            consumer.forward(index, of: store, header, arrived, now: now)
             if consumer.isAwaitingStart { isAwaited = true }
         }
         if payload.isStart { governor.keyframeBegan() }

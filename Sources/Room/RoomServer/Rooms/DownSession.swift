@@ -6,7 +6,7 @@ internal import RoomProtocol
 /// One client's receiving session: its receivers and their assigned streams. On the loop only.
 final class DownSession {
     /// Packets kept for retransmission to this client, for each video receiver.
-    private static let cacheCapacity = 512
+    private static let history = 512
     /// How long after the session is secured a second keyframe is requested if the client has not reported on the
     /// stream. The first keyframe may arrive before the client's media path is ready, and not every stack requests
     /// another (aiortc does not).
@@ -186,7 +186,7 @@ final class DownSession {
         let receiver = Receiver(
             mid: String(consumers.count), media: media, ssrc: settings.nextSSRC(),
             retransmissionSSRC: media == .video ? settings.nextSSRC() : nil)
-        consumers.append(Consumer(receiver, peer: peer, cacheCapacity: Self.cacheCapacity))
+        consumers.append(Consumer(receiver, peer: peer, history: Self.history))
     }
 
     private func assigned(_ consumer: Consumer) -> ServerMessage {

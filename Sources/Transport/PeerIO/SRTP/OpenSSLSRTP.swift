@@ -55,17 +55,20 @@ package final class OpenSSLSRTP: SRTPEngine {
 
     // MARK: Sealing
 
-    /// Encrypts an RTP packet into the slab from which it is sent.
-    ///
-    /// The slab has the `written` first bytes of the packet: the stamped header, and the original number if it is a
-    /// retransmission. `rest` has all others, as the packet store keeps them; it may be empty. Neither is changed before
-    /// the index is known to be unused.
-    ///
-    /// - Returns: The length of the datagram in the slab. Nil if the header is malformed, the slab is too short, or the
-    ///   index was used or is too old.
-    package func seal(_ rest: Span<UInt8>, after written: Int, in slab: inout MutableSpan<UInt8>) -> Int? {
-        rest.withUnsafeBufferPointer { rest in
-            slab.withUnsafeMutableBufferPointer { seal(rest, after: written, in: $0) }
+    /// Encrypts an RTP packet into the batch with which it is sent. Nothing is written before the index is known to be
+    /// unused.
+    package func protectRTP(
+        _ head: inout PacketBuffer, _ rest: Span<UInt8>, into batch: inout DatagramBatch
+    ) -> Bool {
+        let written = head.count
+        return head.bytes.withUnsafeBufferPointer { head in
+            rest.withUnsafeBufferPointer { rest in
+                batch.append(upTo: written + rest.count + tagLength) { slab in
+                    guard let from = head.baseAddress, let base = slab.baseAddress else { return nil }
+                    base.update(from: from, count: written)
+                    return seal(rest, after: written, in: slab)
+                }
+            }
         }
     }
 

@@ -35,6 +35,13 @@ final class PeerSRTP: SRTPEngine {
         }
     }
 
+    func protectRTP(_ head: inout PacketBuffer, _ rest: Span<UInt8>, into batch: inout DatagramBatch) -> Bool {
+        switch engine {
+        case .openSSL(let engine): engine.protectRTP(&head, rest, into: &batch)
+        case .libSRTP2(let engine): engine.protectRTP(&head, rest, into: &batch)
+        }
+    }
+
     func protectRTCP(_ packet: inout PacketBuffer) -> Bool {
         switch engine {
         case .openSSL(let engine): engine.protectRTCP(&packet)

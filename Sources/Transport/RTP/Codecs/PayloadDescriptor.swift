@@ -60,6 +60,9 @@ struct PictureNumber: Sendable, Equatable {
 public enum PayloadPatch: Sendable, Equatable {
     case vp8(VP8Rewrite)
 
+    /// How many bytes at the payload's start it may change.
+    public static let reach = 8
+
     /// Changes a packet at its payload's range.
     public func apply(to packet: inout PacketBuffer, payload: Range<Int>) {
         switch self {

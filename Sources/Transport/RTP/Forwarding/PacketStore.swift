@@ -1,0 +1,128 @@
+/// The payloads of a stream's newest packets, for everyone who sends the stream. On one thread.
+///
+/// A ring of bytes in one slab. Holders keep the index of a packet. Indexes count from 0 and are never used again; the
+/// payload of an overwritten packet is gone for all holders. The ring grows, up to its limits, instead of overwriting
+/// packets that receivers may still request. Storing allocates nothing else.
+public final class PacketStore {
+    public struct Limits: Sendable {
+        /// Rounded up to a power of two.
+        public var packets = 4096
+        public var bytes = 1024 * 1024
+        /// Younger packets are overwritten only at a limit. Receivers request a lost packet within a few round trips.
+        public var age = TimeInterval.seconds(2)
+
+        public init() {}
+    }
+
+    @usableFromInline
+    struct Entry {
+        /// The position of the payload in all bytes written so far.
+        @usableFromInline var position = 0
+        @usableFromInline var length = 0
+        var time = MonotonicTime.zero
+    }
+
+    /// The sizes of a store's first packet.
+    private static let firstPackets = 64
+    private static let firstBytes = 64 * 1024
+
+    private let limits: Limits
+    @usableFromInline var entries: [Entry] = []
+    @usableFromInline var slab: [UInt8] = []
+    /// All bytes written so far, including those skipped at the slab's end.
+    private var head = 0
+    /// The index of the oldest packet.
+    @usableFromInline private(set) var oldest = 0
+    /// The index of the next packet.
+    public private(set) var next = 0
+
+    public init(limits: Limits = Limits()) { self.limits = limits }
+
+    /// The bytes of memory for payloads.
+    public var capacity: Int { slab.count }
+
+    /// Stores the payload of a packet. Returns its index.
+    public func add(_ packet: borrowing PacketBuffer, _ payload: Range<Int>, now: MonotonicTime) -> Int {
+        if entries.isEmpty {
+            entries = [Entry](repeating: Entry(), count: min(Self.firstPackets, Self.rounded(limits.packets)))
+            slab = [UInt8](repeating: 0, count: max(PacketBuffer.capacity, min(Self.firstBytes, limits.bytes)))
+        }
+        var start = makeRoom(for: payload.count, now)
+        let offset = start % slab.count
+        slab.copyBytes(from: packet.bytes, payload, to: offset)
+        entries[next & (entries.count - 1)] = Entry(position: start, length: payload.count, time: now)
+        start += payload.count
+        head = start
+        next += 1
+        return next - 1
+    }
+
+    /// Whether the payload of this index is still here.
+    @inlinable
+    public func contains(_ index: Int) -> Bool { index >= oldest && index < next }
+
+    /// The length of a payload, 0 if it is gone.
+    @inlinable
+    public func length(of index: Int) -> Int {
+        contains(index) ? entries[index & (entries.count - 1)].length : 0
+    }
+
+    /// Passes the payload of an index, empty if it is gone.
+    @inlinable
+    public func withPayload<Result>(_ index: Int, _ body: (Span<UInt8>) -> Result) -> Result {
+        let slab = slab
+        let bytes = slab.span
+        guard contains(index) else { return body(bytes.extracting(0..<0)) }
+        let entry = entries[index & (entries.count - 1)]
+        let offset = entry.position % slab.count
+        return body(bytes.extracting(offset..<(offset + entry.length)))
+    }
+
+    // MARK: The ring
+
+    /// Removes or moves what is in the way of a payload of this length. Returns its position.
+    private func makeRoom(for length: Int, _ now: MonotonicTime) -> Int {
+        while true {
+            var start = head
+            let offset = head % slab.count
+            if offset + length > slab.count { start += slab.count - offset }
+            let isFull = next - oldest == entries.count
+            guard oldest < next, isFull || entry(oldest).position < start + length - slab.count else { return start }
+            let isYoung = now - entry(oldest).time < limits.age
+            if isYoung, isFull, entries.count < Self.rounded(limits.packets) {
+                growEntries()
+            } else if isYoung, !isFull, slab.count < limits.bytes {
+                growSlab()
+            } else {
+                oldest += 1
+            }
+        }
+    }
+
+    private func entry(_ index: Int) -> Entry { entries[index & (entries.count - 1)] }
+
+    private func growEntries() {
+        var larger = [Entry](repeating: Entry(), count: entries.count * 2)
+        for index in oldest..<next { larger[index & (larger.count - 1)] = entry(index) }
+        entries = larger
+    }
+
+    private func growSlab() {
+        var larger = [UInt8](repeating: 0, count: min(slab.count * 2, limits.bytes))
+        head = 0
+        for index in oldest..<next {
+            let moved = entry(index)
+            let offset = moved.position % slab.count
+            larger.copyBytes(from: slab, offset..<(offset + moved.length), to: head)
+            entries[index & (entries.count - 1)].position = head
+            head += moved.length
+        }
+        slab = larger
+    }
+
+    private static func rounded(_ packets: Int) -> Int {
+        var rounded = 1
+        while rounded < packets { rounded *= 2 }
+        return rounded
+    }
+}
