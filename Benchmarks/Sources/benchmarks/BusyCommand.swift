@@ -47,7 +47,7 @@ struct BusyCommand: AsyncParsableCommand {
 
     func run() async throws {
         endProcess(after: 240)
-        let server = try ServerProcess(counter: nil, core: core, loss: 0)
+        let server = try ServerProcess(counter: nil, core: core, loss: 0, ice: .lite)
         defer { server.stop() }
         do {
             try await measure(server)

@@ -3,6 +3,7 @@ internal import Foundation
 internal import PeerIO
 internal import PeerSession
 internal import RTP
+internal import RoomServer
 
 /// The cost of forwarding to some number of receivers.
 struct ForwardingStep: Codable, Sendable {
@@ -16,6 +17,8 @@ struct ForwardingStep: Codable, Sendable {
     var idleNanosecondsPerSecond: Double
     var idleAllocationsPerSecond: Double?
     var nanosecondsPerForwardedPacket: Double
+    /// Memory that the server has written, in KiB.
+    var memory: Int
     /// Share of one core that the thread used.
     var load: Double
     /// Of the rooms' thread; nil where they were not counted.
@@ -66,6 +69,7 @@ struct ForwardingCommand: AsyncParsableCommand {
     @Option(help: "malloc_counter.so, to count allocations with.") var counter: String?
     @Option(help: "Core that the server is pinned to.") var core: Int?
     @Option(help: "Share of its datagrams that the server loses on the way out, 0 to 1.") var loss = 0.0
+    @Option(help: "lite: one UDP port; full: sockets of each session.") var ice = RoomServer.ICE.lite
     @Flag(help: "Offer SRTP AES128_CM_SHA1_80 alone.") var aesCM = false
 
     func run() async throws {
@@ -74,7 +78,7 @@ struct ForwardingCommand: AsyncParsableCommand {
             throw ValidationError("Receivers, burst, rate and seconds are numbers above 0.")
         }
         endProcess(after: 60 + (seconds + 8) * (counts.count + 1))
-        let server = try ServerProcess(counter: counter, core: core, loss: loss)
+        let server = try ServerProcess(counter: counter, core: core, loss: loss, ice: ice)
         defer { server.stop() }
         let selfTest = try checkCounter(server)
         var result = try await measure(counts, server, selfTest)
@@ -192,7 +196,7 @@ struct ForwardingCommand: AsyncParsableCommand {
             receivers: clients.count, packetsIn: Int(await publisher.sent - sent), packetsForwarded: forwarded,
             cpuNanoseconds: nanoseconds, idleNanosecondsPerSecond: idle.nanoseconds,
             idleAllocationsPerSecond: idle.allocations, nanosecondsPerForwardedPacket: nanoseconds / Double(forwarded),
-            load: nanoseconds / 1e9 / Double(seconds), allocations: allocated,
+            memory: try server.memory(), load: nanoseconds / 1e9 / Double(seconds), allocations: allocated,
             allocationsPerForwardedPacket: allocated.map { Double($0) / Double(forwarded) }, ownAllocations: own,
             ownAllocationsPerForwardedPacket: own.map { Double($0) / Double(forwarded) },
             missing: after.missing - before.missing, late: after.late - before.late,

@@ -4,6 +4,8 @@ internal import Logging
 internal import PeerIO
 internal import RoomServer
 
+extension RoomServer.ICE: ExpressibleByArgument {}
+
 /// How to reach a server that another process runs.
 struct ServerAccess: Codable, Sendable {
     var port: Int
@@ -20,10 +22,11 @@ struct ServeCommand: AsyncParsableCommand {
     static let knownAllocations = 1000
 
     @Option(help: "Share of its datagrams that the server loses on the way out, 0 to 1.") var loss = 0.0
+    @Option(help: "lite: one UDP port; full: sockets of each session.") var ice = RoomServer.ICE.lite
 
     func run() async throws {
         Self.allocateKnownNumber()
-        let server = try await startRoomServer(loss: loss)
+        let server = try await startRoomServer(loss: loss, ice: ice)
         try printJSON(
             ServerAccess(
                 port: server.port, id: server.configuration.service.id, secret: server.configuration.service.secret))
@@ -49,11 +52,12 @@ struct ServeCommand: AsyncParsableCommand {
 }
 
 /// A server on loopback with a key of its own, on any free port.
-func startRoomServer(loss: Double = 0) async throws -> RoomServer {
+func startRoomServer(loss: Double = 0, ice: RoomServer.ICE = .lite) async throws -> RoomServer {
     var log = Logger(label: "benchmarks", factory: StreamLogHandler.standardError(label:))
     log.logLevel = .error
     var configuration = RoomServer.Configuration(service: .development(), log: log)
     configuration.port = 0
+    configuration.ice = ice
     if loss > 0 { configuration.impairment = { Impairment(seed: 1, outgoingLoss: loss) } }
     return try await RoomServer.start(configuration)
 }

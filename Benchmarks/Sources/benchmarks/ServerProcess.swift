@@ -1,5 +1,6 @@
 internal import Foundation
 internal import RoomClient
+internal import RoomServer
 
 /// This program as a room server in a process of its own, so that its threads are its own too.
 final class ServerProcess {
@@ -12,7 +13,7 @@ final class ServerProcess {
     ///   - counter: path of the malloc counter to load into the process; nil for none.
     ///   - core: the processor core that it may use; nil for any.
     ///   - loss: share of its outgoing datagrams that get lost.
-    init(counter: String?, core: Int?, loss: Double) throws {
+    init(counter: String?, core: Int?, loss: Double, ice: RoomServer.ICE) throws {
         let executable = try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
         process = Process()
         input = Pipe()
@@ -31,7 +32,7 @@ final class ServerProcess {
             counterFile = nil
         }
         process.environment = environment
-        let arguments = ["serve", "--loss", String(loss)]
+        let arguments = ["serve", "--loss", String(loss), "--ice", ice.rawValue]
         process.executableURL = URL(fileURLWithPath: core == nil ? executable : "/usr/bin/taskset")
         process.arguments = core.map { ["--cpu-list", String($0), executable] + arguments } ?? arguments
         try process.run()
@@ -53,6 +54,13 @@ final class ServerProcess {
             throw BenchmarkError("The server has no thread '\(Self.loopName)'.")
         }
         return time
+    }
+
+    /// Memory that the process has written, in KiB.
+    func memory() throws -> Int {
+        let status = try String(contentsOfFile: "/proc/\(process.processIdentifier)/status", encoding: .utf8)
+        let line = status.split(separator: "\n").first { $0.hasPrefix("RssAnon:") }
+        return line.flatMap { Int($0.filter(\.isNumber)) } ?? 0
     }
 
     /// Nil without a counter.
