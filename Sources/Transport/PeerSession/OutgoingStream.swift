@@ -162,8 +162,11 @@ final class OutgoingStream {
     /// Stops sender reports until the next `setClock`.
     func clearClock() { clock = nil }
 
-    /// Forgets the sent packets, so that none is resent.
-    func forgetSent() { history.removeAll() }
+    /// Forgets the sent packets, so that none is resent, and releases their store.
+    func forgetSent() {
+        history.removeAll()
+        store = nil
+    }
 
     /// The sender's part of the next report. Nil without a clock, and if the stream has sent nothing since the report
     /// before the last (RFC 3550, section 6.4).

@@ -352,6 +352,7 @@ public final class PeerSession<DTLS: DTLSEngine, SRTP: SRTPEngine> {
     /// Begins another stream on the sender: earlier packets are not resent, and the clock is cleared.
     public func forget(_ id: SenderID) {
         guard let stream = streams.sender(id) else { return }
+        seal(into: &outgoing)
         stream.forgetSent()
         stream.clearClock()
     }
