@@ -118,7 +118,10 @@ package final class MediaPort: TurnMember, PausedReader {
     package static let datagramShare = 256
 
     private func becomeReady() {
-        if socket.isBlocked { flush() }
+        if socket.isBlocked {
+            socket.flush()
+            flush()
+        }
         receive()
     }
 
@@ -181,15 +184,16 @@ package final class MediaPort: TurnMember, PausedReader {
         loop.atEndOfTurn(self)
     }
 
-    package func sendEarly() { if !socket.isBlocked { flush() } }
+    package func sendEarly() { flush() }
 
     package func endTurn() {
         isTouched = false
-        if !socket.isBlocked { flush() }
+        flush()
     }
 
+    /// Sends what waits. A full queue of the kernel calls again when it has room.
     private func flush() {
-        socket.flush()
+        if !socket.isBlocked { socket.flush() }
         source?.awaitsWriting = socket.isBlocked
     }
 
