@@ -5,6 +5,7 @@ internal import PeerIO
 internal import PeerSession
 internal import RTP
 internal import RoomProtocol
+internal import RoomServer
 
 /// The delays of a probe room's packets while something else happens on the server.
 struct BusyPhase: Codable, Sendable {
