@@ -54,6 +54,8 @@ final class ControlSocket {
             let count = recv(descriptor, &part, part.count, 0)
             // When a stopped process continues, its calls are interrupted.
             if count < 0, errno == EINTR { continue }
+            // The program closed the connection without reading all of it.
+            if count < 0, errno == ECONNRESET { return nil }
             try #require(count >= 0, "nothing came in time")
             if count == 0 { return nil }
             received += part[..<count]

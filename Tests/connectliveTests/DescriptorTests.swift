@@ -24,7 +24,8 @@ import TestSupport
         let folder = TemporaryFolder()
         let serve = try RunningProgram(
             "/bin/bash",
-            ["-c", "ulimit -n 64; exec \"$0\" serve --listen 127.0.0.1:0", try CommandLineTool.path], folder: folder)
+            ["-c", "ulimit -n 64; exec \"$0\" serve --listen 127.0.0.1:0 --ice full", try CommandLineTool.path],
+            folder: folder)
         let line = try serve.waitForText("Serving rooms at ws://")
         let port = try #require(Int(line.split(separator: ":").last ?? ""))
         _ = try serve.waitForText("In a browser")
