@@ -86,7 +86,8 @@ import TestSupport
             call.a.forward(
                 number == 2 ? nil : index, of: store,
                 rewrite: Rewrite(
-                    payloadType: 96, sequenceNumber: SequenceNumber(10 + number), timestamp: RTPTimestamp(9), marker: true),
+                    payloadType: 96, sequenceNumber: SequenceNumber(10 + number), timestamp: RTPTimestamp(9),
+                    marker: true),
                 via: sender, now: call.now)
         }
         call.run(for: .milliseconds(50))

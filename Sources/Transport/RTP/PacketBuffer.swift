@@ -144,12 +144,12 @@ public struct DatagramBatch: Sendable {
 
     /// Lets a closure write a datagram of at most `limit` bytes. It returns the length, or nil to append nothing.
     @discardableResult
-    public mutating func append(upTo limit: Int, _ write: (UnsafeMutableBufferPointer<UInt8>) -> Int?) -> Bool {
+    public mutating func append(upTo limit: Int, _ write: (inout MutableSpan<UInt8>) -> Int?) -> Bool {
         reserve(limit)
         let start = used
-        let length = bytes.withUnsafeMutableBufferPointer { slab in
-            write(UnsafeMutableBufferPointer(rebasing: slab[start..<(start + limit)]))
-        }
+        var slab = bytes.mutableSpan
+        var place = slab._mutatingExtracting(start..<(start + limit))
+        let length = write(&place)
         guard let length, length <= limit else { return false }
         ends.append(start + length)
         return true

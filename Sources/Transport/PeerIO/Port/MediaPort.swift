@@ -52,7 +52,8 @@ package final class MediaPort: TurnMember, PausedReader {
         self.publicAddresses = publicAddresses
         agent = ICELiteAgent(consent: consent)
         socket = try Self.open(own)
-        source = ReadableSource(descriptor: socket.descriptor, context: loop.context) { [unowned self] in becomeReady() }
+        source = ReadableSource(descriptor: socket.descriptor, context: loop.context) { [unowned self] in becomeReady()
+        }
         expiry = loop.makeTimer { [unowned self] in expire() }
     }
 

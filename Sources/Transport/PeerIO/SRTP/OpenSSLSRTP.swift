@@ -64,9 +64,11 @@ package final class OpenSSLSRTP: SRTPEngine {
         return head.bytes.withUnsafeBufferPointer { head in
             rest.withUnsafeBufferPointer { rest in
                 batch.append(upTo: written + rest.count + tagLength) { slab in
-                    guard let from = head.baseAddress, let base = slab.baseAddress else { return nil }
-                    base.update(from: from, count: written)
-                    return seal(rest, after: written, in: slab)
+                    slab.withUnsafeMutableBufferPointer { slab in
+                        guard let from = head.baseAddress, let base = slab.baseAddress else { return nil }
+                        base.update(from: from, count: written)
+                        return seal(rest, after: written, in: slab)
+                    }
                 }
             }
         }
