@@ -67,6 +67,7 @@ extension SDKTests {
                 }
                 let sights = watcher.sights
                 let all = try sent(video, on: stage)
+                try #require(!all.isEmpty, "the up session did not connect before the pattern ended")
                 let first = try #require(all.firstIndex { $0 == sights.first?.rtpTimestamp })
                 let isComplete = sights.map(\.rtpTimestamp) == Array(all[first...])
                 let missing = all[first...].indices.filter { index in !sights.contains { $0.rtpTimestamp == all[index] }

@@ -145,17 +145,9 @@ struct MediaPortTests {
         try await withPort { port, loop in
             let ends = try await onLoop(loop) {
                 Result {
-                    var configuration = PeerConfiguration(
-                        iceRole: .controlled, certificate: try Certificate(), cname: "test", scope: .loopback)
-                    configuration.port = port
-                    let server = try End(loop: loop, configuration: configuration)
-                    try server.peer.start()
-                    configuration.iceRole = .controlling
-                    configuration.port = nil
-                    let client = try End(loop: loop, configuration: configuration)
-                    try client.peer.start()
-                    try client.peer.setRemote(server.peer.local, dtlsRole: .client)
-                    return (server: LoopBound(server, loop: loop), client: LoopBound(client, loop: loop))
+                    let ends = try self.ends(of: port, loop)
+                    try ends.client.value.peer.setRemote(ends.server.value.peer.local, dtlsRole: .client)
+                    return ends
                 }
             }.get()
             // The ClientHello.
@@ -168,15 +160,61 @@ struct MediaPortTests {
             #expect(await eventually { await onLoop(loop) { ends.client.value.securedAt != nil } })
             let dropped = await onLoop(loop) { ends.server.value.peer.statistics.session.dropped }
             #expect(dropped.beforeConnected == 0)
-            await onLoop(loop) {
-                ends.client.value.peer.close()
-                ends.server.value.peer.close()
-            }
-            await onLoop(loop) {}
+            await close(ends, loop)
+        }
+    }
+
+    /// libnice checks a pair once it is due, whether or not it knows the credentials.
+    @Test func `candidates that arrive before the description are tried after it`() async throws {
+        try await withPort { port, loop in
+            let (ends, timer) = try await onLoop(loop) {
+                Result {
+                    let ends = try self.ends(of: port, loop)
+                    let (server, client) = (ends.server.value.peer, ends.client.value.peer)
+                    for candidate in server.local.candidates { client.addRemoteCandidate(candidate) }
+                    client.remoteCandidatesEnded()
+                    try server.setRemote(client.local, dtlsRole: .server)
+                    let timer = loop.makeTimer {
+                        var description = server.local
+                        description.candidates = []
+                        description.endOfCandidates = false
+                        #expect(throws: Never.self) { try client.setRemote(description, dtlsRole: .client) }
+                    }
+                    timer.arm(at: loop.now + .milliseconds(50))
+                    return (ends, LoopBound(timer, loop: loop))
+                }
+            }.get()
+            #expect(await eventually { await onLoop(loop) { ends.client.value.securedAt != nil } })
+            await close(ends, loop)
+            await onLoop(loop) { timer.value.disarm() }
         }
     }
 
     // MARK: -
+
+    private typealias Ends = (server: LoopBound<End>, client: LoopBound<End>)
+
+    /// A peer on the port and a peer with an ICE agent, both started.
+    private func ends(of port: LoopBound<MediaPort>, _ loop: EventLoop) throws -> Ends {
+        var configuration = PeerConfiguration(
+            iceRole: .controlled, certificate: try Certificate(), cname: "test", scope: .loopback)
+        configuration.port = port
+        let server = try End(loop: loop, configuration: configuration)
+        try server.peer.start()
+        configuration.iceRole = .controlling
+        configuration.port = nil
+        let client = try End(loop: loop, configuration: configuration)
+        try client.peer.start()
+        return (LoopBound(server, loop: loop), LoopBound(client, loop: loop))
+    }
+
+    private func close(_ ends: Ends, _ loop: EventLoop) async {
+        await onLoop(loop) {
+            ends.client.value.peer.close()
+            ends.server.value.peer.close()
+        }
+        await onLoop(loop) {}
+    }
 
     private func withPort(
         at address: String = "127.0.0.1", consent: TimeInterval = MediaPort.consent,

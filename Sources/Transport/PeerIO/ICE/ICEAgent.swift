@@ -57,6 +57,11 @@ final class ICEAgent: PausedReader {
     private var remoteCandidates: [String: Int] = [:]
     private let scopes: Set<AddressScope>
     private var isOpen = true
+    private var hasRemoteCredentials = false
+    private var remoteHasEnded = false
+    /// Candidates that arrived before the credentials. libnice would check them without credentials, which fails their
+    /// pairs for good; only checks by the peer revive a failed pair, and a lite peer sends none.
+    private var earlyCandidates: [CandidateAttribute] = []
     /// The share of this agent in the turn `sharedTurn` of the loop.
     private var share = TurnShare(of: 0, at: .zero)
     private var sharedTurn = 0
@@ -131,21 +136,34 @@ final class ICEAgent: PausedReader {
         enlargeSocketBuffers()
     }
 
+    /// Sets the peer's credentials, and tries the candidates that arrived before them.
     func setRemote(ufrag: String, password: String) -> Bool {
-        nice_agent_set_remote_credentials(agent, stream, ufrag, password) != 0
+        guard nice_agent_set_remote_credentials(agent, stream, ufrag, password) != 0 else { return false }
+        hasRemoteCredentials = true
+        for candidate in earlyCandidates { tryCandidate(candidate) }
+        earlyCandidates = []
+        if remoteHasEnded { remoteCandidatesEnded() }
+        return true
     }
 
     /// Tries another address of the peer. Unusable candidates are counted and ignored (RFC 8839, section 5.1).
     func addRemoteCandidate(_ attribute: String) {
         guard isOpen, remoteCandidates.values.reduce(0, +) < Self.remoteCandidateLimit,
             let candidate = try? CandidateAttribute(attribute), candidate.scope.isOpen(to: scopes),
-            remoteCandidates[candidate.address, default: 0] < Self.remoteCandidateLimitPerAddress,
-            let parsed = nice_agent_parse_remote_candidate_sdp(agent, stream, "a=" + candidate.text)
+            remoteCandidates[candidate.address, default: 0] < Self.remoteCandidateLimitPerAddress
         else {
             ignoredCandidates += 1
             return
         }
         remoteCandidates[candidate.address, default: 0] += 1
+        if hasRemoteCredentials { tryCandidate(candidate) } else { earlyCandidates.append(candidate) }
+    }
+
+    private func tryCandidate(_ candidate: CandidateAttribute) {
+        guard let parsed = nice_agent_parse_remote_candidate_sdp(agent, stream, "a=" + candidate.text) else {
+            ignoredCandidates += 1
+            return
+        }
         let list = g_slist_append(nil, parsed)
         nice_agent_set_remote_candidates(agent, stream, Self.component, list)
         g_slist_free(list)
@@ -154,6 +172,8 @@ final class ICEAgent: PausedReader {
 
     func remoteCandidatesEnded() {
         guard isOpen else { return }
+        remoteHasEnded = true
+        guard hasRemoteCredentials else { return }
         nice_agent_peer_candidate_gathering_done(agent, stream)
     }
 
