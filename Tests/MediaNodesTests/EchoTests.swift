@@ -311,7 +311,8 @@ extension MediaNodesTests {
         }
 
         private func throughServer() async throws -> ThroughServer {
-            let server = try Fixture.soundServer("--microphone")
+            // The room: played audio returns at -6 dB after 40 ms, and the near end speaks.
+            let server = try Fixture.soundServer("--microphone", "--room", "40")
             let environment = EnvironmentOverride(server.answer.environment.mapValues { $0 })
             defer { withExtendedLifetime(environment) {} }
             let conversation = try Conversation(echoAfter: 0.04)
@@ -324,17 +325,11 @@ extension MediaNodesTests {
             let (left, right) = (before + conversation.far, before.map { _ in 0 } + conversation.near)
             writeFile(Speech.wave(left: left, right: right), to: path)
             let talk = Node("test-halves", name: "talk", settings: ["path": .text(path)])
-            // The room: played audio returns at -6 dB after 40 ms, and the near end speaks.
-            let room = MediaGraph {
-                Chain {
-                    Node.microphone("walls", device: "speaker.monitor")
-                    Node.volume(volume: 0.5)
-                    Node.element("identity", name: "distance", ["ts-offset": 40_000_000])
-                    Node.audioMixer("air")
+            let nearEnd = MediaGraph {
+                Chain { talk }
+                Chain(from: "talk", port: "right") {
                     Node.element("pulsesink", ["device": "microphone", "buffer-time": 40_000, "latency-time": 10_000])
                 }
-                Chain { talk }
-                Chain(from: "talk", port: "right") { Join("air") }
                 Chain(from: "talk", port: "left") { Node.null() }
             }
             let caller = MediaGraph {
@@ -350,18 +345,18 @@ extension MediaNodesTests {
                 Chain(from: "talk", port: "right") { Node.null() }
             }
             let registry = NodeRegistry.builtIn.adding([HalvesNode.self])
-            let surroundings = try await Watched(room, registry: registry)
+            let mouth = try await Watched(nearEnd, registry: registry)
             let watched = try await Watched(caller, registry: registry)
-            try await surroundings.pipeline.start()
+            try await mouth.pipeline.start()
             try await watched.pipeline.start()
             let start = MediaTime(nanoseconds: UInt64(DispatchTime.now().uptimeNanoseconds))
             await eventually(within: 40, "the conversation to end") {
                 watched.sound().last.map { $0.captureTime.seconds(since: start) > more + 15.6 } == true
             }
             await watched.pipeline.stop()
-            await surroundings.pipeline.stop()
+            await mouth.pipeline.stop()
             #expect(watched.failure == nil)
-            #expect(surroundings.failure == nil)
+            #expect(mouth.failure == nil)
             let (raw, ear) = (watched.sound("raw"), watched.sound("ear"))
             // While the machine is frozen, nothing is recorded, and afterwards the echo has another delay until the
             // canceller finds it. Blocks without audio are ignored, and the median of the others counts.
@@ -387,8 +382,8 @@ extension MediaNodesTests {
             let kept = try #require(heard.kept.median, "the near end is heard")
             #expect(gone >= 20, "\(gone) dB are gone, of \(heard.gone.map { Int($0) })")
             #expect(abs(kept) <= 3, "the near end is \(kept) dB from what it was")
-            // Measured: 4.7 to 5.4 dB. All of the echo arrives 0.1 s later than in the room alone; see the test above.
-            #expect(abs(heard.both) <= 7, "the near end is \(heard.both) dB from what it was while both speak")
+            // Measured: -3 to -4 dB, and -6 dB when the machine froze meanwhile.
+            #expect(abs(heard.both) <= 10, "the near end is \(heard.both) dB from what it was while both speak")
         }
 
         @Test("The delay of an echo is found in noise, and none without an echo")
