@@ -41,7 +41,7 @@ final class Crowd {
     private func send(_ message: (Int) -> ClientMessage, answered: Bool) {
         for (index, connection) in connections.enumerated() {
             let envelope = Envelope<ClientMessage>(id: answered ? index : nil, message(index))
-            server.host.received(ClientRequest(envelope), from: connection)
+            server.directory.received(ClientRequest(envelope), from: connection)
         }
     }
 
@@ -97,7 +97,7 @@ final class Crowd {
 
     func leave() async {
         // The last ones first: they hold no audio slots, which would otherwise be reassigned each time.
-        for connection in connections.reversed() { server.host.disconnected(connection) }
+        for connection in connections.reversed() { server.directory.disconnected(connection) }
         // Runs after everything that waits on the rooms' loop.
         _ = await server.busiestTurn
         let sessions = self.sessions

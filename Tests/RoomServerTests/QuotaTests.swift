@@ -25,7 +25,7 @@ import Testing
             let (_, body) = try RawClient(port: server.port).request(
                 "GET /v1/page-token?room=kitchen HTTP/1.1\r\nhost: 127.0.0.1:\(server.port)\r\n")
             let token = try JSONDecoder().decode(AccessGrant.self, from: Data(body.utf8)).accessToken
-            var clients = try (0..<RoomHost.participantsPerPageToken).map { _ in try join(server, token).0 }
+            var clients = try (0..<Seats.perPageToken).map { _ in try join(server, token).0 }
             let error = #expect(throws: RoomError.self) { try join(server, token) }
             #expect(error?.code == .tooManyRequests)
             clients[0].sendMessage(.leave, id: 2)

@@ -40,6 +40,13 @@ struct ServeCommand: AsyncParsableCommand {
             valueName: "address"))
     var publicAddress: [String] = []
 
+    @Option(
+        help: ArgumentHelp(
+            "How many threads forward media. A room is on one of them (default: the number of cores less one, "
+                + "\(RoomServer.defaultThreads) here).",
+            valueName: "count"))
+    var threads = RoomServer.defaultThreads
+
     @Option(help: "Service id (default: CONNECTLIVE_SERVICE_ID, else one created for this run).") var serviceId: String?
 
     @Option(help: "Service secret (default: CONNECTLIVE_SERVICE_SECRET, else one created for this run).")
@@ -50,6 +57,9 @@ struct ServeCommand: AsyncParsableCommand {
     func validate() throws {
         guard ice == .lite || udpPort == nil && publicAddress.isEmpty else {
             throw ValidationError("--udp-port and --public-address need --ice lite.")
+        }
+        guard (1...RoomServer.threadLimit).contains(threads) else {
+            throw ValidationError("--threads must be 1 to \(RoomServer.threadLimit).")
         }
         for address in publicAddress where !RoomServer.isAddress(address) {
             throw ValidationError("--public-address \(address) is not an IPv4 or IPv6 address.")
@@ -62,6 +72,7 @@ struct ServeCommand: AsyncParsableCommand {
         configuration.ice = ice
         configuration.mediaPort = udpPort
         configuration.publicAddresses = publicAddress
+        configuration.threads = threads
         let server = try await RoomServer.start(configuration)
         let file = ServerFile(
             server: server.url, serviceId: server.configuration.service.id,

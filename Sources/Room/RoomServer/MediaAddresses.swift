@@ -13,37 +13,55 @@ extension RoomServer {
         package let buffer: (allowed: Int, wanted: Int)
     }
 
-    /// Opens the port of all media.
-    static func openMediaPort(
-        _ configuration: Configuration, at address: String, on loop: EventLoop
-    ) async throws(RoomError) -> (port: LoopBound<MediaPort>, addresses: MediaAddresses)? {
+    /// Opens the port of all media, with a socket for each loop.
+    static func openMediaPorts(
+        _ configuration: Configuration, at address: String, on loops: [EventLoop]
+    ) async throws(RoomError) -> (ports: [LoopBound<MediaPort>], addresses: MediaAddresses)? {
         guard configuration.ice == .lite else { return nil }
+        let group = PortGroup(loops.count)
         // Another server may have the number that signalling uses here.
-        let numbers: [UInt16] = configuration.mediaPort.map { [$0] } ?? [UInt16(clamping: configuration.port), 0]
-        let opened = await withCheckedContinuation { continuation in
-            let isAccepted = loop.execute {
-                continuation.resume(returning: Self.open(numbers, at: address, configuration, on: loop))
+        var numbers: [UInt16] = configuration.mediaPort.map { [$0] } ?? [UInt16(clamping: configuration.port), 0]
+        var ports: [LoopBound<MediaPort>] = []
+        var addresses: MediaAddresses?
+        for (place, loop) in loops.enumerated() {
+            let opened = await perform(on: loop) { [numbers] in
+                open(numbers, at: address, configuration, on: loop, group, place)
             }
-            precondition(isAccepted, "a new loop accepts work")
+            switch opened {
+            case .success(let port):
+                ports.append(port.port)
+                addresses = addresses ?? port.addresses
+                // The other loops share what the first one found.
+                numbers = [UInt16(port.addresses.port)]
+            case .failure(let error):
+                for port in ports { await perform(on: port.loop) { port.value.close() } }
+                for loop in loops { loop.shutdown() }
+                throw RoomError(.listenFailed, error.message)
+            }
         }
-        switch opened {
-        case .success(let port): return port
-        case .failure(let error):
-            loop.shutdown()
-            throw RoomError(.listenFailed, error.message)
+        return addresses.map { (ports, $0) }
+    }
+
+    private static func perform<Value: Sendable>(
+        on loop: EventLoop, _ work: @escaping @Sendable () -> Value
+    ) async -> Value {
+        await withCheckedContinuation { continuation in
+            let isAccepted = loop.execute { continuation.resume(returning: work()) }
+            precondition(isAccepted, "a new loop accepts work")
         }
     }
 
     /// Opens the first of these ports that is free. On the loop.
     private static func open(
-        _ numbers: [UInt16], at address: String, _ configuration: Configuration, on loop: EventLoop
+        _ numbers: [UInt16], at address: String, _ configuration: Configuration, on loop: EventLoop,
+        _ group: PortGroup, _ place: Int
     ) -> Result<(port: LoopBound<MediaPort>, addresses: MediaAddresses), TransportError> {
         var failure: TransportError?
         for number in numbers {
             do throws(TransportError) {
                 let port = try MediaPort(
                     loop: loop, address: address, port: number,
-                    publicAddresses: configuration.publicAddresses)
+                    publicAddresses: configuration.publicAddresses, group: group, place: place)
                 let isLoopback = address.hasPrefix("127.")
                 let buffers = port.buffers
                 return .success(

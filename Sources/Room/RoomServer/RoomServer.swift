@@ -1,3 +1,4 @@
+internal import Foundation
 package import Logging
 internal import NIOCore
 internal import NIOPosix
@@ -28,6 +29,8 @@ package final class RoomServer: Sendable {
         /// The UDP port of all media. 0 means any free port. Nil means the number of `port` if it is free, else any.
         package var mediaPort: UInt16?
         package var ice = ICE.lite
+        /// How many threads forward media, 1...`threadLimit`. A room is on one of them.
+        package var threads = RoomServer.defaultThreads
         /// Addresses at which clients reach the media port, besides those of this machine: of a 1:1 NAT, for example.
         package var publicAddresses: [String] = []
         package var service: ServiceKey
@@ -49,18 +52,31 @@ package final class RoomServer: Sendable {
         }
     }
 
+    /// The most threads of `Configuration.threads`.
+    package static let threadLimit = PortGroup.limit
+    /// One for each core of this machine but one, which signalling and other programs use. At least 1.
+    package static let defaultThreads = min(max(1, ProcessInfo.processInfo.activeProcessorCount - 1), threadLimit)
+
     package let configuration: Configuration
     /// The listening port.
     package let port: Int
     /// The UDP port of all media, and the addresses that clients are told. Nil with `ICE.full`.
     package let media: MediaAddresses?
-    let host: RoomHost
+    let directory: RoomDirectory
+    /// One for each thread.
+    private let hosts: [RoomHost]
     private let listener: HTTPListener
+    private let log: LogQueue
 
-    private init(configuration: Configuration, host: RoomHost, listener: HTTPListener, media: MediaAddresses?) {
+    private init(
+        configuration: Configuration, hosts: [RoomHost], directory: RoomDirectory, listener: HTTPListener,
+        media: MediaAddresses?, log: LogQueue
+    ) {
         self.configuration = configuration
         self.media = media
-        self.host = host
+        self.hosts = hosts
+        self.directory = directory
+        self.log = log
         self.listener = listener
         port = listener.port
     }
@@ -76,6 +92,11 @@ package final class RoomServer: Sendable {
         guard !configuration.service.id.isEmpty, !configuration.service.secret.isEmpty else {
             throw RoomError(.serviceMissing, "The service id or secret is empty. Set both.")
         }
+        guard (1...threadLimit).contains(configuration.threads) else {
+            throw RoomError(
+                .listenFailed,
+                "A server cannot run \(configuration.threads) threads for media. Choose 1 to \(threadLimit).")
+        }
         Descriptors.raiseLimit()
         let certificate: Certificate
         do throws(TransportError) {
@@ -87,20 +108,24 @@ package final class RoomServer: Sendable {
         let isLoopback = address?.isLoopback ?? false
         let impairment = configuration.impairment
         let tokens = AccessTokens()
-        let loop = EventLoop(name: "rooms", turnClock: configuration.turnClock)
-        let media = try await openMediaPort(configuration, at: address?.ipAddress ?? configuration.host, on: loop)
-        let host = RoomHost(
-            loop: loop, tokens: tokens, log: configuration.log,
-            maximumParticipants: configuration.maximumParticipants
-        ) { loop in
-            SessionSettings(
-                loop: loop, certificate: certificate, scope: scope(of: address), port: media?.port,
-                impairment: impairment)
+        let loops = (0..<configuration.threads).map {
+            EventLoop(name: $0 == 0 ? "rooms" : "rooms \($0 + 1)", turnClock: configuration.turnClock)
         }
+        let media = try await openMediaPorts(configuration, at: address?.ipAddress ?? configuration.host, on: loops)
+        let log = LogQueue(configuration.log)
+        let seats = Seats(loops: loops.count, maximum: configuration.maximumParticipants)
+        let hosts = loops.enumerated().map { place, loop in
+            RoomHost(loop: loop, log: log, seats: seats) { loop in
+                SessionSettings(
+                    loop: loop, certificate: certificate, scope: scope(of: address), port: media?.ports[place],
+                    impairment: impairment)
+            }
+        }
+        let directory = RoomDirectory(hosts: hosts, seats: seats, tokens: tokens)
         let routes = Routes(
             service: configuration.service, tokens: tokens,
             origins: OriginPolicy(isLoopbackOnly: isLoopback, isOpen: configuration.isOpen),
-            revoked: { token in host.revoked(token) })
+            revoked: { token in directory.revoked(token) })
         do throws(RoomError) {
             let first = configuration.port
             let messagePace = Pace(
@@ -108,12 +133,13 @@ package final class RoomServer: Sendable {
                 interval: .seconds(1) / Int64(WebSocketHandler.messagesPerSecond))
             let ports = first == 0 ? 0...0 : first...min(first + configuration.portsTried - 1, 65535)
             let listener = try await HTTPListener.start(
-                host: configuration.host, ports: ports, routes: routes, messagePace: messagePace, delegate: host)
+                host: configuration.host, ports: ports, routes: routes, messagePace: messagePace,
+                delegate: directory)
             return RoomServer(
-                configuration: configuration, host: host, listener: listener, media: media?.addresses)
+                configuration: configuration, hosts: hosts, directory: directory, listener: listener,
+                media: media?.addresses, log: log)
         } catch {
-            await host.closePort()
-            host.loop.shutdown()
+            await end(hosts)
             throw error
         }
     }
@@ -124,14 +150,25 @@ package final class RoomServer: Sendable {
         return address.isLoopback ? .loopback : .addresses([text])
     }
 
-    /// The largest counts of any turn of the rooms' loop.
-    package var busiestTurn: TurnCounts { get async { await host.busiestTurn } }
+    /// The largest counts of any turn of a loop.
+    package var busiestTurn: TurnCounts {
+        get async {
+            var busiest = TurnCounts()
+            for host in hosts { busiest = await busiest.merged(with: host.busiestTurn) }
+            return busiest
+        }
+    }
 
     /// Notifies every participant, closes every connection and ends the threads.
     package func stop() async {
-        await host.close()
+        for host in hosts { await host.close() }
+        log.drain()
         await listener.stop()
-        await host.closePort()
-        host.loop.shutdown()
+        await Self.end(hosts)
+    }
+
+    private static func end(_ hosts: [RoomHost]) async {
+        for host in hosts { await host.closePort() }
+        for host in hosts { host.loop.shutdown() }
     }
 }

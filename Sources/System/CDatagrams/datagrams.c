@@ -2,10 +2,12 @@
 #include "CDatagrams.h"
 
 #include <errno.h>
+#include <linux/filter.h>
 #include <linux/sock_diag.h>
 #include <netinet/in.h>
 #include <netinet/udp.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -97,6 +99,30 @@ failed:;
     int error = errno;
     close(descriptor);
     return -error;
+}
+
+int cdatagrams_share(int socket) {
+    int on = 1;
+    return setsockopt(socket, SOL_SOCKET, SO_REUSEPORT, &on, sizeof on) == 0 ? 0 : -errno;
+}
+
+int cdatagrams_steer(int socket, unsigned place) {
+    struct sock_filter instructions[] = {BPF_STMT(BPF_RET | BPF_K, place)};
+    struct sock_fprog program = {.len = 1, .filter = instructions};
+    int result = setsockopt(socket, SOL_SOCKET, SO_ATTACH_REUSEPORT_CBPF, &program, sizeof program);
+    return result == 0 ? 0 : -errno;
+}
+
+int cdatagrams_bell(void) {
+    int bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    return bell < 0 ? -errno : bell;
+}
+
+void cdatagrams_ring(int bell) { eventfd_write(bell, 1); }
+
+void cdatagrams_silence(int bell) {
+    eventfd_t count;
+    eventfd_read(bell, &count);
 }
 
 unsigned cdatagrams_overflows(int socket) {

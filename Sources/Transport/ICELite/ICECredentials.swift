@@ -21,19 +21,26 @@ public struct ICECredentials: Sendable, Equatable {
         self.password = password
     }
 
-    /// Random credentials: 48 bits for the ufrag, 144 for the password.
+    /// How many agents can share a port. The first character of a ufrag names one.
+    public static var places: Int { characters.count }
+
+    /// Random credentials: 48 bits for the ufrag besides its place, 144 for the password.
     ///
     /// - Parameters:
     ///   - generator: A source for secrets, such as `SystemRandomNumberGenerator`.
-    public init(using generator: inout some RandomNumberGenerator) {
+    ///   - place: That of the agent, below `places`.
+    public init(using generator: inout some RandomNumberGenerator, at place: Int = 0) {
         func text(_ length: Int) -> String {
             String(
                 decoding: (0..<length).map { _ in Self.characters[Int.random(in: 0..<64, using: &generator)] },
                 as: UTF8.self)
         }
-        ufrag = text(8)
+        ufrag = String(UnicodeScalar(Self.characters[place])) + text(8)
         password = text(24)
     }
+
+    /// The place that the first byte of a ufrag names. Nil if no ufrag has such a byte.
+    static func place(in first: UInt8) -> Int? { characters.firstIndex(of: first) }
 }
 
 /// A ufrag of this end as a number, so that bytes of a datagram find their session without a String.

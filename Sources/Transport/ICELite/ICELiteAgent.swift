@@ -30,6 +30,8 @@ public enum ICEReceived: Sendable, Equatable {
     ///
     /// - `selected`: Whether the session has another selected pair than before, to be read with `path(of:)`.
     case check(ICESessionID, selected: Bool)
+    /// A datagram for another agent of the port, by that agent's place.
+    case elsewhere(Int)
     /// Nothing to do. Counted.
     case ignored(ICEIgnored)
 }
@@ -59,6 +61,10 @@ public struct ICEPath: Sendable, Equatable {
 ///
 /// A datagram costs the same for any number of sessions. One that is not authenticated changes nothing but a counter, and
 /// allocates nothing.
+///
+/// Several agents can share a port, each with sessions and an owner of its own. A ufrag names its agent's place, so that
+/// each agent can tell to which one a check belongs. An agent that answers a check that another one received calls the
+/// other one's `lease`, which then knows the owner of the pair.
 public struct ICELiteAgent<Key: STUNKey> {
     /// The most pairs of addresses of a session. A further one replaces the pair whose last check is the oldest.
     public static var pairLimit: Int { 8 }
@@ -66,24 +72,36 @@ public struct ICELiteAgent<Key: STUNKey> {
     /// pair in use every 5 s, give or take 20 % (RFC 7675, section 5.1).
     public static var nominationHold: TimeInterval { .seconds(6) }
 
+    /// The time after a check during which no other session takes over the pair that it leased: two intervals between
+    /// checks, with their 20 %. A peer that uses its socket for another session waits that long.
+    public static var leaseHold: TimeInterval { .seconds(12) }
+
     private let consent: TimeInterval
+    private let place: Int
+    private let agents: Int
     private(set) var sessions = SessionTable<Key>()
     /// The session of each local ufrag: one per session, two during an ICE restart.
     private var ufrags: [LocalUfrag: Int] = [:]
     /// The session of each checked pair: at most `pairLimit` per session.
-    private var owners: [AddressPair: ICESessionID] = [:]
+    private var owners: PairTable
     private var ignored = [Int](repeating: 0, count: ICEIgnored.allCases.count)
 
     /// - Parameters:
     ///   - consent: The time without authenticated checks after which a selected pair expires (RFC 7675, section 5.1).
-    public init(consent: TimeInterval = .seconds(30)) {
+    ///   - place: The agent's place among those of the port, from 0.
+    ///   - agents: How many agents the port has, at most `ICECredentials.places`.
+    public init(consent: TimeInterval = .seconds(30), place: Int = 0, of agents: Int = 1) {
+        precondition((0..<agents).contains(place) && agents <= ICECredentials.places, "no such place")
         self.consent = consent
+        self.place = place
+        self.agents = agents
+        owners = PairTable(term: consent)
     }
 
     /// How many sessions there are.
     public var count: Int { sessions.count }
     /// How many pairs of addresses lead to a session.
-    public var pairCount: Int { owners.count }
+    public var pairCount: Int { owners.sessionPairs }
 
     /// How many datagrams were ignored for a reason.
     public func count(of reason: ICEIgnored) -> Int { ignored[reason.rawValue] }
@@ -149,6 +167,26 @@ public struct ICELiteAgent<Key: STUNKey> {
         return Generation(number: number, ufrag: ufrag, key: Key(password: Array(credentials.password.utf8)))
     }
 
+    /// Notes that another agent of the port answered a check from this pair. Datagrams from the pair are its own until it
+    /// has answered none for the time of consent. Returns false, and changes nothing, if a session has selected the pair,
+    /// or if a third agent owns it: see `ICEIgnored.addressInUse`. The check must then remain without an answer.
+    public mutating func lease(_ pair: AddressPair, to other: Int, now: MonotonicTime) -> Bool {
+        if let tenant = owners.tenant(of: pair, within: Self.leaseHold, now: now), tenant != other {
+            return refuseLease()
+        }
+        if case .session(let owner) = owners[pair] {
+            guard sessions[owner.index].selected?.pair != pair else { return refuseLease() }
+            sessions[owner.index].pairs.removeAll { $0.pair == pair }
+        }
+        owners.lease(pair, to: other, now: now)
+        return true
+    }
+
+    private mutating func refuseLease() -> Bool {
+        ignored[ICEIgnored.addressInUse.rawValue] += 1
+        return false
+    }
+
     // MARK: Time
 
     /// When to call `nextExpired`. `.never` without a selected pair.
@@ -171,7 +209,7 @@ public struct ICELiteAgent<Key: STUNKey> {
 
     /// Forgets the addresses of a session.
     private mutating func dropPairs(of index: Int) {
-        for checked in sessions[index].pairs { owners[checked.pair] = nil }
+        for checked in sessions[index].pairs { owners.remove(checked.pair) }
         sessions[index].pairs.removeAll()
         sessions[index].selected = nil
         sessions.leaveOrder(index)
@@ -195,8 +233,11 @@ public struct ICELiteAgent<Key: STUNKey> {
         switch datagram.isEmpty ? .max : datagram[0] {
         case 0...3: return receiveSTUN(datagram, on: pair, now: now, &answer)
         case 20...63, 128...191:
-            guard let session = owners[pair] else { return ignore(.unknownAddress) }
-            return .media(session)
+            switch owners[pair] {
+            case .session(let session): return .media(session)
+            case .agent(let lease) where now - lease.renewedAt < consent: return .elsewhere(lease.place)
+            case .agent, nil: return ignore(.unknownAddress)
+            }
         default: return ignore(.unknownProtocol)
         }
     }
@@ -213,9 +254,14 @@ public struct ICELiteAgent<Key: STUNKey> {
             return ignore(.malformed)
         }
         guard message.kind == .request, message.method == STUNMessage.binding else { return ignore(.notCheck) }
-        guard let username = message.username, let ufrag = LocalUfrag(of: username, in: datagram),
-            let index = ufrags[ufrag]
-        else { return ignore(.unknownUfrag) }
+        guard let username = message.username, let ufrag = LocalUfrag(of: username, in: datagram) else {
+            return ignore(.unknownUfrag)
+        }
+        guard let index = ufrags[ufrag] else {
+            let other = ICECredentials.place(in: datagram[username.lowerBound])
+            guard let other, other != place, other < agents else { return ignore(.unknownUfrag) }
+            return .elsewhere(other)
+        }
         guard message.hasFingerprint(in: datagram) else { return ignore(.badFingerprint) }
         let isRestart = sessions[index].next?.ufrag == ufrag
         guard let generation = isRestart ? sessions[index].next : sessions[index].current,
@@ -253,7 +299,9 @@ public struct ICELiteAgent<Key: STUNKey> {
     /// Notes an authenticated check from a pair. Returns false if it is the selected pair of another session: who knows the
     /// credentials of one session must not take another one's media by a forged address.
     private mutating func admit(_ pair: AddressPair, to index: Int, now: MonotonicTime) -> Bool {
-        if let owner = owners[pair]?.index {
+        guard owners.tenant(of: pair, within: Self.leaseHold, now: now) == nil else { return false }
+        if case .session(let session) = owners[pair] {
+            let owner = session.index
             if owner == index {
                 if let place = sessions[index].pairs.firstIndex(where: { $0.pair == pair }) {
                     sessions[index].pairs[place].at = now
@@ -264,10 +312,10 @@ public struct ICELiteAgent<Key: STUNKey> {
             sessions[owner].pairs.removeAll { $0.pair == pair }
         }
         if sessions[index].pairs.count >= Self.pairLimit, let oldest = sessions[index].oldest {
-            owners[sessions[index].pairs.remove(at: oldest).pair] = nil
+            owners.remove(sessions[index].pairs.remove(at: oldest).pair)
         }
         sessions[index].pairs.append(.init(pair: pair, at: now))
-        owners[pair] = sessions.id(at: index)
+        owners.set(sessions.id(at: index), for: pair)
         return true
     }
 

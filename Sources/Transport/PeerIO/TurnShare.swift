@@ -31,4 +31,15 @@ package struct TurnCounts: Sendable, Equatable {
     /// Datagrams of one ICE agent.
     package var datagrams = 0
     package var timers = 0
+
+    package init() {}
+
+    /// The larger of each count.
+    package func merged(with other: TurnCounts) -> TurnCounts {
+        var merged = self
+        merged.work = max(work, other.work)
+        merged.datagrams = max(datagrams, other.datagrams)
+        merged.timers = max(timers, other.timers)
+        return merged
+    }
 }

@@ -7,7 +7,7 @@ func fuzzSTUN(_ bytes: [UInt8]) {
     guard let credentials = ICECredentials(ufrag: "evtj", password: "VOkJxbRl1RmTxUk/WvJxBt") else {
         preconditionFailure("These are the credentials of RFC 5769.")
     }
-    var agent = ICELiteAgent<OpenKey>()
+    var agent = ICELiteAgent<OpenKey>(place: 1, of: 3)
     let session = agent.add(credentials)
     let remote = TransportAddress(ipv6: 1, 2, port: 3)
     let local = TransportAddress(ipv4: 4, port: 5)
@@ -17,6 +17,7 @@ func fuzzSTUN(_ bytes: [UInt8]) {
         let received = agent.receive(datagram.span, from: remote, to: local, now: .zero, answer: &answer)
         guard case .check(let found, _) = received else {
             precondition(answer.count == 0)
+            if case .elsewhere(let place) = received { precondition(place == 0 || place == 2) }
             continue
         }
         precondition(found == session && answer.count > 0 && answer.count <= PacketBuffer.capacity)

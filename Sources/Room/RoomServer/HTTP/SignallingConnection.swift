@@ -12,6 +12,7 @@ final class SignallingConnection: Sendable, Hashable {
     let id: UInt64
     let place: ClientPlace
     private let channel: any Channel
+    private let bound = Mutex<RoomHost?>(nil)
     private let unhandled = Atomic<Int>(0)
     private let joined = Atomic<Bool>(false)
     private let ending = Atomic<Bool>(false)
@@ -24,6 +25,12 @@ final class SignallingConnection: Sendable, Hashable {
 
     static func == (a: SignallingConnection, b: SignallingConnection) -> Bool { a === b }
     func hash(into hasher: inout Hasher) { hasher.combine(id) }
+
+    /// The host of the room that the client joins or has joined. Nil before, and after a `join` that failed.
+    var host: RoomHost? {
+        get { bound.withLock { $0 } }
+        set { bound.withLock { $0 = newValue } }
+    }
 
     /// Queues a message. If a client does not read and more than 1 MiB waits, `WebSocketHandler` closes its connection.
     func send(_ message: ServerMessage, answering id: Int? = nil) {

@@ -6,21 +6,18 @@ internal import RoomProtocol
 
 /// The rooms of one event loop. An actor pinned to the loop: messages arrive from NIO's threads through the loop's
 /// queue, in order. Everything after that, down to the sockets, happens on the loop without a hop.
-actor RoomHost: SignallingDelegate {
+actor RoomHost {
     private struct Membership {
         var participant: Participant
         var room: Room
+        var seat: Seat
     }
-
-    /// The number of participants with one token of a page, which all visitors get on an open server. A page is one participant.
-    static let participantsPerPageToken = 16
 
     nonisolated let loop: EventLoop
     nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
-    private let tokens: AccessTokens
     private let log: LogQueue
-    private let maximumParticipants: Int
+    private let seats: Seats
     private let makeSettings: @Sendable (EventLoop) -> SessionSettings
     private lazy var settings = makeSettings(loop)
     private var rooms: [RoomName: Room] = [:]
@@ -29,25 +26,29 @@ actor RoomHost: SignallingDelegate {
     private var isClosed = false
 
     init(
-        loop: EventLoop, tokens: AccessTokens, log: Logger, maximumParticipants: Int,
+        loop: EventLoop, log: LogQueue, seats: Seats,
         makeSettings: @escaping @Sendable (EventLoop) -> SessionSettings
     ) {
         self.loop = loop
-        self.tokens = tokens
-        self.log = LogQueue(log)
-        self.maximumParticipants = maximumParticipants
+        self.log = log
+        self.seats = seats
         self.makeSettings = makeSettings
     }
 
     // MARK: - From NIO's threads
 
-    nonisolated func received(_ request: ClientRequest, from connection: SignallingConnection) {
-        let taken = loop.execute {
-            self.assumeIsolated { $0.handle(request, from: connection) }
+    /// - Parameter seat: of a `join` alone.
+    nonisolated func received(
+        _ request: ClientRequest, from connection: SignallingConnection, seat: Seat? = nil
+    ) {
+        let isTaken = loop.execute {
+            self.assumeIsolated { $0.handle(request, from: connection, seat) }
             connection.endHandling(hasResponse: request.hasResponse)
         }
+        guard !isTaken else { return }
         // A message that cannot be queued must not be lost silently, so the connection ends.
-        if !taken { connection.end(.unexpectedServerError) }
+        if let seat { seats.free(seat) }
+        connection.end(.unexpectedServerError)
     }
 
     nonisolated func disconnected(_ connection: SignallingConnection) {
@@ -68,7 +69,7 @@ actor RoomHost: SignallingDelegate {
 
     var busiestTurn: TurnCounts { loop.busiest }
 
-    /// Ends every participant with a reason, because the server stops.
+    /// Ends every participant with a reason, because the server stops. Later ones are refused.
     func close() {
         isClosed = true
         let closing = Closing(
@@ -78,7 +79,6 @@ actor RoomHost: SignallingDelegate {
             remove(connection)
             connection.close(closing)
         }
-        log.drain()
     }
 
     /// Closes the port of all media, in a later turn than `close()`.
@@ -86,10 +86,10 @@ actor RoomHost: SignallingDelegate {
 
     // MARK: - On the loop
 
-    private func handle(_ request: ClientRequest, from connection: SignallingConnection) {
+    private func handle(_ request: ClientRequest, from connection: SignallingConnection, _ seat: Seat?) {
         do throws(RoomError) {
-            if case .join(let join) = request.message {
-                try self.join(join, request.id, connection)
+            if let seat, case .join(let join) = request.message {
+                try self.join(join, seat, request.id, connection)
                 return
             }
             guard let member = members[connection] else {
@@ -97,6 +97,11 @@ actor RoomHost: SignallingDelegate {
             }
             try handle(request, from: connection, member)
         } catch {
+            if let seat {
+                seats.free(seat)
+                // The client may join another room.
+                connection.host = nil
+            }
             connection.send(.error(Problem(error)), answering: request.id)
         }
     }
@@ -143,37 +148,13 @@ actor RoomHost: SignallingDelegate {
         }
     }
 
-    private func join(_ join: Join, _ id: Int?, _ connection: SignallingConnection) throws(RoomError) {
-        guard members[connection] == nil else {
-            throw RoomError(.outOfOrder, "This connection has already joined a room. Open another connection.")
-        }
+    private func join(
+        _ join: Join, _ seat: Seat, _ id: Int?, _ connection: SignallingConnection
+    ) throws(RoomError) {
         guard !isClosed, !connection.isEnding else {
             throw RoomError(.roomReleased, "The server is closing this connection.")
         }
-        guard members.count < maximumParticipants else {
-            throw RoomError(
-                .serverFull, "The server has \(members.count) participants, which is the limit. Try later.")
-        }
-        guard join.version == Signalling.version else {
-            throw RoomError(
-                .versionUnsupported,
-                "This server uses version \(Signalling.version) of the protocol, not \(join.version). Use the same "
-                    + "release on both ends.")
-        }
-        let name = try RoomName(join.room)
-        switch try tokens.scope(of: join.token, now: EventLoop.now) {
-        case .everyRoom: break
-        case .oneRoom(let allowed):
-            guard allowed == name else {
-                throw RoomError(.forbidden, "The access token is for the room '\(allowed)', not for '\(name)'.")
-            }
-            guard members.values.count(where: { $0.participant.token == join.token }) < Self.participantsPerPageToken
-            else {
-                throw RoomError(
-                    .tooManyRequests,
-                    "\(Self.participantsPerPageToken) participants use this page's token: ask for another.")
-            }
-        }
+        let name = seat.room
         let participant = try Participant(
             connection: connection, token: join.token, pool: pool(join.receivers), settings: settings)
         do throws(RoomError) {
@@ -200,7 +181,7 @@ actor RoomHost: SignallingDelegate {
         participant.offer()
         participant.onEnded = { [weak self] error in self?.assumeIsolated { $0.sessionEnded(error, of: connection) } }
         rooms[name] = room
-        members[connection] = Membership(participant: participant, room: room)
+        members[connection] = Membership(participant: participant, room: room, seat: seat)
         connection.didJoin()
         room.enter(participant)
         log.write("joined", metadata(members[connection], [:]))
@@ -210,6 +191,7 @@ actor RoomHost: SignallingDelegate {
         guard let member = members.removeValue(forKey: connection) else { return }
         member.room.leave(member.participant)
         if member.room.isEmpty { rooms[member.room.name] = nil }
+        seats.free(member.seat)
         log.write("left", metadata(member, [:]))
     }
 

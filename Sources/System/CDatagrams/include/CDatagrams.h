@@ -22,10 +22,24 @@ struct cdatagrams_buffers {
     int send;
 };
 
-// A bound UDP socket that never blocks. `is_shared` lets several sockets have the same address (SO_REUSEPORT).
+// A bound UDP socket that never blocks. `is_shared` opens one more socket at the address of another one, which
+// `cdatagrams_share` permits.
 // `address.port` 0 means any free port; the call sets the port. It also sets `buffers` to what the kernel allowed.
 // The address :: receives IPv4 as well.
 int cdatagrams_open(struct cdatagrams_address *address, int is_shared, struct cdatagrams_buffers *buffers);
+
+// Lets further sockets of this user be opened at the address of this one (SO_REUSEPORT). The kernel then chooses one of
+// them for each pair of addresses. Before the call, the address was this socket's alone. Returns 0.
+int cdatagrams_share(int socket);
+
+// Makes the kernel choose the socket that was opened as number `place` of those with this address, for all datagrams
+// (SO_ATTACH_REUSEPORT_CBPF). Returns 0.
+int cdatagrams_steer(int socket, unsigned place);
+
+// A descriptor that other threads make readable, by `cdatagrams_ring`, until `cdatagrams_silence`.
+int cdatagrams_bell(void);
+void cdatagrams_ring(int bell);
+void cdatagrams_silence(int bell);
 
 // Datagrams that the kernel dropped because the receive buffer was full.
 unsigned cdatagrams_overflows(int socket);

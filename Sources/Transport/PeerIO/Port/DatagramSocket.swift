@@ -49,10 +49,12 @@ final class DatagramSocket {
     private let isInet: Bool
 
     /// Opens a socket at an address of this machine, or at all of them. Port 0 means any free port.
-    init(at wanted: TransportAddress) throws(TransportError) {
+    ///
+    /// - Parameter joinsOthers: whether another socket has the address, and permits this one by `share`.
+    init(at wanted: TransportAddress, joinsOthers: Bool = false) throws(TransportError) {
         var bound = cdatagrams_address(wanted)
         var allowed = cdatagrams_buffers(receive: Int32(Self.wantedBuffer), send: Int32(Self.wantedBuffer))
-        descriptor = cdatagrams_open(&bound, 0, &allowed)
+        descriptor = cdatagrams_open(&bound, joinsOthers ? 1 : 0, &allowed)
         guard descriptor >= 0 else {
             let reason = String(cString: strerror(-descriptor))
             throw TransportError(
@@ -79,6 +81,19 @@ final class DatagramSocket {
         slab.deallocate()
         departures.deallocate()
     }
+
+    /// Permits further sockets of this user at the same address. The kernel chooses the socket of each pair of addresses.
+    func share() throws(TransportError) {
+        let result = cdatagrams_share(descriptor)
+        guard result != 0 else { return }
+        throw TransportError(
+            code: "transport.no-address",
+            message: "The UDP port \(address.port) cannot be shared by several threads: "
+                + "\(String(cString: strerror(-result))). Use one thread.")
+    }
+
+    /// Makes the kernel give all datagrams of this address to one of its sockets, by the order in which they were opened.
+    func steer(to place: Int) { _ = cdatagrams_steer(descriptor, UInt32(place)) }
 
     /// Closes the socket. Nothing is sent or received any more.
     func end() {

@@ -6,6 +6,10 @@ package import RTP
 ///
 /// Datagrams that peers send during a turn leave together at its end. A silent peer costs nothing but the answers to its
 /// checks.
+///
+/// With a `PortGroup`, several loops share the port. Each has a socket of its own, and hands over the datagrams that the
+/// kernel gives to the wrong one: checks by the ufrag, which names the loop, and others by the pair of addresses. The loop
+/// of a session answers a check through the loop that received it, which learns from the answer whose the pair is.
 package final class MediaPort: TurnMember, PausedReader {
     package let loop: EventLoop
     /// The port that all peers use.
@@ -24,6 +28,17 @@ package final class MediaPort: TurnMember, PausedReader {
     private var isPaused = false
     private var pausedTurn = 0
     private var expiry: LoopTimer?
+    private let group: PortGroup?
+    /// This loop's place in the group.
+    private let place: Int
+    private var bell: ReadableSource?
+    /// The datagrams that other loops handed over, the next one to handle, and the place of its bytes.
+    private var handed = DatagramBundle()
+    private var nextHanded = (item: 0, start: 0)
+    /// The datagrams to hand over to each loop, and the loops that have some.
+    private var departing: [DatagramBundle]
+    private var destinations: [Int] = []
+    private var handedOver = 0
 
     /// Addresses that clients are told besides those of this machine, such as that of a 1:1 NAT before it.
     private let publicAddresses: [String]
@@ -38,9 +53,10 @@ package final class MediaPort: TurnMember, PausedReader {
     /// - Parameters:
     ///   - port: 0 means any free one.
     ///   - publicAddresses: literal addresses at which others reach this port.
+    ///   - group: the loops that share the port. The loop at place 0 opens it first; the others then give its number.
     package init(
         loop: EventLoop, address: String, port: UInt16, publicAddresses: [String] = [],
-        consent: TimeInterval = MediaPort.consent
+        consent: TimeInterval = MediaPort.consent, group: PortGroup? = nil, place: Int = 0
     ) throws(TransportError) {
         loop.preconditionOnLoop()
         guard let own = TransportAddress(literal: address, port: port) else {
@@ -50,19 +66,31 @@ package final class MediaPort: TurnMember, PausedReader {
         }
         self.loop = loop
         self.publicAddresses = publicAddresses
-        agent = ICELiteAgent(consent: consent)
-        socket = try Self.open(own)
+        self.group = group
+        self.place = place
+        let loops = group?.count ?? 1
+        agent = ICELiteAgent(consent: consent, place: place, of: loops)
+        departing = Array(repeating: DatagramBundle(), count: loops)
+        socket = try Self.open(own, joinsOthers: place > 0)
+        if place == 0, loops > 1 { try socket.share() }
         source = ReadableSource(descriptor: socket.descriptor, context: loop.context) { [unowned self] in becomeReady()
         }
         expiry = loop.makeTimer { [unowned self] in expire() }
+        if let inbox = group?.inboxes[place], inbox.bell >= 0 {
+            bell = ReadableSource(descriptor: inbox.bell, context: loop.context) { [unowned self] in
+                inbox.silence()
+                receive(fromSocket: false)
+            }
+        }
     }
 
     /// An IPv6 socket at :: has IPv4 as well, unless the kernel lacks IPv6.
-    private static func open(_ address: TransportAddress) throws(TransportError) -> DatagramSocket {
-        if address.isAny, let socket = try? DatagramSocket(at: TransportAddress(ipv6: 0, 0, port: address.port)) {
-            return socket
-        }
-        return try DatagramSocket(at: address)
+    private static func open(
+        _ address: TransportAddress, joinsOthers: Bool
+    ) throws(TransportError) -> DatagramSocket {
+        let any = TransportAddress(ipv6: 0, 0, port: address.port)
+        if address.isAny, let socket = try? DatagramSocket(at: any, joinsOthers: joinsOthers) { return socket }
+        return try DatagramSocket(at: address, joinsOthers: joinsOthers)
     }
 
     deinit {
@@ -72,8 +100,9 @@ package final class MediaPort: TurnMember, PausedReader {
     /// Closes the socket. Close the peers before.
     package func close() {
         loop.preconditionOnLoop()
-        source?.remove()
+        for source in [source, bell] { source?.remove() }
         source = nil
+        bell = nil
         socket.end()
         expiry?.disarm()
     }
@@ -81,8 +110,12 @@ package final class MediaPort: TurnMember, PausedReader {
     package var statistics: MediaPortStatistics {
         MediaPortStatistics(
             ignored: ICEIgnored.allCases.reduce(0) { $0 + agent.count(of: $1) } + socket.tooLong,
-            overflowed: socket.overflows, refused: socket.refused)
+            overflowed: socket.overflows, refused: socket.refused, handedOver: handedOver,
+            notTakenOver: group?.inboxes[place].dropped ?? 0)
     }
+
+    /// Makes the kernel give all datagrams of the port to one loop of the group.
+    func steer(to place: Int) { socket.steer(to: place) }
 
     /// Bytes that the kernel lets the socket queue for receiving and for sending, and what a busy server wants.
     package var buffers: (receive: Int, send: Int, wanted: Int) {
@@ -94,7 +127,7 @@ package final class MediaPort: TurnMember, PausedReader {
     /// Opens a session with new credentials.
     func open() -> (session: ICESessionID, credentials: ICECredentials) {
         while true {
-            let credentials = ICECredentials(using: &random)
+            let credentials = ICECredentials(using: &random, at: place)
             if let session = agent.add(credentials) { return (session, credentials) }
         }
     }
@@ -123,27 +156,40 @@ package final class MediaPort: TurnMember, PausedReader {
             socket.flush()
             flush()
         }
-        receive()
+        receive(fromSocket: true)
     }
 
-    /// Handles a share of the waiting datagrams.
-    private func receive() {
+    /// Handles a share of the waiting datagrams: those that other loops handed over, and those of the socket.
+    private func receive(fromSocket: Bool) {
         guard !isPaused else { return }
         var share = TurnShare(of: Self.datagramShare, at: loop.turnClock())
         var mayGoOn = true
-        var isDrained = false
+        var isDrained = !fromSocket
         while mayGoOn {
-            if received.isEmpty, !isDrained {
-                received = 0..<socket.receive()
-                isDrained = received.count < DatagramSocket.most
+            if received.isEmpty, handed.isEmpty {
+                if !isDrained {
+                    received = 0..<socket.receive()
+                    isDrained = received.count < DatagramSocket.most
+                }
+                // Another loop hands an answer over before it sends on the pair. So the lease is found here before the
+                // first datagram that needs it is handled.
+                group?.inboxes[place].take(into: &handed)
             }
-            guard let index = received.popFirst() else { break }
-            if let datagram = socket.datagram(index) { handle(datagram.bytes, on: datagram.pair, now: loop.now) }
+            if !handed.isEmpty {
+                handleHandedOver(now: loop.now)
+            } else if let index = received.popFirst() {
+                if let datagram = socket.datagram(index) {
+                    handle(datagram.bytes, on: datagram.pair, through: nil, now: loop.now)
+                }
+            } else {
+                break
+            }
             loop.countDatagram()
             mayGoOn = share.spend(at: loop.turnClock())
         }
+        handOver()
         loop.busiest.datagrams = max(loop.busiest.datagrams, share.used)
-        guard !received.isEmpty else { return }
+        guard !received.isEmpty || !handed.isEmpty else { return }
         isPaused = true
         pausedTurn = loop.turn
         loop.resumeNextTurn(self)
@@ -153,20 +199,64 @@ package final class MediaPort: TurnMember, PausedReader {
         // Called at the end of the turn of the pause too.
         guard pausedTurn != loop.turn else { return loop.resumeNextTurn(self) }
         isPaused = false
-        if source != nil { receive() }
+        if source != nil { receive(fromSocket: true) }
     }
 
+    /// - Parameter through: the loop that received the datagram, nil for this one.
     @inline(__always)
-    private func handle(_ datagram: UnsafeRawBufferPointer, on pair: AddressPair, now: MonotonicTime) {
+    private func handle(
+        _ datagram: UnsafeRawBufferPointer, on pair: AddressPair, through: Int?, now: MonotonicTime
+    ) {
         let bytes = datagram.bindMemory(to: UInt8.self)
         switch agent.receive(bytes.span, from: pair.remote, to: pair.local, now: now, answer: &answer) {
         case .media(let session): paths[session.index]?.received(datagram)
         case .check(let session, let isSelected):
-            answer.bytes.withUnsafeBytes { send(UnsafeRawBufferPointer(rebasing: $0[..<answer.count]), on: pair) }
+            answer.bytes.withUnsafeBytes {
+                let response = UnsafeRawBufferPointer(rebasing: $0[..<answer.count])
+                if let through { hand(.answer, response, on: pair, to: through) } else { send(response, on: pair) }
+            }
             if isSelected, let path = agent.path(of: session) { paths[session.index]?.selected(path.pair) }
             if agent.nextTimeout < expiry?.deadline ?? .never { expiry?.arm(at: agent.nextTimeout) }
+        case .elsewhere(let other):
+            // A datagram passes from one loop to another once.
+            guard through == nil else { return }
+            handedOver += 1
+            hand(bytes[0] < 4 ? .check : .media, datagram, on: pair, to: other)
         case .ignored: break
         }
+    }
+
+    // MARK: Loops of a group
+
+    /// Handles the next datagram that another loop handed over.
+    private func handleHandedOver(now: MonotonicTime) {
+        let item = handed.items[nextHanded.item]
+        handed.bytes.withUnsafeBytes { bytes in
+            let datagram = UnsafeRawBufferPointer(
+                rebasing: bytes[nextHanded.start..<(nextHanded.start + item.count)])
+            switch item.meaning {
+            case .check, .media: handle(datagram, on: item.pair, through: item.from, now: now)
+            case .answer: if agent.lease(item.pair, to: item.from, now: now) { send(datagram, on: item.pair) }
+            }
+        }
+        nextHanded = (nextHanded.item + 1, nextHanded.start + item.count)
+        guard nextHanded.item == handed.items.count else { return }
+        handed.removeAll()
+        nextHanded = (0, 0)
+    }
+
+    private func hand(
+        _ meaning: DatagramBundle.Meaning, _ datagram: UnsafeRawBufferPointer, on pair: AddressPair, to other: Int
+    ) {
+        if departing[other].isEmpty { destinations.append(other) }
+        departing[other].append(meaning, datagram, on: pair, from: place)
+    }
+
+    /// Hands over what waits.
+    private func handOver() {
+        guard !destinations.isEmpty, let group else { return }
+        for other in destinations { group.inboxes[other].add(&departing[other]) }
+        destinations.removeAll(keepingCapacity: true)
     }
 
     private func expire() {
@@ -194,6 +284,7 @@ package final class MediaPort: TurnMember, PausedReader {
 
     /// Sends what waits. A full queue of the kernel calls again when it has room.
     private func flush() {
+        handOver()
         if !socket.isBlocked { socket.flush() }
         source?.awaitsWriting = socket.isBlocked
     }
@@ -229,4 +320,8 @@ package struct MediaPortStatistics: Sendable {
     package var overflowed: Int
     /// Outgoing datagrams that were dropped: the kernel refused them, or the queue was full.
     package var refused: Int
+    /// Received datagrams that were handed over to another loop.
+    package var handedOver: Int
+    /// Datagrams that other loops handed over, and that were dropped because too many waited.
+    package var notTakenOver: Int
 }

@@ -1,0 +1,112 @@
+import ICELite
+import RTP
+import Testing
+import TestSupport
+
+@testable import PeerIO
+
+/// Two loops that share one UDP port.
+@Suite(.serialized)
+struct PortGroupTests {
+    @Test(arguments: [0, 1], ["127.0.0.1", "0.0.0.0"])
+    func `a call works whichever loop receives its datagrams`(receiver: Int, address: String) async throws {
+        try await withGroup(at: address) { ports in
+            await onLoop(ports[receiver].loop) { ports[receiver].value.steer(to: receiver) }
+            for port in ports {
+                var options = Call.Options()
+                options.answererPort = port
+                let call = try await Call.begin(on: port.loop, options)
+                try #require(await call.isSecured())
+                await call.sendVideo(300)
+                await call.sendAudio(20)
+                #expect(await eventually { await call.videoReceived() == Array(0..<300) })
+                #expect(await eventually { await call.audioReceived() == 20 })
+                await call.close()
+            }
+            let counts = await handedOver(ports)
+            // The whole call on the other loop, and nothing of the one on this loop.
+            #expect(counts[receiver] > 300)
+            #expect(counts[1 - receiver] == 0)
+        }
+    }
+
+    @Test func `the loops of a group have one port number, and no other program can use it`() async throws {
+        try await withGroup { ports in
+            let number = await onLoop(ports[0].loop) { ports[0].value.number }
+            #expect(await onLoop(ports[1].loop) { ports[1].value.number } == number)
+            let error = await onLoop(ports[0].loop) {
+                Result { () throws(TransportError) in
+                    try MediaPort(
+                        loop: ports[0].loop, address: "127.0.0.1", port: number, group: PortGroup(2)
+                    ).close()
+                }
+            }
+            #expect(throws: TransportError.self) { try error.get() }
+        }
+    }
+
+    @Test func `a flood of checks leaves room for media, and what has no room is counted`() {
+        let inbox = PortInbox()
+        let pair = AddressPair(
+            remote: TransportAddress(ipv4: 1, port: 1), local: TransportAddress(ipv4: 2, port: 2))
+        func hand(_ meaning: DatagramBundle.Meaning, _ count: Int) {
+            var bundle = DatagramBundle()
+            for number in 0..<count {
+                withUnsafeBytes(of: UInt32(number)) { bundle.append(meaning, $0, on: pair, from: 1) }
+            }
+            inbox.add(&bundle)
+            #expect(bundle.isEmpty)
+        }
+        let checks = PortInbox.room(for: .check)
+        hand(.check, 1)
+        hand(.check, checks + 5)
+        #expect(inbox.dropped == 6)
+        hand(.media, PortInbox.room(for: .media))
+        #expect(inbox.dropped == 6 + checks)
+        var taken = DatagramBundle()
+        inbox.take(into: &taken)
+        #expect(taken.items.count == PortInbox.room(for: .media))
+        #expect(taken.bytes.count == 4 * taken.items.count)
+        #expect(taken.items.prefix { $0.meaning == .check }.count == checks)
+        var none = DatagramBundle()
+        inbox.take(into: &none)
+        #expect(none.isEmpty)
+    }
+
+    // MARK: -
+
+    private func handedOver(_ ports: [LoopBound<MediaPort>]) async -> [Int] {
+        var counts: [Int] = []
+        for port in ports { counts.append(await onLoop(port.loop) { port.value.statistics.handedOver }) }
+        return counts
+    }
+
+    private func withGroup(
+        at address: String = "127.0.0.1", _ body: ([LoopBound<MediaPort>]) async throws -> Void
+    ) async throws {
+        let group = PortGroup(2)
+        let loops = [EventLoop(name: "first"), EventLoop(name: "second")]
+        var ports: [LoopBound<MediaPort>] = []
+        for (place, loop) in loops.enumerated() {
+            let number: UInt16 =
+                if let first = ports.first { await onLoop(first.loop) { first.value.number } } else { 0 }
+            ports.append(
+                try await onLoop(loop) {
+                    Result { () throws(TransportError) in
+                        LoopBound(
+                            try MediaPort(loop: loop, address: address, port: number, group: group, place: place),
+                            loop: loop)
+                    }
+                }.get())
+        }
+        let result: Result<Void, any Error>
+        do {
+            result = .success(try await body(ports))
+        } catch {
+            result = .failure(error)
+        }
+        for port in ports { await onLoop(port.loop) { port.value.close() } }
+        for loop in loops { loop.shutdown() }
+        try result.get()
+    }
+}

@@ -1,0 +1,124 @@
+import Foundation
+import PeerIO
+import RoomFixtures
+import RoomProtocol
+import Testing
+import TestSupport
+
+@testable import RoomServer
+
+/// A server whose rooms are on two loops.
+@Suite(.serialized) struct SeveralLoopsTests {
+    @Test(arguments: RoomServer.ICE.allCases)
+    func `rooms share the loops evenly, and media flows in each of them`(ice: RoomServer.ICE) async throws {
+        try await withMedia(configured: { ($0.threads, $0.ice) = (2, ice) }) { server, grant, loop in
+            let names = ["kitchen", "garden", "hall", "attic"]
+            var clients: [MediaClient] = []
+            for name in names {
+                let publisher = try MediaClient(server, grant, room: name, loop: loop)
+                let (up, streams) = try await publisher.publish()
+                let subscriber = try MediaClient(server, grant, room: name, loop: loop)
+                let down = try await subscriber.watch()
+                try subscriber.subscribe(streams[0])
+                let isFlowing = await eventually {
+                    await onLoop(loop) {
+                        if up.value.isSecured { up.value.send(next: 1, keyframe: true) }
+                        return down.value.received.count >= 20
+                    }
+                }
+                #expect(isFlowing)
+                clients += [publisher, subscriber]
+            }
+            #expect(server.directory.seats.taken == [4, 4])
+            for client in clients {
+                client.raw.sendMessage(.leave, id: 9)
+                _ = try client.raw.message { $0.id == 9 }
+                await client.close()
+            }
+            #expect(server.directory.seats.taken == [0, 0])
+        }
+    }
+
+    @Test func `all participants of a room are on one loop`() async throws {
+        try await withServer(configured: { $0.threads = 2 }) { server, grant in
+            let clients = try (0..<5).map { _ in try join(server, grant.accessToken).0 }
+            #expect(server.directory.seats.taken == [5, 0])
+            let (visitor, joined) = try join(server, grant.accessToken)
+            #expect(joined.participants.count == 5)
+            _ = (clients, visitor)
+        }
+    }
+
+    @Test func `a client whose join failed may join a room on another loop`() async throws {
+        try await withServer(configured: { $0.threads = 2 }) { server, grant in
+            let (kitchen, _) = try join(server, grant.accessToken)
+            let client = try RawClient(port: server.port)
+            #expect(try client.openWebSocket(port: server.port) == 101)
+            #expect(try client.refusal(of: .join(Join(token: "none", room: "kitchen")), id: 1) == "-11005")
+            #expect(try client.refusal(of: .subscribe(StreamReference(stream: 1)), id: 2) == "protocol.out-of-order")
+            #expect(try client.refusal(of: .join(Join(token: grant.accessToken, room: "hall")), id: 3) == nil)
+            #expect(server.directory.seats.taken == [1, 1])
+            let again = Join(token: grant.accessToken, room: "kitchen")
+            #expect(try client.refusal(of: .join(again), id: 4) == "protocol.out-of-order")
+            #expect(server.directory.seats.taken == [1, 1])
+            _ = kitchen
+        }
+    }
+
+    @Test func `participants of all loops leave with their token, and with their connection`() async throws {
+        try await withServer(configured: { $0.threads = 2 }) { server, grant in
+            let other = try await Task { try signIn(server) }.value
+            var clients: [RawClient] = []
+            for room in ["kitchen", "hall"] {
+                for token in [grant.accessToken, other.accessToken] {
+                    clients.append(try join(server, token, room: room).0)
+                }
+            }
+            #expect(server.directory.seats.taken == [2, 2])
+            server.directory.revoked(other.accessToken)
+            #expect(await eventually { server.directory.seats.taken == [1, 1] })
+            clients = []
+            #expect(await eventually { server.directory.seats.taken == [0, 0] })
+        }
+    }
+
+    @Test func `the limit of participants is for all loops together`() async throws {
+        try await withServer(configured: { ($0.threads, $0.maximumParticipants) = (2, 3) }) { server, grant in
+            let clients = try ["a", "b", "c"].map { try join(server, grant.accessToken, room: $0).0 }
+            let error = #expect(throws: RoomError.self) { try join(server, grant.accessToken, room: "d") }
+            #expect(error?.code == .serverFull)
+            #expect(server.directory.seats.taken == [2, 1])
+            _ = clients
+        }
+    }
+
+    @Test(arguments: [0, 65]) func `a number of threads that no port can have is refused`(threads: Int) async throws {
+        let error = await #expect(throws: RoomError.self) { try await startServer { $0.threads = threads }.stop() }
+        #expect(error?.message.contains("1 to 64") == true)
+    }
+}
+
+@Suite struct SeatsTests {
+    @Test func `a room is placed on the loop with the fewest participants, and stays there`() throws {
+        let seats = Seats(loops: 3, maximum: 100)
+        let loops = try ["a", "b", "c", "a", "a", "b", "d", "c", "e"].map {
+            try seats.reserve(in: RoomName($0)).loop
+        }
+        #expect(loops == [0, 1, 2, 0, 0, 1, 2, 2, 1])
+        #expect(seats.taken == [3, 3, 3])
+    }
+
+    @Test func `a room that was left is placed again`() throws {
+        let seats = Seats(loops: 2, maximum: 100)
+        let first = try seats.reserve(in: RoomName("a"))
+        let second = try seats.reserve(in: RoomName("a"))
+        seats.free(first)
+        #expect(try seats.reserve(in: RoomName("b")).loop == 1)
+        let third = try seats.reserve(in: RoomName("a"))
+        #expect(third.loop == 0)
+        seats.free(second)
+        seats.free(third)
+        for _ in 0..<2 { _ = try seats.reserve(in: RoomName("c")) }
+        #expect(try seats.reserve(in: RoomName("a")).loop == 1)
+    }
+}
