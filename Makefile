@@ -6,12 +6,12 @@ demo_flags = $(if $(SECONDS),--seconds '$(SECONDS)') $(if $(LISTEN),--listen '$(
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup build install tarball demo docs test soak guest fuzz bench check format clean
+.PHONY: help setup build install tarball demo docs test soak guest fuzz bench bench-janus check format clean
 
 help: ## List the targets
 	@echo "connectlive: publish cameras and files from Linux into real-time rooms"
 	@echo
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "%-14s %s\n", $$1, $$2 }'
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "%-18s %s\n", $$1, $$2 }'
 	@echo
 	@echo "make demo accepts SECONDS=15 LISTEN=0.0.0.0 CODEC=h264 FILE=clip.mp4 OUT=folder and ARGS='--any flag'."
 	@echo "make install accepts PREFIX=/usr/local."
@@ -59,6 +59,9 @@ fuzz: ## Fuzz every parser, one minute each
 bench: ## Install missing packages, and run the benchmarks: about 12 minutes
 	@scripts/setup bench
 	@Benchmarks/run $(ARGS)
+
+bench-janus: ## Measure rooms beside those of Debian's janus, as root: 3 minutes, or ARGS='--rounds 5'
+	@Benchmarks/run janus $(or $(ARGS),--quick)
 
 check: ## Check import rules, source rules and format
 	@scripts/check

@@ -10,7 +10,10 @@ struct Benchmarks: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "benchmarks",
         abstract: "Measures connecting, latency, forwarding and busy rooms; each command prints one line of JSON.",
-        subcommands: [CallCommand.self, ForwardingCommand.self, BusyCommand.self, SRTPCommand.self, ServeCommand.self])
+        subcommands: [
+            CallCommand.self, ForwardingCommand.self, BusyCommand.self, SRTPCommand.self, ServeCommand.self,
+            RoomLoadCommand.self,
+        ])
 }
 
 /// The failure, as one sentence.

@@ -66,7 +66,7 @@ struct BusyCommand: AsyncParsableCommand {
         var phases = [try await probe.phase("quiet") { try await Task.sleep(for: .seconds(seconds)) }]
         let crowdLoop = EventLoop(name: "crowd")
         defer { crowdLoop.shutdown() }
-        let crowd = LoadCrowd(port: server.access.port, token: token, loop: crowdLoop)
+        let crowd = LoadCrowd(server: .ours(server.access, token: token), loop: crowdLoop)
         phases.append(
             try await probe.phase("\(participants) participants join and announce audio") {
                 try await crowd.join(participants, atOnce: Self.joinsAtOnce)
@@ -92,14 +92,12 @@ struct BusyCommand: AsyncParsableCommand {
 
 /// The clients of the busy room.
 private final class LoadCrowd: Sendable {
-    private let port: Int
-    private let token: String
+    private let server: LoadServer
     private let loop: EventLoop
     private let clients = ClientList()
 
-    init(port: Int, token: String, loop: EventLoop) {
-        self.port = port
-        self.token = token
+    init(server: LoadServer, loop: EventLoop) {
+        self.server = server
         self.loop = loop
     }
 
@@ -110,8 +108,8 @@ private final class LoadCrowd: Sendable {
 
     private func client(_ name: String) async throws -> LoadClient {
         let client = try await LoadClient(
-            name, loop: loop, port: port, profiles: [.aeadAES128GCM, .aes128CMSHA1_80])
-        _ = try await client.join("busy", token: token)
+            name, loop: loop, server: server, profiles: [.aeadAES128GCM, .aes128CMSHA1_80])
+        try await client.join("busy")
         await clients.add(client)
         return client
     }
@@ -165,7 +163,7 @@ private final class DelayProbe {
 
     init(_ server: ServerProcess, token: String, rate: Int) async throws {
         self.server = server
-        let (loop, port) = (loop, server.access.port)
+        let (loop, access) = (loop, LoadServer.ours(server.access, token: token))
         let profiles: [SRTPProfile] = [.aeadAES128GCM, .aes128CMSHA1_80]
         hasPriority = await withCheckedContinuation { done in
             // On Linux, the priority of the calling thread.
@@ -174,11 +172,11 @@ private final class DelayProbe {
         log = await withCheckedContinuation { done in
             loop.execute { done.resume(returning: LoopBound(DelayLog(), loop: loop)) }
         }
-        publisher = try await LoadClient("probe publisher", loop: loop, port: port, profiles: profiles)
-        receiver = try await LoadClient("probe receiver", loop: loop, port: port, profiles: profiles)
-        _ = try await publisher.join("probe", token: token)
+        publisher = try await LoadClient("probe publisher", loop: loop, server: access, profiles: profiles)
+        receiver = try await LoadClient("probe receiver", loop: loop, server: access, profiles: profiles)
+        try await publisher.join("probe")
         let stream = try await publisher.publish()
-        _ = try await receiver.join("probe", token: token)
+        try await receiver.join("probe")
         try await receiver.subscribe(stream)
         await publisher.log(delays: log)
         await receiver.log(delays: log)

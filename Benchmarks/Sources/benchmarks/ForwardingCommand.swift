@@ -105,16 +105,17 @@ struct ForwardingCommand: AsyncParsableCommand {
         defer { loop.shutdown() }
         let profiles: [SRTPProfile] = aesCM ? [.aes128CMSHA1_80] : [.aeadAES128GCM, .aes128CMSHA1_80]
         let token = try await server.token()
-        let publisher = try await LoadClient("publisher", loop: loop, port: server.access.port, profiles: profiles)
-        _ = try await publisher.join("benchmark", token: token)
+        let access = LoadServer.ours(server.access, token: token)
+        let publisher = try await LoadClient("publisher", loop: loop, server: access, profiles: profiles)
+        try await publisher.join("benchmark")
         let stream = try await publisher.publish()
         var clients: [LoadClient] = []
         var steps: [ForwardingStep] = []
         for count in counts {
             while clients.count < count {
                 let client = try await LoadClient(
-                    "receiver\(clients.count)", loop: loop, port: server.access.port, profiles: profiles)
-                _ = try await client.join("benchmark", token: token)
+                    "receiver\(clients.count)", loop: loop, server: access, profiles: profiles)
+                try await client.join("benchmark")
                 try await client.subscribe(stream)
                 clients.append(client)
             }

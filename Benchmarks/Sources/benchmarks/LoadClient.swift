@@ -11,7 +11,8 @@ actor LoadClient {
     nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
     private let name: String
-    private let line: SignallingLine
+    private let server: LoadServer
+    private let line: any RoomSignalling
     private let certificate: Certificate
     private var down: Peer?
     private var receivers: [String: ReceiverID] = [:]
@@ -21,19 +22,23 @@ actor LoadClient {
     private var checking = SequenceCheck()
     private var profiles: [SRTPProfile] = []
     private var delays: LoopBound<DelayLog>?
+    private var latencies: LoopBound<LatencyLog>?
     private var securing: [CheckedContinuation<Void, any Error>] = []
 
     /// - Parameter profiles: what the client offers in DTLS; the server's preference decides.
-    init(_ name: String, loop: EventLoop, port: Int, profiles: [SRTPProfile]) async throws {
+    init(_ name: String, loop: EventLoop, server: LoadServer, profiles: [SRTPProfile]) async throws {
         self.name = name
         self.loop = loop
-        line = try await SignallingLine.open(port: port)
+        self.server = server
+        line = try await server.connect()
         certificate = try Certificate(profiles: profiles)
     }
 
     private func makePeer(_ role: ICERole) throws -> Peer {
         let peer = try Peer(
-            loop: loop, configuration: PeerConfiguration(iceRole: role, certificate: certificate, cname: name))
+            loop: loop,
+            configuration: PeerConfiguration(
+                iceRole: role, certificate: certificate, cname: name, scope: .reaching(server.host)))
         peer.onEvent = { [weak self] event in self?.assumeIsolated { $0.handle(event) } }
         try peer.start()
         return peer
@@ -60,22 +65,27 @@ actor LoadClient {
         try await withCheckedThrowingContinuation { securing.append($0) }
     }
 
-    /// Enters the room; returns when the down session is secured.
-    func join(_ room: String, token: String) async throws -> Joined {
-        guard case .joined(let joined) = try await line.request(.join(Join(token: token, room: room))) else {
-            throw BenchmarkError("The server did not answer 'join'.")
-        }
-        let description = try await line.offer()
-        let offer = try SessionDescription(parsing: description.sdp)
+    /// Enters the room; returns when the down session is secured, if the server offers one already.
+    func join(_ room: String) async throws {
+        try await line.join(room) { try await self.answer($0) }
+        if let down { try await secured(down) }
+    }
+
+    /// Opens the down session; returns the answer to the server's offer.
+    private func answer(_ text: String) throws -> String {
+        let offer = try SessionDescription(parsing: text)
         guard let remote = offer.transport else { throw BenchmarkError("The server's offer has no transport.") }
-        let peer = try makePeer(.controlled)
+        let peer = try makePeer(remote.isLite ? .controlling : .controlled)
         down = peer
         for receiver in try DownDescription.receivers(in: offer) where receiver.media == .video {
+            let codecs = offer[mid: receiver.mid].map { NegotiatedCodec.all(in: $0) } ?? []
+            guard let codec = codecs.first(where: { $0.codec == .vp8 }) else { continue }
             receivers[receiver.mid] = peer.addReceiver(
                 ReceiverConfiguration(
                     kind: .video, ssrc: receiver.ssrc, retransmissionSSRC: receiver.retransmissionSSRC,
-                    mid: receiver.mid, clockRate: Codec.vp8.clockRate, payloadTypes: [Codec.vp8.payloadType],
-                    retransmissionPayloadTypes: Self.retransmission, nack: true))
+                    mid: receiver.mid, clockRate: Codec.vp8.clockRate, payloadTypes: [codec.payloadType],
+                    retransmissionPayloadTypes: codec.retransmissionPayloadType.map { [codec.payloadType: $0] } ?? [:],
+                    nack: true))
         }
         peer.onMedia = { [weak self] receiver, header, _, packet in
             self?.assumeIsolated { $0.take(packet, header, from: receiver) }
@@ -83,11 +93,7 @@ actor LoadClient {
         try peer.setRemote(remote, dtlsRole: .client)
         var local = peer.local
         local.setup = .active
-        let answer = DownDescription.answer(to: offer, sessionID: 1, transport: local)
-        line.send(
-            .answer(Description(session: .down, sdp: answer.serialized(), revision: description.revision)))
-        try await secured(peer)
-        return joined
+        return DownDescription.answer(to: offer, sessionID: 1, transport: local).serialized()
     }
 
     private static let retransmission = Codec.vp8.retransmissionPayloadType.map { [Codec.vp8.payloadType: $0] } ?? [:]
@@ -96,16 +102,23 @@ actor LoadClient {
         guard receiver == carrying else { return }
         checking.take(packet, header)
         if let number = checking.last { delays?.value.received(number, at: loop.now) }
+        latencies?.value.add(sent: LoadPacket.sendTime(of: packet, header), received: loop.now)
     }
 
     func subscribe(_ stream: Int) async throws {
-        guard case .subscribed(let answer) = try await line.request(.subscribe(StreamReference(stream: stream))) else {
-            throw BenchmarkError("The server did not answer 'subscribe'.")
-        }
-        carrying = receivers[answer.mid]
+        let mid = try await line.subscribe(to: stream) { try await self.answer($0) }
+        carrying = receivers[mid]
+        guard carrying != nil, let down else { throw BenchmarkError("The server sends the stream on no m-line.") }
+        try await secured(down)
     }
 
     var check: SequenceCheck { checking }
+
+    /// Packets of the down session that the SRTP engine refused.
+    var refused: Int { down?.statistics.session.dropped.authenticationFailures ?? 0 }
+
+    /// Collects the time from sending to receiving of each packet.
+    func log(latencies: LoopBound<LatencyLog>?) { self.latencies = latencies }
 
     /// Logs when packets are sent and when they are received.
     func log(delays: LoopBound<DelayLog>) {
@@ -133,11 +146,10 @@ actor LoadClient {
             sessionID: 1, version: 1,
             senders: [Sender(mid: "0", codec: codec, ssrc: ssrc, retransmissionSSRC: retransmissionSSRC)],
             transport: peer.local, cname: name)
-        let request = Publish(sdp: offer.serialized(), streams: [Publish.Stream(mid: "0")])
-        guard case .published(let published) = try await line.request(.publish(request)),
-            let stream = published.streams.first?.stream,
-            let remote = try SessionDescription(parsing: published.sdp).transport
-        else { throw BenchmarkError("The server did not answer 'publish'.") }
+        let (answer, stream) = try await line.publish(offer.serialized())
+        guard let remote = try SessionDescription(parsing: answer).transport else {
+            throw BenchmarkError("The server's answer has no transport.")
+        }
         try peer.setRemote(remote, dtlsRole: remote.setup == .passive ? .client : .server)
         let sender = peer.addSender(
             SenderConfiguration(
@@ -153,17 +165,19 @@ actor LoadClient {
     }
 
     /// Sends bursts of packets; returns when the last has been given to the socket.
-    func send(bursts: Int, of length: Int, every interval: RTP.TimeInterval) async {
+    func send(
+        bursts: Int, of length: Int, every interval: RTP.TimeInterval, after delay: RTP.TimeInterval = .zero
+    ) async {
         guard let source else { return }
         await withCheckedContinuation { continuation in
-            source.run(bursts: bursts, length: length, interval: interval) { continuation.resume() }
+            source.run(bursts: bursts, length: length, interval: interval, after: delay) { continuation.resume() }
         }
     }
 
     var sent: UInt64 { source?.sent ?? 0 }
 
     func leave() async {
-        _ = try? await line.request(.leave)
+        await line.leave()
         source?.stop()
         down?.close()
         up?.close()

@@ -14,6 +14,9 @@ enum LoadPacket {
     /// whether a frame is a keyframe.
     static let numberOffset = descriptorLength + 1
 
+    /// Where the time of sending lies, likewise: nanoseconds of the monotonic clock.
+    static let timeOffset = numberOffset + 8
+
     struct Position {
         /// Counts all packets of the stream from 0.
         var number: UInt64
@@ -23,7 +26,10 @@ enum LoadPacket {
         var isKeyframe: Bool
     }
 
-    static func write(_ position: Position, ssrc: SSRC, payloadType: UInt8, into packet: inout PacketBuffer) {
+    static func write(
+        _ position: Position, at time: MonotonicTime = .zero, ssrc: SSRC, payloadType: UInt8,
+        into packet: inout PacketBuffer
+    ) {
         packet.bytes[0] = 0x80
         packet.bytes[1] = (position.isLast ? 0x80 : 0) | payloadType
         packet.setUInt16(UInt16(truncatingIfNeeded: position.number), at: 2)
@@ -37,7 +43,12 @@ enum LoadPacket {
         packet.bytes[payload + descriptorLength] = position.isKeyframe ? 0 : 1
         packet.setUInt32(UInt32(truncatingIfNeeded: position.number >> 32), at: payload + numberOffset)
         packet.setUInt32(UInt32(truncatingIfNeeded: position.number), at: payload + numberOffset + 4)
+        packet.setUInt64(time.nanoseconds, at: payload + timeOffset)
         packet.count = length
+    }
+
+    static func sendTime(of packet: borrowing PacketBuffer, _ header: RTPHeader) -> MonotonicTime {
+        MonotonicTime(nanoseconds: packet.uint64(at: header.payloadOffset + timeOffset))
     }
 }
 
@@ -113,12 +124,14 @@ final class PacketSource {
     func keyframeRequested() { isKeyframeWanted = true }
 
     /// Sends `bursts` bursts of `length` packets, `interval` apart, then calls `finished`.
-    func run(bursts: Int, length: Int, interval: TimeInterval, finished: @escaping () -> Void) {
+    func run(
+        bursts: Int, length: Int, interval: TimeInterval, after delay: TimeInterval, finished: @escaping () -> Void
+    ) {
         self.bursts = bursts
         burstLength = length
         self.interval = interval
         self.finished = finished
-        due = loop.now
+        due = loop.now + delay
         timer?.arm(at: due)
     }
 
@@ -136,7 +149,7 @@ final class PacketSource {
             let position = LoadPacket.Position(
                 number: sent, frame: frame, isFirst: index == 0, isLast: index == burstLength - 1,
                 isKeyframe: isKeyframe)
-            LoadPacket.write(position, ssrc: ssrc, payloadType: payloadType, into: &packet)
+            LoadPacket.write(position, at: loop.now, ssrc: ssrc, payloadType: payloadType, into: &packet)
             if let header = RTPHeader(parsing: packet) {
                 onSend?(sent)
                 peer.send(packet, header: header, rewrite: Rewrite(keeping: header), via: sender)

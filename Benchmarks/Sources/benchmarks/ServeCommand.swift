@@ -2,15 +2,25 @@ internal import ArgumentParser
 internal import Foundation
 internal import Logging
 internal import PeerIO
+internal import RoomClient
 internal import RoomServer
 
 extension RoomServer.ICE: ExpressibleByArgument {}
 
 /// How to reach a server that another process runs.
 struct ServerAccess: Codable, Sendable {
+    var host: String
     var port: Int
     var id: String
     var secret: String
+
+    /// Signs in.
+    func token() async throws -> String {
+        let location = try ServerLocator(
+            server: "ws://\(host):\(port)", serviceId: id, serviceSecret: secret
+        ).locate()
+        return try await AccessToken.signIn(at: location).token.token
+    }
 }
 
 /// A room server for `forwarding` to load: prints its address and runs until its standard input ends.
@@ -21,15 +31,17 @@ struct ServeCommand: AsyncParsableCommand {
     /// Allocations made on a thread that is called as the server's, for the counter to show that it counts.
     static let knownAllocations = 1000
 
+    @Option(help: "Address to listen on.") var host = "127.0.0.1"
     @Option(help: "Share of its datagrams that the server loses on the way out, 0 to 1.") var loss = 0.0
     @Option(help: "lite: one UDP port; full: sockets of each session.") var ice = RoomServer.ICE.lite
 
     func run() async throws {
         Self.allocateKnownNumber()
-        let server = try await startRoomServer(loss: loss, ice: ice)
+        let server = try await startRoomServer(at: host, loss: loss, ice: ice)
         try printJSON(
             ServerAccess(
-                port: server.port, id: server.configuration.service.id, secret: server.configuration.service.secret))
+                host: host, port: server.port, id: server.configuration.service.id,
+                secret: server.configuration.service.secret))
         await withCheckedContinuation { continuation in
             Thread.detachNewThread {
                 while readLine() != nil {}
@@ -51,11 +63,14 @@ struct ServeCommand: AsyncParsableCommand {
     }
 }
 
-/// A server on loopback with a key of its own, on any free port.
-func startRoomServer(loss: Double = 0, ice: RoomServer.ICE = .lite) async throws -> RoomServer {
+/// A server with a key of its own, on any free port.
+func startRoomServer(
+    at address: String = "127.0.0.1", loss: Double = 0, ice: RoomServer.ICE = .lite
+) async throws -> RoomServer {
     var log = Logger(label: "benchmarks", factory: StreamLogHandler.standardError(label:))
     log.logLevel = .error
     var configuration = RoomServer.Configuration(service: .development(), log: log)
+    configuration.host = address
     configuration.port = 0
     configuration.ice = ice
     if loss > 0 { configuration.impairment = { Impairment(seed: 1, outgoingLoss: loss) } }

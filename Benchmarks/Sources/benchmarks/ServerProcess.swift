@@ -72,12 +72,7 @@ final class ServerProcess {
         return counts
     }
 
-    func token() async throws -> String {
-        let location = try ServerLocator(
-            server: "ws://127.0.0.1:\(access.port)", serviceId: access.id, serviceSecret: access.secret
-        ).locate()
-        return try await AccessToken.signIn(at: location).token.token
-    }
+    func token() async throws -> String { try await access.token() }
 
     /// Ends the process and waits for it.
     func stop() {

@@ -1,13 +1,9 @@
 internal import Foundation
-internal import NIOCore
-internal import NIOHTTP1
-internal import NIOPosix
-internal import NIOWebSocket
 internal import RoomProtocol
 internal import Synchronization
 
 /// The signalling of one load client, as docs/signalling.md has it: requests with their answers, and the server's offer.
-final class SignallingLine: Sendable {
+final class SignallingLine: RoomSignalling {
     private struct State {
         var lastRequest = 0
         var waiting: [Int: CheckedContinuation<ServerMessage, any Error>] = [:]
@@ -16,56 +12,51 @@ final class SignallingLine: Sendable {
         var ended = false
     }
 
-    private typealias Connection = NIOAsyncChannel<WebSocketFrame, WebSocketFrame>
-
-    private let channel: any Channel
+    private let socket: TextSocket
+    private let token: String
     private let state = Mutex(State())
 
-    private init(_ channel: any Channel) { self.channel = channel }
+    private init(_ socket: TextSocket, token: String) {
+        self.socket = socket
+        self.token = token
+    }
 
-    static func open(port: Int) async throws -> SignallingLine {
-        let upgrade = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
-            .connect(host: "127.0.0.1", port: port) { channel in
-                channel.eventLoop.makeCompletedFuture { try negotiate(on: channel, port: port) }
-            }
-        let connection = try await upgrade.get()
-        let line = SignallingLine(connection.channel)
-        Task { await line.read(connection) }
+    static func open(_ access: ServerAccess, token: String) async throws -> SignallingLine {
+        let socket = try await TextSocket.open(
+            host: access.host, port: access.port, path: Signalling.webSocketPath)
+        let line = SignallingLine(socket, token: token)
+        Task {
+            await socket.read { line.take($0) }
+            line.end()
+        }
         return line
     }
 
-    private static func negotiate(on channel: any Channel, port: Int) throws -> EventLoopFuture<Connection> {
-        let upgrader = NIOTypedWebSocketClientUpgrader<Connection>(
-            maxFrameSize: Signalling.maximumMessageLength,
-            upgradePipelineHandler: { channel, _ in
-                channel.eventLoop.makeCompletedFuture { try Connection(wrappingChannelSynchronously: channel) }
-            })
-        let head = HTTPRequestHead(
-            version: .http1_1, method: .GET, uri: Signalling.webSocketPath,
-            headers: HTTPHeaders([("Host", "127.0.0.1:\(port)"), ("Content-Length", "0")]))
-        let configuration = NIOTypedHTTPClientUpgradeConfiguration(
-            upgradeRequestHead: head, upgraders: [upgrader],
-            notUpgradingCompletionHandler: { channel in
-                channel.eventLoop.makeFailedFuture(BenchmarkError("The server refused the WebSocket."))
-            })
-        return try channel.pipeline.syncOperations.configureUpgradableHTTPClientPipeline(
-            configuration: .init(upgradeConfiguration: configuration))
+    func join(_ room: String, answering: Answering) async throws {
+        guard case .joined = try await request(.join(Join(token: token, room: room))) else {
+            throw BenchmarkError("The server did not answer 'join'.")
+        }
+        let offer = try await offer()
+        let answer = try await answering(offer.sdp)
+        send(.answer(Description(session: .down, sdp: answer, revision: offer.revision)))
     }
 
-    private func read(_ connection: Connection) async {
-        try? await connection.executeThenClose { inbound, outbound in
-            for try await frame in inbound {
-                switch frame.opcode {
-                case .text: take(Data(frame.unmaskedData.readableBytesView))
-                case .ping:
-                    try await outbound.write(
-                        WebSocketFrame(fin: true, opcode: .pong, maskKey: .random(), data: frame.unmaskedData))
-                default: break
-                }
-            }
-        }
-        end()
+    func publish(_ offer: String) async throws -> (answer: String, stream: Int) {
+        let publish = Publish(sdp: offer, streams: [Publish.Stream(mid: "0")])
+        guard case .published(let published) = try await request(.publish(publish)),
+            let stream = published.streams.first?.stream
+        else { throw BenchmarkError("The server did not answer 'publish'.") }
+        return (published.sdp, stream)
     }
+
+    func subscribe(to stream: Int, answering: Answering) async throws -> String {
+        guard case .subscribed(let answer) = try await request(.subscribe(StreamReference(stream: stream))) else {
+            throw BenchmarkError("The server did not answer 'subscribe'.")
+        }
+        return answer.mid
+    }
+
+    func leave() async { _ = try? await request(.leave) }
 
     private func take(_ json: Data) {
         guard let envelope = try? Envelope<ServerMessage>(json: json) else { return }
@@ -100,7 +91,7 @@ final class SignallingLine: Sendable {
         offerWaiter?.resume(throwing: error)
     }
 
-    func request(_ message: ClientMessage) async throws -> ServerMessage {
+    private func request(_ message: ClientMessage) async throws -> ServerMessage {
         try await withCheckedThrowingContinuation { continuation in
             let id = state.withLock { state -> Int? in
                 guard !state.ended else { return nil }
@@ -112,14 +103,14 @@ final class SignallingLine: Sendable {
                 continuation.resume(throwing: BenchmarkError("The signalling connection has ended."))
                 return
             }
-            send(Envelope(id: id, message).json())
+            socket.send(Envelope(id: id, message).json())
         }
     }
 
-    func send(_ message: ClientMessage) { send(Envelope(message).json()) }
+    private func send(_ message: ClientMessage) { socket.send(Envelope(message).json()) }
 
     /// The server's first offer of the down session.
-    func offer() async throws -> Description {
+    private func offer() async throws -> Description {
         try await withCheckedThrowingContinuation { continuation in
             let offer = state.withLock { state -> Description? in
                 if state.offer == nil { state.offerWaiter = continuation }
@@ -127,11 +118,5 @@ final class SignallingLine: Sendable {
             }
             if let offer { continuation.resume(returning: offer) }
         }
-    }
-
-    private func send(_ text: String) {
-        let frame = WebSocketFrame(
-            fin: true, opcode: .text, maskKey: .random(), data: channel.allocator.buffer(string: text))
-        channel.writeAndFlush(frame, promise: nil)
     }
 }

@@ -30,13 +30,20 @@ enum ProcessorTime {
         let tasks = "/proc/\(process)/task"
         var total: UInt64?
         for task in (try? FileManager.default.contentsOfDirectory(atPath: tasks)) ?? [] {
-            guard read("\(tasks)/\(task)/comm") == name,
-                let running = read("\(tasks)/\(task)/schedstat")?.split(separator: " ").first.flatMap({ UInt64($0) })
+            guard self.name(ofTask: "\(tasks)/\(task)") == name,
+                let running = nanoseconds(ofTask: "\(tasks)/\(task)")
             else { continue }
             total = (total ?? 0) + running
         }
         return total
     }
+
+    /// Of the thread with this folder in /proc. Nil when it has ended.
+    static func nanoseconds(ofTask folder: String) -> UInt64? {
+        read(folder + "/schedstat")?.split(separator: " ").first.flatMap { UInt64($0) }
+    }
+
+    static func name(ofTask folder: String) -> String? { read(folder + "/comm") }
 
     /// Of this process, in seconds, the kernel's work for it included.
     static var ofThisProcess: Double {

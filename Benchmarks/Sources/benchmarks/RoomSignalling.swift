@@ -1,0 +1,36 @@
+internal import RoomProtocol
+
+/// How a load client enters a room, publishes and subscribes: our signalling, or that of another server.
+///
+/// Descriptions are SDP. An `answering` closure gets the server's offer; it returns the client's answer.
+protocol RoomSignalling: Sendable {
+    typealias Answering = @Sendable (String) async throws -> String
+
+    /// Enters the room. A server whose participants always have a down session offers it now.
+    func join(_ room: String, answering: Answering) async throws
+    /// Publishes one stream; returns the server's answer and the number by which others subscribe to the stream.
+    func publish(_ offer: String) async throws -> (answer: String, stream: Int)
+    /// Returns the mid of the m-line that carries the stream.
+    func subscribe(to stream: Int, answering: Answering) async throws -> String
+    func leave() async
+}
+
+/// A server and its signalling.
+enum LoadServer: Sendable {
+    case ours(ServerAccess, token: String)
+    case janus(host: String, port: Int)
+
+    var host: String {
+        switch self {
+        case .ours(let access, _): access.host
+        case .janus(let host, _): host
+        }
+    }
+
+    func connect() async throws -> any RoomSignalling {
+        switch self {
+        case .ours(let access, let token): try await SignallingLine.open(access, token: token)
+        case .janus(let host, let port): try await JanusLine.open(host: host, port: port)
+        }
+    }
+}
