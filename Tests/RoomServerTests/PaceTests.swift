@@ -42,7 +42,8 @@ import Testing
     private let start = MonotonicTime.zero + .seconds(1)
     private let routes = Routes(
         service: ServiceKey(id: "svc", secret: "right"), tokens: AccessTokens(),
-        origins: OriginPolicy(isLoopbackOnly: false, isOpen: true), revoked: { _ in })
+        origins: OriginPolicy(isLoopbackOnly: false, isOpen: true), revoked: { _ in },
+        statistics: { ServerStatistics(seconds: 0, loops: []) })
 
     private func signIn(_ secret: String, from address: String, at now: MonotonicTime) -> Routes.Response {
         routes.answer(

@@ -7,6 +7,7 @@ package enum Signalling {
     package static let signInPath = "/v1/sign-in"
     package static let signOutPath = "/v1/sign-out"
     package static let pageTokenPath = "/v1/page-token"
+    package static let statisticsPath = "/v1/statistics"
     /// Longest accepted message in bytes. An offer of 24 receivers has about 30 KiB.
     package static let maximumMessageLength = 256 * 1024
 }

@@ -114,8 +114,9 @@ package final class RoomServer: Sendable {
         let media = try await openMediaPorts(configuration, at: address?.ipAddress ?? configuration.host, on: loops)
         let log = LogQueue(configuration.log)
         let seats = Seats(loops: loops.count, maximum: configuration.maximumParticipants)
+        let numbers = StreamNumbers()
         let hosts = loops.enumerated().map { place, loop in
-            RoomHost(loop: loop, log: log, seats: seats) { loop in
+            RoomHost(loop: loop, log: log, seats: seats, numbers: numbers) { loop in
                 SessionSettings(
                     loop: loop, certificate: certificate, scope: scope(of: address), port: media?.ports[place],
                     impairment: impairment)
@@ -125,7 +126,8 @@ package final class RoomServer: Sendable {
         let routes = Routes(
             service: configuration.service, tokens: tokens,
             origins: OriginPolicy(isLoopbackOnly: isLoopback, isOpen: configuration.isOpen),
-            revoked: { token in directory.revoked(token) })
+            revoked: { token in directory.revoked(token) },
+            statistics: { [started = EventLoop.now] in await statistics(of: hosts, since: started) })
         do throws(RoomError) {
             let first = configuration.port
             let messagePace = Pace(
@@ -157,6 +159,12 @@ package final class RoomServer: Sendable {
             for host in hosts { busiest = await busiest.merged(with: host.busiestTurn) }
             return busiest
         }
+    }
+
+    private static func statistics(of hosts: [RoomHost], since started: MonotonicTime) async -> ServerStatistics {
+        var loops: [ServerStatistics.Loop] = []
+        for host in hosts { loops.append(await host.statistics) }
+        return ServerStatistics(seconds: (EventLoop.now - started).seconds, loops: loops)
     }
 
     /// Notifies every participant, closes every connection and ends the threads.

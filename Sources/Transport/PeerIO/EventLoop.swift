@@ -64,6 +64,9 @@ package final class EventLoop: SerialExecutor, @unchecked Sendable {
     private(set) var turn = 0
     /// On the loop only.
     package internal(set) var busiest = TurnCounts()
+    /// On the loop only.
+    package internal(set) var traffic = LoopTraffic()
+    private var meter = TurnMeter()
     private var unsentDatagrams = 0
     /// Agents that have used up their share of this turn.
     private var pausedReaders: [any PausedReader] = []
@@ -219,9 +222,22 @@ package final class EventLoop: SerialExecutor, @unchecked Sendable {
         schedule(at: now + delay, action)
     }
 
+    /// The turns so far, without the present one.
+    package var turns: TurnStatistics {
+        preconditionOnLoop()
+        return meter.statistics
+    }
+
+    /// How much work of other threads waits.
+    package var waitingWork: Int {
+        preconditionOnLoop()
+        return work.count - nextWork + inbox.withLock { $0.work.count }
+    }
+
     /// Counts a handled datagram. Members send early after many of them.
     @inline(__always)
     func countDatagram() {
+        traffic.received += 1
         unsentDatagrams += 1
         if unsentDatagrams >= Self.datagramsBetweenSends { sendEarly() }
     }
@@ -266,6 +282,7 @@ package final class EventLoop: SerialExecutor, @unchecked Sendable {
         threadID.store(UInt(pthread_self()), ordering: .relaxed)
         thread_set_own_name(name)
         g_main_context_push_thread_default(context)
+        let sockets = SocketWait(context: context)
         let alarm = Alarm(context: context)
         while true {
             turn += 1
@@ -274,13 +291,18 @@ package final class EventLoop: SerialExecutor, @unchecked Sendable {
             if isStopping { break }
             alarm.ring(at: timers.next)
             let idle = nextWork == work.count && inbox.withLock { $0.work.isEmpty && $0.state == .running }
-            g_main_context_iteration(context, idle && members.isEmpty && pausedReaders.isEmpty ? 1 : 0)
+            sockets.prepare(mayWait: idle && members.isEmpty && pausedReaders.isEmpty)
+            meter.end(at: now)
+            sockets.wait()
+            meter.begin(at: now)
+            sockets.dispatch()
             resumeReaders()
             // Media does not wait for timers and messages.
             endTurn()
             fireTimers()
         }
         alarm.remove()
+        sockets.end()
         timers = TimerHeap()
         threadID.store(0, ordering: .relaxed)
         g_main_context_pop_thread_default(context)

@@ -341,6 +341,8 @@ package final class Peer: TurnMember {
         }
         counters.datagramsSent += result.sent
         counters.datagramsRefused += result.refused
+        loop.traffic.sent += result.sent
+        loop.traffic.refused += result.refused
         counters.datagramsImpaired += count - result.sent - result.refused
         loop.outgoing.removeAll()
     }

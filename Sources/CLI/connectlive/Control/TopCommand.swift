@@ -1,13 +1,30 @@
 internal import ArgumentParser
 internal import Foundation
 internal import MediaGraph
+internal import RoomClient
+internal import RoomProtocol
 
 struct TopCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "top", abstract: "Show statistics of a running pipeline's nodes: rates, drops, queues, latency.",
-        discussion: "Statistics are collected only while a client watches.")
+        commandName: "top", abstract: "Show statistics of a running pipeline's nodes, or of a room server's loops.",
+        discussion:
+            "For each node: rates, drops, queues, latency. For each loop of a server: load, turns, packets, queues, "
+            + "drops. A pipeline collects statistics only while a client watches.")
 
     @Argument(help: "Process number or control socket (default: the only running pipeline).") var pipeline: String?
+
+    @Option(
+        defaultAsFlag: "", parsing: .next,
+        help: ArgumentHelp(
+            "Show a room server instead of a pipeline (default: CONNECTLIVE_SERVER, else the server of 'serve').",
+            valueName: "ws://HOST:PORT"))
+    var server: String?
+
+    @Option(help: "Service id, for --server (default: CONNECTLIVE_SERVICE_ID, else that of 'serve').")
+    var serviceId: String?
+
+    @Option(help: "Service secret, for --server (default: CONNECTLIVE_SERVICE_SECRET, else that of 'serve').")
+    var serviceSecret: String?
 
     @Option(help: "Refresh interval in seconds, 0.1 to 3600.") var every = ControlProtocol.defaultInterval
 
@@ -19,11 +36,19 @@ struct TopCommand: AsyncParsableCommand {
         guard ControlProtocol.intervals.contains(every) else {
             throw ValidationError("--every must be 0.1 to 3600 seconds.")
         }
+        guard server == nil || pipeline == nil else {
+            throw ValidationError("top shows a pipeline or, with --server, a server. Name one of them.")
+        }
+        guard server != nil || serviceId == nil && serviceSecret == nil else {
+            throw ValidationError("--service-id and --service-secret need --server.")
+        }
     }
 
     func run() async throws {
         let interruption = Interruption()
-        let watching = Task { try await watch() }
+        let watching = Task {
+            if let server { try await watchServer(server) } else { try await watch() }
+        }
         let waiting = Task {
             await interruption.wait(seconds: nil)
             watching.cancel()
@@ -68,6 +93,28 @@ struct TopCommand: AsyncParsableCommand {
                 if before != nil { left -= 1 }
                 before = now
             }
+        }
+    }
+
+    private func watchServer(_ server: String) async throws {
+        let location = try ServerLocator(server: server, serviceId: serviceId, serviceSecret: serviceSecret).locate()
+        let screen = Screenful(.standardOutput)
+        var before: ServerStatistics?
+        var left = samples
+        while true {
+            let now = try await ServerStatistics.request(from: location)
+            // The server was started again.
+            if let earlier = before, earlier.seconds > now.seconds { before = nil }
+            if json {
+                screen.say(String(ControlProtocol.line(now).dropLast()))
+            } else if let before {
+                let style = Style(hasColours: screen.hasColours)
+                screen.show(ServerTopView("\(location.address)", before, now, style).lines)
+            }
+            if before != nil { left -= 1 }
+            before = now
+            guard left > 0 else { return }
+            try await Task.sleep(for: .seconds(interval))
         }
     }
 

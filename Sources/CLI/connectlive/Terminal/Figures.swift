@@ -8,6 +8,11 @@ enum Figures {
     /// Milliseconds, with one decimal below 10.
     static func milliseconds(_ value: Double) -> String { "\(number(value, value < 9.95 ? 1 : 0)) ms" }
 
+    /// Seconds, shown as microseconds below 1 ms.
+    static func duration(_ seconds: Double) -> String {
+        seconds < 0.000_999_5 ? "\(number(seconds * 1e6)) µs" : milliseconds(seconds * 1000)
+    }
+
     /// Levels of channels, such as `-18.2, -18.4 dBFS`.
     static func levels(_ channels: [MediaStatistics.ChannelLevel]) -> String {
         channels.map { number($0.rootMeanSquare, 1) }.joined(separator: ", ") + " dBFS"

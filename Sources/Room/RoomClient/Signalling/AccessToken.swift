@@ -29,7 +29,8 @@ package struct AccessToken: Sendable, Equatable {
 
     /// Revokes the token, which removes every participant that joined with it.
     package func signOut() async throws(RoomError) {
-        let answer = try await HTTPExchange(.post, Signalling.signOutPath, bearer: token).run(at: address)
+        let answer = try await HTTPExchange(.post, Signalling.signOutPath, authorization: "Bearer \(token)").run(
+            at: address)
         guard (200..<300).contains(answer.status) else { throw Self.refusal(answer, at: address) }
     }
 

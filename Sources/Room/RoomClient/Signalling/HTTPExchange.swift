@@ -16,18 +16,19 @@ package struct HTTPExchange: Sendable {
 
     package var method: Method
     package var path: String
-    package var bearer: String?
+    /// The value of the field of this name.
+    package var authorization: String?
     package var body: String?
 
-    package init(_ method: Method, _ path: String, bearer: String? = nil, body: String? = nil) {
+    package init(_ method: Method, _ path: String, authorization: String? = nil, body: String? = nil) {
         self.method = method
         self.path = path
-        self.bearer = bearer
+        self.authorization = authorization
         self.body = body
     }
 
     /// The longest accepted response, in bytes.
-    static let maximumAnswerLength = 64 * 1024
+    static let maximumAnswerLength = 256 * 1024
 
     /// Sends the request and waits for the response, 8 s in all. Throws 1305 if the server is unreachable or does not
     /// respond.
@@ -133,7 +134,7 @@ private final class HTTPExchangeHandler: ChannelInboundHandler {
 
     func channelActive(context: ChannelHandlerContext) {
         var fields = HTTPHeaders([("Host", authority), ("Connection", "close")])
-        if let bearer = request.bearer { fields.add(name: "Authorization", value: "Bearer \(bearer)") }
+        if let authorization = request.authorization { fields.add(name: "Authorization", value: authorization) }
         let body = request.body.map { context.channel.allocator.buffer(string: $0) }
         if body != nil { fields.add(name: "Content-Type", value: "application/json") }
         if body != nil || request.method == .post {

@@ -76,7 +76,13 @@ final class HTTPHandler: ChannelInboundHandler, RemovableChannelHandler {
         let response = routes.answer(
             head, body: body, from: ClientAddress(context.remoteAddress?.ipAddress),
             now: MonotonicTime(nanoseconds: NIODeadline.now().uptimeNanoseconds))
-        write(response, keepAlive: head.isKeepAlive, context)
+        guard let body = response.laterBody else { return write(response, keepAlive: head.isKeepAlive, context) }
+        let bound = NIOLoopBound((handler: self, context: context), eventLoop: context.eventLoop)
+        context.eventLoop.makeFutureWithTask(body).whenSuccess { body in
+            var complete = response
+            complete.body = body
+            bound.value.handler.write(complete, keepAlive: head.isKeepAlive, bound.value.context)
+        }
     }
 
     private func write(_ response: Routes.Response, keepAlive: Bool, _ context: ChannelHandlerContext) {

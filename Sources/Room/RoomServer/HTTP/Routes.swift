@@ -10,6 +10,8 @@ struct Routes: Sendable {
         var status: HTTPResponseStatus
         var contentType = "application/json"
         var body: [UInt8] = []
+        /// Makes the body, which waits for other threads.
+        var laterBody: (@Sendable () async -> [UInt8])?
     }
 
     /// Longest accepted body in bytes.
@@ -21,6 +23,7 @@ struct Routes: Sendable {
     let limits = AccessLimits()
     /// Reports a revoked token to the rooms.
     var revoked: @Sendable (String) -> Void
+    var statistics: @Sendable () async -> ServerStatistics
 
     func answer(_ head: HTTPRequestHead, body: [UInt8], from client: ClientAddress, now: MonotonicTime) -> Response {
         let path = String(head.uri.prefix { $0 != "?" })
@@ -29,6 +32,7 @@ struct Routes: Sendable {
             case (.POST, Signalling.signInPath): return try signIn(head, body, client, now)
             case (.POST, Signalling.signOutPath): return try signOut(head)
             case (.GET, Signalling.pageTokenPath): return try pageToken(head, client, now)
+            case (.GET, Signalling.statisticsPath): return try statistics(head, client, now)
             case (.GET, Signalling.webSocketPath): return try refuseWebSocket(head)
             case (.GET, _):
                 guard let file = WebPage.file(at: path) else { return notFound(path) }
@@ -48,13 +52,17 @@ struct Routes: Sendable {
         guard let request = try? JSONDecoder().decode(SignInRequest.self, from: Data(body)) else {
             throw RoomError(.messageMalformed, "Sign-in needs a JSON object with 'serviceId' and 'serviceSecret'.")
         }
-        guard service.admits(id: request.serviceId, secret: request.serviceSecret) else {
-            limits.countWrongSecret(from: client, now: now)
-            throw RoomError(
-                .serviceInvalid,
-                "The service id '\(request.serviceId.prefix(64))' or its secret is wrong. Use those of this server.")
-        }
+        try admit(request, client, now)
         return json(try tokens.issue(.everyRoom, lifetime: AccessTokens.signInLifetime, now: now))
+    }
+
+    /// Throws if the id or the secret is wrong.
+    private func admit(_ key: SignInRequest, _ client: ClientAddress, _ now: MonotonicTime) throws(RoomError) {
+        guard !service.admits(id: key.serviceId, secret: key.serviceSecret) else { return }
+        limits.countWrongSecret(from: client, now: now)
+        throw RoomError(
+            .serviceInvalid,
+            "The service id '\(key.serviceId.prefix(64))' or its secret is wrong. Use those of this server.")
     }
 
     private func signOut(_ head: HTTPRequestHead) throws(RoomError) -> Response {
@@ -64,6 +72,28 @@ struct Routes: Sendable {
         }
         revoked(String(authorization.dropFirst(7)))
         return Response(status: .noContent)
+    }
+
+    /// The counters of the loops, for clients with the service's secret (RFC 7617). They name no room and no client.
+    private func statistics(
+        _ head: HTTPRequestHead, _ client: ClientAddress, _ now: MonotonicTime
+    ) throws(RoomError) -> Response {
+        guard origins.admitsOrigin(head.headers) else { throw foreignOrigin }
+        try limits.admitSignIn(from: client, now: now)
+        let authorization = (head.headers.first(name: "authorization") ?? "").split(separator: " ")
+        guard authorization.count == 2, authorization[0].lowercased() == "basic",
+            let key = Data(base64Encoded: String(authorization[1])).map({ String(decoding: $0, as: UTF8.self) }),
+            let colon = key.firstIndex(of: ":")
+        else {
+            throw RoomError(
+                .unauthorized, "Statistics need the service's id and secret: 'Authorization: Basic …' (RFC 7617).")
+        }
+        let request = SignInRequest(
+            serviceId: String(key[..<colon]), serviceSecret: String(key[key.index(after: colon)...]))
+        try admit(request, client, now)
+        return Response(status: .ok) { [statistics] in
+            (try? JSONEncoder().encode(await statistics())).map(Array.init) ?? []
+        }
     }
 
     private func pageToken(

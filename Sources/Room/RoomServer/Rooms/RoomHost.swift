@@ -18,20 +18,21 @@ actor RoomHost {
 
     private let log: LogQueue
     private let seats: Seats
+    private let numbers: StreamNumbers
     private let makeSettings: @Sendable (EventLoop) -> SessionSettings
     private lazy var settings = makeSettings(loop)
     private var rooms: [RoomName: Room] = [:]
     private var members: [SignallingConnection: Membership] = [:]
-    private var streamsNumbered = 0
     private var isClosed = false
 
     init(
-        loop: EventLoop, log: LogQueue, seats: Seats,
+        loop: EventLoop, log: LogQueue, seats: Seats, numbers: StreamNumbers,
         makeSettings: @escaping @Sendable (EventLoop) -> SessionSettings
     ) {
         self.loop = loop
         self.log = log
         self.seats = seats
+        self.numbers = numbers
         self.makeSettings = makeSettings
     }
 
@@ -68,6 +69,13 @@ actor RoomHost {
     }
 
     var busiestTurn: TurnCounts { loop.busiest }
+
+    var statistics: ServerStatistics.Loop {
+        ServerStatistics.Loop(
+            rooms: rooms.count, participants: members.count,
+            streams: members.values.reduce(0) { $0 + $1.participant.streams.count }, loop: loop,
+            port: settings.portStatistics)
+    }
 
     /// Ends every participant with a reason, because the server stops. Later ones are refused.
     func close() {
@@ -115,7 +123,7 @@ actor RoomHost {
         case .publish(let publish):
             guard let offer = try request.description?.get() else { return }
             try member.room.admit(publish)
-            let (answer, streams) = try participant.publish(publish, offer: offer, numbered: nextStreamNumber)
+            let (answer, streams) = try participant.publish(publish, offer: offer, numbered: numbers.next)
             connection.send(.published(answer), answering: request.id)
             member.room.published(streams, by: participant)
             log.write("published", metadata(member, ["streams": "\(streams.map(\.info.id))"]))
@@ -140,7 +148,7 @@ actor RoomHost {
 
     /// Accepts a stream that ended meanwhile, because it is unsubscribed already.
     private func unsubscribe(_ reference: StreamReference, _ member: Membership) throws(RoomError) {
-        let hasGone = (1..<(streamsNumbered + 1)).contains(reference.stream) && !member.room.hasStream(reference.stream)
+        let hasGone = numbers.hasIssued(reference.stream) && !member.room.hasStream(reference.stream)
         guard !hasGone else { return }
         let stream = try member.room.video(reference.stream, for: member.participant)
         guard member.participant.unsubscribe(stream) else {
@@ -209,11 +217,6 @@ actor RoomHost {
             remove(connection)
             connection.close(closing)
         }
-    }
-
-    private func nextStreamNumber() -> Int {
-        streamsNumbered += 1
-        return streamsNumbered
     }
 
     private func pool(_ asked: ReceiverPool?) -> ReceiverPool {

@@ -25,6 +25,9 @@ final class SessionSettings {
         self.impairment = impairment
     }
 
+    /// Nil if each session has an ICE agent.
+    var portStatistics: MediaPortStatistics? { port?.value.statistics }
+
     /// Closes the port. Every session must have ended, in an earlier turn.
     func close() { port?.value.close() }
 

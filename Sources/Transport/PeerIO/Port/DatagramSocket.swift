@@ -31,6 +31,8 @@ final class DatagramSocket {
     private(set) var refused = 0
     /// Whether the kernel's queue is full. Call `flush` when the descriptor is writable.
     private(set) var isBlocked = false
+    /// Runs that wait for room in the kernel's queue.
+    var unsent: Int { isBlocked ? waiting : 0 }
     /// Received datagrams that were longer than `PacketBuffer.capacity`.
     private(set) var tooLong = 0
 

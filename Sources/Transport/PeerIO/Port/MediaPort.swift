@@ -111,7 +111,7 @@ package final class MediaPort: TurnMember, PausedReader {
         MediaPortStatistics(
             ignored: ICEIgnored.allCases.reduce(0) { $0 + agent.count(of: $1) } + socket.tooLong,
             overflowed: socket.overflows, refused: socket.refused, handedOver: handedOver,
-            notTakenOver: group?.inboxes[place].dropped ?? 0)
+            notTakenOver: group?.inboxes[place].dropped ?? 0, unsent: socket.unsent)
     }
 
     /// Makes the kernel give all datagrams of the port to one loop of the group.
@@ -324,4 +324,6 @@ package struct MediaPortStatistics: Sendable {
     package var handedOver: Int
     /// Datagrams that other loops handed over, and that were dropped because too many waited.
     package var notTakenOver: Int
+    /// Runs of datagrams that wait now, because the kernel's queue is full.
+    package var unsent: Int
 }

@@ -1,0 +1,39 @@
+internal import CGLib
+
+/// One iteration of a GLib main context in its parts, so that a loop knows when it waits. On the loop's thread only, from
+/// `init` to `end`.
+final class SocketWait {
+    private let context: OpaquePointer
+    private var descriptors = [GPollFD](repeating: GPollFD(), count: 16)
+    private var count = 0
+    private var priority: gint = 0
+    private var timeout: gint = 0
+
+    init(context: OpaquePointer) {
+        self.context = context
+        let isFree = g_main_context_acquire(context) != 0
+        precondition(isFree, "another thread runs the loop's context")
+    }
+
+    func end() { g_main_context_release(context) }
+
+    /// Asks the sources for their descriptors and times.
+    func prepare(mayWait: Bool) {
+        g_main_context_prepare(context, &priority)
+        while true {
+            count = Int(
+                g_main_context_query(context, priority, &timeout, &descriptors, gint(descriptors.count)))
+            guard count > descriptors.count else { break }
+            descriptors += [GPollFD](repeating: GPollFD(), count: count - descriptors.count)
+        }
+        if !mayWait { timeout = 0 }
+    }
+
+    /// Waits for a descriptor or the time of a source.
+    func wait() { g_poll(&descriptors, guint(count), timeout) }
+
+    /// Calls the sources that are ready.
+    func dispatch() {
+        if g_main_context_check(context, priority, &descriptors, gint(count)) != 0 { g_main_context_dispatch(context) }
+    }
+}
