@@ -6,6 +6,8 @@ internal import RTP
 
 /// The resources of a server while it forwarded to so many subscribers.
 struct RoomLoadStep: Codable, Sendable {
+    /// Bursts a second of each publisher.
+    var rate: Int
     var rooms: Int
     /// In all rooms.
     var subscribers: Int
@@ -59,6 +61,7 @@ struct RoomLoadCommand: AsyncParsableCommand {
     @Option(help: "How many rooms, each with one publisher.") var rooms = 1
     @Option(help: "Packets in a burst.") var burst = 8
     @Option(help: "Bursts a second.") var rate = 30
+    @Flag(help: "Search the highest rate at which all packets arrive, from --rate upwards.") var search = false
     @Option(help: "Seconds of each step.") var seconds = 5
     @Option(help: "Seconds of silence before each step, to measure what the server does then.") var idle = 0
     @Flag(help: "Offer SRTP AES128_CM_SHA1_80 alone.") var aesCM = false
@@ -74,7 +77,8 @@ struct RoomLoadCommand: AsyncParsableCommand {
         guard let most = counts.last, rooms > 0, burst > 0, rate > 0, seconds > 0 else {
             throw ValidationError("Subscribers, rooms, burst, rate and seconds are numbers above 0.")
         }
-        endProcess(after: 60 + (seconds + idle + 15) * counts.count + rooms * (most + 1) / 5)
+        endProcess(
+            after: 60 + (seconds + idle + 15) * counts.count * (search ? 12 : 1) + rooms * (most + 1) / 5)
         do {
             try await measure(counts)
         } catch {
@@ -92,7 +96,7 @@ struct RoomLoadCommand: AsyncParsableCommand {
         var steps: [RoomLoadStep] = []
         for count in counts {
             try await load.fill(to: count, atOnce: Self.joinsAtOnce)
-            steps.append(try await step(load))
+            steps += try await search ? self.search(load) : [step(load, rate)]
         }
         try printJSON(
             RoomLoadResult(
@@ -112,7 +116,20 @@ struct RoomLoadCommand: AsyncParsableCommand {
         return .janus(host: String(parts[0]), port: port)
     }
 
-    private func step(_ load: RoomLoad) async throws -> RoomLoadStep {
+    /// Raises the rate until packets are missing, and then halves the distance to the highest rate without.
+    private func search(_ load: RoomLoad) async throws -> [RoomLoadStep] {
+        var steps: [RoomLoadStep] = []
+        var (good, bad, next) = (0, Int.max, rate)
+        while next > good, next < bad, bad - good > max(1, good / 50) {
+            let step = try await step(load, next)
+            steps.append(step)
+            if step.missing * 1000 <= step.packetsOut { good = next } else { bad = next }
+            next = bad == .max ? good + max(1, good / 4) : (good + bad) / 2
+        }
+        return steps
+    }
+
+    private func step(_ load: RoomLoad, _ rate: Int) async throws -> RoomLoadStep {
         // Grows all caches to their size.
         await load.send(bursts: max(rate, 640 / burst), of: burst, rate: rate)
         try await load.settle()
@@ -129,7 +146,8 @@ struct RoomLoadCommand: AsyncParsableCommand {
         guard received > 0 else { throw BenchmarkError("The server forwarded nothing.") }
         let subscribers = await load.subscribers
         return RoomLoadStep(
-            rooms: rooms, subscribers: subscribers, seconds: used.seconds, packetsIn: after.sent - before.sent,
+            rate: rate, rooms: rooms, subscribers: subscribers, seconds: used.seconds,
+            packetsIn: after.sent - before.sent,
             packetsOut: received, missing: (after.sent - before.sent) * subscribers / rooms - received,
             wrong: after.wrong - before.wrong, late: after.late - before.late, refused: after.refused - before.refused,
             microsecondsPerPacket: used.process / Double(received) / 1000,

@@ -34,10 +34,11 @@ struct ServeCommand: AsyncParsableCommand {
     @Option(help: "Address to listen on.") var host = "127.0.0.1"
     @Option(help: "Share of its datagrams that the server loses on the way out, 0 to 1.") var loss = 0.0
     @Option(help: "lite: one UDP port; full: sockets of each session.") var ice = RoomServer.ICE.lite
+    @Option(help: "Threads that forward media.") var threads = 1
 
     func run() async throws {
         Self.allocateKnownNumber()
-        let server = try await startRoomServer(at: host, loss: loss, ice: ice)
+        let server = try await startRoomServer(at: host, loss: loss, ice: ice, threads: threads)
         try printJSON(
             ServerAccess(
                 host: host, port: server.port, id: server.configuration.service.id,
@@ -65,7 +66,7 @@ struct ServeCommand: AsyncParsableCommand {
 
 /// A server with a key of its own, on any free port.
 func startRoomServer(
-    at address: String = "127.0.0.1", loss: Double = 0, ice: RoomServer.ICE = .lite
+    at address: String = "127.0.0.1", loss: Double = 0, ice: RoomServer.ICE = .lite, threads: Int = 1
 ) async throws -> RoomServer {
     var log = Logger(label: "benchmarks", factory: StreamLogHandler.standardError(label:))
     log.logLevel = .error
@@ -73,6 +74,7 @@ func startRoomServer(
     configuration.host = address
     configuration.port = 0
     configuration.ice = ice
+    configuration.threads = threads
     if loss > 0 { configuration.impairment = { Impairment(seed: 1, outgoingLoss: loss) } }
     return try await RoomServer.start(configuration)
 }
