@@ -179,7 +179,8 @@ def main(arguments, root, facts):
         f"{PERIOD // 1000} ms). The server has core 0 in a network namespace of its own, the load generator core 1. A "
         "search raises the rate of all publishers until more than 0.1 % of the packets are missing, and then halves the "
         "distance; a line is the highest rate that passed. Packets have 1200 bytes, and every receiver checks number and "
-        f"tag. {options.rounds} searches of each kind; median (min to max).", "",
+        f"tag. At that rate the queues are full, as the latency shows. {options.rounds} searches of each kind; median (min to "
+        "max).", "",
         *table(runs), ""])
     os.makedirs(options.output, exist_ok=True)
     page = os.path.join(options.output, f"{datetime.date.today().isoformat()}-loops.md")

@@ -267,7 +267,7 @@ struct MediaPortTests {
 }
 
 /// A UDP socket of somebody else.
-private final class Stranger {
+final class Stranger {
     private let descriptor: Int32
 
     init(port: UInt16) throws {

@@ -45,6 +45,37 @@ struct PortGroupTests {
         }
     }
 
+    @Test func `a call goes on while strangers flood its loop with checks through another`() async throws {
+        try await withGroup { ports in
+            await onLoop(ports[0].loop) { ports[0].value.steer(to: 0) }
+            var options = Call.Options()
+            options.answererPort = ports[1]
+            let call = try await Call.begin(on: ports[1].loop, options)
+            try #require(await call.isSecured())
+            let stranger = try Stranger(port: await onLoop(ports[0].loop) { ports[0].value.number })
+            // USERNAME is B, the place of the second loop, then an unknown ufrag.
+            let username = Array("Bnobody:x".utf8)
+            let padded = username + Array(repeating: 0, count: (4 - username.count % 4) % 4)
+            let check: [UInt8] =
+                [0, 1, 0, UInt8(4 + padded.count), 0x21, 0x12, 0xa4, 0x42] + Array(repeating: 9, count: 12)
+                + [0, 6, 0, UInt8(username.count)] + padded
+            let before = await onLoop(ports[1].loop) { ports[1].value.statistics.ignored }
+            for round in 0..<20 {
+                for _ in 0..<50 { stranger.send(check) }
+                await call.sendVideo(5, from: 5 * round)
+            }
+            #expect(await eventually { await call.videoReceived() == Array(0..<100) })
+            // All were looked at, or had no room. None was answered.
+            #expect(
+                await eventually {
+                    let statistics = await onLoop(ports[1].loop) { ports[1].value.statistics }
+                    return statistics.ignored - before + statistics.notTakenOver == 1000
+                })
+            #expect(!stranger.hasAnswer)
+            await call.close()
+        }
+    }
+
     @Test func `a flood of checks leaves room for media, and what has no room is counted`() {
         let inbox = PortInbox()
         let pair = AddressPair(

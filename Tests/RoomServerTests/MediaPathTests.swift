@@ -35,7 +35,7 @@ import TestSupport
             let (up, _) = try await publisher.publish()
             #expect(await eventually { await onLoop(loop) { up.value.isSecured } })
             let pair = await onLoop(loop) { up.value.peer.selectedPair }
-            #expect(pair?.remote == "127.0.0.1:\(media.port)")
+            #expect(pair?.remote == "127.0.0.1:\(media.ports.lowerBound)")
             await publisher.close()
         }
     }
@@ -44,17 +44,17 @@ import TestSupport
         async throws
     {
         let first = try await startServer { $0.ice = .lite }
-        let port = try #require(first.media?.port)
+        let port = try #require(first.media?.ports.lowerBound)
         let error = await #expect(throws: RoomError.self) {
             try await startServer {
                 $0.ice = .lite
-                $0.mediaPort = UInt16(port)
+                $0.mediaPorts = UInt16(port)...UInt16(port)
             }.stop()
         }
         #expect(error?.code == .listenFailed)
         #expect(error?.message.contains("\(port)") == true)
         let second = try await startServer { $0.ice = .lite }
-        #expect(second.media.map { $0.port != port } == true)
+        #expect(second.media.map { $0.ports != port...port } == true)
         await second.stop()
         await first.stop()
     }

@@ -92,6 +92,44 @@ import TestSupport
         }
     }
 
+    @Test func `with a port for each loop, a room's media uses the port of its loop`() async throws {
+        let ports = try await freePorts(2)
+        try await withMedia(configured: { ($0.threads, $0.mediaPorts) = (2, ports) }) { server, grant, loop in
+            #expect(server.media?.ports == Int(ports.lowerBound)...Int(ports.upperBound))
+            var used: [String?] = []
+            var publishers: [MediaClient] = []
+            for room in ["kitchen", "garden"] {
+                let publisher = try MediaClient(server, grant, room: room, loop: loop)
+                let (up, _) = try await publisher.publish()
+                #expect(await eventually { await onLoop(loop) { up.value.isSecured } })
+                used.append(await onLoop(loop) { up.value.peer.selectedPair?.remote })
+                publishers.append(publisher)
+            }
+            for publisher in publishers { await publisher.close() }
+            #expect(used == ports.map { "127.0.0.1:\($0)" })
+        }
+        let error = await #expect(throws: RoomError.self) {
+            try await startServer { ($0.threads, $0.mediaPorts) = (3, ports) }.stop()
+        }
+        #expect(error?.message.contains("too few for 3 threads") == true)
+    }
+
+    /// Ports that were free, one after the other.
+    private func freePorts(_ count: UInt16) async throws -> ClosedRange<UInt16> {
+        while true {
+            let server = try await startServer { $0.mediaPorts = 0...0 }
+            let first = try #require(server.media.flatMap { UInt16(exactly: $0.ports.lowerBound) })
+            await server.stop()
+            guard first < .max - count else { continue }
+            let range = first...(first + count - 1)
+            guard let both = try? await startServer({ ($0.threads, $0.mediaPorts) = (Int(count), range) }) else {
+                continue
+            }
+            await both.stop()
+            return range
+        }
+    }
+
     @Test(arguments: [0, 65]) func `a number of threads that no port can have is refused`(threads: Int) async throws {
         let error = await #expect(throws: RoomError.self) { try await startServer { $0.threads = threads }.stop() }
         #expect(error?.message.contains("1 to 64") == true)

@@ -77,7 +77,11 @@ import TestSupport
         #expect(wrong.status == 1 && wrong.error.contains("[-11003]"))
     }
 
-    @Test(arguments: [["top", "4711", "--server"], ["top", "--service-id", "x"], ["serve", "--threads", "0"]])
+    @Test(arguments: [
+        ["top", "4711", "--server"], ["top", "--service-id", "x"], ["serve", "--threads", "0"],
+        ["serve", "--udp-port", "9-8"], ["serve", "--udp-port", "0-3"], ["serve", "--udp-port", "1-2-3"],
+        ["serve", "--udp-port", "7000-7001", "--threads", "3"],
+    ])
     func `flags that do not fit together are refused`(arguments: [String]) throws {
         let result = try CommandLineTool.run(arguments, folder: TemporaryFolder())
         #expect(result.status == 2, "\(result.error)")

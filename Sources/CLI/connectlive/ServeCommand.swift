@@ -29,10 +29,11 @@ struct ServeCommand: AsyncParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "The UDP port of all media. 0 means any free port (default: the number of --listen's port, or any free port "
-                + "if another program uses it).",
-            valueName: "port"))
-    var udpPort: UInt16?
+            "The UDP port of all media, or FIRST-LAST, one for each of the --threads. 0 means any free port (default: the "
+                + "number of --listen's port, or any free port if another program uses it).",
+            valueName: "port"),
+        transform: ServeCommand.ports)
+    var udpPort: ClosedRange<UInt16>?
 
     @Option(
         help: ArgumentHelp(
@@ -61,6 +62,10 @@ struct ServeCommand: AsyncParsableCommand {
         guard (1...RoomServer.threadLimit).contains(threads) else {
             throw ValidationError("--threads must be 1 to \(RoomServer.threadLimit).")
         }
+        if let udpPort, udpPort.count > 1, udpPort.count < threads {
+            throw ValidationError(
+                "--udp-port names \(udpPort.count) ports for \(threads) threads. Give one, or one for each.")
+        }
         for address in publicAddress where !RoomServer.isAddress(address) {
             throw ValidationError("--public-address \(address) is not an IPv4 or IPv6 address.")
         }
@@ -70,7 +75,7 @@ struct ServeCommand: AsyncParsableCommand {
         let interruption = Interruption()
         var configuration = Serving.configuration(listen, service: try service(), isOpen: open, isVerbose: verbose)
         configuration.ice = ice
-        configuration.mediaPort = udpPort
+        configuration.mediaPorts = udpPort
         configuration.publicAddresses = publicAddress
         configuration.threads = threads
         let server = try await RoomServer.start(configuration)
@@ -91,6 +96,15 @@ struct ServeCommand: AsyncParsableCommand {
         await interruption.wait(seconds: nil)
         file.remove(from: path)
         await server.stop()
+    }
+
+    /// Reads `PORT` or `FIRST-LAST`.
+    private static func ports(_ text: String) throws -> ClosedRange<UInt16> {
+        let ends = text.split(separator: "-", omittingEmptySubsequences: false).map { UInt16($0) }
+        guard (1...2).contains(ends.count), let first = ends[0], let last = ends[ends.count - 1], first <= last,
+            ends.count == 1 || first > 0
+        else { throw ValidationError("Write PORT or FIRST-LAST, with ports up to 65535.") }
+        return first...last
     }
 
     private func service() throws(RoomError) -> ServiceKey {

@@ -48,7 +48,9 @@ enum Serving {
     /// Where clients send media, and what to do if only this network reaches it.
     static func mediaLines(_ server: RoomServer) -> [String] {
         guard let media = server.media else { return [] }
-        var lines = ["Media uses UDP port \(media.port) of \(media.addresses.joined(separator: ", "))."]
+        let ports = media.ports
+        let numbers = ports.count == 1 ? "port \(ports.lowerBound)" : "ports \(ports.lowerBound) to \(ports.upperBound)"
+        var lines = ["Media uses UDP \(numbers) of \(media.addresses.joined(separator: ", "))."]
         if !media.isPublic {
             lines.append(
                 "All of these addresses are private. For clients of other networks, name the public one: "

@@ -5,7 +5,8 @@ internal import RoomProtocol
 extension RoomServer {
     /// Where clients send media.
     package struct MediaAddresses: Sendable {
-        package let port: Int
+        /// One for all threads, or one for each.
+        package fileprivate(set) var ports: ClosedRange<Int>
         package let addresses: [String]
         /// Whether clients of other networks may reach one of the addresses.
         package let isPublic: Bool
@@ -13,34 +14,42 @@ extension RoomServer {
         package let buffer: (allowed: Int, wanted: Int)
     }
 
-    /// Opens the port of all media, with a socket for each loop.
+    /// Opens the ports of all media, one for each loop: sockets at one number, or numbers of their own.
     static func openMediaPorts(
         _ configuration: Configuration, at address: String, on loops: [EventLoop]
     ) async throws(RoomError) -> (ports: [LoopBound<MediaPort>], addresses: MediaAddresses)? {
         guard configuration.ice == .lite else { return nil }
-        let group = PortGroup(loops.count)
-        // Another server may have the number that signalling uses here.
-        var numbers: [UInt16] = configuration.mediaPort.map { [$0] } ?? [UInt16(clamping: configuration.port), 0]
-        var ports: [LoopBound<MediaPort>] = []
-        var addresses: MediaAddresses?
+        let chosen = configuration.mediaPorts
+        let group = chosen.map { $0.count > 1 } == true ? nil : PortGroup(loops.count)
+        var opened: [OpenedPort] = []
         for (place, loop) in loops.enumerated() {
-            let opened = await perform(on: loop) { [numbers] in
-                open(numbers, at: address, configuration, on: loop, group, place)
+            let numbers: [UInt16] =
+                if let first = opened.first, group != nil {
+                    // The other loops share the number that the first one found.
+                    [UInt16(first.addresses.ports.lowerBound)]
+                } else if let chosen {
+                    [chosen.lowerBound + UInt16(place)]
+                } else {
+                    // Another server may have the number that signalling uses here.
+                    [UInt16(clamping: configuration.port), 0]
+                }
+            let result = await perform(on: loop) {
+                open(numbers, at: address, configuration, on: loop, group, group == nil ? 0 : place)
             }
-            switch opened {
-            case .success(let port):
-                ports.append(port.port)
-                addresses = addresses ?? port.addresses
-                // The other loops share what the first one found.
-                numbers = [UInt16(port.addresses.port)]
+            switch result {
+            case .success(let port): opened.append(port)
             case .failure(let error):
-                for port in ports { await perform(on: port.loop) { port.value.close() } }
+                for other in opened { await perform(on: other.port.loop) { other.port.value.close() } }
                 for loop in loops { loop.shutdown() }
                 throw RoomError(.listenFailed, error.message)
             }
         }
-        return addresses.map { (ports, $0) }
+        guard var addresses = opened.first?.addresses, let last = opened.last else { return nil }
+        addresses.ports = addresses.ports.lowerBound...last.addresses.ports.lowerBound
+        return (opened.map(\.port), addresses)
     }
+
+    private typealias OpenedPort = (port: LoopBound<MediaPort>, addresses: MediaAddresses)
 
     private static func perform<Value: Sendable>(
         on loop: EventLoop, _ work: @escaping @Sendable () -> Value
@@ -54,8 +63,8 @@ extension RoomServer {
     /// Opens the first of these ports that is free. On the loop.
     private static func open(
         _ numbers: [UInt16], at address: String, _ configuration: Configuration, on loop: EventLoop,
-        _ group: PortGroup, _ place: Int
-    ) -> Result<(port: LoopBound<MediaPort>, addresses: MediaAddresses), TransportError> {
+        _ group: PortGroup?, _ place: Int
+    ) -> Result<OpenedPort, TransportError> {
         var failure: TransportError?
         for number in numbers {
             do throws(TransportError) {
@@ -68,7 +77,8 @@ extension RoomServer {
                     (
                         LoopBound(port, loop: loop),
                         MediaAddresses(
-                            port: Int(port.number), addresses: port.addresses(within: .anyButLoopback),
+                            ports: Int(port.number)...Int(port.number),
+                            addresses: port.addresses(within: .anyButLoopback),
                             isPublic: isLoopback || port.isPublic,
                             buffer: (min(buffers.receive, buffers.send), buffers.wanted))
                     ))

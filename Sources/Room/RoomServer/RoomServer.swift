@@ -26,8 +26,9 @@ package final class RoomServer: Sendable {
         package var port = 7880
         /// How many ports to try, beginning at `port`.
         package var portsTried = 1
-        /// The UDP port of all media. 0 means any free port. Nil means the number of `port` if it is free, else any.
-        package var mediaPort: UInt16?
+        /// The UDP port of all media, or more of them: one for each of the `threads`. 0 means any free port. Nil means the
+        /// number of `port` if it is free, else any.
+        package var mediaPorts: ClosedRange<UInt16>?
         package var ice = ICE.lite
         /// How many threads forward media, 1...`threadLimit`. A room is on one of them.
         package var threads = RoomServer.defaultThreads
@@ -60,7 +61,7 @@ package final class RoomServer: Sendable {
     package let configuration: Configuration
     /// The listening port.
     package let port: Int
-    /// The UDP port of all media, and the addresses that clients are told. Nil with `ICE.full`.
+    /// The UDP ports of all media, and the addresses that clients are told. Nil with `ICE.full`.
     package let media: MediaAddresses?
     let directory: RoomDirectory
     /// One for each thread.
@@ -96,6 +97,12 @@ package final class RoomServer: Sendable {
             throw RoomError(
                 .listenFailed,
                 "A server cannot run \(configuration.threads) threads for media. Choose 1 to \(threadLimit).")
+        }
+        if let ports = configuration.mediaPorts, ports.count > 1, ports.count < configuration.threads {
+            throw RoomError(
+                .listenFailed,
+                "The \(ports.count) UDP ports \(ports.lowerBound)-\(ports.upperBound) are too few for "
+                    + "\(configuration.threads) threads. Give one port, or one for each thread.")
         }
         Descriptors.raiseLimit()
         let certificate: Certificate
