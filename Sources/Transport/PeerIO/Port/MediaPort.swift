@@ -114,7 +114,7 @@ package final class MediaPort: TurnMember, PausedReader {
             notTakenOver: group?.inboxes[place].dropped ?? 0, unsent: socket.unsent)
     }
 
-    /// Makes the kernel give all datagrams of the port to one loop of the group.
+    /// Makes the kernel give all datagrams of the port to one loop of the group, for tests.
     func steer(to place: Int) { socket.steer(to: place) }
 
     /// Bytes that the kernel lets the socket queue for receiving and for sending, and what a busy server wants.
