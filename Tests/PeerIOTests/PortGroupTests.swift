@@ -89,6 +89,7 @@ struct PortGroupTests {
             #expect(bundle.isEmpty)
         }
         let checks = PortInbox.room(for: .check)
+        #expect(checks <= PortInbox.room(for: .media) / 2)
         hand(.check, 1)
         hand(.check, checks + 5)
         #expect(inbox.dropped == 6)

@@ -1,5 +1,8 @@
 import Foundation
+import NIOCore
+import NIOEmbedded
 import PeerIO
+import RTP
 import RoomFixtures
 import RoomProtocol
 import Testing
@@ -63,6 +66,32 @@ import TestSupport
             #expect(server.directory.seats.taken == [1, 1])
             _ = kitchen
         }
+    }
+
+    @Test func `a join that the loop of the room refuses leaves its seat and its connection free`() async throws {
+        let loop = PeerIO.EventLoop(name: "closed")
+        let seats = Seats(loops: 1, maximum: 10)
+        let certificate = try Certificate()
+        let host = RoomHost(
+            loop: loop, log: LogQueue(LogLines().logger), seats: seats, numbers: StreamNumbers()
+        ) { SessionSettings(loop: $0, certificate: certificate, scope: .loopback, impairment: nil) }
+        let tokens = AccessTokens()
+        let directory = RoomDirectory(hosts: [host], seats: seats, tokens: tokens)
+        let wire = Wire()
+        let channel = try await NIOAsyncTestingChannel { try $0.pipeline.syncOperations.addHandler(wire) }
+        let connection = SignallingConnection(id: 1, channel: channel)
+        await host.close()
+        let token = try tokens.issue(.everyRoom, lifetime: .seconds(60), now: PeerIO.EventLoop.now).accessToken
+        let envelope = Envelope<ClientMessage>(id: 1, .join(Join(token: token, room: "kitchen")))
+        directory.received(ClientRequest(envelope), from: connection)
+        #expect(await eventually { wire.frames == 1 })
+        #expect(seats.taken == [0])
+        #expect(connection.host == nil)
+        loop.shutdown()
+        // A loop that takes no more work.
+        directory.received(ClientRequest(envelope), from: connection)
+        #expect(seats.taken == [0])
+        #expect(connection.isEnding)
     }
 
     @Test func `participants of all loops leave with their token, and with their connection`() async throws {
