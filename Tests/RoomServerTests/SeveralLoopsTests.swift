@@ -86,12 +86,15 @@ import TestSupport
         directory.received(ClientRequest(envelope), from: connection)
         #expect(await eventually { wire.frames == 1 })
         #expect(seats.taken == [0])
-        #expect(connection.host == nil)
+        // NIO cannot describe the channel of a connection that an expectation prints.
+        let isBound = connection.host != nil
+        #expect(!isBound)
         loop.shutdown()
         // A loop that takes no more work.
         directory.received(ClientRequest(envelope), from: connection)
         #expect(seats.taken == [0])
-        #expect(connection.isEnding)
+        let isEnding = connection.isEnding
+        #expect(isEnding)
     }
 
     @Test func `participants of all loops leave with their token, and with their connection`() async throws {

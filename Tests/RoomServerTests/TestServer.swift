@@ -16,6 +16,8 @@ func startServer(
     log.logLevel = .critical
     var configuration = RoomServer.Configuration(service: ServiceKey(id: "svc", secret: "a secret"), log: log)
     configuration.port = 0
+    // The same on machines with more cores.
+    configuration.threads = 1
     configuration.isOpen = open
     change(&configuration)
     return try await RoomServer.start(configuration)
