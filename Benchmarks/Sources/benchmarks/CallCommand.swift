@@ -48,6 +48,8 @@ struct CallCommand: AsyncParsableCommand {
     @Option(help: "Height of the test pattern.") var height = 480
     @Option(help: "Frames per second.") var fps = 30
     @Flag(help: "Both participants connect at once.") var together = false
+    @Option(help: "Seconds for which another viewer has seen the stream before the viewer connects (none).")
+    var watched: Double?
 
     private static let room = "benchmark"
 
@@ -95,6 +97,12 @@ struct CallCommand: AsyncParsableCommand {
             publisher.connect(to: Self.room)
             try publisher.room.publish(media)
         }
+        let other = CallParticipant(config)
+        if let watched {
+            other.connect(to: Self.room)
+            try await wait(upTo: 15, for: "a frame of the other viewer") { other.frames.first != nil }
+            try await Task.sleep(for: .seconds(watched))
+        }
         viewer.connect(to: Self.room)
         try await wait(upTo: 15, for: "a frame") {
             try publisher.check()
@@ -108,6 +116,7 @@ struct CallCommand: AsyncParsableCommand {
         let result = try await result(publisher, viewer, captured, processor: used)
         publisher.room.disconnect()
         viewer.room.disconnect()
+        if watched != nil { other.room.disconnect() }
         await media.stop()
         return result
     }

@@ -24,6 +24,9 @@ actor LoadClient {
     private var delays: LoopBound<DelayLog>?
     private var latencies: LoopBound<LatencyLog>?
     private var securing: [CheckedContinuation<Void, any Error>] = []
+    private var starting: [CheckedContinuation<Void, Never>] = []
+    /// When the first packet of the stream arrived, and the first packet of a keyframe.
+    private(set) var started: (packet: MonotonicTime?, keyframe: MonotonicTime?) = (nil, nil)
 
     /// - Parameter profiles: what the client offers in DTLS; the server's preference decides.
     init(_ name: String, loop: EventLoop, server: LoadServer, profiles: [SRTPProfile]) async throws {
@@ -99,10 +102,27 @@ actor LoadClient {
     private static let retransmission = Codec.vp8.retransmissionPayloadType.map { [Codec.vp8.payloadType: $0] } ?? [:]
 
     private func take(_ packet: borrowing PacketBuffer, _ header: RTPHeader, from receiver: ReceiverID) {
-        guard receiver == carrying else { return }
+        // Packets can overtake the message that names their receiver.
+        guard carrying == nil || receiver == carrying else { return }
+        if started.keyframe == nil { noteStart(packet, header) }
         checking.take(packet, header)
         if let number = checking.last { delays?.value.received(number, at: loop.now) }
         latencies?.value.add(sent: LoadPacket.sendTime(of: packet, header), received: loop.now)
+    }
+
+    private func noteStart(_ packet: borrowing PacketBuffer, _ header: RTPHeader) {
+        let now = loop.now
+        started.packet = started.packet ?? now
+        guard LoadPacket.isKeyframeStart(packet, header) else { return }
+        started.keyframe = now
+        for waiter in starting { waiter.resume() }
+        starting = []
+    }
+
+    /// Waits for a keyframe.
+    func start() async {
+        guard started.keyframe == nil else { return }
+        await withCheckedContinuation { starting.append($0) }
     }
 
     func subscribe(_ stream: Int) async throws {
@@ -174,7 +194,13 @@ actor LoadClient {
         }
     }
 
+    /// Ends `send`.
+    func stopSending() { source?.stop() }
+
     var sent: UInt64 { source?.sent ?? 0 }
+
+    /// Keyframes sent.
+    var keyframes: Int { source?.keyframes ?? 0 }
 
     func leave() async {
         await line.leave()

@@ -47,6 +47,10 @@ enum LoadPacket {
         packet.count = length
     }
 
+    static func isKeyframeStart(_ packet: borrowing PacketBuffer, _ header: RTPHeader) -> Bool {
+        packet.bytes[header.payloadOffset] == 0x90 && packet.bytes[header.payloadOffset + descriptorLength] & 1 == 0
+    }
+
     static func sendTime(of packet: borrowing PacketBuffer, _ header: RTPHeader) -> MonotonicTime {
         MonotonicTime(nanoseconds: packet.uint64(at: header.payloadOffset + timeOffset))
     }

@@ -91,7 +91,8 @@ struct RoomLoadCommand: AsyncParsableCommand {
     private func measure(_ counts: [Int]) async throws {
         let loop = EventLoop(name: "load")
         let load = RoomLoad(
-            try await server(), loop: loop, profiles: aesCM ? [.aes128CMSHA1_80] : [.aeadAES128GCM])
+            try await .named(ours: ours, janus: janus), loop: loop,
+            profiles: aesCM ? [.aes128CMSHA1_80] : [.aeadAES128GCM])
         for index in 0..<rooms { try await load.open("\(Self.firstRoom + index)") }
         var steps: [RoomLoadStep] = []
         for count in counts {
@@ -103,17 +104,6 @@ struct RoomLoadCommand: AsyncParsableCommand {
                 packetLength: LoadPacket.length, burst: burst, rate: rate, profile: await load.profile, steps: steps))
         // Leaving one by one takes long.
         Foundation.exit(0)
-    }
-
-    private func server() async throws -> LoadServer {
-        if let ours {
-            let access = try JSONDecoder().decode(ServerAccess.self, from: Data(ours.utf8))
-            return .ours(access, token: try await access.token())
-        }
-        guard let parts = janus?.split(separator: ":"), parts.count == 2, let port = Int(parts[1]) else {
-            throw ValidationError("Name a server with --ours or with --janus ADDRESS:PORT.")
-        }
-        return .janus(host: String(parts[0]), port: port)
     }
 
     /// Raises the rate until packets are missing, and then halves the distance to the highest rate without.

@@ -1,3 +1,5 @@
+internal import ArgumentParser
+internal import Foundation
 internal import RoomProtocol
 
 /// How a load client enters a room, publishes and subscribes: our signalling, or that of another server.
@@ -19,6 +21,20 @@ protocol RoomSignalling: Sendable {
 enum LoadServer: Sendable {
     case ours(ServerAccess, token: String)
     case janus(host: String, port: Int)
+
+    /// - Parameters:
+    ///   - ours: the line that `benchmarks serve` printed.
+    ///   - janus: ADDRESS:PORT of the WebSocket interface of Janus.
+    static func named(ours: String?, janus: String?) async throws -> LoadServer {
+        if let ours {
+            let access = try JSONDecoder().decode(ServerAccess.self, from: Data(ours.utf8))
+            return .ours(access, token: try await access.token())
+        }
+        guard let parts = janus?.split(separator: ":"), parts.count == 2, let port = Int(parts[1]) else {
+            throw ValidationError("Name a server with --ours or with --janus ADDRESS:PORT.")
+        }
+        return .janus(host: String(parts[0]), port: port)
+    }
 
     var host: String {
         switch self {

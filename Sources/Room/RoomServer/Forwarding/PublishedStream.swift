@@ -17,6 +17,8 @@ final class PublishedStream {
     var epoch: Int? { newest?.epoch }
     /// The newest packets, from which all consumers send and resend.
     private let store = PacketStore()
+    /// The same packets, for consumers that begin at the last keyframe. Only of video.
+    private var recent = RecentPackets()
     private let peer: Peer
     private let receiver: ReceiverID
     private var newest: StreamPosition?
@@ -48,17 +50,27 @@ final class PublishedStream {
     /// Forwards one packet to every consumer. Does not allocate, lock or await.
     func forward(_ packet: borrowing PacketBuffer, header: RTPHeader, at position: StreamPosition) {
         let isNewest = advance(to: position)
-        guard !consumers.isEmpty else { return }
-        guard header.payloadLength > 0,
-            let payload = PayloadDescriptor(parsing: packet, header: header, as: codec.payload)
-        else {
+        // Without consumers, packets are not kept.
+        guard !consumers.isEmpty else { return recent.forgetKeyframe() }
+        let now = EventLoop.now
+        let payload =
+            header.payloadLength > 0
+            ? PayloadDescriptor(parsing: packet, header: header, as: codec.payload) : nil
+        let end = payload == nil ? header.payloadOffset : header.payloadEnd
+        let index = store.add(packet, header.payloadOffset..<end, now: now)
+        if codec.media == .video {
+            recent.add(
+                RecentPackets.Packet(
+                    position: position, timestamp: header.timestamp, marker: header.marker, isNewest: isNewest,
+                    payload: payload, arrival: now),
+                at: index, length: end - header.payloadOffset)
+        }
+        guard let payload else {
             for consumer in consumers { consumer.leaveOut(header, at: position, store) }
             return
         }
-        let now = EventLoop.now
         let arrived = Splice.Packet(
             position: position, timestamp: header.timestamp, isNewest: isNewest, payload: payload)
-        let index = store.add(packet, header.payloadOffset..<header.payloadEnd, now: now)
         var isAwaited = false
         for consumer in consumers {
             consumer.forward(index, of: store, header, arrived, now: now)
@@ -84,7 +96,21 @@ final class PublishedStream {
     private func beginEpoch() {
         clock = nil
         governor = KeyframeGovernor()
-        for consumer in consumers { consumer.forgetClock() }
+        recent.forgetKeyframe()
+        for consumer in consumers { consumer.streamRestarted() }
+    }
+
+    /// The replay with which a consumer begins now. Without a keyframe that is young enough, requests one and returns
+    /// nil.
+    func replay() -> Replay? {
+        if let index = recent.start(now: EventLoop.now) { return Replay(from: index) }
+        requestKeyframe()
+        return nil
+    }
+
+    /// Sends the packets of a replay that may be sent now.
+    func run(_ replay: inout Replay, _ send: (Int, PacketStore, RecentPackets.Packet) -> Void) -> Replay.Outcome {
+        replay.run(recent, of: store, now: EventLoop.now) { send($0, store, $1) }
     }
 
     /// Requests a keyframe from the publisher, at most once a second. Before the publisher's session is secured, this

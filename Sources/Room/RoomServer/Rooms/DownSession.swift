@@ -9,8 +9,8 @@ final class DownSession {
     private static let history = 512
     /// How long after the session is secured a second keyframe is requested if the client has not reported on the
     /// stream. The first keyframe may arrive before the client's media path is ready, and not every stack requests
-    /// another (aiortc does not).
-    private static let keyframeRepetition = TimeInterval.milliseconds(500)
+    /// another (aiortc does not). Clients report about once a second, so those that are ready cost no keyframe.
+    private static let keyframeRepetition = TimeInterval.seconds(1)
 
     private let peer: Peer
     private let pool: ReceiverPool

@@ -1,0 +1,37 @@
+/// A late receiver's way from a stream's last keyframe to the live packets. It is told the time.
+///
+/// Live packets that arrive meanwhile have an index too, so they wait for their turn in the store.
+public struct Replay: Sendable {
+    public enum Outcome: Sendable, Equatable {
+        /// More packets wait. They may be sent from this time on.
+        case more(MonotonicTime)
+        /// All packets were sent. Live ones follow directly.
+        case caughtUp
+        /// The next packet was overwritten, so that a gap would follow.
+        case overtaken
+    }
+
+    /// Packets sent at once, and the time between: at most 38 Mbit/s, with packets of 1200 bytes. A keyframe of 30 kB
+    /// takes 6 ms, and a turn of the loop does not become longer.
+    public static let share = 8
+    public static let interval = TimeInterval.milliseconds(2)
+
+    private var next: Int
+
+    /// Begins at the packet with this index.
+    public init(from index: Int) { next = index }
+
+    /// Passes the packets that may be sent now, in order, each with its index.
+    public mutating func run(
+        _ packets: RecentPackets, of store: PacketStore, now: MonotonicTime,
+        _ send: (Int, RecentPackets.Packet) -> Void
+    ) -> Outcome {
+        for _ in 0..<Self.share {
+            guard next < store.next else { return .caughtUp }
+            guard store.contains(next), let packet = packets[next] else { return .overtaken }
+            send(next, packet)
+            next += 1
+        }
+        return next < store.next ? .more(now + Self.interval) : .caughtUp
+    }
+}
