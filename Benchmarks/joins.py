@@ -18,7 +18,8 @@ from janus import LOAD_CORE, NAMES, start
 from joined_namespaces import JoinedNamespaces
 from room_servers import Failure, janus_version
 
-KINDS = ["ours", "best", "default"]
+# The default configuration of Janus, with a thread for each subscriber, is too busy for the last joins.
+KINDS = ["ours", "best"]
 # Seconds between the first frame of the other viewer and the join.
 WATCHED = {"a keyframe that is 0.2 s old": "0.2", "a keyframe that is 3 s old": "3"}
 
