@@ -197,7 +197,7 @@ let package = Package(
         tests(of: "RTP"),
         tests(of: "PeerSession", with: ["RTP"]),
         tests(of: "ICELite", with: ["RTP"]),
-        tests(of: "PeerIO", with: ["RTP", "PeerSession"]),
+        tests(of: "PeerIO", with: ["RTP", "PeerSession", "ICELite"]),
         tests(of: "RoomProtocol", with: ["RTP"]),
         tests(of: "EmbeddedFiles"),
         tests(

@@ -51,7 +51,7 @@ final class Attacker: Sendable {
     }
 }
 
-private func loopbackAddress(port: UInt16) -> sockaddr_in {
+func loopbackAddress(port: UInt16) -> sockaddr_in {
     var address = sockaddr_in()
     address.sin_family = sa_family_t(AF_INET)
     address.sin_port = port.bigEndian

@@ -216,37 +216,6 @@ struct MediaPortTests {
         await onLoop(loop) {}
     }
 
-    private func withPort(
-        at address: String = "127.0.0.1", consent: TimeInterval = MediaPort.consent,
-        _ body: (LoopBound<MediaPort>, EventLoop) async throws -> Void
-    ) async throws {
-        let loop = EventLoop(name: "port")
-        let port = try await onLoop(loop) {
-            Result { () throws(TransportError) in
-                LoopBound(
-                    try MediaPort(loop: loop, address: address, port: 0, consent: consent), loop: loop)
-            }
-        }.get()
-        do {
-            try await body(port, loop)
-            await onLoop(loop) { port.value.close() }
-            loop.shutdown()
-        } catch {
-            await onLoop(loop) { port.value.close() }
-            loop.shutdown()
-            throw error
-        }
-    }
-
-    private func begin(
-        on port: LoopBound<MediaPort>, _ change: (inout Call.Options) -> Void = { _ in }
-    ) async throws -> Call {
-        var options = Call.Options()
-        options.answererPort = port
-        change(&options)
-        return try await Call.begin(on: port.loop, options)
-    }
-
     private func descriptorsOfAgent(_ loop: EventLoop) async throws -> Int {
         let before = descriptorCount()
         let peer = try await onLoop(loop) {

@@ -5,6 +5,7 @@ import RoomFixtures
 import RoomProtocol
 import TestFixtures
 import Testing
+import TestSupport
 
 @testable import RoomServer
 
@@ -36,7 +37,7 @@ import Testing
 
     /// 100,000 sessions in `make soak`.
     @Test func `sessions that are opened and dropped leave no descriptors, threads or memory`() async throws {
-        let rounds = Soak.rounds(10, soak: 2000)
+        let rounds = Soak.rounds(30, soak: 1000)
         try await withMedia { server, grant, loop in
             var before: (descriptors: Int, threads: Int, kilobytes: Int)?
             for round in 0..<rounds {
@@ -46,7 +47,7 @@ import Testing
                 await crowd.leave()
                 // The rooms have handled all of it, and the end of the turn has closed the sockets.
                 _ = await server.busiestTurn
-                _ = await server.busiestTurn
+                #expect(await server.portCounts == (0, 0))
                 let now = (entries(of: "/proc/self/fd"), entries(of: "/proc/self/task"), residentKilobytes())
                 // The first rounds fill caches.
                 if round == rounds / 2 { before = now }
@@ -60,7 +61,7 @@ import Testing
     }
 }
 
-private func entries(of folder: String) -> Int {
+func entries(of folder: String) -> Int {
     (try? FileManager.default.contentsOfDirectory(atPath: folder).count) ?? 0
 }
 

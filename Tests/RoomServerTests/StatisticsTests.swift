@@ -23,7 +23,7 @@ import TestSupport
                 }
             }
             #expect(isFlowing)
-            let statistics = try self.statistics(of: server)
+            let statistics = try readStatistics(of: server)
             #expect(statistics.seconds > 0)
             #expect(statistics.loops.map(\.rooms) == [1, 1])
             #expect(statistics.loops.map(\.participants) == [2, 1])
@@ -81,11 +81,5 @@ import TestSupport
     private func request(_ server: RoomServer, _ headers: String) throws -> (status: Int, body: String) {
         try RawClient(port: server.port).request(
             "GET /v1/statistics HTTP/1.1\r\nhost: 127.0.0.1:\(server.port)\r\n" + headers)
-    }
-
-    private func statistics(of server: RoomServer) throws -> ServerStatistics {
-        let (status, body) = try request(server, Self.basic("svc:a secret"))
-        #expect(status == 200)
-        return try JSONDecoder().decode(ServerStatistics.self, from: Data(body.utf8))
     }
 }

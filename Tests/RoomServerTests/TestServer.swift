@@ -71,6 +71,15 @@ func signIn(_ server: RoomServer, secret: String = "a secret") throws -> AccessG
     return try JSONDecoder().decode(AccessGrant.self, from: Data(body.utf8))
 }
 
+/// The response to a request with the service's secret.
+func readStatistics(of server: RoomServer) throws -> ServerStatistics {
+    let key = Data("svc:a secret".utf8).base64EncodedString()
+    let (status, body) = try RawClient(port: server.port).request(
+        "GET /v1/statistics HTTP/1.1\r\nhost: 127.0.0.1:\(server.port)\r\nauthorization: Basic \(key)\r\n")
+    #expect(status == 200)
+    return try JSONDecoder().decode(ServerStatistics.self, from: Data(body.utf8))
+}
+
 func join(_ server: RoomServer, _ token: String, room: String = "kitchen") throws -> (RawClient, Joined) {
     let client = try RawClient(port: server.port)
     #expect(try client.openWebSocket(port: server.port) == 101)

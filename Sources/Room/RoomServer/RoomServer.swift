@@ -168,6 +168,18 @@ package final class RoomServer: Sendable {
         }
     }
 
+    /// How many sessions the media ports have, and how many pairs of addresses lead to them, for tests.
+    var portCounts: (sessions: Int, pairs: Int) {
+        get async {
+            var all = (sessions: 0, pairs: 0)
+            for host in hosts {
+                guard let counts = await host.portCounts else { continue }
+                all = (all.sessions + counts.sessions, all.pairs + counts.pairs)
+            }
+            return all
+        }
+    }
+
     private static func statistics(of hosts: [RoomHost], since started: MonotonicTime) async -> ServerStatistics {
         var loops: [ServerStatistics.Loop] = []
         for host in hosts { loops.append(await host.statistics) }

@@ -9,6 +9,7 @@ package struct FuzzTarget: Sendable {
         FuzzTarget(name: "rtp", maximumLength: 1500, run: fuzzRTP),
         FuzzTarget(name: "rtcp", maximumLength: 1500, run: fuzzRTCP),
         FuzzTarget(name: "stun", maximumLength: 1500, run: fuzzSTUN),
+        FuzzTarget(name: "ice", maximumLength: 2048, run: fuzzICE),
         FuzzTarget(name: "vp8", maximumLength: 64, run: fuzzVP8),
         FuzzTarget(name: "h264", maximumLength: 256, run: fuzzH264),
         FuzzTarget(name: "session", maximumLength: 4096, run: fuzzSession),

@@ -29,7 +29,7 @@ func fuzzSTUN(_ bytes: [UInt8]) {
 }
 
 /// The bytes with the FINGERPRINT that they should have, if they end with one.
-private func withFingerprint(_ bytes: [UInt8]) -> [UInt8] {
+func withFingerprint(_ bytes: [UInt8]) -> [UInt8] {
     guard bytes.count >= 28, bytes[(bytes.count - 8)...].starts(with: [0x80, 0x28, 0, 4]) else { return bytes }
     var packet = packet(bytes.dropLast(8))
     packet.addFingerprint()

@@ -70,6 +70,9 @@ actor RoomHost {
 
     var busiestTurn: TurnCounts { loop.busiest }
 
+    /// See `SessionSettings.portCounts`.
+    var portCounts: (sessions: Int, pairs: Int)? { settings.portCounts }
+
     var statistics: ServerStatistics.Loop {
         ServerStatistics.Loop(
             rooms: rooms.count, participants: members.count,

@@ -28,6 +28,9 @@ final class SessionSettings {
     /// Nil if each session has an ICE agent.
     var portStatistics: MediaPortStatistics? { port?.value.statistics }
 
+    /// The sessions and the pairs of addresses of the port, likewise.
+    var portCounts: (sessions: Int, pairs: Int)? { port.map { ($0.value.sessionCount, $0.value.pairCount) } }
+
     /// Closes the port. Every session must have ended, in an earlier turn.
     func close() { port?.value.close() }
 

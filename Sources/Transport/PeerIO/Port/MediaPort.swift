@@ -44,6 +44,8 @@ package final class MediaPort: TurnMember, PausedReader {
     private let publicAddresses: [String]
     /// How many peers have a session.
     package var sessionCount: Int { agent.count }
+    /// How many pairs of addresses lead to a session.
+    package var pairCount: Int { agent.pairCount }
 
     /// The time without checks after which a peer's path is lost (RFC 7675, section 5.1).
     package static let consent = TimeInterval.seconds(30)
