@@ -11,19 +11,20 @@ import TestSupport
 
 /// Attacks on a whole server with one media port.
 @Suite(.serialized) struct PortAttackTests {
-    @Test("S15: a client that sends 10,000 candidates is disconnected, and the server sends nothing to any of them")
+    @Test("S15: a client that sends 10,000 candidates and more is disconnected, and the server sends nothing to any")
     func candidates() async throws {
         try await withServer { server, grant in
             let target = try DatagramTarget()
             let (watcher, _) = try join(server, grant.accessToken)
             let (client, joined) = try join(server, grant.accessToken)
-            // The first one for up opens that session.
-            for number in 0..<10_000 {
+            // The first one for up opens that session. The sockets' buffers have room for about 10,000 messages after
+            // the last one that the server reads.
+            let isDisconnected = (0..<100_000).contains { number in
                 let text = "candidate:\(number) 1 udp \(number + 1) 127.0.0.1 \(target.port) typ host"
-                let session: SessionDirection = number % 2 == 0 ? .down : .up
-                client.sendMessage(.candidate(Candidate(session: session, candidate: text)))
+                let candidate = Candidate(session: number % 2 == 0 ? .down : .up, candidate: text)
+                return !client.sendText(Envelope(ClientMessage.candidate(candidate)).json())
             }
-            #expect(client.isClosedByServer())
+            #expect(isDisconnected)
             let left = try watcher.message { if case .participantLeft = $0.message { true } else { false } }
             guard case .participantLeft(let reference) = left.message else { return }
             #expect(reference.participant == joined.participant)
