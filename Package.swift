@@ -106,9 +106,10 @@ let package = Package(
         target(
             "RoomServer", on: "Room", ["EmbeddedFiles", "RoomProtocol", "RTP", "PeerSession", "PeerIO", log] + nio,
             exclude: ["Web"]),
+        target("ClientCore", on: "Room", ["RoomProtocol", "RTP", "PeerSession", "PeerIO", "MediaGraph"]),
         target(
             "RoomClient", on: "Room",
-            ["RoomProtocol", "RTP", "PeerSession", "PeerIO", "MediaGraph", "MediaNodes", log] + nio),
+            ["ClientCore", "RoomProtocol", "RTP", "PeerSession", "PeerIO", "MediaGraph", "MediaNodes", log] + nio),
         // SDK
         target("ConnectLiveSDK", on: "SDK", ["RoomClient", "RoomProtocol", "MediaGraph", "MediaNodes"]),
         // CLI
@@ -204,8 +205,9 @@ let package = Package(
             of: "RoomServer",
             with: ["RoomProtocol", "RTP", "PeerSession", "PeerIO", "RoomFixtures", "TestFixtures", log] + nio
                 + [.product(name: "NIOEmbedded", package: "swift-nio")]),
-        tests(of: "RoomClient", with: ["RoomProtocol", "RoomServer", "PluginLoader", "TestFixtures"]),
-        tests(of: "ConnectLiveSDK", with: ["RoomServer", "MediaGraph", "MediaNodes", "TestFixtures"]),
+        tests(of: "ClientCore", with: ["RoomProtocol", "RTP", "PeerSession", "PeerIO", "MediaGraph"]),
+        tests(of: "RoomClient", with: ["ClientCore", "RoomProtocol", "RoomServer", "PluginLoader", "TestFixtures"]),
+        tests(of: "ConnectLiveSDK", with: ["ClientCore", "RoomServer", "MediaGraph", "MediaNodes", "TestFixtures"]),
         .testTarget(
             name: "PluginTestTests", dependencies: ["connectlive", "MediaGraph", "TestFixtures", "TestSupport"] + kit,
             path: "Tests/PluginTestTests", swiftSettings: strict),

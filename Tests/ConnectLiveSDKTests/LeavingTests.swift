@@ -6,6 +6,7 @@ import Synchronization
 import Testing
 import TestSupport
 
+@testable import ClientCore
 @testable import ConnectLiveSDK
 @testable import RoomClient
 
@@ -49,7 +50,7 @@ extension SDKTests {
                 _ = try await client.join("ended")
                 let engine = try #require(client.room as? RoomSession).engine
                 let closing = Closing(reason: sent, error: RoomError(.roomReleased, "The room is over."))
-                engine.post { $0.handle(ServerMessage.closed(closing)) }
+                engine.post { $0.connection.handle(ServerMessage.closed(closing)) }
                 #expect(try await client.listener.waitForDisconnected() == expected)
                 #expect(!client.listener.names.contains("error"))
             }

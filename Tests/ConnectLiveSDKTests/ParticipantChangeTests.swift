@@ -6,6 +6,7 @@ import Testing
 import TestSupport
 
 @testable import ConnectLiveSDK
+@testable import ClientCore
 @testable import RoomClient
 
 extension SDKTests {
@@ -36,9 +37,9 @@ extension SDKTests {
                 await withCheckedContinuation { continuation in
                     engine.post { engine in
                         let ann = ParticipantInfo(id: "ann", streams: [])
-                        engine.handle(.participantEntered(ParticipantEntered(participant: ann)))
-                        engine.handle(.streamPublished(StreamPublished(participant: "ann", stream: stream)))
-                        engine.handle(.participantLeft(ParticipantReference(participant: "ann")))
+                        engine.connection.handle(.participantEntered(ParticipantEntered(participant: ann)))
+                        engine.connection.handle(.streamPublished(StreamPublished(participant: "ann", stream: stream)))
+                        engine.connection.handle(.participantLeft(ParticipantReference(participant: "ann")))
                         continuation.resume()
                     }
                 }

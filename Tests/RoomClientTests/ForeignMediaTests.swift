@@ -126,7 +126,7 @@ struct ForeignMediaTests {
             // Audio is assigned without a request.
             try await requireEventually("the sound has a slot") { sound.streams.map(\.id) == [published[1].id] }
             let before = video.keyframesAsked
-            picture.streams[0].requestKeyframe()
+            viewer.requestKeyframe(of: picture.streams[0].id)
             try await requireEventually("a keyframe is asked for") { video.keyframesAsked > before }
             var number: UInt8 = 0
             try await requireEventually("video and audio arrive") {

@@ -61,8 +61,7 @@ private final class Bench {
             return pipeline
         } post: { _, _ in
         }
-        sink.begin(
-            IncomingStream(id: 1, participant: "p", codec: .vp8, payloadType: 96, requestKeyframe: {}))
+        sink.start()
     }
 
     var newest: FakePipeline { made[made.count - 1] }

@@ -2,6 +2,7 @@ import RTP
 import RoomProtocol
 import Testing
 
+@testable import ClientCore
 @testable import RoomClient
 
 @Suite(.timeLimit(.minutes(1)))
@@ -37,7 +38,7 @@ struct RoomEngineTests {
                     // The message arrives before the response to the request to leave.
                     engine.post { engine in
                         engine.leave()
-                        engine.handle(ServerMessage.closed(closing))
+                        engine.connection.handle(ServerMessage.closed(closing))
                     }
                 }
                 guard case .ended(let reason, let error) = event else { continue }

@@ -8,31 +8,9 @@ private func at(_ milliseconds: Int64) -> MonotonicTime {
     MonotonicTime(nanoseconds: 1_000_000_000) + .milliseconds(milliseconds)
 }
 
-@Test func `a rate is the mean of about two seconds`() {
-    var window = RateWindow()
-    #expect(window.rate == 0)
-    for step in 0..<20 { window.sample(step * 15, now: at(Int64(step) * 500)) }
-    #expect(window.rate == 30)
-    // Within some seconds, the values show that the stream stopped.
-    for step in 20..<26 { window.sample(19 * 15, now: at(Int64(step) * 500)) }
-    #expect(window.rate == 0)
-}
-
-@Test func `keyframe requests are spaced, and none is lost`() {
-    var requests = KeyframeRequests()
-    #expect(requests.asked(at: at(0)) == .now)
-    #expect(requests.asked(at: at(10)) == .at(at(100)))
-    #expect(requests.asked(at: at(50)) == .pending)
-    requests.delivered(at: at(100))
-    #expect(requests.asked(at: at(199)) == .at(at(200)))
-    requests.delivered(at: at(200))
-    #expect(requests.asked(at: at(300)) == .now)
-    #expect(requests.count == 5)
-}
-
 @Test func `a capture time is found by its RTP timestamp until it is old`() throws {
     let ledger = CaptureLedger()
-    let key = CaptureLedger.Key(server: try ServerAddress("ws://127.0.0.1:1"), stream: 7)
+    let key = StreamKey(server: try ServerAddress("ws://127.0.0.1:1"), stream: 7)
     #expect(ledger.captureTime(key, rtpTimestamp: 0) == nil)
     for frame in 0..<1000 {
         ledger.record(key, rtpTimestamp: UInt32(frame * 3000), captured: MediaTime(nanoseconds: UInt64(frame)))
@@ -42,7 +20,7 @@ private func at(_ milliseconds: Int64) -> MonotonicTime {
     #expect(ledger.captureTime(key, rtpTimestamp: 487 * 3000) == nil)
     #expect(ledger.captureTime(key, rtpTimestamp: 1) == nil)
     #expect(ledger.timestamps(key) == (488..<1000).map { UInt32($0 * 3000) })
-    let other = CaptureLedger.Key(server: try ServerAddress("ws://127.0.0.1:2"), stream: 7)
+    let other = StreamKey(server: try ServerAddress("ws://127.0.0.1:2"), stream: 7)
     #expect(ledger.captureTime(other, rtpTimestamp: 999 * 3000) == nil)
     ledger.remove(key)
     #expect(ledger.captureTime(key, rtpTimestamp: 999 * 3000) == nil)
@@ -68,7 +46,7 @@ private func numbers(_ monitor: StreamMonitor) -> RoomStatistics.Received {
 }
 
 @Test func `latency is measured by RTP timestamp if the publisher is in this process`() throws {
-    let key = CaptureLedger.Key(server: try ServerAddress("ws://127.0.0.1:3"), stream: 1)
+    let key = StreamKey(server: try ServerAddress("ws://127.0.0.1:3"), stream: 1)
     let monitor = StreamMonitor(key: key)
     for index in 0..<100 {
         let captured = at(Int64(index) * 33)

@@ -1,3 +1,4 @@
+internal import ClientCore
 internal import MediaGraph
 internal import MediaNodes
 internal import RTP
@@ -15,10 +16,10 @@ protocol DecodingTask: Sendable {
     func stop() async
 }
 
-/// The engine's own sink, which decodes one stream's packets to frames or audio. On the loop only.
+/// Decodes one stream's packets to frames or audio, and decides when to start a failed pipeline again. On the loop only.
 ///
 /// A pipeline that fails, for example when a headset is unplugged, is created again while the stream lasts.
-final class ReceivingPipeline: IncomingSink {
+final class ReceivingPipeline {
     /// A pipeline's report to the loop.
     enum Notice: Sendable {
         case running(any Decoding)
@@ -74,9 +75,7 @@ final class ReceivingPipeline: IncomingSink {
         self.post = post
     }
 
-    func begin(_ stream: IncomingStream) { start() }
-
-    private func start() {
+    func start() {
         phase = .starting
         attempt += 1
         task = launch(task) { [attempt, post] notice in post(attempt, notice) }

@@ -37,7 +37,8 @@ final class SubscribeNode: NodeType, RunningNode {
         /// The participants of the room, in order of arrival.
         var present: [ParticipantInfo] = []
         var chosen: String?
-        var requestKeyframe: (@Sendable () -> Void)?
+        /// The video stream in a receiver.
+        var video: Int?
     }
 
     private let name: String
@@ -100,7 +101,7 @@ final class SubscribeNode: NodeType, RunningNode {
             let part = RTPInputNode(
                 instance, output: output, capacity: Self.capacity
             ) { [weak self] in
-                if output == "video" { self?.state.withLock { $0.requestKeyframe }?() }
+                if output == "video" { self?.requestKeyframe() }
             }
             parts.withLock { $0[output] = part }
         }
@@ -176,7 +177,7 @@ final class SubscribeNode: NodeType, RunningNode {
             state.present.removeAll { $0.id == participant }
             guard state.chosen == participant else { return }
             state.chosen = nil
-            state.requestKeyframe = nil
+            state.video = nil
         }
     }
 
@@ -213,6 +214,12 @@ final class SubscribeNode: NodeType, RunningNode {
         }
     }
 
+    /// Requests a keyframe of the subscribed video. Callable on any thread.
+    private func requestKeyframe() {
+        guard let video = state.withLock({ $0.video }) else { return }
+        engine.withLock { $0 }?.requestKeyframe(of: video)
+    }
+
     private func refuse(_ stream: StreamInfo, of participant: String) {
         let theirs = Codec(rawValue: stream.codec)?.nodeName ?? stream.codec
         reporter.fail(
@@ -242,9 +249,9 @@ final class SubscribeNode: NodeType, RunningNode {
         private var node: SubscribeNode? { owner.withLock { $0.node } }
 
         func begin(_ stream: IncomingStream) {
-            guard output == "video" else { return }
-            node?.state.withLock { $0.requestKeyframe = stream.requestKeyframe }
-            stream.requestKeyframe()
+            guard output == "video", let node else { return }
+            node.state.withLock { $0.video = stream.id }
+            node.requestKeyframe()
         }
 
         func receive(_ packet: Span<UInt8>) {

@@ -1,3 +1,4 @@
+internal import ClientCore
 internal import NIOCore
 internal import NIOHTTP1
 internal import NIOPosix
@@ -7,14 +8,6 @@ internal import RoomProtocol
 
 /// The WebSocket to a room server as a pipe of texts. `SignallingSession` interprets them.
 struct SignallingPipe: Sendable {
-    enum Event: Sendable {
-        case text(String)
-        /// A ping or pong arrived.
-        case heard
-        /// The last event.
-        case closed(RoomError?)
-    }
-
     private let channel: any Channel
     /// The literal address of the server.
     let remoteAddress: String?
@@ -22,7 +15,7 @@ struct SignallingPipe: Sendable {
     /// Connects and upgrades, 8 s in all. Calls `onEvent` on a NIO thread, in order, possibly before `open` returns. If
     /// it returns false, the receiver cannot accept the message and the connection closes.
     static func open(
-        to address: ServerAddress, onEvent: @escaping @Sendable (Event) -> Bool
+        to address: ServerAddress, onEvent: @escaping @Sendable (SignallingInput) -> Bool
     ) async throws(RoomError) -> SignallingPipe {
         do {
             let group = MultiThreadedEventLoopGroup.singleton
@@ -61,7 +54,7 @@ struct SignallingPipe: Sendable {
 
     private static func addHandlers(
         to channel: any Channel, address: ServerAddress, upgraded: EventLoopPromise<Void>,
-        onEvent: @escaping @Sendable (Event) -> Bool
+        onEvent: @escaping @Sendable (SignallingInput) -> Bool
     ) throws {
         let upgrader = NIOWebSocketClientUpgrader(maxFrameSize: Signalling.maximumMessageLength) { channel, _ in
             channel.eventLoop.makeCompletedFuture {
@@ -154,10 +147,10 @@ private final class SignallingHandler: ChannelInboundHandler {
     typealias OutboundOut = WebSocketFrame
 
     private let server: String
-    private let onEvent: @Sendable (SignallingPipe.Event) -> Bool
+    private let onEvent: @Sendable (SignallingInput) -> Bool
     private var isClosed = false
 
-    init(server: String, onEvent: @escaping @Sendable (SignallingPipe.Event) -> Bool) {
+    init(server: String, onEvent: @escaping @Sendable (SignallingInput) -> Bool) {
         self.server = server
         self.onEvent = onEvent
     }
@@ -176,7 +169,7 @@ private final class SignallingHandler: ChannelInboundHandler {
     }
 
     /// A message must not be lost, so the connection ends if it cannot be passed on.
-    private func hand(_ event: SignallingPipe.Event, _ context: ChannelHandlerContext) {
+    private func hand(_ event: SignallingInput, _ context: ChannelHandlerContext) {
         if !onEvent(event) { context.close(promise: nil) }
     }
 

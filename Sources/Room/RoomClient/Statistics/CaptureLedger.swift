@@ -1,3 +1,4 @@
+internal import ClientCore
 internal import MediaGraph
 internal import Synchronization
 
@@ -6,14 +7,8 @@ internal import Synchronization
 ///
 /// This works if the server does not change RTP timestamps, as ours does for the first stream of a receiver. Other
 /// timestamps are not found.
-final class CaptureLedger: Sendable {
+final class CaptureLedger: CaptureLog, Sendable {
     static let shared = CaptureLedger()
-
-    struct Key: Hashable {
-        /// Stream ids are unique only within a server.
-        var server: ServerAddress
-        var stream: Int
-    }
 
     /// Frames kept for each stream: 8 s at 60 frames/s.
     private static let capacity = 512
@@ -23,9 +18,9 @@ final class CaptureLedger: Sendable {
         var next = 0
     }
 
-    private let tracks = Mutex<[Key: Track]>([:])
+    private let tracks = Mutex<[StreamKey: Track]>([:])
 
-    func record(_ key: Key, rtpTimestamp: UInt32, captured: MediaTime) {
+    func record(_ key: StreamKey, rtpTimestamp: UInt32, captured: MediaTime) {
         tracks.withLock { tracks in
             var track = tracks.removeValue(forKey: key) ?? Track()
             if track.entries.count < Self.capacity {
@@ -38,7 +33,7 @@ final class CaptureLedger: Sendable {
         }
     }
 
-    func captureTime(_ key: Key, rtpTimestamp: UInt32) -> MediaTime? {
+    func captureTime(_ key: StreamKey, rtpTimestamp: UInt32) -> MediaTime? {
         tracks.withLock { tracks in
             guard let track = tracks[key] else { return nil }
             // Searches the newest first: a frame is usually some ten milliseconds old.
@@ -52,7 +47,7 @@ final class CaptureLedger: Sendable {
     }
 
     /// Timestamps in memory, oldest first.
-    func timestamps(_ key: Key) -> [UInt32] {
+    func timestamps(_ key: StreamKey) -> [UInt32] {
         tracks.withLock { tracks in
             guard let track = tracks[key] else { return [] }
             let start = track.entries.count < Self.capacity ? 0 : track.next
@@ -60,5 +55,5 @@ final class CaptureLedger: Sendable {
         }
     }
 
-    func remove(_ key: Key) { tracks.withLock { $0[key] = nil } }
+    func remove(_ key: StreamKey) { tracks.withLock { $0[key] = nil } }
 }

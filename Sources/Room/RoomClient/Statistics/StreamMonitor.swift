@@ -1,3 +1,4 @@
+internal import ClientCore
 internal import MediaGraph
 internal import RTP
 internal import Synchronization
@@ -16,17 +17,16 @@ final class StreamMonitor: Sendable {
         var lastFrame: MediaTime?
         var longestGap = 0.0
         var frameRate = RateWindow()
-        var bitRate = RateWindow()
         var latencies: [Double] = []
         var nextLatency = 0
         var method = RoomStatistics.LatencyMethod.rtpTimestamp
         var clock: (ntp: NTPTime, rtp: RTPTimestamp)?
     }
 
-    private let key: CaptureLedger.Key
+    private let key: StreamKey
     private let state = Mutex(State())
 
-    init(key: CaptureLedger.Key) { self.key = key }
+    init(key: StreamKey) { self.key = key }
 
     /// A frame was passed to the renderers.
     func rendered(_ frame: VideoFrame) {
@@ -53,18 +53,14 @@ final class StreamMonitor: Sendable {
     }
 
     /// Called about twice a second.
-    func sample(bytes: Int, now: MonotonicTime) {
-        state.withLock { state in
-            state.frameRate.sample(state.frames, now: now)
-            state.bitRate.sample(bytes * 8, now: now)
-        }
+    func sample(now: MonotonicTime) {
+        state.withLock { state in state.frameRate.sample(state.frames, now: now) }
     }
 
     func fill(_ statistics: inout RoomStatistics.Received, connectStarted: MonotonicTime) {
         state.withLock { state in
             statistics.framesRendered = state.frames
             statistics.framesPerSecond = state.frameRate.rate
-            statistics.bitsPerSecond = state.bitRate.rate
             statistics.longestGapMilliseconds = state.longestGap
             statistics.width = state.width
             statistics.height = state.height

@@ -1,9 +1,9 @@
 package import RTP
 package import RoomProtocol
 
-/// The destination of a received stream's packets: the engine's pipeline, or a node of a graph.
+/// The destination of a received stream's packets, such as a decoding pipeline or a node of a graph.
 ///
-/// All methods are called on the engine's loop and must return soon.
+/// All methods are called on the connection's loop and must return soon.
 package protocol IncomingSink: AnyObject {
     /// A receiver carries the stream.
     func begin(_ stream: IncomingStream)
@@ -11,6 +11,8 @@ package protocol IncomingSink: AnyObject {
     func receive(_ packet: Span<UInt8>)
     /// The publisher's RTP timestamp was `rtp` when its wall clock showed `ntp`.
     func senderReport(ntp: NTPTime, rtp: RTPTimestamp)
+    /// Called about twice a second, to measure rates.
+    func sample(now: MonotonicTime)
     /// Adds the counters downstream of the sink.
     func fill(_ statistics: inout RoomStatistics.Received)
     /// The stream ended, or continues in another receiver with a new `begin`.
@@ -19,27 +21,34 @@ package protocol IncomingSink: AnyObject {
 
 extension IncomingSink {
     package func senderReport(ntp: NTPTime, rtp: RTPTimestamp) {}
+    package func sample(now: MonotonicTime) {}
     package func fill(_ statistics: inout RoomStatistics.Received) {}
 }
 
-/// A stream as passed to a sink.
+/// A stream as passed to a sink. `RoomConnection.requestKeyframe(of:)` requests its keyframes.
 package struct IncomingStream: Sendable {
     /// Unique in the server's lifetime.
     package var id: Int
+    package var server: ServerAddress
     package var participant: String
     package var codec: Codec
     /// The payload type of the stream's packets. The sink receives no others.
     package var payloadType: UInt8
-    /// Requests a keyframe from the publisher. Callable on any thread.
-    package var requestKeyframe: @Sendable () -> Void
+    /// When the connection to the room began.
+    package var connectStarted: MonotonicTime
+
+    package init(
+        id: Int, server: ServerAddress, participant: String, codec: Codec, payloadType: UInt8,
+        connectStarted: MonotonicTime
+    ) {
+        self.id = id
+        self.server = server
+        self.participant = participant
+        self.codec = codec
+        self.payloadType = payloadType
+        self.connectStarted = connectStarted
+    }
 }
 
-/// How to use a received stream.
-package enum StreamDestination: Sendable {
-    /// Video frames, decoded by the engine.
-    case frames(FrameFanout)
-    /// Audio, decoded by the engine and either played or only measured.
-    case sound(isAudible: Bool)
-    /// Encoded packets.
-    case packets(any IncomingSink & Sendable)
-}
+/// Returns the sink of a stream each time that a receiver begins to carry it. Called on the loop; `begin` follows.
+package typealias SinkSource = (IncomingStream) -> any IncomingSink

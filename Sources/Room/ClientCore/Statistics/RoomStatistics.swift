@@ -19,6 +19,17 @@ public struct RoomStatistics: Sendable {
         /// 95 of 100 frames were this fast or faster.
         public var p95Milliseconds: Double
         public var maximumMilliseconds: Double
+
+        package init(
+            method: LatencyMethod, samples: Int, medianMilliseconds: Double, p95Milliseconds: Double,
+            maximumMilliseconds: Double
+        ) {
+            self.method = method
+            self.samples = samples
+            self.medianMilliseconds = medianMilliseconds
+            self.p95Milliseconds = p95Milliseconds
+            self.maximumMilliseconds = maximumMilliseconds
+        }
     }
 
     /// One received stream.
@@ -59,6 +70,12 @@ public struct RoomStatistics: Sendable {
         public var audioSecondsAboveSilence = 0.0
         /// For audio: whether it is played on a device.
         public var isAudible = false
+
+        package init(streamId: Int, participantId: String, isVideo: Bool) {
+            self.streamId = streamId
+            self.participantId = participantId
+            self.isVideo = isVideo
+        }
     }
 
     /// One published stream.

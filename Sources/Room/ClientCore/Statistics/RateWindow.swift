@@ -1,12 +1,14 @@
-internal import RTP
+package import RTP
 
 /// The rate of a growing counter over about two seconds, from two samples a second.
-struct RateWindow {
+package struct RateWindow {
     private static let length = TimeInterval.seconds(2)
     private static let capacity = 8
     private var samples: [(time: MonotonicTime, count: Int)] = []
 
-    mutating func sample(_ count: Int, now: MonotonicTime) {
+    package init() {}
+
+    package mutating func sample(_ count: Int, now: MonotonicTime) {
         samples.append((now, count))
         if samples.count > Self.capacity || samples.count > 2 && now - samples[1].time >= Self.length {
             samples.removeFirst()
@@ -14,7 +16,7 @@ struct RateWindow {
     }
 
     /// Per second. 0 before two samples.
-    var rate: Double {
+    package var rate: Double {
         guard let first = samples.first, let last = samples.last, last.time > first.time else { return 0 }
         return Double(last.count - first.count) / (last.time - first.time).seconds
     }

@@ -2,7 +2,7 @@ import RTP
 import RoomProtocol
 import Testing
 
-@testable import RoomClient
+@testable import ClientCore
 
 private let start = MonotonicTime(nanoseconds: 1_000_000_000)
 

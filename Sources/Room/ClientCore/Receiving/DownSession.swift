@@ -1,5 +1,3 @@
-internal import MediaGraph
-internal import MediaNodes
 internal import PeerIO
 internal import PeerSession
 internal import RTP
@@ -16,10 +14,11 @@ final class DownSession {
         case ended(TransportError?)
     }
 
-    private let loop: EventLoop
+    private let server: ServerAddress
     private let sessionID: UInt64
     private let peer: Peer
-    private var slots: [String: ReceiverSlot] = [:]
+    /// In the order of the offers.
+    private var slots: [ReceiverSlot] = []
     private var slotOfReceiver: [ReceiverID: ReceiverSlot] = [:]
     private var isAnswered = false
     private(set) var revision = 0
@@ -32,13 +31,15 @@ final class DownSession {
     private var ended: [RoomStatistics.Received] = []
     private static let endedCapacity = 64
 
+    /// Starts the peer. Closes it if that fails.
     init(
-        loop: EventLoop, configuration: PeerConfiguration, connectStarted: MonotonicTime
+        server: ServerAddress, peer: Peer, connectStarted: MonotonicTime, seed: UInt64
     ) throws(TransportError) {
-        self.loop = loop
+        self.server = server
+        self.peer = peer
         self.connectStarted = connectStarted
-        sessionID = UInt64.random(in: 1...UInt64(Int64.max))
-        peer = try Peer(loop: loop, configuration: configuration)
+        var random = RandomSource(seed: seed)
+        sessionID = UInt64.random(in: 1...UInt64(Int64.max), using: &random)
         peer.onEvent = { [unowned self] event in handle(event) }
         peer.onMedia = { [unowned self] id, header, position, packet in
             slotOfReceiver[id]?.receive(packet, header, at: position)
@@ -93,7 +94,7 @@ final class DownSession {
         } catch {
             throw TransportError(code: "sdp.no-ssrc", message: error.message, cause: error)
         }
-        for receiver in receivers where slots[receiver.mid] == nil {
+        for receiver in receivers where slot(receiver.mid) == nil {
             let codecs = offer[mid: receiver.mid].map { NegotiatedCodec.all(in: $0) } ?? []
             let retransmissions = codecs.compactMap { codec in
                 codec.retransmissionPayloadType.map { (codec.payloadType, $0) }
@@ -107,10 +108,14 @@ final class DownSession {
                     retransmissionPayloadTypes: Dictionary(retransmissions) { first, _ in first },
                     nack: receiver.media == .video))
             let slot = ReceiverSlot(receiver: receiver, id: id, codecs: codecs)
-            slots[receiver.mid] = slot
+            slots.append(slot)
             slotOfReceiver[id] = slot
         }
     }
+
+    private func slot(_ mid: String) -> ReceiverSlot? { slots.first { $0.receiver.mid == mid } }
+
+    private func slot(carrying stream: Int) -> ReceiverSlot? { slots.first { $0.assignment?.stream.id == stream } }
 
     func cut(_ isCut: Bool) { peer.impairment = isCut ? .cut : nil }
 
@@ -125,11 +130,8 @@ final class DownSession {
 
     /// Assigns a stream to a receiver, beginning at the packet `first`, and ends the earlier assignment. Returns false
     /// if the receiver does not exist or cannot carry the codec.
-    func assign(
-        _ stream: AssignedStream, to mid: String, from first: SequenceNumber?,
-        post: @escaping @Sendable (ReceiverNotice) -> Void
-    ) -> Bool {
-        guard let slot = slots[mid], let codec = slot.codecs.first(where: { $0.codec == stream.codec }) else {
+    func assign(_ stream: AssignedStream, to mid: String, from first: SequenceNumber?) -> Bool {
+        guard let slot = slot(mid), let codec = slot.codecs.first(where: { $0.codec == stream.codec }) else {
             return false
         }
         guard slot.assignment?.stream.id != stream.id else { return true }
@@ -137,16 +139,16 @@ final class DownSession {
         release(stream: stream.id)
         free(slot)
         let number = first.flatMap { peer.discard(before: $0, on: slot.id) }
-        let isWhole = slot.begin(
-            Assignment(stream, mid: mid, codec: codec, before: peer.statistics(of: slot.id), post: post), at: number)
-        if !isWhole { peer.requestKeyframe(slot.id) }
+        let incoming = IncomingStream(
+            id: stream.id, server: server, participant: stream.participant, codec: stream.codec,
+            payloadType: codec.payloadType, connectStarted: connectStarted)
+        let assignment = Assignment(incoming, to: stream.makeSink(incoming), before: peer.statistics(of: slot.id))
+        if !slot.begin(assignment, at: number) { peer.requestKeyframe(slot.id) }
         return true
     }
 
-    func release(mid: String) -> AssignedStream? {
-        let stream = slots[mid]?.assignment?.stream
-        if let slot = slots[mid] { free(slot) }
-        return stream
+    func release(mid: String) {
+        if let slot = slot(mid) { free(slot) }
     }
 
     private func free(_ slot: ReceiverSlot) {
@@ -159,55 +161,34 @@ final class DownSession {
         slot.release()
     }
 
-    @discardableResult
-    func release(stream: Int) -> AssignedStream? {
-        guard let slot = slots.values.first(where: { $0.assignment?.stream.id == stream }) else { return nil }
-        return release(mid: slot.receiver.mid)
+    func release(stream: Int) {
+        if let slot = slot(carrying: stream) { free(slot) }
     }
 
-    func assignment(of stream: Int) -> Assignment? {
-        slots.values.lazy.compactMap(\.assignment).first { $0.stream.id == stream }
-    }
-
-    /// Handles a notice of a receiver's pipeline. Ignores notices of earlier assignments.
-    func handle(_ notice: ReceiverNotice) -> RoomError? {
-        guard let slot = slots[notice.mid], let assignment = slot.assignment, assignment.serial == notice.serial else {
-            return nil
-        }
-        switch notice.kind {
-        case .keyframeNeeded: peer.requestKeyframe(slot.id)
-        case .pipeline(let number, let told):
-            switch assignment.pipeline?.handle(told, of: number, now: loop.now) {
-            case .requestKeyframe: peer.requestKeyframe(slot.id)
-            case .retry(let delay, let isNews):
-                loop.schedule(after: delay) { [weak pipeline = assignment.pipeline] in pipeline?.retry(after: number) }
-                if isNews, case .failed(let error) = told { return RoomError(error) }
-            case .nothing, nil: break
-            }
-        }
-        return nil
+    func requestKeyframe(of stream: Int) {
+        if let slot = slot(carrying: stream) { peer.requestKeyframe(slot.id) }
     }
 
     // MARK: - Statistics
 
     /// Called about twice a second.
     func sample(now: MonotonicTime) {
-        for slot in slots.values {
+        for slot in slots {
             guard let assignment = slot.assignment, let statistics = peer.statistics(of: slot.id) else { continue }
-            assignment.monitor.sample(bytes: statistics.bytes, now: now)
+            assignment.sample(bytes: statistics.bytes, now: now)
         }
     }
 
     /// All received streams, including ended ones.
     func received() -> [RoomStatistics.Received] {
-        let present = slots.values.compactMap { statistics(of: $0) }
+        let present = slots.compactMap { statistics(of: $0) }
         let past = ended.filter { past in !present.contains { $0.streamId == past.streamId } }
         return (present + past).sorted { $0.streamId < $1.streamId }
     }
 
     private func statistics(of slot: ReceiverSlot) -> RoomStatistics.Received? {
         guard let assignment = slot.assignment else { return nil }
-        var entry = assignment.statistics(connectStarted: connectStarted)
+        var entry = assignment.statistics
         if let now = peer.statistics(of: slot.id), let before = assignment.before {
             entry.packetsReceived = now.packets - before.packets
             entry.packetsLost = now.lost - before.lost
@@ -219,7 +200,7 @@ final class DownSession {
 
     func close() {
         onEvent = nil
-        for slot in slots.values { slot.release() }
+        for slot in slots { slot.release() }
         peer.close()
     }
 
@@ -243,50 +224,10 @@ final class DownSession {
     }
 
     /// SRTP cannot distinguish restarted numbers from a replay. Another subscription would use the same SSRC.
-    private func refusal(of stream: AssignedStream, _ packets: Int) -> RoomError {
+    private func refusal(of stream: IncomingStream, _ packets: Int) -> RoomError {
         RoomError(
             .streamRefused,
             "The client refuses stream \(stream.id) after \(packets) packets: the server's packets fail SRTP's "
                 + "check. Connect to the room again.")
-    }
-}
-
-/// One receiver of the pool. On the loop only.
-final class ReceiverSlot {
-    let receiver: Receiver
-    let id: ReceiverID
-    let codecs: [NegotiatedCodec]
-    private(set) var assignment: Assignment?
-    /// Packets of the next stream that arrived before the message that assigns it.
-    private var held = HeldPackets()
-
-    init(receiver: Receiver, id: ReceiverID, codecs: [NegotiatedCodec]) {
-        self.receiver = receiver
-        self.id = id
-        self.codecs = codecs
-    }
-
-    func receive(_ packet: borrowing PacketBuffer, _ header: RTPHeader, at position: StreamPosition) {
-        guard let assignment else { return held.hold(packet, header, at: position) }
-        held.remember(packet, header, at: position)
-        // A packet with another payload type belongs to the previous or the next stream.
-        guard assignment.payloadType == header.payloadType else { return }
-        assignment.receive(packet.bytes.span.extracting(0..<packet.count))
-    }
-
-    /// Assigns a stream that begins at `first`. Packets that arrived before the message now go to it, even if the
-    /// previous stream already got them. Returns false if its first packets were dropped because too many arrived.
-    func begin(_ assignment: Assignment, at first: Int?) -> Bool {
-        self.assignment = assignment
-        let isWhole = held.isWhole(from: first)
-        for packet in held.take(from: first) where packet.payloadType == assignment.payloadType {
-            assignment.receive(packet.bytes.span)
-        }
-        return isWhole
-    }
-
-    func release() {
-        assignment?.sink.end()
-        assignment = nil
     }
 }

@@ -4,7 +4,7 @@ import RoomProtocol
 import Synchronization
 import Testing
 
-@testable import RoomClient
+@testable import ClientCore
 
 /// The first payload bytes of the packets that reached a stream's decoder.
 private final class Decoder: IncomingSink, Sendable {
@@ -12,7 +12,7 @@ private final class Decoder: IncomingSink, Sendable {
 
     var numbers: [UInt8] { taken.withLock { $0 } }
 
-    func begin(_ stream: RoomClient.IncomingStream) {}
+    func begin(_ stream: ClientCore.IncomingStream) {}
     func receive(_ packet: Span<UInt8>) {
         let number = packet[RTPHeader.minimumLength]
         taken.withLock { $0.append(number) }
@@ -32,10 +32,10 @@ private final class Decoder: IncomingSink, Sendable {
     }
 
     private static func assignment(_ id: Int, to decoder: Decoder) throws -> Assignment {
-        let stream = AssignedStream(
-            id: id, participant: "\(id)", codec: .opus,
-            key: .init(server: try ServerAddress("ws://127.0.0.1:1"), stream: id), destination: .packets(decoder))
-        return Assignment(stream, mid: "0", codec: codec, before: nil) { _ in }
+        let stream = ClientCore.IncomingStream(
+            id: id, server: try ServerAddress("ws://127.0.0.1:1"), participant: "\(id)", codec: .opus,
+            payloadType: codec.payloadType, connectStarted: .zero)
+        return Assignment(stream, to: decoder, before: nil)
     }
 
     /// Packets whose first payload byte is their number.

@@ -2,17 +2,18 @@ internal import PeerIO
 internal import PeerSession
 internal import RTP
 
-extension RoomEngine {
+extension RoomConnection {
+    /// Current statistics, or the final ones after the end.
+    package var statistics: RoomStatistics { finalStatistics ?? makeStatistics() }
+
+    /// Called about twice a second.
     func sample() {
         guard state == .connected else { return }
         let now = loop.now
         down?.sample(now: now)
         up?.sample(now: now)
-        sampling = loop.schedule(after: .milliseconds(500)) { [weak self] in self?.assumeIsolated { $0.sample() } }
+        sampling = loop.schedule(after: .milliseconds(500)) { [weak self] in self?.sample() }
     }
-
-    /// Current statistics, or the final ones after the end.
-    package var statistics: RoomStatistics { finalStatistics ?? makeStatistics() }
 
     func makeStatistics() -> RoomStatistics {
         var statistics = RoomStatistics()

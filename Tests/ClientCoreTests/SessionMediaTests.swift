@@ -7,7 +7,7 @@ import Synchronization
 import Testing
 import TestSupport
 
-@testable import RoomClient
+@testable import ClientCore
 
 /// The sessions of a client, each with a peer instead of the server. Both ends live on one loop, which delivers one
 /// end's datagrams before it runs the next closure.
@@ -127,11 +127,11 @@ private func packet(_ number: Int, type: UInt8) -> PacketBuffer {
 private final class Uplink: EndedOnLoop {
     static let tracks = 16
 
-    private final class Track: OutgoingTrack {
+    private final class Track: EncodedTrack {
         let codec = Codec.opus
         var encoderStatistics: MediaStatistics.VideoEncoder? { nil }
-        func connect(_ receiver: (@Sendable (RTPBatch) -> Void)?) {}
         func requestKeyframe() {}
+        func disconnect() {}
     }
 
     let session: UpSession
@@ -139,10 +139,16 @@ private final class Uplink: EndedOnLoop {
     private(set) var received: [RTPHeader] = []
 
     init(loop: EventLoop) throws {
-        session = try UpSession(
-            loop: loop, server: try ServerAddress("ws://127.0.0.1:1"),
+        let peer = try Peer(
+            loop: loop,
             configuration: PeerConfiguration(iceRole: .controlling, certificate: try Certificate(), cname: "client"))
-        for _ in 0..<Self.tracks { _ = session.addTrack(Publication(Track())) }
+        let environment = RoomEnvironment(
+            seed: 0, makePeer: { _ in preconditionFailure("the peer exists") },
+            wallClock: { NTPTime(unixNanoseconds: $0.nanoseconds) })
+        session = try UpSession(
+            loop: loop, server: try ServerAddress("ws://127.0.0.1:1"), peer: peer, cname: "client",
+            environment: environment, seed: 1)
+        for _ in 0..<Self.tracks { _ = session.addTrack(TrackOffer(Track())) }
         let offer = try SessionDescription(parsing: session.offer())
         let streams = try offer.media.map { try UpDescription.stream($0.mid, of: offer) }
         server = try Peer(
@@ -190,7 +196,7 @@ private final class Downlink: EndedOnLoop {
 
         var numbers: [Int] { taken.withLock { $0 } }
 
-        func begin(_ stream: RoomClient.IncomingStream) {}
+        func begin(_ stream: ClientCore.IncomingStream) {}
         func receive(_ packet: Span<UInt8>) {
             let number = Int(packet[packet.count - 2]) << 8 | Int(packet[packet.count - 1])
             taken.withLock { $0.append(number) }
@@ -211,10 +217,11 @@ private final class Downlink: EndedOnLoop {
             configuration: PeerConfiguration(iceRole: .controlling, certificate: try Certificate(), cname: "server"))
         let receiver = Receiver(mid: "0", media: .video, ssrc: SSRC(7000), retransmissionSSRC: nil)
         sender = server.addSender(SenderConfiguration(kind: .video, ssrc: receiver.ssrc, clockRate: 90000))
-        session = try DownSession(
+        let peer = try Peer(
             loop: loop,
-            configuration: PeerConfiguration(iceRole: .controlled, certificate: try Certificate(), cname: "client"),
-            connectStarted: loop.now)
+            configuration: PeerConfiguration(iceRole: .controlled, certificate: try Certificate(), cname: "client"))
+        session = try DownSession(
+            server: try ServerAddress("ws://127.0.0.1:1"), peer: peer, connectStarted: loop.now, seed: 1)
         server.onEvent = { [unowned self] event in if case .keyframeRequested = event { keyframeRequests += 1 } }
         session.onEvent = { [unowned self] event in if case .problem(let error) = event { problems.append(error) } }
         try server.start()
@@ -239,12 +246,8 @@ private final class Downlink: EndedOnLoop {
 
     /// Assigns a stream to the receiver.
     func assign(from first: UInt16) {
-        guard let server = try? ServerAddress("ws://127.0.0.1:1") else { return }
-        let stream = AssignedStream(
-            id: 5, participant: "p-1", codec: .vp8, key: CaptureLedger.Key(server: server, stream: 5),
-            destination: .packets(sink))
-        let isAssigned = session.assign(stream, to: "0", from: SequenceNumber(first)) { _ in }
-        #expect(isAssigned)
+        let stream = AssignedStream(id: 5, participant: "p-1", codec: .vp8) { [sink] _ in sink }
+        #expect(session.assign(stream, to: "0", from: SequenceNumber(first)))
     }
 
     func close() {

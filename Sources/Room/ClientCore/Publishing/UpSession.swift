@@ -17,7 +17,7 @@ final class UpSession {
     final class Track {
         let sender: Sender
         let senderID: SenderID
-        let publication: Publication
+        let offer: TrackOffer
         /// The server's id, after it replied.
         var stream: Int?
         var framesSent = 0
@@ -26,20 +26,24 @@ final class UpSession {
         fileprivate var keyframe = KeyframeRequests()
         /// Counted here, because a restarted encoder begins with any number, and SRTP refuses numbers that go back (RFC
         /// 3711, section 3.3.2). The first is random and below 2^15 (section 3.3.1).
-        fileprivate var nextSequenceNumber = SequenceNumber(.random(in: 0..<0x4000))
+        fileprivate var nextSequenceNumber: SequenceNumber
 
         var isVideo: Bool { sender.codec.media == .video }
 
-        fileprivate init(sender: Sender, senderID: SenderID, publication: Publication) {
+        fileprivate init(sender: Sender, senderID: SenderID, offer: TrackOffer, first: SequenceNumber) {
             self.sender = sender
             self.senderID = senderID
-            self.publication = publication
+            self.offer = offer
+            nextSequenceNumber = first
         }
     }
 
-    private let loop: EventLoop
+    private let loop: Loop
     private let server: ServerAddress
     private let cname: String
+    private let wallClock: (MonotonicTime) -> NTPTime
+    private let captures: (any CaptureLog)?
+    private var random: RandomSource
     private let sessionID: UInt64
     private var version: UInt64 = 0
     private var nextMid = 0
@@ -52,14 +56,20 @@ final class UpSession {
     var onEvent: ((Event) -> Void)?
     private var packet = PacketBuffer()
 
+    /// Starts the peer. Closes it if that fails.
+    ///
+    /// - Parameter cname: the peer's canonical name.
     init(
-        loop: EventLoop, server: ServerAddress, configuration: PeerConfiguration
+        loop: Loop, server: ServerAddress, peer: Peer, cname: String, environment: RoomEnvironment, seed: UInt64
     ) throws(TransportError) {
         self.loop = loop
         self.server = server
-        cname = configuration.cname
-        sessionID = UInt64.random(in: 1...UInt64(Int64.max))
-        peer = try Peer(loop: loop, configuration: configuration)
+        self.peer = peer
+        self.cname = cname
+        wallClock = environment.wallClock
+        captures = environment.captures
+        random = RandomSource(seed: seed)
+        sessionID = UInt64.random(in: 1...UInt64(Int64.max), using: &random)
         peer.onEvent = { [unowned self] event in handle(event) }
         do throws(TransportError) {
             try peer.start()
@@ -72,8 +82,8 @@ final class UpSession {
     // MARK: - Negotiation
 
     /// Adds a track to the next offer.
-    func addTrack(_ publication: Publication) -> Track {
-        let codec = publication.track.codec
+    func addTrack(_ offer: TrackOffer) -> Track {
+        let codec = offer.track.codec
         let mid = String(nextMid)
         nextMid += 1
         let retransmission = codec.retransmissionPayloadType.map { _ in newSSRC() }
@@ -84,7 +94,8 @@ final class UpSession {
                 retransmissionSSRC: sender.retransmissionSSRC, clockRate: codec.clockRate,
                 retransmissionPayloadTypes: codec.retransmissionPayloadType.map { [codec.payloadType: $0] } ?? [:],
                 history: codec.media == .video ? 1024 : 0))
-        let track = Track(sender: sender, senderID: id, publication: publication)
+        let first = SequenceNumber(.random(in: 0..<0x4000, using: &random))
+        let track = Track(sender: sender, senderID: id, offer: offer, first: first)
         tracks.append(track)
         return track
     }
@@ -92,7 +103,7 @@ final class UpSession {
     private func newSSRC() -> SSRC {
         while true {
             // Some stacks give 0 and 1 special meanings.
-            let ssrc = SSRC(UInt32.random(in: 2 ... .max))
+            let ssrc = SSRC(UInt32.random(in: 2 ... .max, using: &random))
             if !tracks.contains(where: { $0.sender.ssrc == ssrc || $0.sender.retransmissionSSRC == ssrc }) {
                 return ssrc
             }
@@ -102,7 +113,7 @@ final class UpSession {
     func remove(_ removed: [Track]) {
         for track in removed {
             peer.removeSender(track.senderID)
-            if let stream = track.stream { CaptureLedger.shared.remove(.init(server: server, stream: stream)) }
+            disconnect(track)
         }
         tracks.removeAll { track in removed.contains { $0 === track } }
     }
@@ -156,11 +167,12 @@ final class UpSession {
         track.framesSent += 1
         let captured = MonotonicTime(nanoseconds: batch.captureTime.nanoseconds)
         peer.setClock(
-            track.senderID, ntp: WallClock.shared.time(at: captured), rtp: RTPTimestamp(batch.rtpTimestamp),
+            track.senderID, ntp: wallClock(captured), rtp: RTPTimestamp(batch.rtpTimestamp),
             at: captured)
         if track.isVideo {
-            CaptureLedger.shared.record(
-                .init(server: server, stream: stream), rtpTimestamp: batch.rtpTimestamp, captured: batch.captureTime)
+            captures?.record(
+                StreamKey(server: server, stream: stream), rtpTimestamp: batch.rtpTimestamp, captured: batch.captureTime
+            )
         }
         for index in 0..<batch.count {
             let range = batch.range(index)
@@ -191,7 +203,7 @@ final class UpSession {
             entry.framesNotSent = track.framesNotSent
             entry.bitsPerSecond = track.bitRate.rate
             entry.keyframesRequested = track.keyframe.count
-            if let encoder = track.publication.track.encoderStatistics {
+            if let encoder = track.offer.track.encoderStatistics {
                 entry.framesCaptured = encoder.captured
                 entry.framesDroppedBeforeEncoder = encoder.droppedBeforeEncoder
                 entry.framesInFlight = encoder.inFlight
@@ -211,11 +223,13 @@ final class UpSession {
 
     func close() {
         onEvent = nil
-        for track in tracks {
-            track.publication.track.connect(nil)
-            if let stream = track.stream { CaptureLedger.shared.remove(.init(server: server, stream: stream)) }
-        }
+        for track in tracks { disconnect(track) }
         peer.close()
+    }
+
+    private func disconnect(_ track: Track) {
+        track.offer.track.disconnect()
+        if let stream = track.stream { captures?.remove(StreamKey(server: server, stream: stream)) }
     }
 
     private func handle(_ event: PeerEvent) {
@@ -239,47 +253,14 @@ final class UpSession {
     private func requestKeyframe(of track: Track) {
         guard track.isVideo else { return }
         switch track.keyframe.asked(at: loop.now) {
-        case .now: track.publication.track.requestKeyframe()
+        case .now: track.offer.track.requestKeyframe()
         case .at(let time):
             loop.schedule(at: time) { [weak self, weak track] in
                 guard self != nil, let track else { return }
                 track.keyframe.delivered(at: time)
-                track.publication.track.requestKeyframe()
+                track.offer.track.requestKeyframe()
             }
         case .pending: break
         }
-    }
-}
-
-/// Limits the rate of keyframes. A request too soon after the last keyframe is delayed; further requests join it.
-struct KeyframeRequests {
-    enum Verdict: Equatable {
-        case now
-        case at(MonotonicTime)
-        case pending
-    }
-
-    /// A keyframe is about ten times as large as another frame, so a burst of them would starve the video. The server
-    /// spaces its requests by more than this.
-    static let spacing = TimeInterval.milliseconds(100)
-
-    private var last: MonotonicTime?
-    private var isPending = false
-    private(set) var count = 0
-
-    mutating func asked(at now: MonotonicTime) -> Verdict {
-        count += 1
-        if isPending { return .pending }
-        guard let last, now < last + Self.spacing else {
-            last = now
-            return .now
-        }
-        isPending = true
-        return .at(last + Self.spacing)
-    }
-
-    mutating func delivered(at time: MonotonicTime) {
-        isPending = false
-        last = time
     }
 }

@@ -1,0 +1,3 @@
+package import PeerIO
+
+package typealias Loop = EventLoop

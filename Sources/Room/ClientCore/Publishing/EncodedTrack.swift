@@ -1,0 +1,29 @@
+package import MediaGraph
+package import RoomProtocol
+
+/// One encoded stream to publish. Its owner passes the packets to `RoomConnection.send`.
+///
+/// The connection calls its members on the loop.
+package protocol EncodedTrack: AnyObject {
+    /// The packets' codec. They use the payload type of `Codec`.
+    var codec: Codec { get }
+    /// Counters of the video encoder. Nil without one, as for audio and for a camera's own H.264.
+    var encoderStatistics: MediaStatistics.VideoEncoder? { get }
+
+    /// Requests a keyframe. Does nothing for codecs that can be decoded from any packet.
+    func requestKeyframe()
+    /// The stream ended, or is not published after all. Its packets have no consumer.
+    func disconnect()
+}
+
+/// A track and its published properties.
+package struct TrackOffer {
+    package var track: any EncodedTrack
+    /// Free text that all participants see beside the stream.
+    package var extraValue: String
+
+    package init(_ track: any EncodedTrack, extraValue: String = "") {
+        self.track = track
+        self.extraValue = extraValue
+    }
+}

@@ -1,0 +1,45 @@
+internal import PeerSession
+internal import RTP
+internal import RoomProtocol
+
+/// A stream to assign to a receiver.
+struct AssignedStream {
+    var id: Int
+    var participant: String
+    var codec: Codec
+    var makeSink: SinkSource
+}
+
+/// One stream in one receiver, with its sink and its counters. On the loop only.
+final class Assignment {
+    let stream: IncomingStream
+    /// The receiver's counters when the stream was assigned.
+    let before: ReceiverStatistics?
+    let sink: any IncomingSink
+    private var bitRate = RateWindow()
+
+    init(_ stream: IncomingStream, to sink: any IncomingSink, before: ReceiverStatistics?) {
+        self.stream = stream
+        self.before = before
+        self.sink = sink
+    }
+
+    func begin() { sink.begin(stream) }
+
+    func receive(_ packet: Span<UInt8>) { sink.receive(packet) }
+
+    /// Called about twice a second, with the bytes of the receiver so far.
+    func sample(bytes: Int, now: MonotonicTime) {
+        bitRate.sample(bytes * 8, now: now)
+        sink.sample(now: now)
+    }
+
+    var statistics: RoomStatistics.Received {
+        var entry = RoomStatistics.Received(
+            streamId: stream.id, participantId: stream.participant, isVideo: stream.codec.media == .video)
+        entry.codec = stream.codec.rawValue
+        entry.bitsPerSecond = bitRate.rate
+        sink.fill(&entry)
+        return entry
+    }
+}

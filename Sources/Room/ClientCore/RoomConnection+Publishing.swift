@@ -1,0 +1,109 @@
+package import MediaGraph
+package import RoomProtocol
+
+/// The turns of publishing: an offer includes the answer to the one before, so only one is pending.
+struct PublishQueue {
+    /// The tracks that wait for their offer, and their session.
+    var prepared: (tracks: [UpSession.Track], session: UpSession)?
+    var isBusy = false
+    var waiting: [(offers: [TrackOffer], then: (Result<[String], RoomError>) -> Void)] = []
+}
+
+extension RoomConnection {
+    /// Publishes tracks, whose packets are ready. Calls `then` with their streams.
+    package func publish(
+        _ offers: [TrackOffer], then: @escaping (Result<[PublishedStream], RoomError>) -> Void
+    ) {
+        preparePublishing(offers) { [weak self] result in
+            switch result {
+            case .success: self?.offerPrepared(then: then)
+            case .failure(let error): then(.failure(error))
+            }
+        }
+    }
+
+    /// Waits until no offer is pending, adds the tracks, and calls `then` with the m-line ids for `send`. Packets that
+    /// are sent before the server replies are counted and dropped.
+    ///
+    /// After a success, call `offerPrepared` or `cancelPrepared`. Until then, further tracks wait.
+    package func preparePublishing(
+        _ offers: [TrackOffer], then: @escaping (Result<[String], RoomError>) -> Void
+    ) {
+        guard !publishing.isBusy else { return publishing.waiting.append((offers, then)) }
+        publishing.isBusy = true
+        do throws(RoomError) {
+            guard state == .connected || state == .connecting, link != nil, !participant.isEmpty else {
+                throw Self.notPublishable
+            }
+            let up = try makeUpSession()
+            let tracks = offers.map { up.addTrack($0) }
+            publishing.prepared = (tracks, up)
+            then(.success(tracks.map(\.sender.mid)))
+        } catch {
+            then(.failure(error))
+            publishTurnEnds()
+        }
+    }
+
+    /// Announces the prepared tracks to the server, and calls `then` with their streams. After a failure, the tracks
+    /// are removed.
+    package func offerPrepared(then: @escaping (Result<[PublishedStream], RoomError>) -> Void) {
+        guard let (tracks, session) = publishing.prepared else {
+            preconditionFailure("offerPrepared without preparePublishing")
+        }
+        guard up === session else {
+            removePrepared()
+            then(.failure(RoomError(.roomReleased, "The room was left while the local media started.")))
+            return publishTurnEnds()
+        }
+        let streams = tracks.map { Publish.Stream(mid: $0.sender.mid, extraValue: $0.offer.extraValue) }
+        request(.publish(Publish(sdp: session.offer(), streams: streams))) { [weak self] result in
+            guard let self else { return }
+            do throws(RoomError) {
+                guard case .published(let body) = try result.get(), up === session else {
+                    throw RoomError(
+                        .publishRefused, "The server's reply to 'publish' has the wrong type. Check its version.")
+                }
+                try session.accept(body)
+                let streams = tracks.compactMap { track in
+                    track.stream.map { PublishedStream(id: $0, isVideo: track.isVideo) }
+                }
+                publishing.prepared = nil
+                then(.success(streams))
+            } catch {
+                removePrepared()
+                then(.failure(error))
+            }
+            publishTurnEnds()
+        }
+    }
+
+    /// Removes the prepared tracks.
+    package func cancelPrepared() {
+        removePrepared()
+        publishTurnEnds()
+    }
+
+    private func removePrepared() {
+        guard let (tracks, session) = publishing.prepared else { return }
+        publishing.prepared = nil
+        session.remove(tracks)
+    }
+
+    /// Sends the packets of one encoded frame on the m-line of a published track.
+    package func send(_ batch: RTPBatch, mid: String) {
+        guard let up, let track = up.tracks.first(where: { $0.sender.mid == mid }) else { return }
+        up.send(batch, on: track)
+    }
+
+    private func publishTurnEnds() {
+        publishing.isBusy = false
+        guard !publishing.waiting.isEmpty else { return }
+        let (offers, then) = publishing.waiting.removeFirst()
+        preparePublishing(offers, then: then)
+    }
+
+    static var notPublishable: RoomError {
+        RoomError(.roomReleased, "No room is connected. Join a room before you publish.")
+    }
+}

@@ -1,0 +1,79 @@
+internal import RTP
+internal import RoomProtocol
+
+/// The other participants, and the streams that the server assigns to receivers.
+extension RoomConnection {
+    func entered(_ info: ParticipantInfo) {
+        guard info.id != participant, !others.contains(where: { $0.id == info.id }) else { return }
+        others.append(info)
+        if state == .connected { onEvent(.participantEntered(info)) }
+    }
+
+    func left(_ id: String) {
+        guard let index = others.firstIndex(where: { $0.id == id }) else { return }
+        let info = others.remove(at: index)
+        for stream in info.streams {
+            subscriptions[stream.id] = nil
+            down?.release(stream: stream.id)
+        }
+        for (mid, stream) in heard where stream.participant == id { unheard(mid) }
+        if state == .connected { onEvent(.participantLeft(info)) }
+    }
+
+    func published(_ body: StreamPublished) {
+        guard let index = others.firstIndex(where: { $0.id == body.participant }),
+            !others[index].streams.contains(where: { $0.id == body.stream.id })
+        else { return }
+        others[index].streams.append(body.stream)
+        if state == .connected { onEvent(.streamPublished(participant: body.participant, body.stream)) }
+    }
+
+    func stream(_ id: Int) -> (participant: String, info: StreamInfo)? {
+        for other in others {
+            if let info = other.streams.first(where: { $0.id == id }) { return (other.id, info) }
+        }
+        return nil
+    }
+
+    func assigned(_ body: ReceiverAssigned) {
+        guard body.media == .audio else { return assignedVideo(body) }
+        guard let id = body.stream, let participant = body.participant else { return unheard(body.mid) }
+        guard !heard.contains(where: { $0.mid == body.mid && $0.stream.id == id }) else { return }
+        unheard(body.mid)
+        guard let makeSink = environment.sound(participant, id) else { return }
+        let stream = AssignedStream(id: id, participant: participant, codec: .opus, makeSink: makeSink)
+        guard assign(stream, to: body.mid, from: body.firstSequenceNumber) else { return }
+        heard.append((body.mid, stream))
+        if state == .connected { onEvent(.audioHeard(participant: participant, stream: id)) }
+    }
+
+    private func unheard(_ mid: String) {
+        guard let index = heard.firstIndex(where: { $0.mid == mid }) else { return }
+        let stream = heard.remove(at: index).stream
+        down?.release(mid: mid)
+        if state == .connected { onEvent(.audioUnheard(participant: stream.participant, stream: stream.id)) }
+    }
+
+    /// The server moves or ends a subscription.
+    private func assignedVideo(_ body: ReceiverAssigned) {
+        guard let id = body.stream else {
+            down?.release(mid: body.mid)
+            return
+        }
+        guard subscriptions[id] != nil else { return }
+        _ = assignVideo(id, to: body.mid, from: body.firstSequenceNumber)
+    }
+
+    func assignVideo(_ id: Int, to mid: String, from first: UInt16?) -> Bool {
+        guard let (participant, info) = stream(id), let codec = Codec(rawValue: info.codec),
+            let makeSink = subscriptions[id]
+        else { return false }
+        let stream = AssignedStream(id: id, participant: participant, codec: codec, makeSink: makeSink)
+        return assign(stream, to: mid, from: first)
+    }
+
+    /// `first` is the stream's first sequence number on its receiver. Older servers do not send it.
+    private func assign(_ stream: AssignedStream, to mid: String, from first: UInt16?) -> Bool {
+        down?.assign(stream, to: mid, from: first.map { SequenceNumber($0) }) ?? false
+    }
+}

@@ -1,0 +1,72 @@
+package import RoomProtocol
+
+extension RoomConnection {
+    /// Subscribes to a video stream, and passes its packets to the sinks. Calls `then` when the server has replied.
+    package func subscribe(
+        _ id: Int, to makeSink: @escaping SinkSource, then: @escaping (Result<Void, RoomError>) -> Void
+    ) {
+        do throws(RoomError) {
+            try requireSubscribable(id)
+        } catch {
+            return then(.failure(error))
+        }
+        subscriptions[id] = makeSink
+        // The reply is handled before the next message, so the first packets find their sink.
+        request(.subscribe(StreamReference(stream: id))) { [weak self] result in
+            guard let self else { return }
+            then(subscribed(id, result))
+        }
+    }
+
+    /// Ends a subscription. Calls `then` when the server has replied.
+    package func unsubscribe(_ id: Int, then: @escaping (Result<Void, RoomError>) -> Void) {
+        guard state == .connected else { return then(.failure(Self.notConnected(id))) }
+        guard subscriptions.removeValue(forKey: id) != nil else {
+            return then(.failure(RoomError(.notSubscribed, "Video \(id) is not subscribed.")))
+        }
+        down?.release(stream: id)
+        request(.unsubscribe(StreamReference(stream: id))) { then($0.map { _ in }) }
+    }
+
+    /// Requests a keyframe of a stream that a receiver carries. Does nothing for other streams.
+    package func requestKeyframe(of stream: Int) { down?.requestKeyframe(of: stream) }
+
+    private static func notConnected(_ id: Int) -> RoomError {
+        RoomError(
+            .downSessionReleased, "No room is connected. Join a room before you subscribe to video \(id).")
+    }
+
+    private func requireSubscribable(_ id: Int) throws(RoomError) {
+        guard state == .connected else { throw Self.notConnected(id) }
+        guard let (_, info) = stream(id), info.media == .video else {
+            throw RoomError(.noSuchStream, "No participant publishes video \(id).")
+        }
+        guard Codec(rawValue: info.codec) != nil else {
+            throw RoomError(
+                .noSuchStream,
+                "Video \(id) uses the codec \(info.codec), which this version cannot decode.")
+        }
+        guard subscriptions[id] == nil else {
+            throw RoomError(.alreadySubscribed, "Video \(id) is already subscribed.")
+        }
+    }
+
+    private func subscribed(_ id: Int, _ result: Result<ServerMessage, RoomError>) -> Result<Void, RoomError> {
+        let problem: RoomError
+        switch result {
+        case .success(.subscribed(let body)):
+            if assignVideo(id, to: body.mid, from: body.firstSequenceNumber) { return .success(()) }
+            problem =
+                stream(id) == nil
+                ? RoomError(.noSuchStream, "The publisher of video \(id) ended it.")
+                : RoomError(.receiversExhausted, "The server chose the receiver '\(body.mid)', which does not exist.")
+        case .success:
+            problem = RoomError(
+                .enterResponseInvalid,
+                "The server's reply to 'subscribe' has the wrong type. Check its version.")
+        case .failure(let error): problem = error
+        }
+        subscriptions[id] = nil
+        return .failure(problem)
+    }
+}

@@ -1,0 +1,278 @@
+internal import PeerIO
+internal import PeerSession
+internal import RTP
+package import RoomProtocol
+
+/// One participant's connection to one room as a state machine: signalling, the down session with its receivers, and
+/// the up session.
+///
+/// It has no socket, thread or clock: its `Loop` reports the time, and its `RoomEnvironment` makes the peers. All
+/// members are used on the loop only, and `onEvent` reports there, in order. A connection connects once:
+///
+/// 1. `begin` starts the timeout of the connection.
+/// 2. `signIn(to:)` names the server. Then open the signalling link, and pass its input to `receive`.
+/// 3. `join` enters the room.
+///
+/// Two connections with the same seed, options and input send the same messages and media. Call `leave` or `drop`
+/// before the last release.
+package final class RoomConnection {
+    enum State {
+        case idle
+        case connecting
+        case connected
+        case leaving
+        case ended
+    }
+
+    let loop: Loop
+    let options: ConnectionOptions
+    let environment: RoomEnvironment
+    let onEvent: (RoomEvent) -> Void
+
+    var state = State.idle
+    var random: RandomSource
+    var address: ServerAddress?
+    var link: SignallingLink?
+    var signalling: SignallingSession?
+    private var timer: LoopTimer?
+    private var deadline: LoopTimer?
+    var sampling: LoopTimer?
+    private var waiting: [Int: (Result<ServerMessage, RoomError>) -> Void] = [:]
+    var down: DownSession?
+    var up: UpSession?
+    var publishing = PublishQueue()
+
+    var participant = ""
+    /// In order of arrival.
+    var others: [ParticipantInfo] = []
+    /// The audio streams in receivers, in order of assignment.
+    var heard: [(mid: String, stream: AssignedStream)] = []
+    var subscriptions: [Int: SinkSource] = [:]
+    var connectStarted = MonotonicTime.zero
+    var connectedAt: MonotonicTime?
+    var firstFrame: Double?
+    var finalStatistics: RoomStatistics?
+
+    /// Callable on any thread.
+    ///
+    /// - Parameter onEvent: called on the loop, in order, and returns immediately.
+    package init(
+        loop: Loop, options: ConnectionOptions = ConnectionOptions(), environment: RoomEnvironment,
+        onEvent: @escaping (RoomEvent) -> Void
+    ) {
+        self.loop = loop
+        self.options = options
+        self.environment = environment
+        self.onEvent = onEvent
+        random = RandomSource(seed: environment.seed)
+    }
+
+    // MARK: - Connecting
+
+    /// Starts to connect. `.connected` or `.ended` follows before the deadline of the options. Returns false if the
+    /// connection began or ended before.
+    package func begin() -> Bool {
+        guard state == .idle else { return false }
+        state = .connecting
+        connectStarted = loop.now
+        deadline = loop.schedule(after: options.connectDeadline) { [weak self] in self?.connectTimeout() }
+        return true
+    }
+
+    /// Names the server, to which the caller then opens a link. Returns false if the connection has ended meanwhile.
+    package func signIn(to address: ServerAddress) -> Bool {
+        guard state == .connecting else { return false }
+        self.address = address
+        signalling = SignallingSession(server: address.description, now: loop.now)
+        timer = loop.makeTimer { [weak self] in self?.signallingTimeout() }
+        return true
+    }
+
+    /// Joins the room over an open link, with an access token. Closes the link if the connection has ended meanwhile.
+    package func join(_ room: RoomName, token: String, over link: SignallingLink) {
+        guard state == .connecting, let address else { return link.close() }
+        self.link = link
+        signalling?.heard(now: loop.now)
+        request(.join(Join(token: token, room: room.text, receivers: options.receivers))) { [weak self] result in
+            switch result {
+            case .success(.joined): break
+            case .success:
+                self?.end(
+                    .disconnected,
+                    RoomError(
+                        .enterResponseInvalid,
+                        "The reply of the server \(address) to 'join' has the wrong type. Check its version."))
+            case .failure(let error): self?.end(.disconnected, error)
+            }
+        }
+    }
+
+    /// Ends the connection, because the sign-in or the opening of the link failed.
+    package func fail(_ error: RoomError) { end(.disconnected, error) }
+
+    private func connectTimeout() {
+        guard state == .connecting else { return }
+        end(.disconnected, lateness)
+    }
+
+    /// The error for a connection that was not ready in time.
+    private var lateness: RoomError {
+        guard let address else {
+            return RoomError(
+                .serverUnreachable, "The sign-in was not renewed in time. Check the server and the network.")
+        }
+        guard !participant.isEmpty else {
+            return RoomError(
+                .serverUnreachable,
+                "The server \(address) accepts connections but did not reply to 'join' in time. Check that it is a "
+                    + "connectlive server and that it works.")
+        }
+        return RoomError(
+            .mediaConnectionFailed,
+            "The room on \(address) was joined, but no media connection was ready in time. Allow UDP between this "
+                + "machine and the server.")
+    }
+
+    private func joined(_ joined: Joined) {
+        participant = joined.participant
+        others = joined.participants
+        onEvent(.connecting(percent: 33))
+    }
+
+    func secured() {
+        guard state == .connecting else { return }
+        state = .connected
+        deadline?.disarm()
+        connectedAt = loop.now
+        onEvent(.connecting(percent: 100))
+        onEvent(.connected(participant: participant, others: others))
+        for (_, stream) in heard { onEvent(.audioHeard(participant: stream.participant, stream: stream.id)) }
+        sample()
+    }
+
+    // MARK: - Leaving
+
+    package var hasEnded: Bool { state == .ended }
+
+    /// Leaves the room. `.ended` follows when the server confirms, or after a second. Until then the connection keeps
+    /// itself alive. Does nothing after the end.
+    package func leave() {
+        switch state {
+        case .idle: end(.disconnected, nil)
+        case .connecting, .connected:
+            guard link != nil else { return end(.disconnected, nil) }
+            state = .leaving
+            loop.schedule(after: SignallingDeadlines.leave) { self.end(.disconnected, nil) }
+            request(.leave) { [weak self] _ in self?.end(.disconnected, nil) }
+        case .leaving, .ended: break
+        }
+    }
+
+    /// Closes everything without a farewell and without an event. Pending requests get no reply.
+    package func drop() {
+        guard state != .ended else { return }
+        state = .ended
+        signalling = nil
+        close()
+    }
+
+    /// Ends the connection. During `leave`, an error is the expected end and is not reported.
+    func end(_ reason: Closing.Reason, _ error: RoomError?) {
+        guard state != .ended else { return }
+        let (reason, error) = state == .leaving ? (.disconnected, nil) : (reason, error)
+        state = .ended
+        // Pending requests fail with the cause.
+        let verdict = error ?? RoomError(.roomReleased, "The room was left.")
+        _ = signalling?.end(verdict)
+        let unanswered = waiting.sorted { $0.key < $1.key }
+        waiting = [:]
+        for request in unanswered { request.value(.failure(verdict)) }
+        finalStatistics = makeStatistics()
+        close()
+        onEvent(.ended(reason, error))
+    }
+
+    private func close() {
+        for timer in [timer, deadline, sampling] { timer?.disarm() }
+        up?.close()
+        down?.close()
+        up = nil
+        down = nil
+        link?.close()
+        link = nil
+    }
+
+    // MARK: - Signalling
+
+    /// The reply takes effect before any later message of the server.
+    func request(_ message: ClientMessage, then: @escaping (Result<ServerMessage, RoomError>) -> Void) {
+        do throws(RoomError) {
+            guard signalling != nil, let link else {
+                throw RoomError(.roomReleased, "No room is connected.")
+            }
+            guard let (id, text) = try signalling?.request(message, now: loop.now) else { return }
+            waiting[id] = then
+            link.send(text)
+            armTimer()
+        } catch {
+            then(.failure(error))
+        }
+    }
+
+    func send(_ message: ClientMessage) {
+        link?.send(Envelope(message).json())
+    }
+
+    /// Handles input from the link, also before `join`.
+    package func receive(_ input: SignallingInput) {
+        switch input {
+        case .text(let text): perform(signalling?.receive(text, now: loop.now) ?? [])
+        case .heard: signalling?.heard(now: loop.now)
+        case .closed(let error): perform(signalling?.closed(error) ?? [])
+        }
+        armTimer()
+    }
+
+    private func signallingTimeout() {
+        signalling?.heardMedia(at: max(down?.lastReceived ?? .zero, up?.lastReceived ?? .zero))
+        perform(signalling?.handleTimeout(now: loop.now) ?? [])
+        armTimer()
+    }
+
+    private func armTimer() {
+        guard link != nil, let time = signalling?.nextTimeout else { return }
+        timer?.arm(at: time)
+    }
+
+    private func perform(_ outputs: [SignallingSession.Output]) {
+        for output in outputs {
+            switch output {
+            case .send(let text): link?.send(text)
+            case .answer(let id, let result):
+                if case .success(.joined(let body)) = result { joined(body) }
+                waiting.removeValue(forKey: id)?(result)
+            case .message(let message): handle(message)
+            case .notUnderstood(let error): onEvent(.problem(error))
+            case .ended(let error): end(.disconnected, error)
+            }
+        }
+    }
+
+    func handle(_ message: ServerMessage) {
+        switch message {
+        case .offer(let description): answer(description)
+        case .candidate(let candidate):
+            switch candidate.session {
+            case .up: up?.addRemoteCandidate(candidate.candidate)
+            case .down: down?.addRemoteCandidate(candidate.candidate)
+            }
+        case .participantEntered(let body): entered(body.participant)
+        case .participantLeft(let body): left(body.participant)
+        case .streamPublished(let body): published(body)
+        case .receiverAssigned(let body): assigned(body)
+        case .closed(let closing):
+            end(closing.reason, RoomError(.init(wireName: closing.code), closing.message))
+        case .joined, .published, .subscribed, .unsubscribed, .pong, .left, .error: break
+        }
+    }
+}

@@ -1,0 +1,128 @@
+package import MediaGraph
+package import PeerIO
+package import RTP
+package import RoomProtocol
+
+/// Options of a `RoomConnection`.
+package struct ConnectionOptions: Sendable {
+    package var receivers: ReceiverPool
+    /// From `begin` to the secured down session.
+    package var connectDeadline: TimeInterval
+    /// Loss at the sockets of the up and the down session, for tests of bad networks.
+    package var impairment: LinkImpairment?
+
+    /// Leaves a margin below the 10 s that a connection may take.
+    package static let standardDeadline = TimeInterval.milliseconds(9500)
+
+    package init(
+        receivers: ReceiverPool = ReceiverPool(), connectDeadline: TimeInterval = standardDeadline,
+        impairment: LinkImpairment? = nil
+    ) {
+        self.receivers = receivers
+        self.connectDeadline = connectDeadline
+        self.impairment = impairment
+    }
+}
+
+/// Seeded loss of this client's datagrams except STUN, 0...1 in each direction.
+package struct LinkImpairment: Sendable {
+    package var seed: UInt64
+    package var outgoingLoss: Double
+    package var incomingLoss: Double
+
+    package init(seed: UInt64, outgoingLoss: Double, incomingLoss: Double) {
+        self.seed = seed
+        self.outgoingLoss = outgoingLoss
+        self.incomingLoss = incomingLoss
+    }
+}
+
+/// The outside of a `RoomConnection`. Every closure is called on the connection's loop and returns immediately.
+package struct RoomEnvironment {
+    /// The seed of every random number of the connection: ids of session descriptions, SSRCs, first sequence numbers,
+    /// and the seeds of its peers.
+    package var seed: UInt64
+    /// Creates a peer on the connection's loop. The connection starts and closes it.
+    package var makePeer: (PeerRequest) throws(TransportError) -> Peer
+    /// The wall-clock time at a point of the loop's time, for sender reports.
+    package var wallClock: (MonotonicTime) -> NTPTime
+    /// Returns the sinks of an audio stream that the server assigned. Nil ignores the stream.
+    package var sound: (_ participant: String, _ stream: Int) -> SinkSource?
+    /// Keeps the capture times of the published frames. Nil keeps none.
+    package var captures: (any CaptureLog)?
+
+    package init(
+        seed: UInt64, makePeer: @escaping (PeerRequest) throws(TransportError) -> Peer,
+        wallClock: @escaping (MonotonicTime) -> NTPTime,
+        sound: @escaping (_ participant: String, _ stream: Int) -> SinkSource? = { _, _ in nil },
+        captures: (any CaptureLog)? = nil
+    ) {
+        self.seed = seed
+        self.makePeer = makePeer
+        self.wallClock = wallClock
+        self.sound = sound
+        self.captures = captures
+    }
+}
+
+/// The peer that a session needs.
+package struct PeerRequest {
+    package var session: SessionDirection
+    package var role: ICERole
+    /// Canonical name in RTCP (RFC 7022).
+    package var cname: String
+    package var scope: ListeningScope
+    package var impairment: Impairment?
+    /// For the random numbers of a peer that has to be reproducible. Not for secrets.
+    package var seed: UInt64
+    /// From the descriptions to a secured session. Joining may take 10 s in all.
+    package var connectTimeout = TimeInterval.seconds(8)
+}
+
+/// The open signalling connection to the server, as a pipe of texts. Its other direction is
+/// `RoomConnection.receive`.
+package struct SignallingLink {
+    /// The literal address of the server. Nil if it is unknown.
+    package var remoteAddress: String?
+    /// Queues a text. `SignallingSession` bounds the queue.
+    package var send: (String) -> Void
+    /// Sends the texts that wait, and closes.
+    package var close: () -> Void
+
+    package init(
+        remoteAddress: String?, send: @escaping (String) -> Void, close: @escaping () -> Void
+    ) {
+        self.remoteAddress = remoteAddress
+        self.send = send
+        self.close = close
+    }
+}
+
+/// Input from the signalling connection.
+package enum SignallingInput: Sendable {
+    case text(String)
+    /// Data without a message arrived, such as a WebSocket ping.
+    case heard
+    /// The last input. The error is nil if the cause is unknown.
+    case closed(RoomError?)
+}
+
+/// A stream, unique among all servers.
+package struct StreamKey: Hashable, Sendable {
+    /// Stream ids are unique only within a server.
+    package var server: ServerAddress
+    package var stream: Int
+
+    package init(server: ServerAddress, stream: Int) {
+        self.server = server
+        self.stream = stream
+    }
+}
+
+/// Keeps the capture times of published frames, so that a receiver in the same process can measure their latency.
+package protocol CaptureLog {
+    /// A frame of the stream was sent.
+    func record(_ key: StreamKey, rtpTimestamp: UInt32, captured: MediaTime)
+    /// The stream ended.
+    func remove(_ key: StreamKey)
+}

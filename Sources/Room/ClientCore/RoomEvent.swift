@@ -1,0 +1,27 @@
+package import RoomProtocol
+
+/// Events of a room, in order, as reported by `RoomConnection` on its loop.
+package enum RoomEvent: Sendable {
+    /// 33: the server accepted the join. 66: the descriptions of the down session are exchanged. 100: it is secured.
+    case connecting(percent: Int)
+    /// The room was joined. Includes the other participants and their streams.
+    case connected(participant: String, others: [ParticipantInfo])
+    case participantEntered(ParticipantInfo)
+    /// A participant left, and its streams ended.
+    case participantLeft(ParticipantInfo)
+    case streamPublished(participant: String, StreamInfo)
+    /// The server assigned the audio stream to a receiver, so it is heard.
+    case audioHeard(participant: String, stream: Int)
+    case audioUnheard(participant: String, stream: Int)
+    /// An error that does not end the room.
+    case problem(RoomError)
+    /// The last event. The error is nil if the client itself left. Otherwise it has the cause, also if the server ended
+    /// the room or removed the client.
+    case ended(Closing.Reason, RoomError?)
+}
+
+/// A stream that this client publishes, with its id from the server.
+package struct PublishedStream: Sendable, Equatable {
+    package var id: Int
+    package var isVideo: Bool
+}

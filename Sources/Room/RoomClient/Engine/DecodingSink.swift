@@ -1,0 +1,128 @@
+internal import ClientCore
+internal import MediaGraph
+internal import MediaNodes
+internal import PeerIO
+internal import RTP
+internal import RoomProtocol
+
+/// Makes the sinks of a connection's streams. On the loop only.
+final class SinkMaker {
+    private let loop: EventLoop
+    private let report: @Sendable (RoomEvent) -> Void
+    /// Set before the first stream.
+    weak var connection: RoomConnection?
+
+    /// - Parameter report: called on the loop, with problems that do not end the room.
+    init(loop: EventLoop, report: @escaping @Sendable (RoomEvent) -> Void) {
+        self.loop = loop
+        self.report = report
+    }
+
+    func sinks(to destination: StreamDestination) -> SinkSource {
+        if case .packets(let sink) = destination { return { _ in sink } }
+        return { [self] stream in
+            DecodingSink(
+                stream, to: destination, loop: loop,
+                requestKeyframe: { [self] in connection?.requestKeyframe(of: stream.id) },
+                report: { [self] error in report(.problem(error)) })
+        }
+    }
+}
+
+/// Decodes one stream to frames or audio with a `ReceivingPipeline`, and restarts it after failures. On the loop only.
+final class DecodingSink: IncomingSink {
+    /// A notice from another thread.
+    private enum Notice: Sendable {
+        case keyframeNeeded
+        case pipeline(Int, ReceivingPipeline.Notice)
+    }
+
+    /// Late notices do not keep the sink alive.
+    private final class Door {
+        weak var sink: DecodingSink?
+    }
+
+    private let loop: EventLoop
+    private let monitor: StreamMonitor
+    private let connectStarted: MonotonicTime
+    private let pipeline: ReceivingPipeline
+    private let requestKeyframe: () -> Void
+    private let report: (RoomError) -> Void
+
+    init(
+        _ stream: IncomingStream, to destination: StreamDestination, loop: EventLoop,
+        requestKeyframe: @escaping () -> Void, report: @escaping (RoomError) -> Void
+    ) {
+        self.loop = loop
+        connectStarted = stream.connectStarted
+        self.requestKeyframe = requestKeyframe
+        self.report = report
+        monitor = StreamMonitor(key: StreamKey(server: stream.server, stream: stream.id))
+        let door = LoopBound(Door(), loop: loop)
+        pipeline = Self.pipeline(stream, destination, monitor) { notice in
+            loop.execute { door.value.sink?.handle(notice) }
+        }
+        door.value.sink = self
+    }
+
+    private static func pipeline(
+        _ stream: IncomingStream, _ destination: StreamDestination, _ monitor: StreamMonitor,
+        _ tell: @escaping @Sendable (Notice) -> Void
+    ) -> ReceivingPipeline {
+        let isAudible = if case .sound(true) = destination { true } else { false }
+        let graph = ReceivingGraph.make(stream.codec, payloadType: stream.payloadType, isAudible: isAudible)
+        return ReceivingPipeline(monitor: monitor, wantsToBeHeard: isAudible) { previous, post in
+            var bindings = NodeBindings()
+            if case .frames(let fanout) = destination {
+                bindings.frames[ReceivingGraph.view] = { frame in
+                    monitor.rendered(frame)
+                    fanout.deliver(frame)
+                }
+            }
+            bindings.events = { event in
+                switch event {
+                case .keyframeNeeded: tell(.keyframeNeeded)
+                case .failed(let error): post(.failed(error))
+                case .ended, .firstFrame, .partFailed, .warning: break
+                }
+            }
+            return PipelineRunner(graph, bindings: bindings, after: previous) { result in
+                switch result {
+                case .success(let decoding): post(.running(decoding))
+                case .failure(let error): post(.failed(error))
+                }
+            }
+        } post: { number, notice in
+            tell(.pipeline(number, notice))
+        }
+    }
+
+    func begin(_ stream: IncomingStream) { pipeline.start() }
+
+    func receive(_ packet: Span<UInt8>) { pipeline.receive(packet) }
+
+    func senderReport(ntp: NTPTime, rtp: RTPTimestamp) { pipeline.senderReport(ntp: ntp, rtp: rtp) }
+
+    func sample(now: MonotonicTime) { monitor.sample(now: now) }
+
+    func fill(_ statistics: inout RoomStatistics.Received) {
+        monitor.fill(&statistics, connectStarted: connectStarted)
+        pipeline.fill(&statistics)
+    }
+
+    func end() { pipeline.end() }
+
+    private func handle(_ notice: Notice) {
+        switch notice {
+        case .keyframeNeeded: requestKeyframe()
+        case .pipeline(let number, let told):
+            switch pipeline.handle(told, of: number, now: loop.now) {
+            case .requestKeyframe: requestKeyframe()
+            case .retry(let delay, let isNews):
+                loop.schedule(after: delay) { [weak pipeline] in pipeline?.retry(after: number) }
+                if isNews, case .failed(let error) = told { report(RoomError(error)) }
+            case .nothing: break
+            }
+        }
+    }
+}

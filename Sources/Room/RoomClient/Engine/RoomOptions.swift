@@ -1,0 +1,32 @@
+package import ClientCore
+package import RTP
+package import RoomProtocol
+
+/// Options of a room connection.
+package struct RoomOptions: Sendable {
+    package var receivers: ReceiverPool
+    /// Returns the destination of an audio stream that the server assigned, by participant and stream. Nil ignores it.
+    /// Called on the loop.
+    package var sound: @Sendable (_ participant: String, _ stream: Int) -> StreamDestination?
+    /// From `connect` to the secured down session.
+    package var connectDeadline = ConnectionOptions.standardDeadline
+    /// Loss at the sockets of the up and the down session, for tests of bad networks.
+    package var impairment: LinkImpairment?
+
+    /// - Parameter playsSound: whether to play remote audio. It is decoded and measured either way.
+    package init(receivers: ReceiverPool = ReceiverPool(), playsSound: Bool = true, impairment: LinkImpairment? = nil) {
+        self.receivers = receivers
+        sound = { _, _ in .sound(isAudible: playsSound) }
+        self.impairment = impairment
+    }
+}
+
+/// How to use a received stream.
+package enum StreamDestination: Sendable {
+    /// Video frames, decoded by the engine.
+    case frames(FrameFanout)
+    /// Audio, decoded by the engine and either played or only measured.
+    case sound(isAudible: Bool)
+    /// Encoded packets.
+    case packets(any IncomingSink & Sendable)
+}

@@ -1,0 +1,206 @@
+import Foundation
+import MediaGraph
+import PeerIO
+import RTP
+import RoomProtocol
+import Testing
+import TestSupport
+
+@testable import ClientCore
+
+/// Connections whose signalling link is the test. Every test is one piece of work on the loop, so no time passes.
+@Suite struct RoomConnectionTests {
+    @Test func `a joined connection reports it, and its request to leave is the last message`() async throws {
+        try await onLoop { loop in
+            let client = try Client(loop)
+            client.join()
+            let join = Join(token: "a token", room: "room", receivers: ReceiverPool())
+            #expect(client.sent == [Envelope(id: 1, ClientMessage.join(join)).json()])
+            #expect(client.percents == [33])
+            client.connection.leave()
+            client.hear(#"{"type":"left","id":2}"#)
+            #expect(client.sent.dropFirst() == [#"{"id":2,"type":"leave"}"#])
+            #expect(client.isClosed)
+            #expect(client.ends == [nil])
+        }
+    }
+
+    @Test func `a link that opens after the connection has ended is closed unused`() async throws {
+        try await onLoop { loop in
+            let client = try Client(loop)
+            #expect(client.connection.begin())
+            #expect(client.connection.signIn(to: client.server))
+            client.connection.fail(RoomError(.serverUnreachable, "It is gone."))
+            client.connection.join(client.room, token: "a token", over: client.link)
+            #expect(client.isClosed)
+            #expect(client.sent == [])
+            #expect(client.ends == [.serverUnreachable])
+            #expect(!client.connection.begin())
+        }
+    }
+
+    @Test func `an offer waits until the one before is answered or cancelled`() async throws {
+        try await onLoop { loop in
+            let client = try Client(loop)
+            client.join()
+            var prepared: [[String]] = []
+            for _ in 0..<3 {
+                client.connection.preparePublishing([TrackOffer(Track())]) { result in
+                    prepared.append((try? result.get()) ?? [])
+                }
+            }
+            #expect(prepared == [["0"]])
+            client.connection.cancelPrepared()
+            #expect(prepared == [["0"], ["1"]])
+            var refusal: RoomError?
+            client.connection.offerPrepared { result in
+                if case .failure(let error) = result { refusal = error }
+            }
+            #expect(prepared.count == 2)
+            client.hear(#"{"type":"error","id":2,"code":"1310","message":"Too many."}"#)
+            #expect(refusal?.message == "Too many.")
+            #expect(prepared == [["0"], ["1"], ["2"]])
+            client.connection.drop()
+        }
+    }
+
+    @Test func `tracks of a failed or cancelled offer are disconnected, and so are those of an ended room`()
+        async throws
+    {
+        try await onLoop { loop in
+            let client = try Client(loop)
+            client.join()
+            let tracks = (0..<3).map { _ in Track() }
+            client.connection.preparePublishing([TrackOffer(tracks[0])]) { _ in }
+            client.connection.cancelPrepared()
+            client.connection.publish([TrackOffer(tracks[1])]) { _ in }
+            client.hear(#"{"type":"error","id":2,"code":"1310","message":"Too many."}"#)
+            client.connection.preparePublishing([TrackOffer(tracks[2])]) { _ in }
+            #expect(tracks.map(\.isConnected) == [false, false, true])
+            client.connection.receive(.closed(nil))
+            #expect(client.ends == [.connectionLost])
+            #expect(tracks.map(\.isConnected) == [false, false, false])
+            var late: RoomError?
+            client.connection.offerPrepared { result in
+                if case .failure(let error) = result { late = error }
+            }
+            #expect(late?.message == "The room was left while the local media started.")
+        }
+    }
+
+    @Test func `connections with the same seed choose the same numbers, and others choose others`()
+        async throws
+    {
+        try await onLoop { loop in
+            func offer(seed: UInt64) throws -> SessionDescription {
+                let client = try Client(loop, seed: seed)
+                client.join()
+                client.connection.publish([TrackOffer(Track()), TrackOffer(Track(.opus))]) { _ in }
+                client.connection.drop()
+                return try #require(client.offers.last)
+            }
+            func numbers(_ offer: SessionDescription) -> [UInt64] {
+                [offer.sessionID]
+                    + offer.media.flatMap { $0.ssrcs + [$0.retransmissionSSRC].compactMap { $0 } }
+                    .map { UInt64($0.rawValue) }
+            }
+            let first = numbers(try offer(seed: 7))
+            #expect(first.count == 4)
+            #expect(Set(first).count == 4)
+            #expect(numbers(try offer(seed: 7)) == first)
+            #expect(Set(numbers(try offer(seed: 8))).isDisjoint(with: first))
+        }
+    }
+
+    /// Runs the test as one piece of work of a loop.
+    private func onLoop(_ test: @escaping @Sendable (EventLoop) throws -> Void) async throws {
+        let loop = EventLoop(name: "client")
+        let result = await withCheckedContinuation { done in
+            loop.execute { done.resume(returning: Result { try test(loop) }) }
+        }
+        loop.shutdown()
+        try result.get()
+    }
+}
+
+private final class Track: EncodedTrack {
+    let codec: Codec
+    private(set) var isConnected = true
+
+    init(_ codec: Codec = .vp8) { self.codec = codec }
+
+    var encoderStatistics: MediaStatistics.VideoEncoder? { nil }
+    func requestKeyframe() {}
+    func disconnect() { isConnected = false }
+}
+
+/// A connection, its sent messages and its events.
+private final class Client {
+    let server: ServerAddress
+    let room: RoomName
+    private(set) var sent: [String] = []
+    private(set) var isClosed = false
+    private(set) var events: [RoomEvent] = []
+    private var made: RoomConnection?
+
+    init(_ loop: EventLoop, seed: UInt64 = 1) throws {
+        server = try ServerAddress("ws://127.0.0.1:1")
+        room = try RoomName("room")
+        let certificate = try Certificate()
+        made = RoomConnection(
+            loop: loop,
+            environment: RoomEnvironment(
+                seed: seed,
+                makePeer: { request throws(TransportError) in
+                    try Peer(
+                        loop: loop,
+                        configuration: PeerConfiguration(
+                            iceRole: request.role, certificate: certificate, cname: request.cname, scope: request.scope)
+                    )
+                }, wallClock: { NTPTime(unixNanoseconds: $0.nanoseconds) })
+        ) { [unowned self] in events.append($0) }
+    }
+
+    var connection: RoomConnection {
+        guard let made else { preconditionFailure("a client without a connection") }
+        return made
+    }
+
+    var link: SignallingLink {
+        SignallingLink(
+            remoteAddress: "127.0.0.1", send: { [unowned self] in sent.append($0) },
+            close: { [unowned self] in isClosed = true })
+    }
+
+    func join() {
+        #expect(connection.begin())
+        #expect(connection.signIn(to: server))
+        connection.join(room, token: "a token", over: link)
+        hear(#"{"type":"joined","id":1,"version":1,"participant":"p-1","participants":[]}"#)
+    }
+
+    func hear(_ text: String) { connection.receive(.text(text)) }
+
+    var percents: [Int] {
+        events.compactMap { if case .connecting(let percent) = $0 { percent } else { nil } }
+    }
+
+    /// The code of each end.
+    var ends: [RoomError.Code?] {
+        events.compactMap { event -> RoomError.Code?? in
+            if case .ended(_, let error) = event { .some(error?.code) } else { nil }
+        }
+    }
+
+    /// The offers of the up session.
+    var offers: [SessionDescription] {
+        get throws {
+            try sent.compactMap { text in
+                guard case .publish(let body) = try Envelope<ClientMessage>(json: Data(text.utf8)).message else {
+                    return nil
+                }
+                return try SessionDescription(parsing: body.sdp)
+            }
+        }
+    }
+}
