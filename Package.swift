@@ -60,6 +60,7 @@ let package = Package(
     products: [
         .library(name: "ConnectLiveSDK", targets: ["ConnectLiveSDK"]),
         .library(name: "MediaGraph", targets: ["MediaGraph"]),
+        .library(name: "RoomSimulation", targets: ["RoomSimulation"]),
         .library(name: "GraphFile", targets: ["GraphFile"]),
         .library(name: "MediaNodes", targets: ["MediaNodes"]),
         .library(name: "FrameSocket", targets: ["FrameSocket"]),
@@ -96,20 +97,27 @@ let package = Package(
         // Transport
         target("RTP", on: "Transport"),
         target("PeerSession", on: "Transport", ["RTP"]),
+        target("PeerLoop", on: "Transport", ["RTP", "PeerSession"]),
         target("ICELite", on: "Transport", ["RTP"]),
         target(
             "PeerIO", on: "Transport",
-            ["RTP", "ICELite", "PeerSession", "CDatagrams", "CGLib", "CNice", "CSRTP", "COpenSSL"]),
+            ["RTP", "ICELite", "PeerSession", "PeerLoop", "CDatagrams", "CGLib", "CNice", "CSRTP", "COpenSSL"]),
         // Room
         target("RoomProtocol", on: "Room", ["RTP"]),
         target("EmbeddedFiles", on: "Room", ["CEmbeddedFiles"]),
+        target("ServerCore", on: "Room", ["RoomProtocol", "RTP", "PeerSession", "PeerLoop"]),
         target(
-            "RoomServer", on: "Room", ["EmbeddedFiles", "RoomProtocol", "RTP", "PeerSession", "PeerIO", log] + nio,
+            "RoomServer", on: "Room",
+            ["EmbeddedFiles", "RoomProtocol", "ServerCore", "RTP", "PeerSession", "PeerLoop", "PeerIO", log] + nio,
             exclude: ["Web"]),
-        target("ClientCore", on: "Room", ["RoomProtocol", "RTP", "PeerSession", "PeerIO", "MediaGraph"]),
+        target("ClientCore", on: "Room", ["RoomProtocol", "RTP", "PeerSession", "PeerLoop", "MediaGraph"]),
         target(
             "RoomClient", on: "Room",
-            ["ClientCore", "RoomProtocol", "RTP", "PeerSession", "PeerIO", "MediaGraph", "MediaNodes", log] + nio),
+            ["ClientCore", "RoomProtocol", "RTP", "PeerSession", "PeerLoop", "PeerIO", "MediaGraph", "MediaNodes", log]
+                + nio),
+        target(
+            "RoomSimulation", on: "Room",
+            ["ServerCore", "ClientCore", "RoomProtocol", "RTP", "PeerSession", "PeerLoop", "ICELite", "MediaGraph"]),
         // SDK
         target("ConnectLiveSDK", on: "SDK", ["RoomClient", "RoomProtocol", "MediaGraph", "MediaNodes"]),
         // CLI
@@ -127,7 +135,8 @@ let package = Package(
         .executableTarget(
             name: "benchmarks",
             dependencies: [
-                "ConnectLiveSDK", "RoomServer", "RoomClient", "RoomProtocol", "RTP", "PeerSession", "PeerIO",
+                "ConnectLiveSDK", "RoomServer", "RoomClient", "RoomProtocol", "RTP", "PeerSession", "PeerLoop",
+                "PeerIO",
                 "MediaGraph", log, .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ] + nio,
             path: "Benchmarks/Sources/benchmarks", swiftSettings: strict),
@@ -198,14 +207,27 @@ let package = Package(
         tests(of: "RTP"),
         tests(of: "PeerSession", with: ["RTP"]),
         tests(of: "ICELite", with: ["RTP"]),
-        tests(of: "PeerIO", with: ["RTP", "PeerSession", "ICELite"]),
+        tests(of: "PeerIO", with: ["RTP", "PeerSession", "PeerLoop", "ICELite"]),
         tests(of: "RoomProtocol", with: ["RTP"]),
+        tests(of: "ServerCore", with: ["RoomProtocol", "RTP", "PeerSession"]),
         tests(of: "EmbeddedFiles"),
         tests(
             of: "RoomServer",
-            with: ["RoomProtocol", "RTP", "PeerSession", "PeerIO", "RoomFixtures", "TestFixtures", log] + nio
+            with: [
+                "RoomProtocol", "ServerCore", "RTP", "PeerSession", "PeerLoop", "PeerIO", "RoomFixtures",
+                "TestFixtures", log,
+            ]
+                + nio
                 + [.product(name: "NIOEmbedded", package: "swift-nio")]),
-        tests(of: "ClientCore", with: ["RoomProtocol", "RTP", "PeerSession", "PeerIO", "MediaGraph"]),
+        tests(of: "ClientCore", with: ["RoomProtocol", "RTP", "PeerSession", "PeerLoop", "PeerIO", "MediaGraph"]),
+        // Many seeds of a room with faults, for make soak
+        .executableTarget(
+            name: "simulate",
+            dependencies: [
+                "RoomSimulation", "PeerIO", "RTP", .product(name: "ArgumentParser", package: "swift-argument-parser"),
+            ],
+            path: "Tests/simulate", swiftSettings: strict),
+        tests(of: "RoomSimulation", with: ["RTP", "PeerSession", "PeerIO"]),
         tests(of: "RoomClient", with: ["ClientCore", "RoomProtocol", "RoomServer", "PluginLoader", "TestFixtures"]),
         tests(of: "ConnectLiveSDK", with: ["ClientCore", "RoomServer", "MediaGraph", "MediaNodes", "TestFixtures"]),
         .testTarget(

@@ -1,6 +1,7 @@
 import Foundation
 import MediaGraph
 import PeerIO
+import PeerLoop
 import RTP
 import RoomProtocol
 import Testing
@@ -155,7 +156,8 @@ private final class Client {
                     try Peer(
                         loop: loop,
                         configuration: PeerConfiguration(
-                            iceRole: request.role, certificate: certificate, cname: request.cname, scope: request.scope)
+                            iceRole: request.role, certificate: certificate, cname: request.cname,
+                            scope: .reaching(request.server))
                     )
                 }, wallClock: { NTPTime(unixNanoseconds: $0.nanoseconds) })
         ) { [unowned self] in events.append($0) }

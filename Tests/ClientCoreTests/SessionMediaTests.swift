@@ -1,5 +1,6 @@
 import MediaGraph
 import PeerIO
+import PeerLoop
 import PeerSession
 import RTP
 import RoomProtocol

@@ -1,5 +1,6 @@
 import Glibc
 import PeerIO
+import PeerLoop
 import Synchronization
 
 /// A plain UDP socket on 127.0.0.1.

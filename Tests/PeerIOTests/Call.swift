@@ -1,5 +1,6 @@
 import Glibc
 import PeerIO
+import PeerLoop
 import PeerSession
 import RTP
 import Synchronization
@@ -92,7 +93,7 @@ struct Call: Sendable {
     }
 
     private init(loop: EventLoop, _ options: Options) throws {
-        started = loop.now
+        started = EventLoop.now
         func end(
             _ role: ICERole, _ certificate: Certificate?, _ impairment: Impairment?,
             port: LoopBound<MediaPort>? = nil

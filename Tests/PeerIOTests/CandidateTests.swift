@@ -1,6 +1,7 @@
 import Testing
 
 @testable import PeerIO
+import PeerLoop
 
 struct CandidateTests {
     @Test("a host candidate of browsers and of libnice is parsed, with or without a=")

@@ -4,6 +4,7 @@ import RTP
 import Testing
 
 @testable import PeerIO
+import PeerLoop
 
 /// Two engines and the datagrams between them, without sockets.
 final class Handshake {

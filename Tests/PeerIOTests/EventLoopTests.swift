@@ -6,6 +6,7 @@ import Testing
 import TestSupport
 
 @testable import PeerIO
+@testable import PeerLoop
 
 struct EventLoopTests {
     @Test("work from another thread runs on the loop in order")
@@ -91,7 +92,7 @@ struct EventLoopTests {
     @Test("timers fire in order of their time, and not before it")
     func timers() async {
         let loop = EventLoop(name: "timers")
-        let start = loop.now
+        let start = EventLoop.now
         let fired: [(Int, MonotonicTime)] = await withCheckedContinuation { done in
             loop.execute {
                 var fired: [(Int, MonotonicTime)] = []

@@ -5,6 +5,7 @@ import Testing
 import TestSupport
 
 @testable import PeerIO
+import PeerLoop
 
 @Suite(.serialized)
 struct MediaPortTests {

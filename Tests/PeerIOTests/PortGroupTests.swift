@@ -4,6 +4,7 @@ import Testing
 import TestSupport
 
 @testable import PeerIO
+import PeerLoop
 
 /// Two loops that share one UDP port.
 @Suite(.serialized)

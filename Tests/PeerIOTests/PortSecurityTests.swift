@@ -5,6 +5,7 @@ import Testing
 import TestSupport
 
 @testable import PeerIO
+import PeerLoop
 
 /// Attacks on the media port of a server.
 @Suite(.serialized)

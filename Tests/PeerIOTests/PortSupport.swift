@@ -5,6 +5,7 @@ import Testing
 import TestSupport
 
 @testable import PeerIO
+import PeerLoop
 
 /// A media port on a loop of its own for the length of a test.
 func withPort(

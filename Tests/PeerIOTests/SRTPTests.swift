@@ -1,4 +1,5 @@
 import PeerIO
+import PeerLoop
 import PeerSession
 import RTP
 import Testing
@@ -6,7 +7,7 @@ import Testing
 struct SRTPTests {
     private func pair(
         _ profile: SRTPProfile, _ library: SRTPLibrary
-    ) throws -> (any SRTPEngine, any SRTPEngine) {
+    ) throws -> (SRTPEngine, SRTPEngine) {
         let length = profile.keyLength + profile.saltLength
         let a = (0..<length).map { UInt8($0) }
         let b = (0..<length).map { UInt8(200 - $0) }

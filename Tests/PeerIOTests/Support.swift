@@ -1,5 +1,6 @@
 import Glibc
 import PeerIO
+import PeerLoop
 import RTP
 
 /// Runs the closure on the loop and returns its result.

@@ -3,6 +3,7 @@ import Testing
 import TestSupport
 
 @testable import PeerIO
+import PeerLoop
 
 @Suite struct TurnMeterTests {
     private static func meter(_ turns: [TimeInterval], waiting: TimeInterval = .zero) -> TurnStatistics {

@@ -4,6 +4,7 @@ import Testing
 import TestSupport
 
 @testable import PeerIO
+import PeerLoop
 
 struct TurnTests {
     @Test("a share ends with its pieces or its time, and its first piece always runs")

@@ -105,10 +105,11 @@ final class CipherDouble: SRTPEngine {
     /// Packets that were decrypted or refused.
     private(set) var unprotections = 0
 
-    init(keys: inout SRTPKeys) throws {
+    required init(keys: inout SRTPKeys) throws {
         guard let local = keys.local.first, let remote = keys.remote.first else { throw Refused() }
         self.local = local
         self.remote = remote
+        try super.init(keys: &keys)
     }
 
     private static func tag(_ packet: borrowing PacketBuffer, _ key: UInt8, _ end: Int) -> UInt64 {
@@ -146,28 +147,28 @@ final class CipherDouble: SRTPEngine {
         RTPHeader(parsingProtected: packet)?.payloadOffset ?? 12
     }
 
-    func protectRTP(_ packet: inout PacketBuffer) -> Bool { protect(&packet, from: payloadStart(packet)) }
+    override func protectRTP(_ packet: inout PacketBuffer) -> Bool { protect(&packet, from: payloadStart(packet)) }
 
-    func unprotectRTP(_ packet: inout PacketBuffer) -> Bool {
+    override func unprotectRTP(_ packet: inout PacketBuffer) -> Bool {
         let start = payloadStart(packet)
         return unprotect(&packet, from: start, 8)
     }
 
     /// An index makes equal packets differ, as SRTCP's does.
-    func protectRTCP(_ packet: inout PacketBuffer) -> Bool {
+    override func protectRTCP(_ packet: inout PacketBuffer) -> Bool {
         index += 1
         packet.setUInt32(index, at: packet.count)
         packet.count += 4
         return protect(&packet, from: 8)
     }
 
-    func unprotectRTCP(_ packet: inout PacketBuffer) -> Bool {
+    override func unprotectRTCP(_ packet: inout PacketBuffer) -> Bool {
         guard unprotect(&packet, from: 8, 4), packet.count >= 12 else { return false }
         packet.count -= 4
         return true
     }
 
-    func forget(_ received: SSRC) { contexts.remove(received) }
+    override func forget(_ received: SSRC) { contexts.remove(received) }
 }
 
 /// Records an issue when a session encrypts a second packet under one index, and passes everything on to `Engine`.
@@ -175,9 +176,12 @@ final class CheckedSRTP<Engine: SRTPEngine>: SRTPEngine {
     let engine: Engine
     private var ledger = EncryptionLedger()
 
-    init(keys: inout SRTPKeys) throws { engine = try Engine(keys: &keys) }
+    required init(keys: inout SRTPKeys) throws {
+        engine = try Engine(keys: &keys)
+        try super.init(keys: &keys)
+    }
 
-    func protectRTP(_ packet: inout PacketBuffer) -> Bool {
+    override func protectRTP(_ packet: inout PacketBuffer) -> Bool {
         if !ledger.record(packet) {
             let ssrc = packet.uint32(at: 8)
             let number = packet.uint16(at: 2)
@@ -186,13 +190,18 @@ final class CheckedSRTP<Engine: SRTPEngine>: SRTPEngine {
         return engine.protectRTP(&packet)
     }
 
-    func protectRTCP(_ packet: inout PacketBuffer) -> Bool { engine.protectRTCP(&packet) }
+    override func protectRTCP(_ packet: inout PacketBuffer) -> Bool { engine.protectRTCP(&packet) }
 
-    func unprotectRTP(_ packet: inout PacketBuffer) -> Bool { engine.unprotectRTP(&packet) }
+    override func unprotectRTP(_ packet: inout PacketBuffer) -> Bool { engine.unprotectRTP(&packet) }
 
-    func unprotectRTCP(_ packet: inout PacketBuffer) -> Bool { engine.unprotectRTCP(&packet) }
+    override func unprotectRTCP(_ packet: inout PacketBuffer) -> Bool { engine.unprotectRTCP(&packet) }
 
-    func forget(_ received: SSRC) { engine.forget(received) }
+    override func forget(_ received: SSRC) { engine.forget(received) }
 }
 
-typealias TestSession = PeerSession<HandshakeDouble, CheckedSRTP<CipherDouble>>
+extension PeerSession {
+    /// A session with doubles.
+    convenience init(_ handshake: HandshakeDouble, _ configuration: PeerSessionConfiguration) {
+        self.init(dtls: handshake, configuration: configuration) { try CheckedSRTP<CipherDouble>(keys: &$0) }
+    }
+}

@@ -69,7 +69,7 @@ final class Call {
         case action(() -> Void)
     }
 
-    let sessions: [TestSession]
+    let sessions: [PeerSession]
     let handshakes: [HandshakeDouble]
     var paths: [Path]
     private(set) var now = MonotonicTime(nanoseconds: 1_000_000_000_000)
@@ -93,8 +93,8 @@ final class Call {
     /// How often each end's timer fired, by reason.
     private(set) var timeouts: [[Deadline.Reason: Int]] = [[:], [:]]
 
-    var a: TestSession { sessions[0] }
-    var b: TestSession { sessions[1] }
+    var a: PeerSession { sessions[0] }
+    var b: PeerSession { sessions[1] }
     var elapsed: TimeInterval { now - start }
 
     /// `path` applies to both directions.
@@ -103,15 +103,15 @@ final class Call {
         random = Seeded(seed &* 0x9e37_79b9_7f4a_7c15)
         handshakes = [HandshakeDouble(1), HandshakeDouble(2)]
         sessions = handshakes.enumerated().map { index, handshake in
-            TestSession(
-                dtls: handshake,
-                configuration: PeerSessionConfiguration(
+            PeerSession(
+                handshake,
+                PeerSessionConfiguration(
                     cname: "end\(index)", seed: seed + UInt64(index), outgoingCapacity: outgoingCapacity))
         }
         paths = [path, path]
     }
 
-    subscript(end: End) -> TestSession { sessions[end.rawValue] }
+    subscript(end: End) -> PeerSession { sessions[end.rawValue] }
 
     /// Starts both ends; `a` is the DTLS client.
     func connect() {

@@ -4,6 +4,7 @@ import RoomProtocol
 import Testing
 
 @testable import RoomServer
+@testable import ServerCore
 
 @Suite("S13 tokens") struct AccessTokenTests {
     private let start = MonotonicTime.zero + .seconds(1)

@@ -3,6 +3,7 @@ import NIOCore
 import NIOEmbedded
 import NIOWebSocket
 import PeerIO
+import PeerLoop
 import PeerSession
 import RTP
 import RoomProtocol
@@ -11,6 +12,7 @@ import Testing
 import TestSupport
 
 @testable import RoomServer
+@testable import ServerCore
 
 /// Many participants of one room, below the WebSocket: their messages go directly to the rooms, and all messages of the
 /// server to them go through one channel, which counts them. Their media is real.

@@ -1,4 +1,5 @@
 import PeerIO
+import PeerLoop
 import PeerSession
 import RTP
 import RoomProtocol
@@ -6,6 +7,7 @@ import Testing
 import TestSupport
 
 @testable import RoomServer
+@testable import ServerCore
 
 @Suite(.serialized) struct ForwardingTests {
     private func withDownlink(_ body: (EventLoop, LoopBound<Downlink>) async throws -> Void) async throws {
@@ -89,10 +91,10 @@ private final class Downlink {
 
     init(loop: EventLoop) throws {
         let settings = SessionSettings(loop: loop, certificate: try Certificate(), scope: .loopback, impairment: nil)
-        publisher = try settings.makePeer(.controlled, place: .here)
-        peer = try settings.makePeer(.controlling, place: .here)
+        publisher = try settings.makePeer(.controlled, .here)
+        peer = try settings.makePeer(.controlling, .here)
         let receiver = Receiver(mid: "0", media: .video, ssrc: SSRC(7000), retransmissionSSRC: SSRC(7001))
-        consumer = Consumer(receiver, peer: peer, history: 512)
+        consumer = Consumer(receiver, peer: peer, firstSequenceNumber: SequenceNumber(100), history: 512)
         client = try MediaSession(loop: loop, role: .controlled)
         _ = client.peer.addReceiver(
             ReceiverConfiguration(

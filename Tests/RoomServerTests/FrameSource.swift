@@ -1,4 +1,5 @@
 import PeerIO
+import PeerLoop
 import PeerSession
 import RTP
 import RoomProtocol

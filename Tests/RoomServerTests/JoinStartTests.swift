@@ -1,4 +1,5 @@
 import PeerIO
+import PeerLoop
 import PeerSession
 import RTP
 import RoomFixtures
@@ -7,6 +8,7 @@ import Testing
 import TestSupport
 
 @testable import RoomServer
+@testable import ServerCore
 
 @Suite(.serialized) struct JoinStartTests {
     private func withStage(

@@ -1,4 +1,5 @@
 import PeerIO
+import PeerLoop
 import RTP
 import RoomFixtures
 import RoomProtocol

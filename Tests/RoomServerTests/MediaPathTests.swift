@@ -1,4 +1,5 @@
 import PeerIO
+import PeerLoop
 import RoomProtocol
 import Testing
 import TestSupport

@@ -1,6 +1,7 @@
 import Foundation
 import Glibc
 import PeerIO
+import PeerLoop
 import RoomFixtures
 import RoomProtocol
 import TestFixtures

@@ -1,5 +1,6 @@
 import Glibc
 import PeerIO
+import PeerLoop
 import PeerSession
 import RTP
 import RoomFixtures
@@ -8,6 +9,7 @@ import Testing
 import TestSupport
 
 @testable import RoomServer
+@testable import ServerCore
 
 @Suite(.serialized) struct SessionEndTests {
     @Test func `unrepairable loss on the way up makes the server request a keyframe`() async throws {
@@ -222,10 +224,10 @@ private final class Uplink {
         let (answer, streams) = try session.publish(
             publish, offer: try SessionDescription(parsing: publish.sdp), numbered: { 1 })
         try client.connect(by: answer)
-        subscriber = try settings.makePeer(.controlling, place: .here)
+        subscriber = try settings.makePeer(.controlling, .here)
         consumer = Consumer(
             Receiver(mid: "0", media: .video, ssrc: SSRC(1), retransmissionSSRC: nil), peer: subscriber,
-            history: 0)
+            firstSequenceNumber: SequenceNumber(100), history: 0)
         stream = streams[0]
         consumer.assign(stream)
     }

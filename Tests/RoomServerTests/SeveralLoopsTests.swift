@@ -2,6 +2,7 @@ import Foundation
 import NIOCore
 import NIOEmbedded
 import PeerIO
+import PeerLoop
 import RTP
 import RoomFixtures
 import RoomProtocol
@@ -9,6 +10,7 @@ import Testing
 import TestSupport
 
 @testable import RoomServer
+@testable import ServerCore
 
 /// A server whose rooms are on two loops.
 @Suite(.serialized) struct SeveralLoopsTests {
@@ -72,9 +74,9 @@ import TestSupport
         let loop = PeerIO.EventLoop(name: "closed")
         let seats = Seats(loops: 1, maximum: 10)
         let certificate = try Certificate()
-        let host = RoomHost(
-            loop: loop, log: LogQueue(LogLines().logger), seats: seats, numbers: StreamNumbers()
-        ) { SessionSettings(loop: $0, certificate: certificate, scope: .loopback, impairment: nil) }
+        let host = RoomHost(loop: loop, log: LogQueue(LogLines().logger), numbers: StreamNumbers()) {
+            SessionSettings(loop: $0, certificate: certificate, scope: .loopback, impairment: nil)
+        }
         let tokens = AccessTokens()
         let directory = RoomDirectory(hosts: [host], seats: seats, tokens: tokens)
         let wire = Wire()

@@ -3,12 +3,14 @@ import NIOCore
 import NIOPosix
 import NIOWebSocket
 import PeerIO
+import PeerLoop
 import RoomFixtures
 import RoomProtocol
 import Synchronization
 import Testing
 
 @testable import RoomServer
+@testable import ServerCore
 
 @Suite(.serialized) struct SignallingConnectionTests {
     /// Keeps the frames of its channel, and writes none of them.
@@ -33,7 +35,7 @@ import Testing
         let ignored = try await onLoop(loop) {
             Result {
                 let settings = SessionSettings(loop: loop, certificate: certificate, scope: .any, impairment: nil)
-                let peer = try settings.makePeer(.controlled, place: place)
+                let peer = try settings.makePeer(.controlled, place)
                 peer.addRemoteCandidate("candidate:1 1 udp 1 127.0.0.1 20000 typ host")
                 peer.close()
                 return peer.statistics.candidatesIgnored

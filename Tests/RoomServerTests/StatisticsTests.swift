@@ -1,5 +1,6 @@
 import Foundation
 import PeerIO
+import PeerLoop
 import RoomFixtures
 import RoomProtocol
 import Testing

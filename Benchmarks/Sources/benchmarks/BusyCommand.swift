@@ -2,6 +2,7 @@ internal import ArgumentParser
 internal import Foundation
 internal import Glibc
 internal import PeerIO
+internal import PeerLoop
 internal import PeerSession
 internal import RTP
 internal import RoomProtocol

@@ -3,6 +3,7 @@ internal import ConnectLiveSDK
 internal import Foundation
 internal import MediaGraph
 internal import PeerIO
+internal import PeerLoop
 internal import RTP
 internal import RoomClient
 internal import RoomServer

@@ -1,5 +1,6 @@
 internal import Foundation
 internal import PeerIO
+internal import PeerLoop
 internal import PeerSession
 internal import RTP
 internal import RoomProtocol

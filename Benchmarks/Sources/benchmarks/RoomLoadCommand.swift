@@ -1,6 +1,7 @@
 internal import ArgumentParser
 internal import Foundation
 internal import PeerIO
+internal import PeerLoop
 internal import PeerSession
 internal import RTP
 

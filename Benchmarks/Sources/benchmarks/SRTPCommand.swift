@@ -1,5 +1,6 @@
 internal import ArgumentParser
 internal import PeerIO
+internal import PeerLoop
 internal import PeerSession
 
 /// Both SRTP libraries in one process, in turn.

@@ -1,5 +1,6 @@
 internal import Glibc
 internal import PeerIO
+internal import PeerLoop
 internal import PeerSession
 internal import RTP
 

@@ -2,6 +2,7 @@ internal import ArgumentParser
 internal import Foundation
 internal import Logging
 internal import PeerIO
+internal import PeerLoop
 internal import RoomClient
 internal import RoomServer
 

@@ -1,4 +1,4 @@
-internal import PeerIO
+internal import PeerLoop
 internal import PeerSession
 internal import RTP
 internal import RoomProtocol
@@ -64,7 +64,7 @@ extension RoomConnection {
         }
         return PeerRequest(
             session: session, role: role, cname: participant.isEmpty ? "client" : participant,
-            scope: .reaching(link?.remoteAddress), impairment: impairment, seed: random.next())
+            server: link?.remoteAddress, impairment: impairment, seed: random.next())
     }
 
     private func handle(_ event: DownSession.Event) {

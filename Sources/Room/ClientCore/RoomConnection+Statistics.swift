@@ -1,4 +1,4 @@
-internal import PeerIO
+internal import PeerLoop
 internal import PeerSession
 internal import RTP
 

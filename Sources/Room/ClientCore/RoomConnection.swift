@@ -1,4 +1,4 @@
-internal import PeerIO
+package import PeerLoop
 internal import PeerSession
 internal import RTP
 package import RoomProtocol

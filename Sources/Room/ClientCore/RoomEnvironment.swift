@@ -1,5 +1,5 @@
 package import MediaGraph
-package import PeerIO
+package import PeerLoop
 package import RTP
 package import RoomProtocol
 
@@ -71,7 +71,8 @@ package struct PeerRequest {
     package var role: ICERole
     /// Canonical name in RTCP (RFC 7022).
     package var cname: String
-    package var scope: ListeningScope
+    /// The literal address of the server's signalling, which tells where media has to go. Nil if it is unknown.
+    package var server: String?
     package var impairment: Impairment?
     /// For the random numbers of a peer that has to be reproducible. Not for secrets.
     package var seed: UInt64

@@ -1,5 +1,6 @@
 internal import NIOCore
 internal import PeerIO
+internal import PeerLoop
 
 extension RoomServer {
     /// The addresses at which other machines may reach this one: IPv4, up, and not loopback.

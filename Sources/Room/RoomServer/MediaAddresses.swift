@@ -1,4 +1,5 @@
 internal import PeerIO
+internal import PeerLoop
 internal import RTP
 internal import RoomProtocol
 

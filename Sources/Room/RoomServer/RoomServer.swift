@@ -3,8 +3,10 @@ package import Logging
 internal import NIOCore
 internal import NIOPosix
 package import PeerIO
+package import PeerLoop
 package import RTP
 package import RoomProtocol
+internal import ServerCore
 
 /// A room server: sign-in, rooms, forwarding and the web page, in this process.
 ///
@@ -123,7 +125,7 @@ package final class RoomServer: Sendable {
         let seats = Seats(loops: loops.count, maximum: configuration.maximumParticipants)
         let numbers = StreamNumbers()
         let hosts = loops.enumerated().map { place, loop in
-            RoomHost(loop: loop, log: log, seats: seats, numbers: numbers) { loop in
+            RoomHost(loop: loop, log: log, numbers: numbers, port: media?.ports[place]) { loop in
                 SessionSettings(
                     loop: loop, certificate: certificate, scope: scope(of: address), port: media?.ports[place],
                     impairment: impairment)

@@ -1,19 +1,8 @@
 internal import CGLib
 internal import Glibc
+package import PeerLoop
 package import RTP
 internal import Synchronization
-
-/// An object with work at the end of a turn of the loop, such as a batch of datagrams to send.
-package protocol TurnMember: AnyObject {
-    /// Called once on the loop, at the end of the turn in which the member requested it.
-    func endTurn()
-    /// Called on the loop between two datagrams of a long turn. Sends the datagrams that are ready, and nothing else.
-    func sendEarly()
-}
-
-extension TurnMember {
-    package func sendEarly() {}
-}
 
 /// A reader of sockets that has used its share of a turn.
 protocol PausedReader: AnyObject {
@@ -32,7 +21,7 @@ protocol PausedReader: AnyObject {
 /// runs on it, and code on the loop may enter that actor with `assumeIsolated`.
 ///
 /// The thread retains the loop: an `EventLoop` lives until `shutdown()`.
-package final class EventLoop: SerialExecutor, @unchecked Sendable {
+package final class EventLoop: Loop, SerialExecutor, @unchecked Sendable {
     // Sendable by hand: `inbox` and `threadID` are synchronised, the context is thread-safe in GLib, and only the
     // loop's thread touches everything under "on the loop", which the entry points assert.
 
@@ -64,24 +53,12 @@ package final class EventLoop: SerialExecutor, @unchecked Sendable {
     private(set) var turn = 0
     /// On the loop only.
     package internal(set) var busiest = TurnCounts()
-    /// On the loop only.
-    package internal(set) var traffic = LoopTraffic()
     private var meter = TurnMeter()
     private var unsentDatagrams = 0
     /// Agents that have used up their share of this turn.
     private var pausedReaders: [any PausedReader] = []
     private var resumingReaders: [any PausedReader] = []
-    private var members: [any TurnMember] = []
-    private var endingMembers: [any TurnMember] = []
-    private var timers = TimerHeap()
-    /// The loop's last reading of the clock: at the beginning of each part of a turn, and for each datagram. Work for
-    /// many receivers of one packet then needs no system call for each.
-    var turnTime = EventLoop.now
-    /// A buffer for one packet, shared by everything on the loop.
-    var scratch = PacketBuffer()
-    /// The batch being sent.
-    var outgoing = DatagramBatch()
-    /// The description of one batched send, also shared.
+    /// The description of one batched send, shared by everything on the loop.
     let outbox = Outbox()
 
     private enum Work {
@@ -112,6 +89,7 @@ package final class EventLoop: SerialExecutor, @unchecked Sendable {
         self.turnClock = turnClock
         guard let context = g_main_context_new() else { fatalError("GLib made no main context") }
         self.context = context
+        super.init(now: Self.now)
         inbox.withLock { $0.thread = startThread() }
     }
 
@@ -122,8 +100,6 @@ package final class EventLoop: SerialExecutor, @unchecked Sendable {
     // MARK: - Time
 
     /// CLOCK_MONOTONIC, from any thread.
-    package var now: MonotonicTime { Self.now }
-
     package static var now: MonotonicTime {
         var time = timespec()
         clock_gettime(CLOCK_MONOTONIC, &time)
@@ -175,8 +151,7 @@ package final class EventLoop: SerialExecutor, @unchecked Sendable {
     package var isOnLoop: Bool { isOnThread || g_main_context_is_owner(context) != 0 }
 
     /// Traps outside of the loop. Compares two thread identities, which is cheap enough for every packet.
-    @inline(__always)
-    package func preconditionOnLoop() {
+    package override func preconditionOnLoop() {
         precondition(isOnLoop, "called outside of its event loop")
     }
 
@@ -196,30 +171,12 @@ package final class EventLoop: SerialExecutor, @unchecked Sendable {
 
     // MARK: - On the loop
 
-    /// Calls `member.endTurn()` once when the present turn ends. Two calls in one turn cause two calls, so members have
-    /// to remember their request.
-    package func atEndOfTurn(_ member: any TurnMember) {
-        preconditionOnLoop()
-        members.append(member)
-    }
-
-    /// Creates a disarmed timer. Its closure runs on the loop.
-    package func makeTimer(_ action: @escaping () -> Void) -> LoopTimer {
-        LoopTimer(loop: self, action: action)
-    }
-
-    /// Runs the closure once on the loop, at `time` or up to about a millisecond later. On the loop only. Keep the
-    /// timer to disarm it; releasing it does not.
+    /// Tells the loop the time of the system's clock.
     @discardableResult
-    package func schedule(at time: MonotonicTime, _ action: @escaping () -> Void) -> LoopTimer {
-        let timer = makeTimer(action)
-        timer.arm(at: time)
-        return timer
-    }
-
-    @discardableResult
-    package func schedule(after delay: TimeInterval, _ action: @escaping () -> Void) -> LoopTimer {
-        schedule(at: now + delay, action)
+    @inline(__always)
+    func readClock() -> MonotonicTime {
+        now = Self.now
+        return now
     }
 
     /// The turns so far, without the present one.
@@ -239,26 +196,13 @@ package final class EventLoop: SerialExecutor, @unchecked Sendable {
     func countDatagram() {
         traffic.received += 1
         unsentDatagrams += 1
-        if unsentDatagrams >= Self.datagramsBetweenSends { sendEarly() }
-    }
-
-    private func sendEarly() {
+        guard unsentDatagrams >= Self.datagramsBetweenSends else { return }
         unsentDatagrams = 0
-        for member in members { member.sendEarly() }
+        sendEarly()
     }
 
     /// Lets a reader of sockets continue in the next turn.
     func resumeNextTurn(_ reader: any PausedReader) { pausedReaders.append(reader) }
-
-    func insert(_ timer: LoopTimer, at time: MonotonicTime) {
-        preconditionOnLoop()
-        timers.insert(timer, at: time)
-    }
-
-    func remove(_ timer: LoopTimer) {
-        preconditionOnLoop()
-        timers.remove(timer)
-    }
 
     // MARK: - The thread
 
@@ -287,23 +231,23 @@ package final class EventLoop: SerialExecutor, @unchecked Sendable {
         while true {
             turn += 1
             let isStopping = runInbox()
-            endTurn()
+            finishTurn()
             if isStopping { break }
-            alarm.ring(at: timers.next)
+            alarm.ring(at: nextTimer)
             let idle = nextWork == work.count && inbox.withLock { $0.work.isEmpty && $0.state == .running }
-            sockets.prepare(mayWait: idle && members.isEmpty && pausedReaders.isEmpty)
-            meter.end(at: now)
+            sockets.prepare(mayWait: idle && !hasMembers && pausedReaders.isEmpty)
+            meter.end(at: Self.now)
             sockets.wait()
-            meter.begin(at: now)
+            meter.begin(at: readClock())
             sockets.dispatch()
             resumeReaders()
             // Media does not wait for timers and messages.
-            endTurn()
+            finishTurn()
             fireTimers()
         }
         alarm.remove()
         sockets.end()
-        timers = TimerHeap()
+        forgetTimers()
         threadID.store(0, ordering: .relaxed)
         g_main_context_pop_thread_default(context)
     }
@@ -320,7 +264,6 @@ package final class EventLoop: SerialExecutor, @unchecked Sendable {
                 return inbox.state == .ended
             }
         }
-        turnTime = now
         var share = TurnShare(of: Self.workShare, at: turnClock())
         var mayGoOn = true
         while mayGoOn, nextWork < work.count {
@@ -328,6 +271,7 @@ package final class EventLoop: SerialExecutor, @unchecked Sendable {
             var item = Work.done
             swap(&item, &work[nextWork])
             nextWork += 1
+            readClock()
             switch item {
             case .closure(let closure): closure()
             case .job(let job): job.runSynchronously(on: asUnownedSerialExecutor())
@@ -347,25 +291,16 @@ package final class EventLoop: SerialExecutor, @unchecked Sendable {
         resumingReaders.removeAll(keepingCapacity: true)
     }
 
-    private func endTurn() {
+    private func finishTurn() {
         unsentDatagrams = 0
-        // Work that a member adds while ending ends in the same turn. The bound keeps two members that wake each other
-        // from starving the sockets.
-        for _ in 0..<8 where !members.isEmpty {
-            swap(&members, &endingMembers)
-            for member in endingMembers { member.endTurn() }
-            endingMembers.removeAll(keepingCapacity: true)
-        }
+        endTurn()
     }
 
     private func fireTimers() {
-        turnTime = now
+        readClock()
         var share = TurnShare(of: Self.timerShare, at: turnClock())
         var mayGoOn = true
-        while mayGoOn, let timer = timers.popDue(at: turnTime) {
-            timer.fire(now: turnTime)
-            mayGoOn = share.spend(at: turnClock())
-        }
+        while mayGoOn, fireNextTimer() { mayGoOn = share.spend(at: turnClock()) }
         busiest.timers = max(busiest.timers, share.used)
     }
 

@@ -1,7 +1,8 @@
-package import PeerSession
+package import PeerLoop
+internal import PeerSession
 package import RTP
 
-/// The configuration of a `Peer`.
+/// The configuration of a `Peer` with OpenSSL and sockets.
 package struct PeerConfiguration: Sendable {
     package var iceRole: ICERole
     package var certificate: Certificate
@@ -38,51 +39,40 @@ package struct PeerConfiguration: Sendable {
     }
 }
 
-/// Events of a `Peer` other than media packets.
-package enum PeerEvent: Sendable {
-    /// Another local address to send to the other end, `candidate:...`.
-    case localCandidate(String)
-    case gatheringDone
-    /// ICE selected a pair of addresses, and DTLS begins. Also reported for an authenticated packet after
-    /// `.disconnected`.
-    case connected
-    /// No authenticated packet arrived for `PeerConfiguration.silence`. The connection may recover. libnice does not
-    /// report the STUN checks that it replies to, so a browser that neither receives nor sends looks like a vanished
-    /// one.
-    case disconnected
-    /// DTLS finished with the right certificate. Media can flow.
-    case secured(SRTPProfile)
-    /// The other end requests a keyframe.
-    case keyframeRequested(SenderID)
-    /// A stream lost more than retransmission can repair. Only a keyframe helps.
-    case lossBeyondRepair(ReceiverID)
-    /// SRTP refuses every packet of a stream. Reported once until a packet is valid again.
-    case mediaRefused(ReceiverID, packets: Int)
-    /// The number of packets that failed authentication so far. At most once per second.
-    case unauthenticated(packets: Int)
-    /// A sender report: the sender's wall clock was `ntp` when its stream was at `rtp`. It arrived at `at`.
-    case senderReport(ReceiverID, ntp: NTPTime, rtp: RTPTimestamp, at: MonotonicTime)
-    /// The other end ended one stream.
-    case bye(ReceiverID)
-    case roundTrip(TimeInterval)
-    /// The other end closed. The last event; call `close()`.
-    case closed
-    /// The peer failed. The last event; call `close()`.
-    case failed(TransportError)
+/// The library that encrypts a peer's packets.
+package enum SRTPLibrary: Sendable, CaseIterable {
+    case openSSL
+    case libSRTP2
+
+    fileprivate func makeEngine(_ keys: inout SRTPKeys) throws -> SRTPEngine {
+        switch self {
+        case .openSSL: try OpenSSLSRTP(keys: &keys)
+        case .libSRTP2: try LibSRTP(keys: &keys)
+        }
+    }
 }
 
-/// Counters of a `Peer` since its creation.
-package struct PeerStatistics: Sendable {
-    package var session: PeerSessionStatistics
-    /// Datagrams other than STUN.
-    package var datagramsSent = 0
-    package var datagramsReceived = 0
-    /// Outgoing datagrams that the socket refused.
-    package var datagramsRefused = 0
-    /// Incoming datagrams that are too long.
-    package var datagramsTooLong = 0
-    /// Datagrams lost by `Impairment`, in both directions.
-    package var datagramsImpaired = 0
-    /// Remote candidates that were not tried: malformed, TCP, mDNS, impossible, or beyond the limit.
-    package var candidatesIgnored = 0
+extension Peer {
+    /// A peer with OpenSSL's DTLS and sockets.
+    package convenience init(loop: EventLoop, configuration: PeerConfiguration) throws(TransportError) {
+        let library = configuration.srtp
+        let session = PeerSession(
+            dtls: try OpenSSLDTLS(certificate: configuration.certificate),
+            configuration: PeerSessionConfiguration(
+                cname: configuration.cname, seed: .random(in: UInt64.min...UInt64.max),
+                maximumPacketLength: configuration.maximumPacketLength, silence: configuration.silence,
+                consent: configuration.consent),
+            makeSRTP: { try library.makeEngine(&$0) })
+        try self.init(
+            loop: loop, session: session, connectTimeout: configuration.connectTimeout,
+            impairment: configuration.impairment
+        ) { events, datagrams throws(TransportError) in
+            if let port = configuration.port {
+                return PortPath(port: port.value, scope: configuration.scope, events: events, datagrams: datagrams)
+            }
+            return try ICEAgent(
+                loop: loop, role: configuration.iceRole, scope: configuration.scope, ports: configuration.ports,
+                events: events, datagrams: datagrams)
+        }
+    }
 }

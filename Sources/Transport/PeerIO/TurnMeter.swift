@@ -48,13 +48,3 @@ package struct TurnStatistics: Sendable, Equatable {
         return (bucket % 4 + 5) << (bucket / 4 - 1)
     }
 }
-
-/// Datagrams of a loop since its start, STUN included.
-package struct LoopTraffic: Sendable, Equatable {
-    /// Those that other loops handed over included.
-    package internal(set) var received = 0
-    /// Of peers, without the answers to checks.
-    package internal(set) var sent = 0
-    /// Of peers: the socket refused them, or the peer has no path.
-    package internal(set) var refused = 0
-}

@@ -7,7 +7,7 @@ public import RTP
 /// one thread.
 ///
 /// Does not allocate for media packets once the streams run.
-public final class PeerSession<DTLS: DTLSEngine, SRTP: SRTPEngine> {
+public final class PeerSession {
     private enum Phase {
         case idle
         case handshaking
@@ -15,9 +15,9 @@ public final class PeerSession<DTLS: DTLSEngine, SRTP: SRTPEngine> {
         case ended
     }
 
-    private let dtls: DTLS
-    private let makeSRTP: (inout SRTPKeys) throws -> SRTP
-    package private(set) var srtp: SRTP?
+    private let dtls: any DTLSEngine
+    private let makeSRTP: (inout SRTPKeys) throws -> SRTPEngine
+    package private(set) var srtp: SRTPEngine?
     private let streams: StreamTable
     private var phase = Phase.idle
     private var isConnected = false
@@ -36,8 +36,8 @@ public final class PeerSession<DTLS: DTLSEngine, SRTP: SRTPEngine> {
 
     /// `makeSRTP` is called once, when the handshake has finished.
     public init(
-        dtls: DTLS, configuration: PeerSessionConfiguration,
-        makeSRTP: @escaping (inout SRTPKeys) throws -> SRTP = { try SRTP(keys: &$0) }
+        dtls: any DTLSEngine, configuration: PeerSessionConfiguration,
+        makeSRTP: @escaping (inout SRTPKeys) throws -> SRTPEngine
     ) {
         self.dtls = dtls
         self.makeSRTP = makeSRTP
@@ -71,6 +71,8 @@ public final class PeerSession<DTLS: DTLSEngine, SRTP: SRTPEngine> {
     }
 
     public var localFingerprint: Fingerprint { dtls.localFingerprint }
+    /// How long the peer may not respond to media.
+    package var consent: TimeInterval { streams.configuration.consent }
     /// Whether media can flow.
     public var isSecured: Bool { phase == .secured }
     /// Whether the session failed or was closed by either end.
@@ -181,7 +183,7 @@ public final class PeerSession<DTLS: DTLSEngine, SRTP: SRTPEngine> {
         followHandshake(now: now)
     }
 
-    private func receiveMedia(_ packet: inout PacketBuffer, _ srtp: SRTP, now: MonotonicTime) -> Received {
+    private func receiveMedia(_ packet: inout PacketBuffer, _ srtp: SRTPEngine, now: MonotonicTime) -> Received {
         guard var header = RTPHeader(parsingProtected: packet) else {
             streams.dropped.malformed += 1
             return .nothing
@@ -200,7 +202,7 @@ public final class PeerSession<DTLS: DTLSEngine, SRTP: SRTPEngine> {
         return streams.receive(&packet, header, by: route, now: now)
     }
 
-    private func receiveControl(_ packet: inout PacketBuffer, _ srtp: SRTP, now: MonotonicTime) {
+    private func receiveControl(_ packet: inout PacketBuffer, _ srtp: SRTPEngine, now: MonotonicTime) {
         guard packet.count >= 8 else {
             streams.dropped.malformed += 1
             return

@@ -65,33 +65,36 @@ public protocol DTLSEngine: AnyObject {
     func close()
 }
 
-/// SRTP for one peer. PeerIO implements it with OpenSSL and with libsrtp2; tests use a double.
-public protocol SRTPEngine: AnyObject {
+/// SRTP for one peer. PeerIO has one with OpenSSL and one with libsrtp2; tests and simulations use doubles.
+///
+/// A class, not a protocol, so that the path of a packet has no existential or generic call. This base class refuses every
+/// packet.
+open class SRTPEngine {
     /// Copies the keys and overwrites them with zeros.
-    init(keys: inout SRTPKeys) throws
+    public required init(keys: inout SRTPKeys) throws {}
+
     /// Encrypts in place; `packet.count` grows by the trailer. Returns false on failure; the packet is dropped and
     /// counted.
-    func protectRTP(_ packet: inout PacketBuffer) -> Bool
+    open func protectRTP(_ packet: inout PacketBuffer) -> Bool { false }
+
     /// Encrypts the packet that consists of `head`, with the whole header, and `rest`, and appends it to the batch.
     /// `head` may be overwritten. Returns false, and appends nothing, on failure.
-    func protectRTP(_ head: inout PacketBuffer, _ rest: Span<UInt8>, into batch: inout DatagramBatch) -> Bool
-    func protectRTCP(_ packet: inout PacketBuffer) -> Bool
-    /// Verifies and decrypts in place. Returns false for an invalid tag or a replay; the bytes are then undefined.
-    func unprotectRTP(_ packet: inout PacketBuffer) -> Bool
-    func unprotectRTCP(_ packet: inout PacketBuffer) -> Bool
-    /// Frees the engine's context of a received SSRC. Not for a sent one: a sender that restarts its count would
-    /// encrypt twice under one index.
-    func forget(_ received: SSRC)
-}
-
-extension SRTPEngine {
-    public func protectRTP(
-        _ head: inout PacketBuffer, _ rest: Span<UInt8>, into batch: inout DatagramBatch
-    ) -> Bool {
+    open func protectRTP(_ head: inout PacketBuffer, _ rest: Span<UInt8>, into batch: inout DatagramBatch) -> Bool {
         guard rest.count <= PacketBuffer.capacity - head.count else { return false }
         head.append(rest)
         guard protectRTP(&head) else { return false }
         batch.append(head)
         return true
     }
+
+    open func protectRTCP(_ packet: inout PacketBuffer) -> Bool { false }
+
+    /// Verifies and decrypts in place. Returns false for an invalid tag or a replay; the bytes are then undefined.
+    open func unprotectRTP(_ packet: inout PacketBuffer) -> Bool { false }
+
+    open func unprotectRTCP(_ packet: inout PacketBuffer) -> Bool { false }
+
+    /// Frees the engine's context of a received SSRC. Not for a sent one: a sender that restarts its count would
+    /// encrypt twice under one index.
+    open func forget(_ received: SSRC) {}
 }

@@ -9,7 +9,7 @@ func fuzzSession(_ bytes: [UInt8]) {
     var now = MonotonicTime.zero + .seconds(1)
     var configuration = PeerSessionConfiguration(cname: "fuzz", seed: 1)
     configuration.outgoingCapacity = 64
-    let session = PeerSession<OpenHandshake, OpenSRTP>(dtls: OpenHandshake(), configuration: configuration)
+    let session = PeerSession(dtls: OpenHandshake(), configuration: configuration) { try OpenSRTP(keys: &$0) }
     _ = session.addReceiver(
         ReceiverConfiguration(
             kind: .video, ssrc: SSRC(1), retransmissionSSRC: SSRC(2), mid: "0", midExtensionID: 4, clockRate: 90000,
@@ -55,10 +55,8 @@ private final class OpenHandshake: DTLSEngine {
 }
 
 private final class OpenSRTP: SRTPEngine {
-    init(keys: inout SRTPKeys) {}
-    func protectRTP(_ packet: inout PacketBuffer) -> Bool { true }
-    func unprotectRTP(_ packet: inout PacketBuffer) -> Bool { true }
-    func protectRTCP(_ packet: inout PacketBuffer) -> Bool { true }
-    func unprotectRTCP(_ packet: inout PacketBuffer) -> Bool { true }
-    func forget(_ received: SSRC) {}
+    override func protectRTP(_ packet: inout PacketBuffer) -> Bool { true }
+    override func unprotectRTP(_ packet: inout PacketBuffer) -> Bool { true }
+    override func protectRTCP(_ packet: inout PacketBuffer) -> Bool { true }
+    override func unprotectRTCP(_ packet: inout PacketBuffer) -> Bool { true }
 }

@@ -4,6 +4,7 @@ internal import GraphFile
 internal import MediaGraph
 internal import MediaNodes
 internal import PeerIO
+internal import PeerLoop
 internal import RTP
 internal import RoomProtocol
 

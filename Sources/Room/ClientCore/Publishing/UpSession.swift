@@ -1,5 +1,5 @@
 internal import MediaGraph
-internal import PeerIO
+internal import PeerLoop
 internal import PeerSession
 internal import RTP
 internal import RoomProtocol

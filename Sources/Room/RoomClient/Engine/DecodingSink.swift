@@ -2,6 +2,7 @@ internal import ClientCore
 internal import MediaGraph
 internal import MediaNodes
 internal import PeerIO
+internal import PeerLoop
 internal import RTP
 internal import RoomProtocol
 

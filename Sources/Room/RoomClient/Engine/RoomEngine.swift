@@ -1,5 +1,6 @@
 package import ClientCore
 internal import PeerIO
+internal import PeerLoop
 internal import RTP
 package import RoomProtocol
 

@@ -1,5 +1,6 @@
 internal import ClientCore
 internal import PeerIO
+internal import PeerLoop
 internal import RTP
 
 /// Shared by all rooms of this process: one loop thread for transport, and one certificate.
@@ -11,7 +12,8 @@ enum RoomLoop {
     /// Creates a peer on the loop. Its own random numbers are secret, so it ignores the seed of the request.
     static func makePeer(_ request: PeerRequest) throws(TransportError) -> Peer {
         var configuration = PeerConfiguration(
-            iceRole: request.role, certificate: try certificate.get(), cname: request.cname, scope: request.scope,
+            iceRole: request.role, certificate: try certificate.get(), cname: request.cname,
+            scope: .reaching(request.server),
             impairment: request.impairment)
         configuration.connectTimeout = request.connectTimeout
         return try Peer(loop: shared, configuration: configuration)

@@ -1,13 +1,5 @@
 internal import NIOHTTP1
-
-/// Where a client runs, as far as its signalling connection shows.
-enum ClientPlace: Sendable {
-    /// On this machine.
-    case here
-    /// On this machine under a name of its own, such as Debian's 127.0.1.1, or behind a proxy on this machine.
-    case unknown
-    case elsewhere
-}
+internal import ServerCore
 
 /// Which web pages may use this server.
 ///

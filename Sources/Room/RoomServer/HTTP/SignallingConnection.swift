@@ -1,10 +1,11 @@
 internal import NIOCore
 internal import NIOWebSocket
 internal import RoomProtocol
+internal import ServerCore
 internal import Synchronization
 
 /// A client's WebSocket for the rooms. Callable on any thread.
-final class SignallingConnection: Sendable, Hashable {
+final class SignallingConnection: ClientConnection, Sendable {
     /// The most messages that are not handled yet, or whose responses are not written yet. More end the connection.
     /// This also bounds the work that waits for NIO's thread.
     static let maximumUnhandled = 256
@@ -22,9 +23,6 @@ final class SignallingConnection: Sendable, Hashable {
         self.channel = channel
         self.place = place
     }
-
-    static func == (a: SignallingConnection, b: SignallingConnection) -> Bool { a === b }
-    func hash(into hasher: inout Hasher) { hasher.combine(id) }
 
     /// The host of the room that the client joins or has joined. Nil before, and after a `join` that failed.
     var host: RoomHost? {
@@ -58,14 +56,19 @@ final class SignallingConnection: Sendable, Hashable {
         return WebSocketFrame(fin: true, opcode: .text, data: buffer)
     }
 
+    static func broadcast(_ message: ServerMessage, to connections: [any ClientConnection]) {
+        send(message, to: connections.lazy.compactMap { $0 as? SignallingConnection })
+    }
+
     /// Sends the reason, then closes.
     func close(_ closing: Closing) {
         send(.closed(closing))
         end(.normalClosure)
     }
 
-    /// Whether the client has joined a room. It has to within `WebSocketHandler.joinDeadline`.
+    /// Whether the client has joined a room. It has to within `ClientLiveness.joinDeadline`.
     var hasJoined: Bool { joined.load(ordering: .relaxed) }
+    func didNotJoin() { host = nil }
     func didJoin() { joined.store(true, ordering: .relaxed) }
     /// Whether the connection is closing, so that further input is ignored.
     var isEnding: Bool { ending.load(ordering: .relaxed) }
@@ -75,6 +78,8 @@ final class SignallingConnection: Sendable, Hashable {
 
     /// How long a client may take to read the last message before the connection closes.
     private static let lingering = TimeAmount.seconds(2)
+
+    func end() { end(.normalClosure) }
 
     /// Closes after the queued messages.
     func end(_ code: WebSocketErrorCode) {

@@ -3,6 +3,7 @@ internal import NIOCore
 internal import NIOWebSocket
 internal import RTP
 internal import RoomProtocol
+internal import ServerCore
 
 /// Events of connections for the rooms, called on NIO's threads.
 protocol SignallingDelegate: AnyObject, Sendable {
@@ -17,14 +18,7 @@ final class WebSocketHandler: ChannelInboundHandler {
     typealias InboundIn = WebSocketFrame
     typealias OutboundOut = WebSocketFrame
 
-    static let pingInterval = TimeAmount.seconds(1)
-    /// How long a client may be silent, media included. A closed laptop or a cut network is detected within 10 s, and a
-    /// network cut of 5 s does not exceed it.
-    static let silenceLimit = TimeAmount.seconds(9)
-    /// How long signalling alone may be silent. After a cut, media returns immediately, but TCP doubles its pauses and
-    /// may be silent as long again as the cut.
-    static let signallingSilence = TimeAmount.seconds(20)
-    static let joinDeadline = TimeAmount.seconds(10)
+    private static let pingInterval = TimeAmount(ClientLiveness.pingInterval)
     /// A client may send a burst of messages, candidates above all, and then so many a second.
     static let messageBurst = 2000
     static let messagesPerSecond = 200
@@ -33,10 +27,7 @@ final class WebSocketHandler: ChannelInboundHandler {
     private let delegate: any SignallingDelegate
     /// Bounds the frames of this client.
     private var pace: Pace
-    private var lastHeard = NIODeadline.now()
-    /// As last queried. It is queried only during silence here.
-    private var lastMedia = NIODeadline.uptimeNanoseconds(0)
-    private let opened = NIODeadline.now()
+    private var liveness = ClientLiveness(now: WebSocketHandler.now)
     private var watch: RepeatedTask?
     /// The check at the end of a silence that ends before the next ping.
     private var lastWatch: Scheduled<Void>?
@@ -64,9 +55,9 @@ final class WebSocketHandler: ChannelInboundHandler {
     }
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-        lastHeard = .now()
+        let now = Self.now
+        liveness.heard(now: now)
         guard !connection.isEnding else { return }
-        let now = MonotonicTime(nanoseconds: lastHeard.uptimeNanoseconds)
         guard pace.delay(now: now) == nil else { return connection.close(Self.tooManyMessages) }
         pace.count(now: now)
         let frame = unwrapInboundIn(data)
@@ -115,21 +106,23 @@ final class WebSocketHandler: ChannelInboundHandler {
         context.writeAndFlush(wrapOutboundOut(ping), promise: nil)
     }
 
+    private static var now: MonotonicTime { MonotonicTime(nanoseconds: NIODeadline.now().uptimeNanoseconds) }
+
     private func closeIfSilent(_ context: ChannelHandlerContext) {
-        let now = NIODeadline.now()
-        guard connection.hasJoined || now - opened <= Self.joinDeadline, now - lastHeard < Self.signallingSilence else {
-            return context.close(promise: nil)
-        }
-        guard now - max(lastHeard, lastMedia) >= Self.silenceLimit else { return }
-        let bound = NIOLoopBound((handler: self, context: context), eventLoop: context.eventLoop)
-        delegate.findLastMedia(from: connection) { time in
-            bound.eventLoop.execute { bound.value.handler.heardMedia(at: time, bound.value.context) }
+        switch liveness.verdict(now: Self.now, hasJoined: connection.hasJoined) {
+        case .alive: break
+        case .gone: context.close(promise: nil)
+        case .askForMedia:
+            let bound = NIOLoopBound((handler: self, context: context), eventLoop: context.eventLoop)
+            delegate.findLastMedia(from: connection) { time in
+                bound.eventLoop.execute { bound.value.handler.heardMedia(at: time, bound.value.context) }
+            }
         }
     }
 
     private func heardMedia(at time: MonotonicTime, _ context: ChannelHandlerContext) {
-        lastMedia = max(lastMedia, .uptimeNanoseconds(time.nanoseconds))
-        if .now() - max(lastHeard, lastMedia) >= Self.silenceLimit {
+        liveness.heardMedia(at: time)
+        if Self.now >= liveness.silenceEnds {
             context.close(promise: nil)
         } else {
             scheduleLastWatch(context)
@@ -138,7 +131,7 @@ final class WebSocketHandler: ChannelInboundHandler {
 
     /// Schedules a check at the end of the silence, if that is before the next ping.
     private func scheduleLastWatch(_ context: ChannelHandlerContext) {
-        let end = max(lastHeard, lastMedia) + Self.silenceLimit
+        let end = NIODeadline.uptimeNanoseconds(liveness.silenceEnds.nanoseconds)
         guard watch != nil, end < .now() + Self.pingInterval else { return }
         let bound = NIOLoopBound((handler: self, context: context), eventLoop: context.eventLoop)
         lastWatch?.cancel()
@@ -153,5 +146,8 @@ final class WebSocketHandler: ChannelInboundHandler {
         lastWatch?.cancel()
         lastWatch = nil
     }
+}
 
+extension TimeAmount {
+    fileprivate init(_ interval: RTP.TimeInterval) { self = .nanoseconds(interval.nanoseconds) }
 }

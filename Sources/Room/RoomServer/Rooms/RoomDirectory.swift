@@ -1,6 +1,8 @@
 internal import PeerIO
+internal import PeerLoop
 internal import RTP
 internal import RoomProtocol
+internal import ServerCore
 
 /// The way of signalling to the loop of its room: one hop, from NIO's thread. A connection is bound to the host of the
 /// room that it joins. Tokens are checked here, off the loops. Callable on any thread.
@@ -27,7 +29,7 @@ final class RoomDirectory: SignallingDelegate {
             }
             let seat = try admit(join)
             connection.host = hosts[seat.loop]
-            hosts[seat.loop].received(request, from: connection, seat: seat)
+            hosts[seat.loop].received(request, from: connection, seat: (seat, of: seats))
         } catch {
             connection.send(.error(Problem(error)), answering: request.id)
             connection.endHandling(hasResponse: true)

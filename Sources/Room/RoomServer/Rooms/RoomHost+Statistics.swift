@@ -1,12 +1,15 @@
 internal import PeerIO
+internal import PeerLoop
 internal import RTP
 internal import RoomProtocol
+internal import ServerCore
 
 extension ServerStatistics.Loop {
-    init(rooms: Int, participants: Int, streams: Int, loop: EventLoop, port: MediaPortStatistics?) {
+    init(_ counts: Rooms.Counts, loop: EventLoop, port: MediaPortStatistics?) {
         let turns = loop.turns
         self.init(
-            rooms: rooms, participants: participants, streams: streams, received: loop.traffic.received,
+            rooms: counts.rooms, participants: counts.participants, streams: counts.streams,
+            received: loop.traffic.received,
             sent: loop.traffic.sent, handedOver: port?.handedOver ?? 0,
             turns: .init(
                 count: turns.turns, busySeconds: turns.busy.seconds, longestSeconds: turns.longest.seconds,

@@ -1,27 +1,14 @@
 internal import CGLib
 internal import CNice
 internal import Glibc
+internal import PeerLoop
 internal import RTP
-
-/// Which end selects the pair of addresses (RFC 8445, section 6.1.1). The controlling end made the offer, or talks to an
-/// end that is lite.
-package enum ICERole: Sendable {
-    case controlling
-    case controlled
-}
-
-enum ICEEvent {
-    case localCandidate(String)
-    case gatheringDone
-    case connected
-    case failed
-}
 
 /// One ICE agent of libnice with one component, UDP only, trickling (RFC 8445, RFC 8838). On its loop only.
 ///
 /// libnice owns the sockets and replies to all STUN. It passes on other datagrams only from addresses that passed an
 /// authenticated connectivity check, and drops the rest.
-final class ICEAgent: PausedReader {
+final class ICEAgent: PeerPath, PausedReader {
     /// RTP and RTCP share the one component (rtcp-mux).
     static let component: guint = 1
     /// The most remote candidates to try; further ones are ignored. A browser on a machine with several networks has
@@ -41,7 +28,8 @@ final class ICEAgent: PausedReader {
     /// Milliseconds without checks after which a connected agent stops its check timer.
     private static let idleTimeout: guint = 200
     /// How long libnice waits for the response to a check of the selected pair.
-    static let consent = TimeInterval.seconds(50)
+    let consent = TimeInterval.seconds(50)
+    let isLite = false
     /// Bytes that a socket may queue in each direction, as the kernel counts them (about 2.3 KiB for a packet).
     private static let socketBuffer: Int32 = 1 << 20
 
@@ -66,12 +54,12 @@ final class ICEAgent: PausedReader {
     private var share = TurnShare(of: 0, at: .zero)
     private var sharedTurn = 0
     private var events: (ICEEvent) -> Void
-    private var datagrams: (UnsafeRawBufferPointer) -> Void
+    private var datagrams: (Span<UInt8>) -> Void
 
     /// Events and datagrams arrive on the loop, inside of calls of libnice, so the closures must not close the agent.
     init(
         loop: EventLoop, role: ICERole, scope: ListeningScope, ports: ClosedRange<UInt16>?,
-        events: @escaping (ICEEvent) -> Void, datagrams: @escaping (UnsafeRawBufferPointer) -> Void
+        events: @escaping (ICEEvent) -> Void, datagrams: @escaping (Span<UInt8>) -> Void
     ) throws(TransportError) {
         loop.preconditionOnLoop()
         guard
@@ -287,8 +275,9 @@ final class ICEAgent: PausedReader {
     }
 
     @inline(__always)
-    fileprivate func received(_ datagram: UnsafeRawBufferPointer) {
+    fileprivate func received(_ datagram: Span<UInt8>) {
         loop.preconditionOnLoop()
+        loop.readClock()
         if sharedTurn != loop.turn {
             sharedTurn = loop.turn
             share = TurnShare(of: EventLoop.datagramShare, at: loop.turnClock())
@@ -339,5 +328,6 @@ private let stateChanged: @convention(c) (OpaquePointer?, guint, guint, guint, g
 private func datagramReceived(
     _: OpaquePointer?, _: guint, _: guint, count: guint, bytes: UnsafeMutablePointer<gchar>?, data: gpointer?
 ) {
-    agent(data)?.received(UnsafeRawBufferPointer(start: bytes, count: Int(count)))
+    let datagram = UnsafeRawBufferPointer(start: bytes, count: Int(count)).bindMemory(to: UInt8.self)
+    agent(data)?.received(datagram.span)
 }

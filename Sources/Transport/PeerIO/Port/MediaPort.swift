@@ -1,4 +1,5 @@
 internal import ICELite
+internal import PeerLoop
 package import RTP
 
 /// One UDP port for all peers of a loop, with ICE-lite (RFC 8445, section 2.5): a server's end, which other ends reach
@@ -178,10 +179,10 @@ package final class MediaPort: TurnMember, PausedReader {
                 group?.inboxes[place].take(into: &handed)
             }
             if !handed.isEmpty {
-                handleHandedOver(now: loop.now)
+                handleHandedOver(now: loop.readClock())
             } else if let index = received.popFirst() {
                 if let datagram = socket.datagram(index) {
-                    handle(datagram.bytes, on: datagram.pair, through: nil, now: loop.now)
+                    handle(datagram.bytes, on: datagram.pair, through: nil, now: loop.readClock())
                 }
             } else {
                 break
@@ -211,7 +212,7 @@ package final class MediaPort: TurnMember, PausedReader {
     ) {
         let bytes = datagram.bindMemory(to: UInt8.self)
         switch agent.receive(bytes.span, from: pair.remote, to: pair.local, now: now, answer: &answer) {
-        case .media(let session): paths[session.index]?.received(datagram)
+        case .media(let session): paths[session.index]?.received(bytes.span)
         case .check(let session, let isSelected):
             answer.bytes.withUnsafeBytes {
                 let response = UnsafeRawBufferPointer(rebasing: $0[..<answer.count])

@@ -1,8 +1,11 @@
 internal import ICELite
+internal import PeerLoop
 internal import RTP
 
 /// The way of one peer through a `MediaPort`. On the loop only.
-final class PortPath {
+final class PortPath: PeerPath {
+    let isLite = true
+    let consent = MediaPort.consent
     let ufrag: String
     let password: String
     private let port: MediaPort
@@ -12,12 +15,12 @@ final class PortPath {
     /// The pair that the other end nominated, and that has not expired.
     private var pair: AddressPair?
     private var events: (ICEEvent) -> Void
-    private var datagrams: (UnsafeRawBufferPointer) -> Void
+    private var datagrams: (Span<UInt8>) -> Void
 
     /// Events and datagrams arrive on the loop, inside of calls of the port, so the closures must not close the path.
     init(
         port: MediaPort, scope: ListeningScope, events: @escaping (ICEEvent) -> Void,
-        datagrams: @escaping (UnsafeRawBufferPointer) -> Void
+        datagrams: @escaping (Span<UInt8>) -> Void
     ) {
         self.port = port
         self.scope = scope
@@ -40,7 +43,10 @@ final class PortPath {
         events(.gatheringDone)
     }
 
-    func setRemote(ufrag: String) { port.setRemoteUfrag(ufrag, of: session) }
+    func setRemote(ufrag: String, password: String) -> Bool {
+        port.setRemoteUfrag(ufrag, of: session)
+        return true
+    }
 
     func send(_ batch: borrowing DatagramBatch, admit: () -> Bool) -> (sent: Int, refused: Int) {
         guard isOpen, let pair else { return (0, batch.count) }
@@ -84,5 +90,5 @@ final class PortPath {
     }
 
     @inline(__always)
-    func received(_ datagram: UnsafeRawBufferPointer) { datagrams(datagram) }
+    func received(_ datagram: Span<UInt8>) { datagrams(datagram) }
 }

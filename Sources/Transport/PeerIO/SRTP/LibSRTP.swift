@@ -25,7 +25,7 @@ package final class LibSRTP: SRTPEngine {
         return answer == srtp_err_status_ok || answer == srtp_err_status_bad_param
     }
 
-    package init(keys: inout SRTPKeys) throws {
+    package required init(keys: inout SRTPKeys) throws {
         defer {
             wipe(&keys.local)
             wipe(&keys.remote)
@@ -40,6 +40,7 @@ package final class LibSRTP: SRTPEngine {
         }
         self.sender = sender
         self.receiver = receiver
+        try super.init(keys: &keys)
     }
 
     deinit {
@@ -47,27 +48,27 @@ package final class LibSRTP: SRTPEngine {
         srtp_dealloc(receiver)
     }
 
-    package func protectRTP(_ packet: inout PacketBuffer) -> Bool {
+    package override func protectRTP(_ packet: inout PacketBuffer) -> Bool {
         guard packet.count + Self.trailer <= packet.bytes.count else { return false }
         guard transform(&packet, { srtp_protect(sender, $0, $1) }) else { return false }
         assert(ledger.record(packet), "SRTP encrypted two packets under one index")
         return true
     }
 
-    package func protectRTCP(_ packet: inout PacketBuffer) -> Bool {
+    package override func protectRTCP(_ packet: inout PacketBuffer) -> Bool {
         guard packet.count + Self.trailer <= packet.bytes.count else { return false }
         return transform(&packet) { srtp_protect_rtcp(sender, $0, $1) }
     }
 
-    package func unprotectRTP(_ packet: inout PacketBuffer) -> Bool {
+    package override func unprotectRTP(_ packet: inout PacketBuffer) -> Bool {
         transform(&packet) { srtp_unprotect(receiver, $0, $1) }
     }
 
-    package func unprotectRTCP(_ packet: inout PacketBuffer) -> Bool {
+    package override func unprotectRTCP(_ packet: inout PacketBuffer) -> Bool {
         transform(&packet) { srtp_unprotect_rtcp(receiver, $0, $1) }
     }
 
-    package func forget(_ received: SSRC) {
+    package override func forget(_ received: SSRC) {
         // The result does not matter: a missing stream needs no removal.
         _ = srtp_remove_stream(receiver, received.rawValue.bigEndian)
     }

@@ -28,7 +28,7 @@ package final class OpenSSLSRTP: SRTPEngine {
     /// Checked in debug builds; empty in release builds.
     private var ledger = EncryptionLedger()
 
-    package convenience init(keys: inout SRTPKeys) throws {
+    package required convenience init(keys: inout SRTPKeys) throws {
         try self.init(keys: &keys, limits: KeyLimits())
     }
 
@@ -51,13 +51,14 @@ package final class OpenSSLSRTP: SRTPEngine {
         self.reportOpener = reportOpener
         self.limits = limits
         tagLength = profile.tagLength
+        try super.init(keys: &keys)
     }
 
     // MARK: Sealing
 
     /// Encrypts an RTP packet into the batch with which it is sent. Nothing is written before the index is known to be
     /// unused.
-    package func protectRTP(
+    package override func protectRTP(
         _ head: inout PacketBuffer, _ rest: Span<UInt8>, into batch: inout DatagramBatch
     ) -> Bool {
         let written = head.count
@@ -74,7 +75,7 @@ package final class OpenSSLSRTP: SRTPEngine {
         }
     }
 
-    package func protectRTP(_ packet: inout PacketBuffer) -> Bool {
+    package override func protectRTP(_ packet: inout PacketBuffer) -> Bool {
         let count = packet.count
         let sealed = packet.bytes.withUnsafeMutableBufferPointer {
             seal(UnsafeBufferPointer(start: nil, count: 0), after: count, in: $0)
@@ -106,7 +107,7 @@ package final class OpenSSLSRTP: SRTPEngine {
         return written + rest.count + tagLength
     }
 
-    package func protectRTCP(_ packet: inout PacketBuffer) -> Bool {
+    package override func protectRTCP(_ packet: inout PacketBuffer) -> Bool {
         let count = packet.count
         let length = count + tagLength + SRTPCipher.reportIndexLength
         let isSealed = packet.bytes.withUnsafeMutableBufferPointer { bytes in
@@ -128,7 +129,7 @@ package final class OpenSSLSRTP: SRTPEngine {
 
     // MARK: Opening
 
-    package func unprotectRTP(_ packet: inout PacketBuffer) -> Bool {
+    package override func unprotectRTP(_ packet: inout PacketBuffer) -> Bool {
         let count = packet.count - tagLength
         let isOpen = packet.bytes.withUnsafeMutableBufferPointer { bytes in
             guard count <= bytes.count - tagLength, let base = bytes.baseAddress,
@@ -155,7 +156,7 @@ package final class OpenSSLSRTP: SRTPEngine {
         return index
     }
 
-    package func unprotectRTCP(_ packet: inout PacketBuffer) -> Bool {
+    package override func unprotectRTCP(_ packet: inout PacketBuffer) -> Bool {
         let count = packet.count - tagLength - SRTPCipher.reportIndexLength
         let isOpen = packet.bytes.withUnsafeMutableBufferPointer { bytes in
             guard count >= SRTPCipher.reportHeaderLength, packet.count <= bytes.count,
@@ -175,7 +176,7 @@ package final class OpenSSLSRTP: SRTPEngine {
         return isOpen
     }
 
-    package func forget(_ ssrc: SSRC) { received.remove(ssrc.rawValue) }
+    package override func forget(_ ssrc: SSRC) { received.remove(ssrc.rawValue) }
 
     // MARK: Headers
 

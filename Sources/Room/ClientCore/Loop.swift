@@ -1,3 +1,0 @@
-package import PeerIO
-
-package typealias Loop = EventLoop

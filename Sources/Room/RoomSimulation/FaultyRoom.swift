@@ -1,0 +1,127 @@
+public import RTP
+
+/// A room whose clients come and go, publish, subscribe, and suffer: cuts, loss, kills, restarts. The seed decides.
+///
+/// Faults end some time before the end. Then every client must be in the room and see every video that it subscribed to.
+public struct FaultyRoom: Sendable {
+    /// 2 or more.
+    public var clients = 12
+    public var faults = 6
+    public var video = VideoFormat(packetsPerKeyframe: 3)
+    /// The links to choose from.
+    public var links = [Link.wired, .wifi, .cellular]
+    /// Of all, faults included.
+    public var duration = TimeInterval.seconds(60)
+    /// The time without faults at the end.
+    public var recovery = TimeInterval.seconds(20)
+    /// The most videos that a client watches.
+    public var watched = 9
+    /// Whether the server itself may be killed and restarted.
+    public var killsServer = true
+
+    public init() {}
+
+    /// Runs the room with a seed.
+    ///
+    /// - Throws: the first broken promise.
+    public func run(
+        seed: UInt64, encryption: Simulation.Encryption = .checked
+    ) throws(SimulationFailure) -> SimulationReport {
+        let simulation = Simulation(seed: seed, encryption: encryption)
+        var random = RandomSource(seed: seed ^ 0x5eed)
+        let clients = (0..<clients).map { number in
+            simulation.client("client \(number)", link: links[Int.random(in: 0..<links.count, using: &random)])
+        }
+        for client in clients { start(client, in: simulation, after: pause(upTo: 3, &random)) }
+        let end = duration - recovery
+        for _ in 0..<faults { plan(clients, in: simulation, before: end, &random) }
+        simulation.after(end) {
+            for client in clients { client.heal() }
+            simulation.restartServer()
+        }
+        let report = try simulation.run(for: duration)
+        if let problem = problem(of: clients, simulation) {
+            throw SimulationFailure(seed: seed, time: simulation.time, problem: problem)
+        }
+        return report
+    }
+
+    private func pause(upTo seconds: Int64, _ random: inout RandomSource) -> TimeInterval {
+        .milliseconds(Int64.random(in: 0...(seconds * 1000), using: &random))
+    }
+
+    /// The application of a client: it joins, publishes, watches, and joins again when the room ends.
+    private func start(_ client: SimulatedClient, in simulation: Simulation, after delay: TimeInterval) {
+        simulation.task(client.name) {
+            await simulation.sleep(for: delay)
+            while true {
+                do {
+                    try await client.join("room")
+                    try await client.publish(video)
+                    await watch(client, in: simulation)
+                } catch {
+                    // A fault ended it.
+                }
+                await simulation.sleep(for: .milliseconds(500))
+            }
+        }
+    }
+
+    /// Subscribes to videos until the room ends.
+    private func watch(_ client: SimulatedClient, in simulation: Simulation) async {
+        while client.isConnected {
+            let wanted = client.streams.filter { $0.isVideo && !client.watched.contains($0.id) }
+            if let next = wanted.first, client.watched.count < watched {
+                do {
+                    try await client.subscribe(to: next.id)
+                } catch {
+                    await simulation.sleep(for: .milliseconds(100))
+                }
+            } else {
+                let known = client.streams
+                await client.wait { !$0.isConnected || $0.streams != known }
+            }
+        }
+    }
+
+    /// Plans one fault before a time.
+    private func plan(
+        _ clients: [SimulatedClient], in simulation: Simulation, before end: TimeInterval, _ random: inout RandomSource
+    ) {
+        let client = clients[Int.random(in: 0..<clients.count, using: &random)]
+        let begin = TimeInterval.milliseconds(
+            Int64.random(in: 3000...max(3001, end.nanoseconds / 1_000_000 - 9000), using: &random))
+        let length = TimeInterval.milliseconds(Int64.random(in: 100...8000, using: &random))
+        switch Int.random(in: 0..<(killsServer ? 7 : 6), using: &random) {
+        case 0:
+            simulation.after(begin) { client.cut(true) }
+            simulation.after(begin + length) { client.cut(false) }
+        case 1:
+            let loss = Double.random(in: 0.02...0.2, using: &random)
+            simulation.after(begin) { client.setLoss(loss) }
+            simulation.after(begin + length) { client.heal() }
+        case 2: simulation.after(begin) { client.kill() }
+        case 3: simulation.after(begin) { client.kill(closesConnection: false) }
+        case 4: simulation.after(begin) { client.restartSources() }
+        case 5: simulation.after(begin) { simulation.task { await client.leave() } }
+        default:
+            simulation.after(begin) { simulation.killServer() }
+            simulation.after(begin + length) { simulation.restartServer() }
+        }
+    }
+
+    /// The first promise that does not hold at the end.
+    private func problem(of clients: [SimulatedClient], _ simulation: Simulation) -> String? {
+        for client in clients {
+            guard client.isConnected else { return "\(client.name) is in no room: \(client.endError ?? "no error")." }
+            guard client.streams.count == clients.count - 1 else {
+                return "\(client.name) knows \(client.streams.count) streams of \(clients.count - 1)."
+            }
+            guard client.watched.count == min(watched, clients.count - 1) else {
+                return "\(client.name) watches \(client.watched.count) videos."
+            }
+            if let frozen = client.frozen.first { return frozen }
+        }
+        return simulation.leak
+    }
+}

@@ -1,0 +1,113 @@
+internal import PeerSession
+internal import RTP
+
+/// A stand-in for SRTP that checks what SRTP checks, without cryptography: a tag over key, index and packet, the rollover
+/// counter as the receiver guesses it (RFC 3711, section 3.3.1), and replays (section 3.3.2). It reports a second packet
+/// under one index, which would reveal both.
+final class CheckedSRTP: SRTPEngine {
+    private static let tagLength = 16
+    private static let replayWindow = 1024
+
+    private struct Source {
+        var highest: Int?
+        /// The indexes that arrived, of the last `replayWindow`.
+        var seen: Set<Int> = []
+
+        /// RFC 3711, appendix A.
+        func index(of number: Int) -> Int {
+            guard let highest else { return number }
+            let (cycle, last) = (highest >> 16, highest & 0xffff)
+            let guess =
+                last < 0x8000
+                ? (number - last > 0x8000 ? cycle - 1 : cycle) : (last - 0x8000 > number ? cycle + 1 : cycle)
+            return guess << 16 | number
+        }
+    }
+
+    private let local: UInt64
+    private let remote: UInt64
+    private var sent: [UInt32: Source] = [:]
+    private var received: [UInt32: Source] = [:]
+    private var reports: UInt32 = 0
+    private var receivedReports: Set<UInt64> = []
+    private var ledger = EncryptionLedger()
+    /// Called for a packet that reuses an index.
+    var onReuse: ((String) -> Void)?
+
+    required init(keys: inout SRTPKeys) throws {
+        local = Self.mix(keys.local.span, from: 1)
+        remote = Self.mix(keys.remote.span, from: 1)
+        try super.init(keys: &keys)
+    }
+
+    override func protectRTP(_ packet: inout PacketBuffer) -> Bool {
+        guard packet.count + Self.tagLength <= PacketBuffer.capacity else { return false }
+        let ssrc = packet.uint32(at: 8)
+        let number = Int(packet.uint16(at: 2))
+        if !ledger.record(packet) { onReuse?("SRTP encrypts packet \(number) of SSRC \(ssrc) twice.") }
+        let index = sent[ssrc, default: Source()].index(of: number)
+        sent[ssrc, default: Source()].highest = max(index, sent[ssrc]?.highest ?? index)
+        append(Self.tag(packet, index, local), to: &packet)
+        return true
+    }
+
+    override func unprotectRTP(_ packet: inout PacketBuffer) -> Bool {
+        guard packet.count >= RTPHeader.minimumLength + Self.tagLength else { return false }
+        let ssrc = packet.uint32(at: 8)
+        var source = received[ssrc] ?? Source()
+        let index = source.index(of: Int(packet.uint16(at: 2)))
+        guard index >= 0, index > (source.highest ?? index) - Self.replayWindow, !source.seen.contains(index) else {
+            return false
+        }
+        packet.count -= Self.tagLength
+        guard packet.uint64(at: packet.count) == Self.tag(packet, index, remote) else { return false }
+        source.highest = max(index, source.highest ?? index)
+        source.seen.insert(index)
+        source.seen.remove((source.highest ?? 0) - Self.replayWindow)
+        if source.seen.count > 2 * Self.replayWindow {
+            let oldest = (source.highest ?? 0) - Self.replayWindow
+            source.seen = source.seen.filter { $0 > oldest }
+        }
+        received[ssrc] = source
+        return true
+    }
+
+    override func protectRTCP(_ packet: inout PacketBuffer) -> Bool {
+        guard packet.count + 4 + Self.tagLength <= PacketBuffer.capacity else { return false }
+        reports += 1
+        packet.setUInt32(reports, at: packet.count)
+        packet.count += 4
+        append(Self.tag(packet, Int(reports), local), to: &packet)
+        return true
+    }
+
+    override func unprotectRTCP(_ packet: inout PacketBuffer) -> Bool {
+        guard packet.count >= 8 + 4 + Self.tagLength else { return false }
+        packet.count -= Self.tagLength
+        let index = packet.uint32(at: packet.count - 4)
+        let key = UInt64(packet.uint32(at: 4)) << 32 | UInt64(index)
+        guard packet.uint64(at: packet.count) == Self.tag(packet, Int(index), remote),
+            receivedReports.insert(key).inserted
+        else { return false }
+        packet.count -= 4
+        return true
+    }
+
+    override func forget(_ ssrc: SSRC) { received[ssrc.rawValue] = nil }
+
+    private func append(_ tag: UInt64, to packet: inout PacketBuffer) {
+        packet.setUInt64(tag, at: packet.count)
+        packet.setUInt64(0, at: packet.count + 8)
+        packet.count += Self.tagLength
+    }
+
+    private static func tag(_ packet: borrowing PacketBuffer, _ index: Int, _ key: UInt64) -> UInt64 {
+        mix(packet.bytes.span.extracting(0..<packet.count), from: key ^ UInt64(index))
+    }
+
+    private static func mix(_ bytes: Span<UInt8>, from seed: UInt64) -> UInt64 {
+        var mixed = seed ^ 0xcbf2_9ce4_8422_2325
+        for index in bytes.indices { mixed = (mixed ^ UInt64(bytes[index])) &* 0x0100_0000_01b3 }
+        return mixed
+    }
+}

@@ -1,0 +1,83 @@
+internal import RTP
+
+/// A video as a publisher sends it. A frame is its number: nothing is encoded.
+public struct VideoFormat: Sendable {
+    public var framesPerSecond: Int
+    /// Packets of each frame except keyframes.
+    public var packetsPerFrame: Int
+    public var packetsPerKeyframe: Int
+    /// Bytes of a packet's payload, at least 32.
+    public var payload: Int
+
+    public init(framesPerSecond: Int = 25, packetsPerFrame: Int = 1, packetsPerKeyframe: Int = 4, payload: Int = 64) {
+        self.framesPerSecond = framesPerSecond
+        self.packetsPerFrame = packetsPerFrame
+        self.packetsPerKeyframe = packetsPerKeyframe
+        self.payload = payload
+    }
+}
+
+/// The contents of a packet behind the descriptor of VP8 (RFC 7741).
+struct FramePart {
+    /// The source that sent it, unique in the simulation.
+    var source: UInt32
+    /// Counts the beginnings of the source.
+    var generation: UInt16
+    var frame: UInt32
+    var isKeyframe: Bool
+    var index: UInt8
+    var count: UInt8
+    var captured: MonotonicTime
+
+    static let length = 4 + 4 + 2 + 4 + 1 + 1 + 8 + 1
+
+    func write(pictureID: UInt16, payload: Int, into bytes: inout [UInt8]) {
+        let start = bytes.count
+        // Extended, start of the first partition; a picture id of 15 bits follows.
+        bytes += [index == 0 ? 0x90 : 0x80, 0x80, UInt8(0x80 | pictureID >> 8 & 0x7f), UInt8(pictureID & 0xff)]
+        // The first bit of VP8's own header is 0 for a keyframe (RFC 6386, section 9.1).
+        bytes.append(isKeyframe ? 0 : 1)
+        for shift in stride(from: 24, through: 0, by: -8) {
+            bytes.append(UInt8(truncatingIfNeeded: source >> UInt32(shift)))
+        }
+        bytes += [UInt8(generation >> 8), UInt8(generation & 0xff)]
+        for shift in stride(from: 24, through: 0, by: -8) {
+            bytes.append(UInt8(truncatingIfNeeded: frame >> UInt32(shift)))
+        }
+        bytes += [index, count]
+        for shift in stride(from: 56, through: 0, by: -8) {
+            bytes.append(UInt8(truncatingIfNeeded: captured.nanoseconds >> UInt64(shift)))
+        }
+        while bytes.count < start + payload { bytes.append(0) }
+    }
+
+    init(
+        source: UInt32, generation: UInt16, frame: UInt32, isKeyframe: Bool, index: UInt8, count: UInt8,
+        captured: MonotonicTime
+    ) {
+        self.source = source
+        self.generation = generation
+        self.frame = frame
+        self.isKeyframe = isKeyframe
+        self.index = index
+        self.count = count
+        self.captured = captured
+    }
+
+    /// Nil for an empty packet, which replaces one that was omitted.
+    init?(payload: Span<UInt8>) {
+        guard payload.count >= Self.length else { return nil }
+        func number(_ offset: Int, _ count: Int) -> UInt64 {
+            var value: UInt64 = 0
+            for index in offset..<(offset + count) { value = value << 8 | UInt64(payload[index]) }
+            return value
+        }
+        isKeyframe = payload[4] & 1 == 0
+        source = UInt32(number(5, 4))
+        generation = UInt16(number(9, 2))
+        frame = UInt32(number(11, 4))
+        index = payload[15]
+        count = payload[16]
+        captured = MonotonicTime(nanoseconds: number(17, 8))
+    }
+}

@@ -1,0 +1,101 @@
+internal import ClientCore
+internal import MediaGraph
+internal import PeerLoop
+internal import RTP
+internal import RoomProtocol
+
+/// A camera with its encoder.
+final class VideoSource: EncodedTrack {
+    let codec = Codec.vp8
+    let encoderStatistics: MediaStatistics.VideoEncoder? = nil
+    let id: UInt32
+    private(set) var stream: Int?
+    private let format: VideoFormat
+    private unowned let client: SimulatedClient
+    private unowned let simulation: Simulation
+    private weak var connection: RoomConnection?
+    private var mid = ""
+    private var generation: UInt16 = 0
+    private var frame: UInt32 = 0
+    private var pictureID: UInt16
+    private var firstTimestamp: UInt32
+    private var isKeyframeWanted = true
+    private var nextFrame = MonotonicTime.never
+    private lazy var timer = simulation.loop.makeTimer { [unowned self] in send() }
+    /// When it sent its last frame.
+    private(set) var lastSent = MonotonicTime.zero
+
+    init(_ format: VideoFormat, of client: SimulatedClient, in simulation: Simulation) {
+        self.format = format
+        self.client = client
+        self.simulation = simulation
+        id = simulation.nextSource()
+        firstTimestamp = UInt32.random(in: 0 ... .max, using: &simulation.random)
+        pictureID = UInt16.random(in: 0...0x7fff, using: &simulation.random)
+    }
+
+    func begin(stream: Int, on connection: RoomConnection, mid: String) {
+        self.stream = stream
+        self.mid = mid
+        self.connection = connection
+        simulation.published(stream, by: self)
+        nextFrame = simulation.loop.now
+        timer.arm(at: nextFrame)
+    }
+
+    private func send() {
+        guard let connection else { return }
+        let now = simulation.loop.now
+        let isKeyframe = isKeyframeWanted
+        isKeyframeWanted = false
+        if isKeyframe { client.countKeyframe() }
+        let ticks = UInt64(now.nanoseconds) * 9 / 100_000
+        let timestamp = firstTimestamp &+ UInt32(truncatingIfNeeded: ticks)
+        var batch = RTPBatch(
+            captureTime: MediaTime(nanoseconds: now.nanoseconds), rtpTimestamp: timestamp, isKeyframe: isKeyframe)
+        let count = isKeyframe ? format.packetsPerKeyframe : format.packetsPerFrame
+        for index in 0..<count {
+            let isLast = index == count - 1
+            batch.bytes += [0x80, (isLast ? 0x80 : 0) | Codec.vp8.payloadType, 0, 0]
+            for shift in stride(from: 24, through: 0, by: -8) {
+                batch.bytes.append(UInt8(truncatingIfNeeded: timestamp >> UInt32(shift)))
+            }
+            batch.bytes += [0, 0, 0, 1]
+            FramePart(
+                source: id, generation: generation, frame: frame, isKeyframe: isKeyframe, index: UInt8(index),
+                count: UInt8(count), captured: now
+            ).write(pictureID: pictureID & 0x7fff, payload: format.payload, into: &batch.bytes)
+            batch.ends.append(batch.bytes.count)
+        }
+        connection.send(batch, mid: mid)
+        frame += 1
+        pictureID = (pictureID + 1) & 0x7fff
+        lastSent = now
+        nextFrame = nextFrame + TimeInterval(nanoseconds: 1_000_000_000 / Int64(format.framesPerSecond))
+        timer.arm(at: nextFrame)
+    }
+
+    /// The encoder restarts: it begins with a keyframe, and with any timestamp and picture id.
+    func restart() {
+        generation += 1
+        frame = 0
+        firstTimestamp = UInt32.random(in: 0 ... .max, using: &simulation.random)
+        pictureID = UInt16.random(in: 0...0x7fff, using: &simulation.random)
+        isKeyframeWanted = true
+    }
+
+    var description: String {
+        let state =
+            connection == nil ? "which ended" : "last frame \(frame) at \((lastSent - simulation.loop.began).seconds) s"
+        return "published by \(client.name), \(state)"
+    }
+
+    func end() {
+        timer.disarm()
+        connection = nil
+    }
+
+    func requestKeyframe() { isKeyframeWanted = true }
+
+    func disconnect() { end() }
+}

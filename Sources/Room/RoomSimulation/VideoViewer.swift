@@ -1,0 +1,176 @@
+internal import ClientCore
+internal import PeerLoop
+internal import RTP
+
+/// A jitter buffer and a decoder: it shows a frame that is whole and follows the last one, or is a keyframe.
+final class VideoViewer: IncomingSink {
+    /// How long it waits for a repair, as the product's jitter buffer does.
+    static let repairTimeout = TimeInterval.milliseconds(200)
+    /// The longest time without a frame while nothing disturbs the call, on any link: the wait for a repair, the second between two
+    /// keyframe requests of the server, round trips, and one keyframe that is lost.
+    static let longestWait = TimeInterval.seconds(3)
+    /// How often it repeats a request for a keyframe.
+    private static let repetition = TimeInterval.seconds(1)
+
+    private struct Waiting {
+        var part: FramePart?
+        var arrived: MonotonicTime
+    }
+
+    let stream: Int
+    private let name: String
+    private unowned let simulation: Simulation
+    private let requestKeyframe: () -> Void
+    private let onShown: () -> Void
+    private let since: MonotonicTime
+    /// Of the stream, once its publisher knows that it is published.
+    private var source: UInt32?
+    /// The streams that the client watched before, of which nothing may arrive here.
+    private let earlier: Set<Int>
+    private var packets: [Int: Waiting] = [:]
+    /// The number of the next packet to decode, without its wrap.
+    private var next: Int?
+    private var highest = 0
+    private var parts: [FramePart] = []
+    private var last: (generation: UInt16, frame: UInt32)?
+    private var needsKeyframe = true
+    private var requestedAt = MonotonicTime.zero
+    private(set) var isEnded = false
+    private lazy var timer = simulation.loop.makeTimer { [unowned self] in release() }
+    private(set) var shown = 0
+    private(set) var firstShown: MonotonicTime?
+    private(set) var lastShown: MonotonicTime?
+    private(set) var longestFreeze = TimeInterval.zero
+    private(set) var skipped = 0
+    private var lastArrived: MonotonicTime?
+
+    init(
+        _ stream: Int, name: String, since: MonotonicTime, earlier: Set<Int>, in simulation: Simulation,
+        requestKeyframe: @escaping () -> Void, shown: @escaping () -> Void
+    ) {
+        self.stream = stream
+        self.name = name
+        self.since = since
+        self.simulation = simulation
+        self.earlier = earlier
+        self.requestKeyframe = requestKeyframe
+        onShown = shown
+    }
+
+    func begin(_ stream: IncomingStream) {}
+
+    func receive(_ packet: Span<UInt8>) {
+        guard !isEnded, packet.count >= RTPHeader.minimumLength else { return }
+        let number = unwrap(Int(packet[2]) << 8 | Int(packet[3]))
+        let part = FramePart(payload: packet.extracting(RTPHeader.minimumLength..<packet.count))
+        if source == nil { source = simulation.source(of: stream) }
+        if let part, part.source != source {
+            if earlier.contains(where: { $0 != stream && simulation.source(of: $0) == part.source }) {
+                simulation.fail("\(name) got a packet of an earlier stream in stream \(stream).")
+            }
+            // A packet of the next stream may overtake the message that assigns it.
+            return
+        }
+        lastArrived = simulation.loop.now
+        guard number >= next ?? number else { return }
+        packets[number] = Waiting(part: part, arrived: simulation.loop.now)
+        if next == nil { next = number }
+        release()
+    }
+
+    private func unwrap(_ number: Int) -> Int {
+        guard next != nil else {
+            highest = number + 0x10000
+            return highest
+        }
+        let distance = Int(Int16(truncatingIfNeeded: number - highest & 0xffff))
+        let unwrapped = highest + distance
+        highest = max(highest, unwrapped)
+        return unwrapped
+    }
+
+    /// Decodes the packets that are next, and gives up the missing ones that others have waited for.
+    private func release() {
+        guard !isEnded, var next else { return }
+        let now = simulation.loop.now
+        while true {
+            if let packet = packets.removeValue(forKey: next) {
+                next += 1
+                decode(packet.part)
+            } else if let (number, oldest) = packets.min(by: { $0.key < $1.key }),
+                oldest.arrived + Self.repairTimeout <= now
+            {
+                skipped += number - next
+                next = number
+                lose()
+            } else {
+                break
+            }
+        }
+        self.next = next
+        if let oldest = packets.min(by: { $0.key < $1.key }) {
+            timer.arm(at: oldest.value.arrived + Self.repairTimeout)
+        }
+        if needsKeyframe, now >= requestedAt + Self.repetition { ask() }
+    }
+
+    private func lose() {
+        parts = []
+        needsKeyframe = true
+    }
+
+    private func ask() {
+        requestedAt = simulation.loop.now
+        requestKeyframe()
+    }
+
+    private func decode(_ part: FramePart?) {
+        guard let part else { return }
+        if part.index == 0 { parts = [] }
+        guard part.index == UInt8(parts.count),
+            parts.allSatisfy({ $0.frame == part.frame && $0.generation == part.generation })
+        else { return lose() }
+        parts.append(part)
+        guard parts.count == Int(part.count) else { return }
+        parts = []
+        let follows = last.map { $0.generation == part.generation && $0.frame &+ 1 == part.frame } ?? false
+        guard part.isKeyframe || follows && !needsKeyframe else { return needsKeyframe = true }
+        if let last, last.generation == part.generation, part.frame <= last.frame {
+            return simulation.fail("\(name) would show frame \(part.frame) of stream \(stream) after \(last.frame).")
+        }
+        show(part)
+    }
+
+    private func show(_ part: FramePart) {
+        let now = simulation.loop.now
+        needsKeyframe = false
+        last = (part.generation, part.frame)
+        shown += 1
+        if let lastShown { longestFreeze = max(longestFreeze, now - lastShown) }
+        if firstShown == nil { firstShown = now }
+        lastShown = now
+        onShown()
+    }
+
+    func end() {
+        isEnded = true
+        timer.disarm()
+    }
+
+    /// For failures.
+    var description: String {
+        let began = simulation.loop.began
+        let last = lastShown.map { "\(($0 - began).seconds) s" } ?? "never"
+        return "\(name) sees no new frame of stream \(stream), \(simulation.publisher(of: stream)): "
+            + "\(shown) frames shown, last at \(last), first packet \(next == nil ? "missing" : "arrived"), "
+            + "last packet at \(lastArrived.map { "\(($0 - began).seconds) s" } ?? "never"), "
+            + "\(skipped) packets skipped, \(needsKeyframe ? "waits for a keyframe" : "has its keyframe"), "
+            + "created at \((since - began).seconds) s"
+    }
+
+    var report: SimulationReport.Viewer {
+        SimulationReport.Viewer(
+            client: name, stream: stream, shown: shown, skippedPackets: skipped,
+            firstFrame: firstShown.map { $0 - since }, longestFreeze: longestFreeze)
+    }
+}

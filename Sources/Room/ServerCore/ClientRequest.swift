@@ -1,0 +1,38 @@
+package import RTP
+package import RoomProtocol
+
+/// A client's message for the rooms. NIO's thread has parsed its session description.
+package struct ClientRequest: Sendable {
+    package var id: Int?
+    package var message: ClientMessage
+    /// The session description of a `publish` or an `answer`, or its error.
+    package var description: Result<SessionDescription, RoomError>?
+
+    package init(_ envelope: Envelope<ClientMessage>) {
+        id = envelope.id
+        message = envelope.message
+        switch message {
+        case .publish(let body): description = Self.parse(body.sdp, .offerRefused)
+        case .answer(let body): description = Self.parse(body.sdp, .answerRefused)
+        case .join, .candidate, .subscribe, .unsubscribe, .ping, .leave: break
+        }
+    }
+
+    /// Whether the rooms respond to the message even if it is valid.
+    package var hasResponse: Bool {
+        switch message {
+        case .join, .publish, .subscribe, .unsubscribe, .ping, .leave: true
+        case .answer, .candidate: false
+        }
+    }
+
+    private static func parse(_ sdp: String, _ code: RoomError.Code) -> Result<SessionDescription, RoomError> {
+        do throws(TransportError) {
+            let description = try SessionDescription(parsing: sdp)
+            if let problem = description.separateTransports { return .failure(RoomError(code, problem)) }
+            return .success(description)
+        } catch {
+            return .failure(RoomError(code, error.message))
+        }
+    }
+}

@@ -1,0 +1,177 @@
+internal import PeerLoop
+internal import PeerSession
+internal import RTP
+internal import RoomProtocol
+
+/// One receiver of a subscriber's down session, with its assigned stream. On the loop only.
+final class Consumer {
+    let receiver: Receiver
+    private let peer: Peer
+    private let sender: SenderID
+    private var splice: Splice
+    private var payloadType: UInt8 = 0
+    /// Nil once live packets are forwarded directly.
+    private var replay: Replay?
+    private lazy var replayTimer = peer.loop.makeTimer { [weak self] in self?.continueReplay() }
+    /// The codecs that the client's answer accepts for this m-line. Nil before the answer.
+    private(set) var accepted: [NegotiatedCodec]?
+    private(set) var stream: PublishedStream?
+    /// Its index among the stream's consumers, which the stream sets.
+    var place = 0
+
+    init(_ receiver: Receiver, peer: Peer, firstSequenceNumber: SequenceNumber, history: Int) {
+        self.receiver = receiver
+        self.peer = peer
+        splice = Splice(firstSequenceNumber: firstSequenceNumber)
+        let codecs = Codec.of(receiver.media)
+        sender = peer.addSender(
+            SenderConfiguration(
+                kind: receiver.media == .audio ? .audio : .video, ssrc: receiver.ssrc,
+                retransmissionSSRC: receiver.retransmissionSSRC, clockRate: receiver.media == .audio ? 48000 : 90000,
+                retransmissionPayloadTypes: Dictionary(
+                    uniqueKeysWithValues: codecs.compactMap { codec in
+                        codec.retransmissionPayloadType.map { (codec.payloadType, $0) }
+                    }),
+                mid: receiver.mid, history: receiver.media == .audio ? 0 : history))
+    }
+
+    var isFree: Bool { stream == nil }
+    /// Whether a keyframe of the stream would be forwarded.
+    var isAwaitingStart: Bool { splice.isAwaitingStart && replay == nil }
+    /// The first sequence number of a stream that is assigned now.
+    var nextSequenceNumber: SequenceNumber { splice.nextSequenceNumber }
+
+    /// Whether the client has reported on this receiver's stream, so its media path works.
+    var isKnownToClient: Bool { peer.statistics(of: sender)?.isKnownToPeer ?? false }
+
+    func owns(_ sender: SenderID) -> Bool { self.sender == sender }
+
+    /// Sets the codecs of the client's answer.
+    func accept(_ codecs: [NegotiatedCodec]) {
+        accepted = codecs
+        beginIfPossible()
+    }
+
+    /// The session can send from now on.
+    func secured() { beginIfPossible() }
+
+    /// Whether the client can decode the codec. True before its answer.
+    func canCarry(_ codec: Codec) -> Bool { accepted.map { $0.contains { $0.codec == codec } } ?? true }
+
+    func assign(_ stream: PublishedStream) {
+        release()
+        self.stream = stream
+        stream.add(self)
+        // The keyframe can then be there before the session is secured, which takes several round trips.
+        if !beginIfPossible() { _ = stream.replay() }
+    }
+
+    func release() {
+        guard let stream else { return }
+        stream.remove(self)
+        self.stream = nil
+        endReplay()
+        splice.end()
+        // Retransmissions of this stream would reach the next one.
+        peer.forget(sender)
+    }
+
+    /// Forwards a packet whose payload is in a store. Runs for each packet and each subscriber.
+    @inline(__always)
+    func forward(
+        _ payload: Int, of store: PacketStore, _ header: RTPHeader, _ arrived: Splice.Packet, now: MonotonicTime
+    ) {
+        // The replay comes to it.
+        guard replay == nil else { return }
+        pass(payload, of: store, length: header.payloadLength, marker: header.marker, arrived, now: now)
+    }
+
+    /// Skips a packet without a gap in the subscriber's sequence numbers.
+    func leaveOut(_ header: RTPHeader, at position: StreamPosition, _ store: PacketStore) {
+        guard replay == nil else { return }
+        skip(position, header.timestamp, marker: header.marker, store)
+    }
+
+    @inline(__always)
+    private func pass(
+        _ payload: Int, of store: PacketStore, length: Int, marker: Bool, _ arrived: Splice.Packet, now: MonotonicTime
+    ) {
+        guard length <= peer.maximumPayloadLength else {
+            return skip(arrived.position, arrived.timestamp, marker: marker, store)
+        }
+        let wasAwaitingStart = splice.isAwaitingStart
+        guard let numbers = splice.take(arrived, now: now) else { return }
+        send(payload, of: store, marker: marker, numbers)
+        if wasAwaitingStart { passClockOn() }
+    }
+
+    private func skip(_ position: StreamPosition, _ timestamp: RTPTimestamp, marker: Bool, _ store: PacketStore) {
+        guard let numbers = splice.leaveOut(position, timestamp: timestamp) else { return }
+        send(nil, of: store, marker: marker, numbers)
+    }
+
+    private func send(_ payload: Int?, of store: PacketStore, marker: Bool, _ numbers: Splice.Numbers) {
+        let rewrite = Rewrite(
+            payloadType: payloadType, sequenceNumber: numbers.sequenceNumber, timestamp: numbers.timestamp,
+            marker: marker, patch: numbers.patch)
+        peer.forward(payload, of: store, rewrite: rewrite, via: sender)
+    }
+
+    func setClock(_ clock: SenderClock) {
+        splice.setClock(clock)
+        passClockOn()
+    }
+
+    /// The publisher's timestamps restarted. The rest of a replay is useless before the next keyframe.
+    func streamRestarted() {
+        endReplay()
+        peer.clearClock(sender)
+    }
+
+    /// Forwards the publisher's clock, so that the subscriber can compute capture times and synchronise audio and
+    /// video.
+    private func passClockOn() {
+        guard let clock = splice.clock else { return }
+        peer.setClock(sender, ntp: clock.ntp, rtp: clock.rtp, at: clock.at)
+    }
+
+    /// Returns false before the session is secured and the client has accepted the stream's codec.
+    @discardableResult
+    private func beginIfPossible() -> Bool {
+        guard peer.isSecured, let stream, let negotiated = accepted?.first(where: { $0.codec == stream.codec }) else {
+            return false
+        }
+        payloadType = negotiated.payloadType
+        splice.begin(clockRate: stream.codec.clockRate, clock: stream.clock, epoch: stream.epoch)
+        replay = stream.replay()
+        // Not now: the message that assigns the stream has the first sequence number, and is not written yet.
+        if replay != nil { replayTimer.arm(at: peer.loop.now) }
+        return true
+    }
+
+    private func continueReplay() {
+        guard let stream, var replay else { return }
+        let outcome = stream.run(&replay) { index, store, packet in
+            guard let payload = packet.payload else {
+                return skip(packet.position, packet.timestamp, marker: packet.marker, store)
+            }
+            let arrived = Splice.Packet(
+                position: packet.position, timestamp: packet.timestamp, isNewest: packet.isNewest, payload: payload)
+            pass(
+                index, of: store, length: store.length(of: index), marker: packet.marker, arrived, now: packet.arrival)
+        }
+        switch outcome {
+        case .more(let time):
+            self.replay = replay
+            replayTimer.arm(at: time)
+        case .caughtUp: self.replay = nil
+        case .overtaken: beginIfPossible()
+        }
+    }
+
+    private func endReplay() {
+        guard replay != nil else { return }
+        replay = nil
+        replayTimer.disarm()
+    }
+}

@@ -1,0 +1,103 @@
+internal import RTP
+internal import RoomProtocol
+
+/// One client in a room: its connection, its two sessions and its published streams. On the loop only.
+final class Participant: AudioListener {
+    let id: String
+    /// The access token used to join. Revoking it removes the participant.
+    let token: String
+    let connection: any ClientConnection
+    private let settings: SessionSettings
+    private let down: DownSession
+    private var up: UpSession?
+    private(set) var streams: [PublishedStream] = []
+    /// Called when one of the two sessions ends. The owner then removes the participant.
+    var onEnded: ((RoomError) -> Void)?
+    /// Called when media of this participant is no longer accepted. The participant is notified.
+    var onRefused: ((RoomError) -> Void)?
+    /// Called at most once a second for each session with the number of its packets that failed authentication.
+    var onUnauthenticated: ((Int) -> Void)?
+
+    init(
+        connection: any ClientConnection, token: String, pool: ReceiverPool, settings: SessionSettings
+    ) throws(RoomError) {
+        id = settings.nextParticipantID()
+        self.token = token
+        self.connection = connection
+        self.settings = settings
+        down = try DownSession(pool: pool, settings: settings, place: connection.place) { [connection] message in
+            connection.send(message)
+        }
+        down.onEnded = { [unowned self] error in onEnded?(error) }
+        down.onUnauthenticated = { [unowned self] packets in onUnauthenticated?(packets) }
+    }
+
+    var info: ParticipantInfo { ParticipantInfo(id: id, streams: streams.map(\.info)) }
+
+    func start() throws(RoomError) { try down.start() }
+
+    func offer() { down.offer() }
+
+    func publish(
+        _ publish: Publish, offer: SessionDescription, numbered: () -> Int
+    ) throws(RoomError) -> (Published, [PublishedStream]) {
+        let session = if let up { up } else { try makeUpSession() }
+        let result = try session.publish(publish, offer: offer, numbered: numbered)
+        streams += result.streams
+        return (result.answer, result.streams)
+    }
+
+    /// - Parameter parsed: the description's text, parsed.
+    func answer(_ description: Description, _ parsed: SessionDescription) throws(RoomError) {
+        guard description.session == .down else {
+            throw RoomError(
+                .answerRefused,
+                "The client answers only the down session. Offer the up session with 'publish'.")
+        }
+        try down.answer(description, parsed)
+    }
+
+    func addCandidate(_ candidate: Candidate) {
+        switch candidate.session {
+        case .down: down.addCandidate(candidate.candidate)
+        // A candidate may arrive before the offer that creates the session, which is then created early.
+        case .up: (up ?? (try? makeUpSession()))?.addCandidate(candidate.candidate)
+        }
+    }
+
+    func subscribe(_ stream: PublishedStream) throws(RoomError) -> Subscribed { try down.subscribe(stream) }
+
+    func unsubscribe(_ stream: PublishedStream) -> Bool { down.unsubscribe(stream) }
+
+    func hear(_ stream: PublishedStream) { down.hear(stream) }
+
+    var hasFreeAudioSlot: Bool { down.hasFreeAudioSlot }
+
+    func publishes(_ stream: PublishedStream) -> Bool { stream.participant == id }
+
+    func isHearing(_ stream: PublishedStream) -> Bool { down.receiver(carrying: stream) != nil }
+
+    func streamEnded(_ stream: PublishedStream) -> Bool { down.streamEnded(stream) }
+
+    /// When media or RTCP last arrived.
+    var lastReceived: MonotonicTime { max(down.lastReceived, up?.lastReceived ?? .zero) }
+
+    func close() {
+        down.close()
+        up?.close()
+    }
+
+    private func makeUpSession() throws(RoomError) -> UpSession {
+        let session = try UpSession(participant: id, settings: settings, place: connection.place) {
+            [connection] message in connection.send(message)
+        }
+        session.onEnded = { [unowned self] error in onEnded?(error) }
+        session.onUnauthenticated = { [unowned self] packets in onUnauthenticated?(packets) }
+        session.onRefused = { [unowned self] error in
+            connection.send(.error(Problem(error)))
+            onRefused?(error)
+        }
+        up = session
+        return session
+    }
+}

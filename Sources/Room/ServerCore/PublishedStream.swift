@@ -1,0 +1,138 @@
+internal import PeerLoop
+internal import PeerSession
+internal import RTP
+internal import RoomProtocol
+
+/// One published stream: a receiver of its publisher's up session, and the consumers to forward it to. On the loop
+/// only.
+final class PublishedStream {
+    let info: StreamInfo
+    let codec: Codec
+    let participant: String
+    /// In any order.
+    private(set) var consumers: [Consumer] = []
+    /// Ties the timestamps of the current epoch to the publisher's wall clock.
+    private(set) var clock: SenderClock?
+    /// Nil before the first packet.
+    var epoch: Int? { newest?.epoch }
+    /// The newest packets, from which all consumers send and resend.
+    private let store = PacketStore()
+    /// The same packets, for consumers that begin at the last keyframe. Only of video.
+    private var recent = RecentPackets()
+    private let peer: Peer
+    private let receiver: ReceiverID
+    private var newest: StreamPosition?
+    private var governor = KeyframeGovernor()
+    private lazy var keyframeTimer = peer.loop.makeTimer { [weak self] in self?.askAgain() }
+
+    init(_ info: StreamInfo, codec: Codec, participant: String, peer: Peer, receiver: ReceiverID) {
+        self.info = info
+        self.codec = codec
+        self.participant = participant
+        self.peer = peer
+        self.receiver = receiver
+    }
+
+    func add(_ consumer: Consumer) {
+        consumer.place = consumers.count
+        consumers.append(consumer)
+    }
+
+    /// Takes constant time, because hundreds of consumers are removed when a stream ends.
+    func remove(_ consumer: Consumer) {
+        guard consumers.indices.contains(consumer.place), consumers[consumer.place] === consumer else { return }
+        let last = consumers.removeLast()
+        guard last !== consumer else { return }
+        consumers[consumer.place] = last
+        last.place = consumer.place
+    }
+
+    /// Forwards one packet to every consumer. Does not allocate, lock or await.
+    func forward(_ packet: borrowing PacketBuffer, header: RTPHeader, at position: StreamPosition) {
+        let isNewest = advance(to: position)
+        // Without consumers, packets are not kept.
+        guard !consumers.isEmpty else { return recent.forgetKeyframe() }
+        let now = peer.loop.now
+        let payload =
+            header.payloadLength > 0
+            ? PayloadDescriptor(parsing: packet, header: header, as: codec.payload) : nil
+        let end = payload == nil ? header.payloadOffset : header.payloadEnd
+        let index = store.add(packet, header.payloadOffset..<end, now: now)
+        if codec.media == .video {
+            recent.add(
+                RecentPackets.Packet(
+                    position: position, timestamp: header.timestamp, marker: header.marker, isNewest: isNewest,
+                    payload: payload, arrival: now),
+                at: index, length: end - header.payloadOffset)
+        }
+        guard let payload else {
+            for consumer in consumers { consumer.leaveOut(header, at: position, store) }
+            return
+        }
+        let arrived = Splice.Packet(
+            position: position, timestamp: header.timestamp, isNewest: isNewest, payload: payload)
+        var isAwaited = false
+        for consumer in consumers {
+            consumer.forward(index, of: store, header, arrived, now: now)
+            if consumer.isAwaitingStart { isAwaited = true }
+        }
+        if payload.isStart { governor.keyframeBegan() }
+        if isAwaited { requestKeyframe() }
+    }
+
+    /// Whether the packet at this position is the newest of its epoch.
+    private func advance(to position: StreamPosition) -> Bool {
+        guard let newest else {
+            newest = position
+            return true
+        }
+        if position.epoch != newest.epoch { beginEpoch() }
+        guard position.epoch != newest.epoch || position.number > newest.number else { return false }
+        self.newest = position
+        return true
+    }
+
+    /// The publisher's stream restarted. Consumers join it at its next keyframe, which may be requested immediately.
+    private func beginEpoch() {
+        clock = nil
+        governor = KeyframeGovernor()
+        recent.forgetKeyframe()
+        for consumer in consumers { consumer.streamRestarted() }
+    }
+
+    /// The replay with which a consumer begins now. Without a keyframe that is young enough, requests one and returns
+    /// nil.
+    func replay() -> Replay? {
+        if let index = recent.start(now: peer.loop.now) { return Replay(from: index) }
+        requestKeyframe()
+        return nil
+    }
+
+    /// Sends the packets of a replay that may be sent now.
+    func run(_ replay: inout Replay, _ send: (Int, PacketStore, RecentPackets.Packet) -> Void) -> Replay.Outcome {
+        replay.run(recent, of: store, now: peer.loop.now) { send($0, store, $1) }
+    }
+
+    /// Requests a keyframe from the publisher, at most once a second. Before the publisher's session is secured, this
+    /// does nothing: its packets cause the request later.
+    func requestKeyframe() {
+        guard codec.media == .video, peer.isSecured else { return }
+        switch governor.request(now: peer.loop.now) {
+        case .askNow: peer.requestKeyframe(receiver)
+        case .askAt(let time): keyframeTimer.arm(at: time)
+        case .wait: break
+        }
+    }
+
+    private func askAgain() {
+        if governor.timeout(now: peer.loop.now) { peer.requestKeyframe(receiver) }
+    }
+
+    /// Ends the timer of a pending request. The owner calls this when the publisher leaves.
+    func end() { keyframeTimer.disarm() }
+
+    func setClock(_ clock: SenderClock) {
+        self.clock = clock
+        for consumer in consumers { consumer.setClock(clock) }
+    }
+}

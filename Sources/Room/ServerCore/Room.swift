@@ -1,0 +1,121 @@
+internal import RoomProtocol
+
+/// A conference: its participants and their streams. On the loop only.
+final class Room {
+    /// The limit on all announcements for a new participant, in bytes of JSON. With the offer of its receivers, they
+    /// fit into the server's buffer for a client that has not read yet (`HTTPListener.maximumUnsent`).
+    static let announcementLimit = 768 * 1024
+    /// The part of them that goes into `joined`, which must be shorter than `Signalling.maximumMessageLength`. The rest
+    /// follows as `participantEntered`.
+    static let joinedLimit = 128 * 1024
+
+    let name: RoomName
+    private var participants: [Participant] = []
+    private var streams: [Int: PublishedStream] = [:]
+    private var audio = AudioSlots<Participant>()
+    private var announced = 0
+
+    private let settings: SessionSettings
+
+    init(_ name: RoomName, settings: SessionSettings) {
+        self.name = name
+        self.settings = settings
+    }
+
+    var isEmpty: Bool { participants.isEmpty }
+
+    /// The present participants, for a new one: those for `joined`, and the others.
+    func introduction() -> (joined: [ParticipantInfo], later: [ParticipantInfo]) {
+        var length = 0
+        let infos = participants.map(\.info)
+        let split =
+            infos.firstIndex { info in
+                length += info.announcedLength
+                return length > Self.joinedLimit
+            } ?? infos.count
+        return (Array(infos[..<split]), Array(infos[split...]))
+    }
+
+    /// Notifies the others, then assigns the audible streams to the new participant.
+    func enter(_ participant: Participant) {
+        send(.participantEntered(ParticipantEntered(participant: participant.info)), except: participant)
+        participants.append(participant)
+        announced += participant.info.announcedLength
+        audio.fill(participant)
+    }
+
+    func leave(_ participant: Participant) {
+        announced -= participant.info.announcedLength
+        participants.removeAll { $0 === participant }
+        audio.left(participant, ending: participant.streams.filter { $0.codec.media == .audio })
+        var listeners: [Participant] = []
+        for stream in participant.streams {
+            streams[stream.info.id] = nil
+            if stream.consumers.isEmpty { continue }
+            listeners += participants.filter { $0.streamEnded(stream) }
+        }
+        for listener in listeners { audio.fill(listener) }
+        send(.participantLeft(ParticipantReference(participant: participant.id)), except: participant)
+        participant.close()
+    }
+
+    /// Throws if the announcements for a new participant would become too long.
+    func admit(_ publish: Publish) throws(RoomError) {
+        let length = publish.streams.reduce(0) { $0 + StreamInfo.announcedLength(extraValue: $1.extraValue ?? "") }
+        guard announced + length <= Self.announcementLimit else {
+            throw RoomError(
+                .publishRefused,
+                "The stream announcements of the room '\(name)' would have \(announced / 1024) KiB; the limit is "
+                    + "\(Self.announcementLimit / 1024) KiB. Publish fewer streams, or shorter extraValues.")
+        }
+    }
+
+    func published(_ new: [PublishedStream], by participant: Participant) {
+        for stream in new {
+            announced += stream.info.announcedLength
+            streams[stream.info.id] = stream
+            send(
+                .streamPublished(StreamPublished(participant: participant.id, stream: stream.info)),
+                except: participant)
+        }
+        for stream in new where stream.codec.media == .audio { audio.published(stream) }
+    }
+
+    /// The video stream with this id of another participant.
+    func video(_ id: Int, for participant: Participant) throws(RoomError) -> PublishedStream {
+        guard let stream = streams[id], stream.participant != participant.id else {
+            throw RoomError(.noSuchStream, "No other participant of the room publishes stream \(id).")
+        }
+        guard stream.codec.media == .video else {
+            throw RoomError(
+                .noSuchStream, "Stream \(id) is audio, which the server assigns itself. Subscribe only to video.")
+        }
+        return stream
+    }
+
+    func hasStream(_ id: Int) -> Bool { streams[id] != nil }
+
+    private func send(_ message: ServerMessage, except participant: Participant) {
+        settings.broadcast(message, participants.lazy.filter { $0 !== participant }.map(\.connection))
+    }
+}
+
+extension StreamInfo {
+    /// An upper bound of the JSON that announces a stream, in bytes.
+    static func announcedLength(extraValue: String) -> Int {
+        extraValue.utf8.reduce(80) { length, byte in
+            switch byte {
+            case ..<0x20, 0x7f: length + 6
+            case UInt8(ascii: "\""), UInt8(ascii: "\\"): length + 2
+            default: length + 1
+            }
+        }
+    }
+
+    var announcedLength: Int { Self.announcedLength(extraValue: extraValue) }
+}
+
+extension ParticipantInfo {
+    /// An upper bound of the JSON that announces a participant and its streams, in bytes.
+    var announcedLength: Int { streams.reduce(64) { $0 + $1.announcedLength } }
+}

@@ -1,0 +1,230 @@
+internal import PeerLoop
+package import RTP
+internal import RoomProtocol
+
+/// The rooms of one loop, as a state machine that is told the time by its loop. It has no socket, thread or clock.
+///
+/// Messages of clients arrive as values, in order. Everything after that, down to the packets that leave, happens in the
+/// same turn. On the loop only.
+package final class Rooms {
+    /// A line for the server's log.
+    package struct Note {
+        package var text: String
+        package var room: String
+        package var participant: String
+        package var details: [String: String] = [:]
+        package var isWarning = false
+    }
+
+    package struct Counts {
+        package var rooms: Int
+        package var participants: Int
+        package var streams: Int
+    }
+
+    fileprivate struct Membership {
+        let connection: any ClientConnection
+        var participant: Participant
+        var room: Room
+        var admission: Admission
+        /// The order of joining.
+        var number: Int
+    }
+
+    private let settings: SessionSettings
+    private let numbers: StreamNumbers
+    private let note: (Note) -> Void
+    private var rooms: [RoomName: Room] = [:]
+    private var members: [ObjectIdentifier: Membership] = [:]
+    private var joins = 0
+    private var isClosed = false
+
+    /// - Parameters:
+    ///   - numbers: the ids of streams, unique among all loops of a server.
+    ///   - note: called for each line of the log; has to return immediately.
+    package init(settings: SessionSettings, numbers: StreamNumbers, note: @escaping (Note) -> Void) {
+        self.settings = settings
+        self.numbers = numbers
+        self.note = note
+    }
+
+    package var counts: Counts {
+        Counts(
+            rooms: rooms.count, participants: members.count,
+            streams: members.values.reduce(0) { $0 + $1.participant.streams.count })
+    }
+
+    /// When media of the client last arrived. `.zero` if none did.
+    package func lastMedia(from connection: any ClientConnection) -> MonotonicTime {
+        members[ObjectIdentifier(connection)]?.participant.lastReceived ?? .zero
+    }
+
+    /// Ends every participant with a reason, because the server stops. Later ones are refused.
+    package func close() {
+        isClosed = true
+        let closing = Closing(
+            reason: .destroyed,
+            error: RoomError(.roomReleased, "The server is shutting down. Join the room again when it runs."))
+        for member in inOrder { end(member, closing) }
+    }
+
+    private var inOrder: [Membership] { members.values.sorted { $0.number < $1.number } }
+
+    /// Removes the participants that joined with a token.
+    package func revoke(_ token: String) {
+        let closing = Closing(
+            reason: .disconnected, error: RoomError(.tokenInvalid, "The access token was signed out."))
+        for member in inOrder where member.participant.token == token { end(member, closing) }
+    }
+
+    /// The client's connection closed.
+    package func disconnected(_ connection: any ClientConnection) {
+        guard let member = members.removeValue(forKey: ObjectIdentifier(connection)) else { return }
+        member.room.leave(member.participant)
+        if member.room.isEmpty { rooms[member.room.name] = nil }
+        member.admission.end()
+        note(Note(member, "left"))
+    }
+
+    private func end(_ member: Membership, _ closing: Closing) {
+        disconnected(member.connection)
+        member.connection.close(closing)
+    }
+
+    // MARK: - Messages
+
+    /// Handles a message, and answers it.
+    ///
+    /// - Parameter admission: of a `join` alone.
+    package func handle(
+        _ request: ClientRequest, from connection: any ClientConnection, _ admission: Admission? = nil
+    ) {
+        do throws(RoomError) {
+            if let admission, case .join(let join) = request.message {
+                try self.join(join, admission, request.id, connection)
+                return
+            }
+            guard let member = members[ObjectIdentifier(connection)] else {
+                throw RoomError(.outOfOrder, "The connection has not joined a room. Send 'join' first.")
+            }
+            try handle(request, member)
+        } catch {
+            if let admission {
+                admission.end()
+                connection.didNotJoin()
+            }
+            connection.send(.error(Problem(error)), answering: request.id)
+        }
+    }
+
+    private func handle(_ request: ClientRequest, _ member: Membership) throws(RoomError) {
+        let participant = member.participant
+        let connection = member.connection
+        switch request.message {
+        case .join: break
+        case .publish(let publish):
+            guard let offer = try request.description?.get() else { return }
+            try member.room.admit(publish)
+            let (answer, streams) = try participant.publish(publish, offer: offer, numbered: numbers.next)
+            connection.send(.published(answer), answering: request.id)
+            member.room.published(streams, by: participant)
+            note(Note(member, "published", ["streams": "\(streams.map(\.info.id))"]))
+        case .answer(let description):
+            guard let answer = try request.description?.get() else { return }
+            try participant.answer(description, answer)
+        case .candidate(let candidate): participant.addCandidate(candidate)
+        case .subscribe(let reference):
+            let stream = try member.room.video(reference.stream, for: participant)
+            let subscribed = try participant.subscribe(stream)
+            connection.send(.subscribed(subscribed), answering: request.id)
+        case .unsubscribe(let reference):
+            try unsubscribe(reference, member)
+            connection.send(.unsubscribed(reference), answering: request.id)
+        case .ping: connection.send(.pong, answering: request.id)
+        case .leave:
+            connection.send(.left, answering: request.id)
+            disconnected(connection)
+            connection.end()
+        }
+    }
+
+    /// Accepts a stream that ended meanwhile, because it is unsubscribed already.
+    private func unsubscribe(_ reference: StreamReference, _ member: Membership) throws(RoomError) {
+        let hasGone = numbers.hasIssued(reference.stream) && !member.room.hasStream(reference.stream)
+        guard !hasGone else { return }
+        let stream = try member.room.video(reference.stream, for: member.participant)
+        guard member.participant.unsubscribe(stream) else {
+            throw RoomError(.notSubscribed, "Stream \(reference.stream) is not subscribed.")
+        }
+    }
+
+    private func join(
+        _ join: Join, _ admission: Admission, _ id: Int?, _ connection: any ClientConnection
+    ) throws(RoomError) {
+        guard !isClosed, !connection.isEnding else {
+            throw RoomError(.roomReleased, "The server is closing this connection.")
+        }
+        let participant = try Participant(
+            connection: connection, token: join.token, pool: pool(join.receivers), settings: settings)
+        do throws(RoomError) {
+            try participant.start()
+        } catch {
+            participant.close()
+            throw error
+        }
+        let room = rooms[admission.room] ?? Room(admission.room, settings: settings)
+        joins += 1
+        let member = Membership(
+            connection: connection, participant: participant, room: room, admission: admission, number: joins)
+        watch(member)
+        let (others, more) = room.introduction()
+        connection.send(
+            .joined(Joined(version: Signalling.version, participant: participant.id, participants: others)),
+            answering: id)
+        for info in more { connection.send(.participantEntered(ParticipantEntered(participant: info))) }
+        participant.offer()
+        rooms[admission.room] = room
+        members[ObjectIdentifier(connection)] = member
+        connection.didJoin()
+        room.enter(participant)
+        note(Note(member, "joined"))
+    }
+
+    private func watch(_ member: Membership) {
+        let (room, id) = (member.room.name.text, member.participant.id)
+        member.participant.onRefused = { [note] error in
+            note(
+                Note(
+                    text: "media refused", room: room, participant: id, details: ["error": "\(error)"], isWarning: true)
+            )
+        }
+        member.participant.onUnauthenticated = { [note] packets in
+            note(
+                Note(
+                    text: "packets not authenticated", room: room, participant: id, details: ["packets": "\(packets)"],
+                    isWarning: true))
+        }
+        member.participant.onEnded = { [weak self, unowned connection = member.connection] error in
+            self?.sessionEnded(error, of: connection)
+        }
+    }
+
+    /// Sends the client the cause, then closes its connection. Without media, it would remain as a name only.
+    private func sessionEnded(_ error: RoomError, of connection: any ClientConnection) {
+        guard let member = members[ObjectIdentifier(connection)] else { return }
+        end(member, Closing(reason: .disconnected, error: error))
+    }
+
+    private func pool(_ asked: ReceiverPool?) -> ReceiverPool {
+        let asked = asked ?? ReceiverPool()
+        let maximum = min(max(asked.maximum, 0), ReceiverPool().maximum)
+        return ReceiverPool(
+            initial: min(max(asked.initial, 0), maximum), maximum: maximum, growth: min(max(asked.growth, 1), maximum))
+    }
+}
+
+extension Rooms.Note {
+    fileprivate init(_ member: Rooms.Membership, _ text: String, _ details: [String: String] = [:]) {
+        self.init(text: text, room: member.room.name.text, participant: member.participant.id, details: details)
+    }
+}

@@ -1,0 +1,83 @@
+package import PeerLoop
+internal import PeerSession
+package import RTP
+package import RoomProtocol
+
+/// Shared by all sessions of a loop: how they make peers, send to many clients, and number things. On the loop only.
+package final class SessionSettings {
+    package let loop: Loop
+    package static let cname = "server"
+    /// Makes the media connection of a session.
+    package let makePeer: (ICERole, ClientPlace) throws(RoomError) -> Peer
+    /// Sends one message to many connections of this server.
+    let broadcast: (ServerMessage, [any ClientConnection]) -> Void
+    /// All random numbers of the rooms, none of which is a secret.
+    private var random: any RandomNumberGenerator
+    private var usedSSRCs: UInt32
+
+    /// - Parameters:
+    ///   - makePeer: throws if the server has no room for another peer.
+    ///   - broadcast: nil sends to one connection after the other.
+    package init(
+        loop: Loop, random: any RandomNumberGenerator = SystemRandomNumberGenerator(),
+        broadcast: ((ServerMessage, [any ClientConnection]) -> Void)? = nil,
+        makePeer: @escaping (ICERole, ClientPlace) throws(RoomError) -> Peer
+    ) {
+        self.loop = loop
+        self.random = random
+        self.makePeer = makePeer
+        self.broadcast = broadcast ?? { message, connections in for each in connections { each.send(message) } }
+        usedSSRCs = 0
+        usedSSRCs = UInt32.random(in: 0x1000...0x7fff_ffff, using: &self.random)
+    }
+
+    func nextSessionID() -> UInt64 { UInt64.random(in: 1...(1 << 62), using: &random) }
+
+    /// 72 random bits, so that no two servers give the same id.
+    func nextParticipantID() -> String {
+        var id = "p-"
+        for _ in 0..<12 { id.unicodeScalars.append(Self.alphabet[Int.random(in: 0..<64, using: &random)]) }
+        return id
+    }
+
+    private static let alphabet = Array(
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_".unicodeScalars)
+
+    func nextSequenceNumber() -> SequenceNumber { Splice.randomStart(using: &random) }
+
+    /// Unique among the sessions of this loop.
+    package func nextSSRC() -> SSRC {
+        usedSSRCs &+= 1
+        return SSRC(usedSSRCs)
+    }
+
+    func start(_ peer: Peer) throws(RoomError) {
+        do throws(TransportError) {
+            try peer.start()
+        } catch {
+            throw RoomError(.mediaConnectionFailed, "The server cannot open a media session: \(error.message)")
+        }
+    }
+
+    func connect(_ peer: Peer, to transport: TransportDescription, as role: DTLSRole) throws(RoomError) {
+        do throws(TransportError) {
+            try peer.setRemote(transport, dtlsRole: role)
+        } catch {
+            throw RoomError(.mediaConnectionFailed, "The description's transport is unusable: \(error.message)")
+        }
+    }
+
+    /// Throws if a later description begins another transport (RFC 8829, section 5.7): a session has one.
+    func requireSame(
+        _ new: TransportDescription, as old: TransportDescription, _ code: RoomError.Code
+    ) throws(RoomError) {
+        guard new.iceUfrag == old.iceUfrag, new.icePwd == old.icePwd else {
+            throw RoomError(
+                code, "The description restarts ICE, which the server does not support. Join the room again.")
+        }
+        guard Set(new.fingerprints) == Set(old.fingerprints) else {
+            throw RoomError(
+                code, "The description has another certificate than before. Join the room again.")
+        }
+    }
+}

@@ -1,0 +1,170 @@
+internal import PeerLoop
+internal import PeerSession
+internal import RTP
+internal import RoomProtocol
+
+/// One client's publishing session. On the loop only.
+final class UpSession {
+    /// The most streams of one participant. Each is announced to all participants.
+    private static let maximumStreams = 16
+    /// In bytes of UTF-8.
+    private static let maximumExtraValueLength = 1024
+
+    private struct Incoming {
+        let offered: OfferedStream
+        let receiver: ReceiverID
+        let stream: PublishedStream
+        var lengths = PacketLengthCheck()
+    }
+
+    private let peer: Peer
+    private let settings: SessionSettings
+    private let participant: String
+    private let send: (ServerMessage) -> Void
+    private let sessionID: UInt64
+    /// The client's transport, once it is connected.
+    private var remote: TransportDescription?
+    private var streams: [Incoming] = []
+
+    /// Called once, when the media path failed or the client closed it. The owner closes the session.
+    var onEnded: ((RoomError) -> Void)?
+    /// Called at most once a second with the number of packets that failed authentication so far.
+    var onUnauthenticated: ((Int) -> Void)?
+    /// Called when packets of one stream are no longer accepted. The session continues.
+    var onRefused: ((RoomError) -> Void)?
+
+    init(
+        participant: String, settings: SessionSettings, place: ClientPlace, send: @escaping (ServerMessage) -> Void
+    ) throws(RoomError) {
+        self.participant = participant
+        self.settings = settings
+        self.send = send
+        sessionID = settings.nextSessionID()
+        peer = try settings.makePeer(.controlled, place)
+        peer.onEvent = { [unowned self] event in handle(event) }
+        peer.onMedia = { [unowned self] receiver, header, position, packet in
+            guard let index = streams.firstIndex(where: { $0.receiver == receiver }) else { return }
+            streams[index].stream.forward(packet, header: header, at: position)
+            if let problem = streams[index].lengths.problem(with: header, of: streams[index].offered.mid) {
+                send(.error(Problem(problem)))
+            }
+        }
+    }
+
+    private func stream(of receiver: ReceiverID) -> PublishedStream? {
+        streams.first { $0.receiver == receiver }?.stream
+    }
+
+    /// Accepts all new streams of an offer, or throws and accepts none. `numbered` returns each stream's id.
+    func publish(
+        _ publish: Publish, offer: SessionDescription, numbered: () -> Int
+    ) throws(RoomError) -> (answer: Published, streams: [PublishedStream]) {
+        guard let transport = offer.transport else {
+            throw RoomError(.offerRefused, "The offer has no media.")
+        }
+        if let remote { try settings.requireSame(transport, as: remote, .offerRefused) }
+        var new: [(offered: OfferedStream, extraValue: String)] = []
+        for stream in publish.streams {
+            guard !(streams.map(\.offered) + new.map(\.offered)).contains(where: { $0.mid == stream.mid }) else {
+                throw RoomError(.publishRefused, "The m-line '\(stream.mid.prefix(32))' is already published.")
+            }
+            let extraValue = stream.extraValue ?? ""
+            guard extraValue.utf8.count <= Self.maximumExtraValueLength else {
+                throw RoomError(
+                    .publishRefused,
+                    "The extraValue of '\(stream.mid.prefix(32))' is longer than \(Self.maximumExtraValueLength) bytes."
+                )
+            }
+            new.append((try UpDescription.stream(stream.mid, of: offer), extraValue))
+        }
+        guard !new.isEmpty else { throw RoomError(.publishRefused, "The message has no stream to publish.") }
+        guard streams.count + new.count <= Self.maximumStreams else {
+            throw RoomError(
+                .publishRefused, "A participant can publish at most \(Self.maximumStreams) streams. Publish fewer.")
+        }
+        if remote == nil {
+            try settings.start(peer)
+            try settings.connect(peer, to: transport, as: transport.setup == .passive ? .client : .server)
+            remote = transport
+        }
+        let published = new.map { add($0.offered, extraValue: $0.extraValue, id: numbered()) }
+        var local = peer.local
+        local.setup = transport.setup == .passive ? .active : .passive
+        let answer = UpDescription.answer(
+            to: offer, taking: streams.map(\.offered), sessionID: sessionID, transport: local)
+        return (
+            Published(
+                sdp: answer.serialized(),
+                streams: zip(new, published).map { .init(mid: $0.offered.mid, stream: $1.info.id) }),
+            published
+        )
+    }
+
+    /// When media or RTCP last arrived.
+    var lastReceived: MonotonicTime { peer.lastReceived }
+
+    func addCandidate(_ candidate: String) {
+        candidate.isEmpty ? peer.remoteCandidatesEnded() : peer.addRemoteCandidate(candidate)
+    }
+
+    func close() {
+        for entry in streams { entry.stream.end() }
+        peer.close()
+    }
+
+    private func add(_ offered: OfferedStream, extraValue: String, id: Int) -> PublishedStream {
+        let negotiated = offered.negotiated
+        let receiver = peer.addReceiver(
+            ReceiverConfiguration(
+                kind: negotiated.codec.media == .audio ? .audio : .video, ssrc: offered.ssrc,
+                retransmissionSSRC: offered.retransmissionSSRC, mid: offered.mid,
+                midExtensionID: offered.midExtensionID, clockRate: negotiated.codec.clockRate,
+                payloadTypes: [negotiated.payloadType],
+                retransmissionPayloadTypes: negotiated.retransmissionPayloadType.map { [negotiated.payloadType: $0] }
+                    ?? [:],
+                nack: negotiated.codec.media == .video))
+        let stream = PublishedStream(
+            StreamInfo(
+                id: id, media: negotiated.codec.media, codec: negotiated.codec.rawValue, extraValue: extraValue),
+            codec: negotiated.codec, participant: participant, peer: peer, receiver: receiver)
+        streams.append(Incoming(offered: offered, receiver: receiver, stream: stream))
+        return stream
+    }
+
+    private func handle(_ event: PeerEvent) {
+        switch event {
+        case .localCandidate(let candidate): send(.candidate(Candidate(session: .up, candidate: candidate)))
+        case .gatheringDone: send(.candidate(Candidate(session: .up, candidate: "")))
+        case .secured:
+            for entry in streams where entry.stream.consumers.contains(where: \.isAwaitingStart) {
+                entry.stream.requestKeyframe()
+            }
+        case .senderReport(let receiver, let ntp, let rtp, let time):
+            guard let stream = stream(of: receiver) else { return }
+            stream.setClock(SenderClock(ntp: ntp, rtp: rtp, at: time, clockRate: stream.codec.clockRate))
+        case .mediaRefused(let receiver, let packets):
+            if let stream = stream(of: receiver) { refuse(stream, packets) }
+        case .lossBeyondRepair(let receiver):
+            // The subscribers' requests for these packets would fail too: one keyframe mends the stream for all.
+            if let stream = stream(of: receiver), !stream.consumers.isEmpty { stream.requestKeyframe() }
+        case .unauthenticated(let packets): onUnauthenticated?(packets)
+        case .closed:
+            onEnded?(RoomError(.mediaConnectionFailed, "The client closed its up session."))
+        case .failed(let error):
+            onEnded?(RoomError(.mediaConnectionFailed, "The client's up session failed: \(error.message)"))
+        case .connected, .disconnected, .roundTrip: break
+        // A stream that the client ended may restart with another SSRC. The server sends no media in this session.
+        case .bye, .keyframeRequested: break
+        }
+    }
+
+    /// SRTP cannot distinguish a restarted stream with its old SSRC from a replay. Only the publisher can repair that.
+    private func refuse(_ stream: PublishedStream, _ packets: Int) {
+        stream.requestKeyframe()
+        onRefused?(
+            RoomError(
+                .streamRefused,
+                "The server refuses stream \(stream.info.id) after \(packets) packets: its sequence numbers restarted "
+                    + "under the same SSRC. Send it under another SSRC, or connect again."))
+    }
+}

@@ -1,0 +1,118 @@
+package import RTP
+
+/// A timer of a loop, armed and disarmed any number of times. On the loop only.
+package final class LoopTimer {
+    /// When the action runs. `.never` while disarmed.
+    package private(set) var deadline = MonotonicTime.never
+
+    private unowned let loop: Loop
+    private let action: () -> Void
+    // Arming for a later time does not move the timer in the heap. It moves when it comes up, so that postponing a
+    // deadline repeatedly costs nothing.
+    fileprivate var queued = MonotonicTime.never
+    fileprivate var order: UInt64 = 0
+    /// Its position in the heap. Nil while it is not in the heap.
+    fileprivate var position: Int?
+
+    init(loop: Loop, action: @escaping () -> Void) {
+        self.loop = loop
+        self.action = action
+    }
+
+    /// Runs the action once at `time`. Replaces an earlier time.
+    package func arm(at time: MonotonicTime) {
+        deadline = time
+        guard time < queued else { return }
+        loop.insert(self, at: time)
+    }
+
+    package func disarm() {
+        deadline = .never
+        loop.remove(self)
+    }
+
+    func fire(now: MonotonicTime) {
+        if deadline <= now {
+            deadline = .never
+            action()
+        } else if deadline < queued {
+            loop.insert(self, at: deadline)
+        }
+    }
+}
+
+/// Armed timers by time, earliest first. Timers of the same time keep the order in which they were armed.
+struct TimerHeap {
+    private var timers: [LoopTimer] = []
+    private var order: UInt64 = 0
+
+    var next: MonotonicTime { timers.first?.queued ?? .never }
+    var count: Int { timers.count }
+
+    /// Adds the timer, or moves it to an earlier time.
+    mutating func insert(_ timer: LoopTimer, at time: MonotonicTime) {
+        order += 1
+        timer.order = order
+        timer.queued = time
+        if !contains(timer) {
+            timer.position = timers.count
+            timers.append(timer)
+        }
+        if let position = timer.position { rise(from: position) }
+    }
+
+    /// Does nothing for a timer that is not in the heap.
+    mutating func remove(_ timer: LoopTimer) {
+        guard contains(timer), let position = timer.position else { return }
+        swap(position, timers.count - 1)
+        timers.removeLast()
+        timer.position = nil
+        timer.queued = .never
+        guard position < timers.count else { return }
+        rise(from: position)
+        sink(from: position)
+    }
+
+    /// The next timer that is due in the heap. It may have been armed for later since.
+    mutating func popDue(at now: MonotonicTime) -> LoopTimer? {
+        guard let first = timers.first, first.queued <= now else { return nil }
+        remove(first)
+        return first
+    }
+
+    private func contains(_ timer: LoopTimer) -> Bool {
+        guard let position = timer.position, timers.indices.contains(position) else { return false }
+        return timers[position] === timer
+    }
+
+    private func isBefore(_ a: Int, _ b: Int) -> Bool {
+        (timers[a].queued, timers[a].order) < (timers[b].queued, timers[b].order)
+    }
+
+    private mutating func swap(_ a: Int, _ b: Int) {
+        timers.swapAt(a, b)
+        timers[a].position = a
+        timers[b].position = b
+    }
+
+    private mutating func rise(from position: Int) {
+        var child = position
+        while child > 0, isBefore(child, (child - 1) / 2) {
+            swap(child, (child - 1) / 2)
+            child = (child - 1) / 2
+        }
+    }
+
+    private mutating func sink(from position: Int) {
+        var parent = position
+        while true {
+            var smallest = parent
+            for child in [2 * parent + 1, 2 * parent + 2] where child < timers.count && isBefore(child, smallest) {
+                smallest = child
+            }
+            guard smallest != parent else { return }
+            swap(parent, smallest)
+            parent = smallest
+        }
+    }
+}

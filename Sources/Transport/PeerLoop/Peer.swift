@@ -1,0 +1,457 @@
+package import PeerSession
+package import RTP
+
+/// One peer connection: a path and a `PeerSession` with DTLS and SRTP, together on one loop.
+///
+/// Created and used on the loop only; every call asserts it. Events and media arrive there too. Packets sent during a
+/// turn leave in one batch at its end. Call `close()` before the last release.
+package final class Peer: TurnMember {
+    package let loop: Loop
+    /// Called at the end of the turn of an event, or directly after the datagram that causes it. Never called inside a
+    /// call of the owner. May close the peer.
+    package var onEvent: ((PeerEvent) -> Void)?
+    /// Called for each decrypted media packet. The buffer is the loop's scratch, valid during the call only. May send
+    /// on any peer of the loop, and close this one.
+    package var onMedia: ((ReceiverID, RTPHeader, StreamPosition, borrowing PacketBuffer) -> Void)?
+    /// Deliberate loss. Nil means none.
+    package var impairment: Impairment?
+
+    private let connectTimeout: TimeInterval
+    private let session: PeerSession
+    private var path: (any PeerPath)?
+    private var state = State.new
+    private var waiting: [PeerEvent] = []
+    /// DTLS datagrams that arrived before ICE selected a pair or before the other end's description. The oldest are
+    /// dropped first.
+    private var early: [[UInt8]] = []
+    private var isTouched = false
+    private var isRemoteSet = false
+    private var isConnected = false
+    /// The path has tried all candidate pairs without success. A check of the other end may still arrive.
+    private var isUnreachable = false
+    private var counters: PeerStatistics
+    private var description: TransportDescription
+    private var sessionTimer: LoopTimer?
+    private var connectTimer: LoopTimer?
+
+    private enum State {
+        case new
+        case started
+        /// Failed, or closed by the other end. Waits for `close()`.
+        case over
+        case closed
+    }
+
+    // MARK: - Life
+
+    /// - Parameters:
+    ///   - connectTimeout: from `setRemote` to the end of the DTLS handshake. Then the peer fails with
+    ///     `transport.connect-timeout`.
+    ///   - makePath: makes the path, which passes its events and datagrams to the closures. It calls them on the loop.
+    package init(
+        loop: Loop, session: PeerSession, connectTimeout: TimeInterval, impairment: Impairment? = nil,
+        path makePath: (
+            _ events: @escaping (ICEEvent) -> Void, _ datagrams: @escaping (Span<UInt8>) -> Void
+        ) throws(TransportError) -> any PeerPath
+    ) throws(TransportError) {
+        loop.preconditionOnLoop()
+        self.loop = loop
+        self.session = session
+        self.connectTimeout = connectTimeout
+        self.impairment = impairment
+        counters = PeerStatistics(session: session.statistics)
+        description = TransportDescription(
+            iceUfrag: "", icePwd: "", fingerprints: [session.localFingerprint], setup: .actpass)
+        let path = try makePath({ [unowned self] event in handle(event) }, { [unowned self] in receive($0) })
+        self.path = path
+        description.iceUfrag = path.ufrag
+        description.icePwd = path.password
+        description.isLite = path.isLite
+        sessionTimer = loop.makeTimer { [unowned self] in self.handleTimeout() }
+        connectTimer = loop.makeTimer { [unowned self] in self.giveUpConnecting() }
+    }
+
+    deinit {
+        assert(path == nil, "a peer must be closed before it is released")
+    }
+
+    /// Opens the sockets. On return, `local` has the host candidates. They also follow as events at the end of the
+    /// turn. After an error, it may be called again.
+    package func start() throws(TransportError) {
+        loop.preconditionOnLoop()
+        guard state == .new, let path else { return }
+        try path.gather()
+        state = .started
+    }
+
+    /// Sends RTCP BYE and the DTLS close_notify, and closes the sockets at the end of the turn. No callback follows. A
+    /// second call does nothing.
+    package func close() {
+        loop.preconditionOnLoop()
+        guard state != .closed else { return }
+        session.close(now: loop.now)
+        flush()
+        state = .closed
+        onEvent = nil
+        onMedia = nil
+        waiting = []
+        for timer in [sessionTimer, connectTimer] { timer?.disarm() }
+        // The path may be calling the closing code, so it is released after that returns.
+        touch()
+    }
+
+    // MARK: - Negotiation
+
+    /// ICE credentials, fingerprint and the candidates so far. `setup` is actpass, as in an offer. An answer states its
+    /// own choice (RFC 8842, section 5.3).
+    package var local: TransportDescription { description }
+
+    /// Sets the other end's part of the negotiation, with its candidates. Once.
+    ///
+    /// `dtlsRole` is our own role. Throws `transport.remote-description` without a fingerprint of SHA-256 or better,
+    /// which an identity needs.
+    package func setRemote(_ remote: TransportDescription, dtlsRole: DTLSRole) throws(TransportError) {
+        loop.preconditionOnLoop()
+        guard let path, state == .new || state == .started else { return }
+        guard !isRemoteSet else { throw Self.refusal("it was set before") }
+        // Lengths of RFC 8839 section 5.4.
+        guard (4...256).contains(remote.iceUfrag.utf8.count), (22...256).contains(remote.icePwd.utf8.count) else {
+            throw Self.refusal("its ICE credentials have a length that RFC 8839 does not allow")
+        }
+        let fingerprints = remote.fingerprints.filter { ["sha-256", "sha-384", "sha-512"].contains($0.algorithm) }
+        guard !fingerprints.isEmpty else {
+            throw Self.refusal("it has no certificate fingerprint of sha-256, sha-384 or sha-512")
+        }
+        guard path.setRemote(ufrag: remote.iceUfrag, password: remote.icePwd) else {
+            throw Self.refusal("the ICE agent refuses its credentials")
+        }
+        isRemoteSet = true
+        let now = loop.now
+        session.start(role: dtlsRole, expecting: fingerprints, now: now)
+        connectTimer?.arm(at: now + connectTimeout)
+        for candidate in remote.candidates { path.addRemoteCandidate(candidate) }
+        if remote.endOfCandidates { path.remoteCandidatesEnded() }
+        receiveEarly()
+        touch()
+    }
+
+    /// Tries another address of the other end. Unusable ones are counted and ignored.
+    package func addRemoteCandidate(_ attribute: String) {
+        loop.preconditionOnLoop()
+        path?.addRemoteCandidate(attribute)
+    }
+
+    /// No more candidates follow. The peer waits for the other end's checks until `connectTimeout`.
+    package func remoteCandidatesEnded() {
+        loop.preconditionOnLoop()
+        path?.remoteCandidatesEnded()
+    }
+
+    // MARK: - Media
+
+    /// How many datagrams are sent before the turn ends. One system call sends at most this many, so a longer batch would
+    /// only delay its first ones.
+    private static let enough = 64
+
+    package func addSender(_ configuration: SenderConfiguration) -> SenderID {
+        touch()
+        return session.addSender(configuration)
+    }
+
+    package func removeSender(_ sender: SenderID) {
+        touch()
+        session.removeSender(sender, now: loop.now)
+    }
+
+    package func addReceiver(_ configuration: ReceiverConfiguration) -> ReceiverID {
+        touch()
+        return session.addReceiver(configuration)
+    }
+
+    package func removeReceiver(_ receiver: ReceiverID) {
+        touch()
+        session.removeReceiver(receiver)
+    }
+
+    /// Queues a packet, which leaves encrypted at the end of the turn. Drops it before `.secured`.
+    package func send(
+        _ packet: borrowing PacketBuffer, header: RTPHeader, rewrite: Rewrite, via sender: SenderID
+    ) {
+        touch()
+        session.send(packet, header: header, rewrite: rewrite, via: sender, now: loop.now)
+        if session.outgoingCount >= Self.enough { flush() }
+    }
+
+    /// Queues a packet whose payload is in a store, likewise. See `PeerSession.forward`.
+    package func forward(_ payload: Int?, of store: PacketStore, rewrite: Rewrite, via sender: SenderID) {
+        touch()
+        session.forward(payload, of: store, rewrite: rewrite, via: sender, now: loop.now)
+        if session.outgoingCount >= Self.enough { flush() }
+    }
+
+    /// Ties the stream's RTP timestamps to the publisher's wall clock, for sender reports.
+    package func setClock(_ sender: SenderID, ntp: NTPTime, rtp: RTPTimestamp, at time: MonotonicTime) {
+        touch()
+        session.setClock(sender, ntp: ntp, rtp: rtp, at: time)
+    }
+
+    /// See `PeerSession.clearClock`.
+    package func clearClock(_ sender: SenderID) { session.clearClock(sender) }
+
+    /// See `PeerSession.forget`.
+    package func forget(_ sender: SenderID) { session.forget(sender) }
+
+    /// See `PeerSession.discard`.
+    package func discard(before number: SequenceNumber, on receiver: ReceiverID) -> Int? {
+        session.discard(before: number, on: receiver)
+    }
+
+    /// The longest payload that `send` accepts.
+    package var maximumPayloadLength: Int { session.maximumPayloadLength }
+
+    package func requestKeyframe(_ receiver: ReceiverID) {
+        touch()
+        session.requestKeyframe(receiver, now: loop.now)
+    }
+
+    // MARK: - Statistics
+
+    package var statistics: PeerStatistics {
+        var result = counters
+        result.session = session.statistics
+        result.candidatesIgnored = path?.ignoredCandidates ?? counters.candidatesIgnored
+        return result
+    }
+
+    /// When the last authenticated packet arrived. `.zero` before the end of the handshake.
+    package var lastReceived: MonotonicTime { session.lastReceived }
+
+    /// Counters of one stream. Nil after its removal.
+    package func statistics(of sender: SenderID) -> SenderStatistics? { session.statistics(of: sender) }
+
+    package func statistics(of receiver: ReceiverID) -> ReceiverStatistics? { session.statistics(of: receiver) }
+
+    /// Whether media can flow: from `.secured` to the end.
+    package var isSecured: Bool { session.isSecured }
+
+    /// The addresses in use, such as `127.0.0.1:40000`. Nil before `.connected`.
+    package var selectedPair: (local: String, remote: String)? {
+        loop.preconditionOnLoop()
+        return path?.selectedPair
+    }
+
+    // MARK: - The turn
+
+    /// Requests `endTurn`, which sends and reports the results of this turn.
+    @inline(__always)
+    private func touch() {
+        loop.preconditionOnLoop()
+        guard !isTouched else { return }
+        isTouched = true
+        loop.atEndOfTurn(self)
+    }
+
+    package func sendEarly() {
+        if state == .started { flush() }
+    }
+
+    package func endTurn() {
+        isTouched = false
+        guard state != .closed else {
+            counters.candidatesIgnored = path?.ignoredCandidates ?? 0
+            path?.close()
+            path = nil
+            return
+        }
+        deliverWaiting()
+        deliverSessionEvents()
+        guard state != .closed else { return }
+        flush()
+        let next = session.nextTimeout.time
+        if next != sessionTimer?.deadline { sessionTimer?.arm(at: next) }
+    }
+
+    private func deliverWaiting() {
+        guard !waiting.isEmpty else { return }
+        let events = waiting
+        waiting = []
+        for event in events {
+            if case .failed = event { end(with: event) } else { report(event) }
+        }
+    }
+
+    private func deliverSessionEvents() {
+        while state == .started || state == .new, let event = session.pollEvent() {
+            switch event {
+            case .secured(let profile):
+                connectTimer?.disarm()
+                report(.secured(profile))
+            case .failed(let reason): fail(TransportError(code: "transport.dtls", message: reason))
+            case .closed: end(with: .closed)
+            case .keyframeRequested(let sender): report(.keyframeRequested(sender))
+            case .lossBeyondRepair(let receiver): report(.lossBeyondRepair(receiver))
+            case .refused(let receiver, let packets): report(.mediaRefused(receiver, packets: packets))
+            case .unauthenticated(let packets): report(.unauthenticated(packets: packets))
+            case .senderReport(let receiver, let ntp, let rtp, let time):
+                report(.senderReport(receiver, ntp: ntp, rtp: rtp, at: time))
+            case .bye(let receiver): report(.bye(receiver))
+            case .roundTrip(let time): report(.roundTrip(time))
+            case .silent: report(.disconnected)
+            case .heard: report(.connected)
+            case .consentLost: fail(Self.lost(after: session.consent))
+            }
+        }
+    }
+
+    private func report(_ event: PeerEvent) {
+        onEvent?(event)
+    }
+
+    private func fail(_ error: TransportError) {
+        end(with: .failed(error))
+    }
+
+    private func end(with event: PeerEvent) {
+        guard state == .new || state == .started else { return }
+        state = .over
+        connectTimer?.disarm()
+        // A last alert of DTLS is still sent.
+        flush()
+        report(event)
+    }
+
+    private func flush() {
+        guard let path, session.outgoingCount > 0 else { return }
+        // The slab is the loop's, so that the path may call into the session while it sends.
+        session.drain(into: &loop.outgoing)
+        let count = loop.outgoing.count
+        let result = path.send(loop.outgoing) {
+            guard impairment != nil else { return true }
+            return impairment?.admitsOutgoing() ?? true
+        }
+        counters.datagramsSent += result.sent
+        counters.datagramsRefused += result.refused
+        loop.traffic.sent += result.sent
+        loop.traffic.refused += result.refused
+        counters.datagramsImpaired += count - result.sent - result.refused
+        loop.outgoing.removeAll()
+    }
+
+    // MARK: - From the path
+
+    func handle(_ event: ICEEvent) {
+        switch event {
+        case .localCandidate(let text):
+            description.candidates.append(text)
+            waiting.append(.localCandidate(text))
+        case .gatheringDone:
+            description.endOfCandidates = true
+            waiting.append(.gatheringDone)
+        case .connected:
+            guard !isConnected else { return }
+            isConnected = true
+            session.transportConnected(now: loop.now)
+            receiveEarly()
+            waiting.append(.connected)
+        case .failed:
+            guard state == .new || state == .started else { return }
+            // Before the first pair, `connectTimeout` decides: checks through a relay or a slow network may arrive
+            // late, and the path then continues.
+            if isConnected {
+                waiting.append(.failed(Self.lost(after: path?.consent ?? .zero)))
+            } else {
+                isUnreachable = true
+            }
+        }
+        touch()
+    }
+
+    private func receive(_ datagram: Span<UInt8>) {
+        guard state == .started else { return }
+        counters.datagramsReceived += 1
+        if impairment != nil, impairment?.admitsIncoming() == false {
+            counters.datagramsImpaired += 1
+            return
+        }
+        guard loop.scratch.fill(with: datagram) else {
+            counters.datagramsTooLong += 1
+            return
+        }
+        guard isReady || !keepEarly(datagram) else { return }
+        switch session.receive(&loop.scratch, now: loop.now) {
+        case .media(let receiver, let header, let position): onMedia?(receiver, header, position, loop.scratch)
+        case .nothing: deliverSessionEvents()
+        }
+        touch()
+    }
+
+    /// Whether the DTLS handshake has begun.
+    private var isReady: Bool { isConnected && isRemoteSet }
+
+    private func receiveEarly() {
+        guard isReady else { return }
+        for datagram in early {
+            guard loop.scratch.fill(with: datagram.span) else { continue }
+            _ = session.receive(&loop.scratch, now: loop.now)
+        }
+        early = []
+    }
+
+    /// Keeps the first DTLS flight of the other end, which sends it when its own first check succeeds: before ICE has
+    /// selected a pair here, or, to a lite end, before its answer arrives. Both paths pass datagrams only from addresses
+    /// that passed an authenticated check. Keeping the flight saves a retransmission.
+    private func keepEarly(_ datagram: Span<UInt8>) -> Bool {
+        guard !datagram.isEmpty, (20...63).contains(datagram[0]) else { return false }
+        if early.count == Self.earlyCapacity { early.removeFirst() }
+        early.append(datagram.indices.map { datagram[$0] })
+        return true
+    }
+
+    /// A ClientHello with a post-quantum key share has two datagrams, and its retransmission two more.
+    private static let earlyCapacity = 4
+
+    // MARK: - Timers
+
+    private func handleTimeout() {
+        session.handleTimeout(now: loop.now)
+        touch()
+    }
+
+    private func giveUpConnecting() {
+        if isUnreachable, !isConnected {
+            return fail(
+                TransportError(
+                    code: "transport.unreachable",
+                    message: "No address of the peer could be reached. Check whether a firewall blocks UDP."))
+        }
+        let reached =
+            isConnected
+            ? "its addresses respond, but the DTLS handshake did not finish"
+            : "no address responded"
+        fail(
+            TransportError(
+                code: "transport.connect-timeout",
+                message: "The peer did not connect within \(Int(connectTimeout.seconds)) s: \(reached)."))
+    }
+
+    private static func lost(after silence: TimeInterval) -> TransportError {
+        TransportError(
+            code: "transport.connection-lost",
+            message: "The connection to the peer was lost: it has not responded for \(Int(silence.seconds)) s.")
+    }
+
+    private static func refusal(_ reason: String) -> TransportError {
+        TransportError(
+            code: "transport.remote-description", message: "The peer's transport description is unusable: \(reason).")
+    }
+}
+
+extension PacketBuffer {
+    /// Replaces the contents by a received datagram. Returns false if it is too long.
+    mutating func fill(with datagram: Span<UInt8>) -> Bool {
+        guard datagram.count <= bytes.count else { return false }
+        count = 0
+        append(datagram)
+        return true
+    }
+}
