@@ -1,3 +1,4 @@
+import PeerLoop
 @testable import PeerSession
 import RTP
 import RoomProtocol
@@ -28,7 +29,7 @@ private final class Decoder: IncomingSink, Sendable {
     private static func makeSlot() -> ReceiverSlot {
         ReceiverSlot(
             receiver: Receiver(mid: "0", media: .audio, ssrc: SSRC(1), retransmissionSSRC: nil),
-            id: ReceiverID(slot: 0, generation: 0), codecs: [codec])
+            id: ReceiverID(slot: 0, generation: 0), codecs: [codec], loop: Loop(now: .zero))
     }
 
     private static func assignment(_ id: Int, to decoder: Decoder) throws -> Assignment {
@@ -53,12 +54,12 @@ private final class Decoder: IncomingSink, Sendable {
     @Test func `audio that overtakes the message of a reassignment reaches the new decoder completely`() throws {
         let slot = Self.makeSlot()
         let (first, second) = (Decoder(), Decoder())
-        _ = slot.begin(try Self.assignment(1, to: first), at: nil)
+        _ = slot.begin(try Self.assignment(1, to: first), at: nil, position: nil)
         Self.send(1...100, to: slot)
         // The server gave the slot to another speaker at packet 91. Its two messages arrive only now.
         slot.release()
         Self.send(101...102, to: slot)
-        #expect(slot.begin(try Self.assignment(2, to: second), at: 91))
+        #expect(slot.begin(try Self.assignment(2, to: second), at: nil, position: 91))
         Self.send(103...105, to: slot)
         #expect(second.numbers == Array(91...105))
         #expect(first.numbers.prefix(90) == ArraySlice(1...90))
@@ -66,16 +67,16 @@ private final class Decoder: IncomingSink, Sendable {
 
     @Test func `a stream whose beginning is no longer kept is reported as incomplete`() throws {
         let slot = Self.makeSlot()
-        _ = slot.begin(try Self.assignment(1, to: Decoder()), at: nil)
+        _ = slot.begin(try Self.assignment(1, to: Decoder()), at: nil, position: nil)
         Self.send(1...200, to: slot)
         slot.release()
         let late = Decoder()
-        #expect(!slot.begin(try Self.assignment(2, to: late), at: 100))
+        #expect(!slot.begin(try Self.assignment(2, to: late), at: nil, position: 100))
         // The next stream is complete, whatever was dropped before.
         Self.send(201...300, to: slot)
         slot.release()
         let next = Decoder()
-        #expect(slot.begin(try Self.assignment(3, to: next), at: 290))
+        #expect(slot.begin(try Self.assignment(3, to: next), at: nil, position: 290))
         #expect(next.numbers == (290...300).map { UInt8($0 & 0xff) })
     }
 
@@ -83,10 +84,62 @@ private final class Decoder: IncomingSink, Sendable {
         let slot = Self.makeSlot()
         Self.send(1...HeldPackets.capacity, to: slot)
         let whole = Decoder()
-        #expect(slot.begin(try Self.assignment(1, to: whole), at: 1))
+        #expect(slot.begin(try Self.assignment(1, to: whole), at: nil, position: 1))
         #expect(whole.numbers.count == HeldPackets.capacity)
         slot.release()
         Self.send(600...600 + HeldPackets.capacity, to: slot)
-        #expect(!slot.begin(try Self.assignment(2, to: Decoder()), at: 600))
+        #expect(!slot.begin(try Self.assignment(2, to: Decoder()), at: nil, position: 600))
+    }
+
+    // MARK: The start of a video
+
+    private static func makeVideoSlot(_ loop: Loop) -> ReceiverSlot {
+        ReceiverSlot(
+            receiver: Receiver(mid: "0", media: .video, ssrc: SSRC(1), retransmissionSSRC: nil),
+            id: ReceiverID(slot: 0, generation: 0), codecs: [codec], loop: loop)
+    }
+
+    @Test func `the first packets of a video reach the decoder in order, whatever their order of arrival`() throws {
+        let loop = Loop(now: .zero)
+        let slot = Self.makeVideoSlot(loop)
+        let decoder = Decoder()
+        _ = slot.begin(try Self.assignment(1, to: decoder), at: SequenceNumber(10), position: nil)
+        for number in [12, 11] { Self.send(number...number, to: slot) }
+        #expect(decoder.numbers == [])
+        Self.send(10...10, to: slot)
+        #expect(decoder.numbers == [10, 11, 12])
+        // Later ones are for the jitter buffer.
+        for number in [14, 13] { Self.send(number...number, to: slot) }
+        #expect(decoder.numbers == [10, 11, 12, 14, 13])
+        #expect(loop.nextTimer == .never)
+    }
+
+    @Test func `a video whose first packet is lost starts after 200 ms with those that arrived`() throws {
+        let loop = Loop(now: .zero)
+        let slot = Self.makeVideoSlot(loop)
+        let decoder = Decoder()
+        _ = slot.begin(try Self.assignment(1, to: decoder), at: SequenceNumber(10), position: nil)
+        Self.send(12...12, to: slot)
+        loop.now = .zero + .milliseconds(100)
+        Self.send(11...11, to: slot)
+        loop.now = .zero + .milliseconds(199)
+        #expect(!loop.fireNextTimer())
+        loop.now = .zero + .milliseconds(200)
+        #expect(loop.fireNextTimer())
+        #expect(decoder.numbers == [11, 12])
+    }
+
+    @Test func `a released receiver forgets the packets that waited for the first one`() throws {
+        let loop = Loop(now: .zero)
+        let slot = Self.makeVideoSlot(loop)
+        let (first, second) = (Decoder(), Decoder())
+        _ = slot.begin(try Self.assignment(1, to: first), at: SequenceNumber(10), position: nil)
+        Self.send(12...12, to: slot)
+        slot.release()
+        _ = slot.begin(try Self.assignment(2, to: second), at: SequenceNumber(20), position: 20)
+        Self.send(20...20, to: slot)
+        #expect(first.numbers == [])
+        #expect(second.numbers == [20])
+        #expect(loop.nextTimer == .never)
     }
 }

@@ -48,7 +48,7 @@ final class BareClient {
     /// The end on the port.
     let server: LoopBound<End>
     let local: TransportDescription
-    let session: PeerSession<OpenSSLDTLS, PeerSRTP>
+    let session: PeerSession
     /// Media packets from the port's end.
     private(set) var received = 0
     /// Datagrams of any kind from the port, and their bytes.
@@ -65,7 +65,7 @@ final class BareClient {
         session = PeerSession(
             dtls: try OpenSSLDTLS(certificate: certificate),
             configuration: PeerSessionConfiguration(cname: "bare", seed: 1),
-            makeSRTP: { try PeerSRTP(keys: &$0) })
+            makeSRTP: { try OpenSSLSRTP(keys: &$0) })
         _ = session.addReceiver(
             ReceiverConfiguration(
                 kind: .video, ssrc: Call.video, mid: "v", clockRate: 90000, payloadTypes: [96], nack: false))

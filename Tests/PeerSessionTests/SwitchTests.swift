@@ -84,7 +84,7 @@ private final class SwitchStage {
     }
 
     private func assign(_ assignment: Assignment) {
-        let first = call.b.discard(before: assignment.first, on: receiver)
+        let first = call.b.discard(before: assignment.first, on: receiver, now: call.now)
         assigned = assignment
         for packet in held.take(from: first) {
             overtaken += 1

@@ -11,6 +11,21 @@ private func milliseconds(_ value: Int64) -> MonotonicTime { MonotonicTime.zero 
         return lost.map(\.rawValue)
     }
 
+    @Test(arguments: [false, true])
+    func `the first packets of a stream are requested, whether its first number is known before or after others arrive`(
+        isKnownBefore: Bool
+    ) {
+        var nacks = NackGenerator()
+        if isKnownBefore { nacks.begin(at: 100, now: milliseconds(0)) }
+        _ = nacks.receive(103, now: milliseconds(0))
+        if !isKnownBefore { nacks.begin(at: 100, now: milliseconds(0)) }
+        _ = nacks.receive(101, now: milliseconds(1))
+        #expect(ask(&nacks, at: 20) == [100, 102])
+        // A number that is absurdly far away is no reason to request hundreds of packets.
+        nacks.begin(at: -5000, now: milliseconds(20))
+        #expect(nacks.missingCount == 2)
+    }
+
     @Test("A stream in order requests nothing")
     func inOrder() {
         var nacks = NackGenerator()

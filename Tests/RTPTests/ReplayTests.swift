@@ -233,7 +233,7 @@ private final class ReplayStage {
         }
     }
 
-    @Test("A packet from before the keyframe is not sent, and a keyframe whose first packet came late is skipped")
+    @Test("A packet from before the keyframe is not sent, and packets that overtook a keyframe follow it")
     func reordered() {
         let stage = ReplayStage()
         stage.publish(10, keyframe: true)
@@ -243,8 +243,50 @@ private final class ReplayStage {
         stage.publish(13, keyframe: true)
         let receiver = stage.join()
         stage.finish(receiver)
-        #expect(receiver.numbers == [10, 11, 14, 13])
-        #expect(receiver.received.map(\.sequenceNumber.rawValue) == [100, 101, 104, 103])
+        #expect(receiver.numbers == [13, 14])
+        #expect(receiver.received.map(\.sequenceNumber.rawValue) == [100, 101])
+        stage.publish(15)
+        #expect(receiver.numbers == [13, 14, 15])
+    }
+
+    @Test("A keyframe of 150 packets whose first one is repaired last is replayed whole, from its first packet")
+    func repairedFirst() {
+        let stage = ReplayStage()
+        for number in 0..<10 { stage.publish(number) }
+        for number in 11..<160 { stage.publish(number, timestamp: 30000) }
+        stage.publish(10, keyframe: true, timestamp: 30000)
+        let receiver = stage.join()
+        stage.finish(receiver)
+        #expect(receiver.numbers == [10] + Array(11..<160))
+        #expect(receiver.isContiguous)
+    }
+
+    @Test("A receiver does not begin at a repaired keyframe if packets that overtook it are no longer here")
+    func overtakersGone() {
+        let stage = ReplayStage()
+        for number in 0..<10 { stage.publish(number) }
+        for number in 11..<700 { stage.publish(number) }
+        stage.publish(10, keyframe: true)
+        #expect(stage.join().replay == nil)
+        // Nor if packets were left out while nobody watched.
+        let unwatched = ReplayStage()
+        for number in 0..<3 { unwatched.publish(number) }
+        unwatched.recent.forgetKeyframe()
+        for number in 5..<8 { unwatched.publish(number) }
+        unwatched.publish(3, keyframe: true)
+        #expect(unwatched.join().replay == nil)
+    }
+
+    @Test("A late packet of an older keyframe does not replace a newer one")
+    func olderKeyframe() {
+        let stage = ReplayStage()
+        stage.publish(10, keyframe: true)
+        stage.publish(12, keyframe: true)
+        stage.publish(11, keyframe: true)
+        stage.publish(13)
+        let receiver = stage.join()
+        stage.finish(receiver)
+        #expect(receiver.numbers == [12, 13])
     }
 
     @Test("Padding among the replayed packets leaves no gap")

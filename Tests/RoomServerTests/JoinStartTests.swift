@@ -269,7 +269,7 @@ private final class JoinStage {
         }
         self.streams = streams
         try publisher.connect(by: answer)
-        subscriber = try settings.makePeer(.controlling, place: .here)
+        subscriber = try settings.makePeer(.controlling, .here)
         client = try MediaSession(loop: loop, role: .controlled)
         for index in 0..<count {
             let receiver = Receiver(
@@ -280,7 +280,8 @@ private final class JoinStage {
                     kind: .video, ssrc: receiver.ssrc, retransmissionSSRC: receiver.retransmissionSSRC,
                     mid: receiver.mid, clockRate: 90000, payloadTypes: [96], retransmissionPayloadTypes: [96: 97],
                     nack: true))
-            consumers.append(Consumer(receiver, peer: subscriber, history: 512))
+            consumers.append(
+                Consumer(receiver, peer: subscriber, firstSequenceNumber: settings.nextSequenceNumber(), history: 512))
             firsts.append(consumers[index].nextSequenceNumber)
             consumers[index].accept([
                 NegotiatedCodec(codec: .vp8, payloadType: 96, retransmissionPayloadType: 97, parameters: "")

@@ -168,12 +168,19 @@ package final class RoomConnection {
         }
     }
 
-    /// Closes everything without a farewell and without an event. Pending requests get no reply.
+    /// Closes everything without a farewell and without an event. Pending requests fail.
     package func drop() {
         guard state != .ended else { return }
         state = .ended
         signalling = nil
+        failRequests(RoomError(.roomReleased, "The room was released."))
         close()
+    }
+
+    private func failRequests(_ error: RoomError) {
+        let unanswered = waiting.sorted { $0.key < $1.key }
+        waiting = [:]
+        for request in unanswered { request.value(.failure(error)) }
     }
 
     /// Ends the connection. During `leave`, an error is the expected end and is not reported.
@@ -184,9 +191,7 @@ package final class RoomConnection {
         // Pending requests fail with the cause.
         let verdict = error ?? RoomError(.roomReleased, "The room was left.")
         _ = signalling?.end(verdict)
-        let unanswered = waiting.sorted { $0.key < $1.key }
-        waiting = [:]
-        for request in unanswered { request.value(.failure(verdict)) }
+        failRequests(verdict)
         finalStatistics = makeStatistics()
         close()
         onEvent(.ended(reason, error))

@@ -149,6 +149,13 @@ final class Consumer {
         return true
     }
 
+    /// Begins at a keyframe whose first packet arrived after others, because it was overtaken or repaired.
+    func beginAtRepairedKeyframe() {
+        guard isAwaitingStart, peer.isSecured, let stream else { return }
+        replay = stream.replay()
+        if replay != nil { replayTimer.arm(at: peer.loop.now) }
+    }
+
     private func continueReplay() {
         guard let stream, var replay else { return }
         let outcome = stream.run(&replay) { index, store, packet in
@@ -165,7 +172,11 @@ final class Consumer {
             self.replay = replay
             replayTimer.arm(at: time)
         case .caughtUp: self.replay = nil
-        case .overtaken: beginIfPossible()
+        case .overtaken:
+            // The same start again would end in the same way.
+            self.replay = nil
+            splice.begin(clockRate: stream.codec.clockRate, clock: stream.clock, epoch: stream.epoch)
+            stream.requestKeyframe()
         }
     }
 

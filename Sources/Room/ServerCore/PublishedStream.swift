@@ -69,6 +69,9 @@ final class PublishedStream {
             for consumer in consumers { consumer.leaveOut(header, at: position, store) }
             return
         }
+        if payload.isStart, !isNewest, recent.start(now: now)?.keyframe == index {
+            for consumer in consumers { consumer.beginAtRepairedKeyframe() }
+        }
         let arrived = Splice.Packet(
             position: position, timestamp: header.timestamp, isNewest: isNewest, payload: payload)
         var isAwaited = false
@@ -103,7 +106,7 @@ final class PublishedStream {
     /// The replay with which a consumer begins now. Without a keyframe that is young enough, requests one and returns
     /// nil.
     func replay() -> Replay? {
-        if let index = recent.start(now: peer.loop.now) { return Replay(from: index) }
+        if let start = recent.start(now: peer.loop.now), store.contains(start.first) { return Replay(from: start) }
         requestKeyframe()
         return nil
     }

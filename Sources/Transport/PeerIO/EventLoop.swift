@@ -308,6 +308,7 @@ package final class EventLoop: Loop, SerialExecutor, @unchecked Sendable {
     /// Isolation still holds, and no task hangs.
     private func runLate(_ job: UnownedJob) {
         while g_main_context_acquire(context) == 0 { sched_yield() }
+        readClock()
         job.runSynchronously(on: asUnownedSerialExecutor())
         g_main_context_release(context)
     }

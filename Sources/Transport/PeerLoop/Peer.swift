@@ -203,7 +203,8 @@ package final class Peer: TurnMember {
 
     /// See `PeerSession.discard`.
     package func discard(before number: SequenceNumber, on receiver: ReceiverID) -> Int? {
-        session.discard(before: number, on: receiver)
+        touch()
+        return session.discard(before: number, on: receiver, now: loop.now)
     }
 
     /// The longest payload that `send` accepts.

@@ -84,10 +84,13 @@ final class IncomingStream {
 
     /// Drops packets before this number, which belong to the previous assignment, and stops requesting them. Returns
     /// the number without wrap, or nil before the first packet of the stream.
-    func discard(before number: SequenceNumber) -> Int? {
+    func discard(before number: SequenceNumber, now: MonotonicTime) -> Int? {
         first = reception.extended(number)
         expectedFirst = first == nil ? number : nil
-        if let first { nacks.forget(before: first) }
+        if let first {
+            nacks.forget(before: first)
+            if configuration.nack { nacks.begin(at: first, now: now) }
+        }
         return first
     }
 
@@ -116,7 +119,9 @@ final class IncomingStream {
         switch arrival {
         case .new(let number):
             if let expectedFirst {
-                first = number + expectedFirst.distance(from: header.sequenceNumber)
+                let begin = number + expectedFirst.distance(from: header.sequenceNumber)
+                first = begin
+                if configuration.nack { nacks.begin(at: begin, now: now) }
                 self.expectedFirst = nil
             }
             if let first, number < first { return .tooOld }

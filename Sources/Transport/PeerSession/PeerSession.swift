@@ -361,8 +361,8 @@ public final class PeerSession {
 
     /// Begins another stream on the receiver at this number. Earlier packets are dropped and no longer requested.
     /// Returns the number as positions count it, or nil before the first packet.
-    public func discard(before number: SequenceNumber, on id: ReceiverID) -> Int? {
-        streams.receiver(id)?.discard(before: number)
+    public func discard(before number: SequenceNumber, on id: ReceiverID, now: MonotonicTime) -> Int? {
+        streams.receiver(id)?.discard(before: number, now: now)
     }
 
     /// The longest payload that `send` accepts.

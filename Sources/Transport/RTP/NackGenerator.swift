@@ -38,6 +38,8 @@ public struct NackGenerator: Sendable {
     /// Ascending.
     private var missing: [Missing] = []
     private var highest: Int?
+    /// The number of the first packet.
+    private var lowest: Int?
     /// Total number of packets given up.
     public private(set) var abandoned = 0
     private var abandonedBefore = 0
@@ -55,6 +57,7 @@ public struct NackGenerator: Sendable {
         abandonedBefore = abandoned
         missing.removeAll(keepingCapacity: true)
         highest = nil
+        lowest = nil
     }
 
     /// Stops requesting packets before this number.
@@ -63,10 +66,23 @@ public struct NackGenerator: Sendable {
         if let highest { self.highest = max(highest, number - 1) }
     }
 
+    /// Sets the number with which a stream begins, so that its first packets are requested even if others came first.
+    public mutating func begin(at number: Int, now: MonotonicTime) {
+        guard let lowest else {
+            highest = number - 1
+            lowest = number
+            return
+        }
+        guard number < lowest, missing.count + lowest - number <= limits.maximumMissing else { return }
+        self.lowest = number
+        missing.insert(contentsOf: (number..<lowest).map { Missing(number: $0, since: now) }, at: 0)
+    }
+
     /// Records the extended sequence number of a new packet.
     public mutating func receive(_ number: Int, now: MonotonicTime) -> Arrival {
         guard let highest else {
             self.highest = number
+            lowest = number
             return .inOrder
         }
         if number == highest + 1 {

@@ -107,7 +107,7 @@ final class DownSession {
                     payloadTypes: Set(codecs.map(\.payloadType)),
                     retransmissionPayloadTypes: Dictionary(retransmissions) { first, _ in first },
                     nack: receiver.media == .video))
-            let slot = ReceiverSlot(receiver: receiver, id: id, codecs: codecs)
+            let slot = ReceiverSlot(receiver: receiver, id: id, codecs: codecs, loop: peer.loop)
             slots.append(slot)
             slotOfReceiver[id] = slot
         }
@@ -143,7 +143,7 @@ final class DownSession {
             id: stream.id, server: server, participant: stream.participant, codec: stream.codec,
             payloadType: codec.payloadType, connectStarted: connectStarted)
         let assignment = Assignment(incoming, to: stream.makeSink(incoming), before: peer.statistics(of: slot.id))
-        if !slot.begin(assignment, at: number) { peer.requestKeyframe(slot.id) }
+        if !slot.begin(assignment, at: first, position: number) { peer.requestKeyframe(slot.id) }
         return true
     }
 

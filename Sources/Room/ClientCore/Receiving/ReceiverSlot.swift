@@ -1,3 +1,4 @@
+internal import PeerLoop
 internal import PeerSession
 internal import RTP
 internal import RoomProtocol
@@ -10,11 +11,18 @@ final class ReceiverSlot {
     private(set) var assignment: Assignment?
     /// Packets of the next stream that arrived before the message that assigns it.
     private var held = HeldPackets()
+    /// Of a video whose first packet has not arrived.
+    private var start: StreamStart?
+    private let loop: Loop
+    private lazy var timer = loop.makeTimer { [unowned self] in
+        if let packets = start?.giveUp() { finishStart(packets) }
+    }
 
-    init(receiver: Receiver, id: ReceiverID, codecs: [NegotiatedCodec]) {
+    init(receiver: Receiver, id: ReceiverID, codecs: [NegotiatedCodec], loop: Loop) {
         self.receiver = receiver
         self.id = id
         self.codecs = codecs
+        self.loop = loop
     }
 
     func receive(_ packet: borrowing PacketBuffer, _ header: RTPHeader, at position: StreamPosition) {
@@ -22,22 +30,47 @@ final class ReceiverSlot {
         held.remember(packet, header, at: position)
         // A packet with another payload type belongs to the previous or the next stream.
         guard assignment.stream.payloadType == header.payloadType else { return }
-        assignment.receive(packet.bytes.span.extracting(0..<packet.count))
+        deliver(packet.bytes.span.extracting(0..<packet.count), header.sequenceNumber)
     }
 
-    /// Assigns a stream that begins at `first`. Packets that arrived before the message now go to it, even if the
+    /// Passes a packet on. At the start of a stream, it may have to wait for the first one.
+    private func deliver(_ packet: Span<UInt8>, _ number: SequenceNumber) {
+        guard start != nil else { return assignment?.receive(packet) ?? () }
+        if let packets = start?.add(packet, number, now: loop.now) {
+            finishStart(packets)
+        } else if let deadline = start?.deadline {
+            timer.arm(at: deadline)
+        }
+    }
+
+    private func finishStart(_ packets: [[UInt8]]) {
+        start = nil
+        timer.disarm()
+        for packet in packets { assignment?.receive(packet.span) }
+    }
+
+    /// Assigns a stream that begins at `number`. Packets that arrived before the message now go to it, even if the
     /// previous stream already got them. Returns false if its first packets were dropped because too many arrived.
-    func begin(_ assignment: Assignment, at first: Int?) -> Bool {
+    ///
+    /// - Parameters:
+    ///   - number: nil if the server does not tell it.
+    ///   - first: the same as a position, nil before the receiver's first packet.
+    func begin(_ assignment: Assignment, at number: SequenceNumber?, position first: Int?) -> Bool {
         self.assignment = assignment
+        start = receiver.media == .video ? number.map { StreamStart(at: $0) } : nil
         assignment.begin()
         let isWhole = held.isWhole(from: first)
+        // Packets that were dropped never arrive again.
+        if !isWhole { start = nil }
         for packet in held.take(from: first) where packet.payloadType == assignment.stream.payloadType {
-            assignment.receive(packet.bytes.span)
+            deliver(packet.bytes.span, SequenceNumber(UInt16(truncatingIfNeeded: packet.position.number)))
         }
         return isWhole
     }
 
     func release() {
+        start = nil
+        timer.disarm()
         assignment?.sink.end()
         assignment = nil
     }

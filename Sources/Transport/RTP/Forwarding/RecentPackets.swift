@@ -39,8 +39,19 @@ public struct RecentPackets: Sendable {
         }
     }
 
+    /// Where a receiver can begin.
+    public struct Start: Sendable, Equatable {
+        /// The index of the keyframe's first packet.
+        public var keyframe: Int
+        /// The index of the first packet to arrive of those that follow it. Smaller if they overtook it.
+        public var rest: Int
+
+        /// The index of the oldest packet of them.
+        public var first: Int { min(keyframe, rest) }
+    }
+
     private struct Keyframe {
-        var epoch: Int
+        var position: StreamPosition
         var timestamp: RTPTimestamp
         var arrival: MonotonicTime
     }
@@ -52,10 +63,12 @@ public struct RecentPackets: Sendable {
     private let limits: Limits
     private var packets: [Packet] = []
     private var next = 0
+    /// The index from which on no packet of the stream is left out.
+    private var since = 0
     /// The newest keyframe, whether or not a receiver can begin there.
     private var keyframe: Keyframe?
-    /// The index of its first packet. Nil if no receiver can begin there.
-    private var first: Int?
+    /// Nil if no receiver can begin there.
+    private var first: Start?
     /// Bytes of payload from there on.
     private var bytes = 0
 
@@ -67,24 +80,53 @@ public struct RecentPackets: Sendable {
         if let first, let keyframe {
             bytes += length
             let isYoung = packet.arrival - keyframe.arrival <= limits.age
-            if !isYoung || bytes > limits.bytes || index - first >= limits.packets { self.first = nil }
+            if !isYoung || bytes > limits.bytes || index - first.first >= limits.packets { self.first = nil }
         }
         if packets.isEmpty {
             packets = [Packet](repeating: packet, count: Self.firstCapacity)
-        } else if let first, index - first >= packets.count / 2, packets.count < Self.maximumCapacity {
+        } else if let first, index - first.first >= packets.count / 2, packets.count < Self.maximumCapacity {
             grow()
         }
         packets[index & (packets.count - 1)] = packet
         next = index + 1
     }
 
-    /// Several packets of one H.264 keyframe can look like its first: parameter sets, and each slice.
+    /// How far back the packets that overtook a keyframe's first one are looked for.
+    private static let searched = 512
+    /// How many packets of before the keyframe may lie among those that overtook it.
+    private static let mixed = 16
+
     private mutating func findKeyframe(_ packet: Packet, at index: Int) {
-        guard packet.isNewest, packet.payload?.isStart == true else { return }
-        if let keyframe, keyframe.epoch == packet.position.epoch, keyframe.timestamp == packet.timestamp { return }
-        keyframe = Keyframe(epoch: packet.position.epoch, timestamp: packet.timestamp, arrival: packet.arrival)
-        first = index
+        guard packet.payload?.isStart == true else { return }
+        if let keyframe, keyframe.position.epoch == packet.position.epoch {
+            let isEarlier = packet.position.number < keyframe.position.number
+            // Several packets of one H.264 keyframe can look like its first: parameter sets, and each slice. The earliest
+            // one counts.
+            if keyframe.timestamp == packet.timestamp ? !isEarlier : isEarlier { return }
+        }
+        keyframe = Keyframe(position: packet.position, timestamp: packet.timestamp, arrival: packet.arrival)
+        first = nil
         bytes = 0
+        if packet.isNewest {
+            first = Start(keyframe: index, rest: index + 1)
+        } else if let rest = overtaking(packet.position, before: index) {
+            first = Start(keyframe: index, rest: rest)
+        }
+    }
+
+    /// The index of the first of the packets that arrived before an earlier one. Nil if some of them may no longer be here.
+    private func overtaking(_ position: StreamPosition, before index: Int) -> Int? {
+        var rest: Int?
+        var earlier = 0
+        var place = index - 1
+        while place >= max(since, index - Self.searched), let other = self[place], earlier < Self.mixed {
+            // All packets of the epoch are here.
+            guard other.position.epoch == position.epoch else { return rest }
+            if other.position.number > position.number { rest = place } else { earlier += 1 }
+            place -= 1
+        }
+        // Packets from before the keyframe lie before those that overtook it, or the stream began with it.
+        return earlier > 0 || place < 0 ? rest : nil
     }
 
     private mutating func grow() {
@@ -96,10 +138,13 @@ public struct RecentPackets: Sendable {
     }
 
     /// Receivers have to wait for the next keyframe: packets are missing here, or the stream restarted.
-    public mutating func forgetKeyframe() { first = nil }
+    public mutating func forgetKeyframe() {
+        first = nil
+        since = next
+    }
 
-    /// The index at which a receiver can begin now. Nil if it has to wait for a keyframe.
-    public func start(now: MonotonicTime) -> Int? {
+    /// Where a receiver can begin now. Nil if it has to wait for a keyframe.
+    public func start(now: MonotonicTime) -> Start? {
         guard let first, let keyframe, now - keyframe.arrival <= limits.age else { return nil }
         return first
     }

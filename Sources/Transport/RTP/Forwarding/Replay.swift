@@ -16,17 +16,31 @@ public struct Replay: Sendable {
     public static let share = 8
     public static let interval = TimeInterval.milliseconds(2)
 
+    /// The keyframe's first packet. It is sent before those that overtook it.
+    private let keyframe: Int
+    private var hasBegun = false
     private var next: Int
 
-    /// Begins at the packet with this index.
-    public init(from index: Int) { next = index }
+    public init(from start: RecentPackets.Start) {
+        keyframe = start.keyframe
+        next = start.rest
+    }
 
     /// Passes the packets that may be sent now, in order, each with its index.
     public mutating func run(
         _ packets: RecentPackets, of store: PacketStore, now: MonotonicTime,
         _ send: (Int, RecentPackets.Packet) -> Void
     ) -> Outcome {
-        for _ in 0..<Self.share {
+        var share = Self.share
+        if !hasBegun {
+            guard store.contains(keyframe), var packet = packets[keyframe] else { return .overtaken }
+            hasBegun = true
+            share -= 1
+            packet.isNewest = true
+            send(keyframe, packet)
+        }
+        for _ in 0..<share {
+            if next == keyframe { next += 1 }
             guard next < store.next else { return .caughtUp }
             guard store.contains(next), let packet = packets[next] else { return .overtaken }
             send(next, packet)
