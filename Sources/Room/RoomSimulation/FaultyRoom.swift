@@ -27,7 +27,8 @@ public struct FaultyRoom: Sendable {
     public func run(
         seed: UInt64, encryption: Simulation.Encryption = .checked
     ) throws(SimulationFailure) -> SimulationReport {
-        let simulation = Simulation(seed: seed, encryption: encryption)
+        let simulation = World(seed: seed, encryption: encryption)
+        defer { simulation.end() }
         var random = RandomSource(seed: seed ^ 0x5eed)
         let clients = (0..<clients).map { number in
             simulation.client("client \(number)", link: links[Int.random(in: 0..<links.count, using: &random)])
@@ -37,7 +38,7 @@ public struct FaultyRoom: Sendable {
         for _ in 0..<faults { plan(clients, in: simulation, before: end, &random) }
         simulation.after(end) {
             for client in clients { client.heal() }
-            simulation.restartServer()
+            simulation.server.start()
         }
         let report = try simulation.run(for: duration)
         if let problem = problem(of: clients, simulation) {
@@ -51,42 +52,42 @@ public struct FaultyRoom: Sendable {
     }
 
     /// The application of a client: it joins, publishes, watches, and joins again when the room ends.
-    private func start(_ client: SimulatedClient, in simulation: Simulation, after delay: TimeInterval) {
+    private func start(_ client: SimulatedClient, in simulation: World, after delay: TimeInterval) {
         simulation.task(client.name) {
-            await simulation.sleep(for: delay)
+            try await simulation.sleep(for: delay)
             while true {
                 do {
                     try await client.join("room")
                     try await client.publish(video)
-                    await watch(client, in: simulation)
+                    try await watch(client, in: simulation)
                 } catch {
                     // A fault ended it.
                 }
-                await simulation.sleep(for: .milliseconds(500))
+                try await simulation.sleep(for: .milliseconds(500))
             }
         }
     }
 
     /// Subscribes to videos until the room ends.
-    private func watch(_ client: SimulatedClient, in simulation: Simulation) async {
+    private func watch(_ client: SimulatedClient, in simulation: World) async throws {
         while client.isConnected {
             let wanted = client.streams.filter { $0.isVideo && !client.watched.contains($0.id) }
             if let next = wanted.first, client.watched.count < watched {
                 do {
                     try await client.subscribe(to: next.id)
                 } catch {
-                    await simulation.sleep(for: .milliseconds(100))
+                    try await simulation.sleep(for: .milliseconds(100))
                 }
             } else {
                 let known = client.streams
-                await client.wait { !$0.isConnected || $0.streams != known }
+                try await client.wait { !$0.isConnected || $0.streams != known }
             }
         }
     }
 
     /// Plans one fault before a time.
     private func plan(
-        _ clients: [SimulatedClient], in simulation: Simulation, before end: TimeInterval, _ random: inout RandomSource
+        _ clients: [SimulatedClient], in simulation: World, before end: TimeInterval, _ random: inout RandomSource
     ) {
         let client = clients[Int.random(in: 0..<clients.count, using: &random)]
         let begin = TimeInterval.milliseconds(
@@ -103,15 +104,15 @@ public struct FaultyRoom: Sendable {
         case 2: simulation.after(begin) { client.kill() }
         case 3: simulation.after(begin) { client.kill(closesConnection: false) }
         case 4: simulation.after(begin) { client.restartSources() }
-        case 5: simulation.after(begin) { simulation.task { await client.leave() } }
+        case 5: simulation.after(begin) { simulation.task("leave") { try await client.leave() } }
         default:
-            simulation.after(begin) { simulation.killServer() }
-            simulation.after(begin + length) { simulation.restartServer() }
+            simulation.after(begin) { simulation.server.kill() }
+            simulation.after(begin + length) { simulation.server.start() }
         }
     }
 
     /// The first promise that does not hold at the end.
-    private func problem(of clients: [SimulatedClient], _ simulation: Simulation) -> String? {
+    private func problem(of clients: [SimulatedClient], _ simulation: World) -> String? {
         for client in clients {
             guard client.isConnected else { return "\(client.name) is in no room: \(client.endError ?? "no error")." }
             guard client.streams.count == clients.count - 1 else {

@@ -15,7 +15,7 @@ public final class SimulatedClient: @unchecked Sendable {
     public let name: String
     let number: Int
     private let link: Link
-    private unowned let simulation: Simulation
+    private unowned let simulation: World
     private var random: RandomSource
     private var up: Wire
     private var down: Wire
@@ -26,8 +26,9 @@ public final class SimulatedClient: @unchecked Sendable {
     private var connection: RoomConnection?
     private var server: ServerConnection?
     private var connections = 0
-    private var joining: CheckedContinuation<Void, any Error>?
-    private var waiters: [(until: (SimulatedClient) -> Bool, then: CheckedContinuation<Void, Never>)] = []
+    private var joining: Suspension?
+    private var calls: [Suspension] = []
+    private var waiters: [(until: (SimulatedClient) -> Bool, then: Suspension)] = []
     private(set) var viewers: [VideoViewer] = []
     private(set) var sources: [VideoSource] = []
     private(set) var keyframesSent = 0
@@ -48,7 +49,7 @@ public final class SimulatedClient: @unchecked Sendable {
         public var isVideo: Bool
     }
 
-    init(_ name: String, number: Int, link: Link, seed: UInt64, in simulation: Simulation) {
+    init(_ name: String, number: Int, link: Link, seed: UInt64, in simulation: World) {
         self.name = name
         self.number = number
         self.link = link
@@ -67,8 +68,8 @@ public final class SimulatedClient: @unchecked Sendable {
     public func join(_ room: String) async throws {
         guard connection == nil else { throw SimulatedClientError("\(name) is in a room already.") }
         isDead = false
-        try await withCheckedThrowingContinuation { continuation in
-            joining = continuation
+        try await suspend { suspension in
+            joining = suspension
             connect(to: room)
         }
     }
@@ -121,10 +122,10 @@ public final class SimulatedClient: @unchecked Sendable {
     }
 
     /// Leaves the room. Returns when it has.
-    public func leave() async {
+    public func leave() async throws {
         guard let connection else { return }
         connection.leave()
-        await wait { $0.connection == nil }
+        try await wait { $0.connection == nil }
     }
 
     /// Ends the client's process, without a farewell.
@@ -134,21 +135,17 @@ public final class SimulatedClient: @unchecked Sendable {
         for source in sources { source.end() }
         sources = []
         endViewers()
-        let number = server?.number
+        if closesConnection, let server { deliverUp(.closed, of: server.number) }
         isDead = true
         connection?.drop()
         connection = nil
         server = nil
         isConnected = false
         streams = []
-        if closesConnection, let number {
-            isDead = false
-            deliverUp(.closed, of: number)
-            isDead = true
-        }
-        joining?.resume(throwing: SimulatedClientError("\(name) was killed."))
         joining = nil
-        notify()
+        waiters = []
+        for call in calls { call.fail(SimulatedClientError("\(name) was killed.")) }
+        calls = []
     }
 
     /// Publishes a video. Returns the id of its stream.
@@ -156,10 +153,11 @@ public final class SimulatedClient: @unchecked Sendable {
     public func publish(_ video: VideoFormat = VideoFormat()) async throws -> Int {
         guard let connection else { throw SimulatedClientError("\(name) is in no room.") }
         let source = VideoSource(video, of: self, in: simulation)
-        let stream: Int = try await withCheckedThrowingContinuation { continuation in
+        var stream = 0
+        try await suspend { suspension in
             connection.publish([TrackOffer(source)]) { result in
-                continuation.resume(
-                    with: result.map { $0.first?.id ?? 0 }.mapError { SimulatedClientError($0.message) })
+                stream = (try? result.get())?.first?.id ?? 0
+                suspension.finish(result.map { _ in })
             }
         }
         source.begin(stream: stream, on: connection, mid: String(sources.count))
@@ -171,28 +169,28 @@ public final class SimulatedClient: @unchecked Sendable {
     public func subscribe(to stream: Int) async throws {
         guard let connection else { throw SimulatedClientError("\(name) is in no room.") }
         let requested = simulation.loop.now
-        try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Void, any Error>) in
+        try await suspend { suspension in
             connection.subscribe(
                 stream, to: { [unowned self] incoming in viewer(of: incoming, incoming.participant, since: requested) }
             ) { result in
-                continuation.resume(with: result.mapError { SimulatedClientError($0.message) })
+                suspension.finish(result)
             }
         }
     }
 
     public func unsubscribe(from stream: Int) async throws {
         guard let connection else { throw SimulatedClientError("\(name) is in no room.") }
-        try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Void, any Error>) in
+        try await suspend { suspension in
             connection.unsubscribe(stream) { result in
-                continuation.resume(with: result.mapError { SimulatedClientError($0.message) })
+                suspension.finish(result)
             }
         }
     }
 
     /// Waits until a condition holds. It is checked after each event of the room and each frame.
-    public func wait(until condition: @escaping @Sendable (SimulatedClient) -> Bool) async {
+    public func wait(until condition: @escaping @Sendable (SimulatedClient) -> Bool) async throws {
         if condition(self) { return }
-        await withCheckedContinuation { waiters.append((condition, $0)) }
+        try await suspend { waiters.append((condition, $0)) }
     }
 
     /// The streams that it is subscribed to.
@@ -207,6 +205,15 @@ public final class SimulatedClient: @unchecked Sendable {
     /// The number of frames that the viewer of a stream has shown.
     public func framesShown(of stream: Int) -> Int {
         viewers.filter { $0.stream == stream }.reduce(0) { $0 + $1.shown }
+    }
+
+    /// Suspends a call of the application, which fails if the client is killed.
+    private func suspend(_ start: (Suspension) -> Void) async throws {
+        try await simulation.suspend { suspension in
+            calls.removeAll { !$0.isPending }
+            calls.append(suspension)
+            start(suspension)
+        }
     }
 
     // MARK: - Faults
@@ -332,7 +339,7 @@ public final class SimulatedClient: @unchecked Sendable {
         // The engine reports its end from inside a call.
         simulation.after(.zero) { [weak self] in self?.notify() }
         connection = nil
-        joining?.resume(throwing: SimulatedClientError(error?.message ?? "The room ended."))
+        joining?.fail(SimulatedClientError(error?.message ?? "The room ended."))
         joining = nil
     }
 
@@ -367,6 +374,15 @@ public struct SimulatedClientError: Error, CustomStringConvertible {
     public let description: String
 
     init(_ description: String) { self.description = description }
+}
+
+extension Suspension {
+    fileprivate func finish(_ result: Result<Void, RoomError>) {
+        switch result {
+        case .success: resume()
+        case .failure(let error): fail(SimulatedClientError(error.message))
+        }
+    }
 }
 
 extension SimulatedClient.RemoteStream {

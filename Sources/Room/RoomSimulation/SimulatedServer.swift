@@ -15,9 +15,9 @@ final class SimulatedServer {
     private(set) var rooms: Rooms?
     private let numbers = StreamNumbers()
     private var connections: [ServerConnection] = []
-    private unowned var simulation: Simulation
+    private unowned let simulation: World
 
-    init(seed: UInt64, in simulation: Simulation) {
+    init(seed: UInt64, in simulation: World) {
         random = RandomSource(seed: seed)
         self.simulation = simulation
     }
@@ -61,7 +61,8 @@ final class SimulatedServer {
     func kill() {
         guard rooms != nil else { return }
         port?.isDead = true
-        for connection in connections { connection.breakOff() }
+        // TCP tells the clients.
+        for connection in connections { connection.end() }
         rooms?.close()
         forget()
     }
@@ -99,13 +100,13 @@ final class ServerConnection: ClientConnection {
     private var hasJoined = false
     private let rooms: Rooms
     private unowned let client: SimulatedClient
-    private unowned let simulation: Simulation
+    private unowned let simulation: World
     private var liveness: ClientLiveness
     private lazy var watch = simulation.loop.makeTimer { [unowned self] in check() }
     /// Delivers to this connection's client only.
     let number: Int
 
-    init(_ client: SimulatedClient, rooms: Rooms, simulation: Simulation) {
+    init(_ client: SimulatedClient, rooms: Rooms, simulation: World) {
         self.client = client
         self.rooms = rooms
         self.simulation = simulation
@@ -136,9 +137,6 @@ final class ServerConnection: ClientConnection {
         watch.disarm()
     }
 
-    /// The server's process ends. TCP tells the client, unless its link is cut.
-    func breakOff() { end() }
-
     private func deliver(_ input: PipeInput) {
         guard !isEnding else { return }
         client.deliverDown(input, of: number)
@@ -153,10 +151,10 @@ final class ServerConnection: ClientConnection {
             if simulation.loop.now >= liveness.silenceEnds { return lose() }
         }
         deliver(.ping)
-        watch.arm(
-            at: min(
-                simulation.loop.now + ClientLiveness.pingInterval,
-                max(liveness.silenceEnds, simulation.loop.now + .milliseconds(1))))
+        let now = simulation.loop.now
+        // The end of the silence comes first if it is before the next ping.
+        let end = liveness.silenceEnds > now ? liveness.silenceEnds : .never
+        watch.arm(at: min(now + ClientLiveness.pingInterval, end))
     }
 
     /// The client is silent.

@@ -1,5 +1,3 @@
-internal import PeerLoop
-internal import ICELite
 public import PeerSession
 public import RTP
 
@@ -13,16 +11,14 @@ public import RTP
 ///     let ada = simulation.client("ada"), grace = simulation.client("grace", link: .cellular)
 ///     simulation.task {
 ///         try await ada.join("kitchen")
-///         try await ada.publish(.video())
+///         let video = try await ada.publish()
 ///         try await grace.join("kitchen")
-///         try await grace.subscribe(toFirstVideoOf: ada)
+///         try await grace.subscribe(to: video)
 ///     }
 ///     let report = try simulation.run(for: .seconds(60))
 ///
-/// Everything happens on the thread that calls `run`; a simulation is not for several threads at once.
-public final class Simulation: @unchecked Sendable {
-    // Sendable by hand: used by one thread at a time. Tasks of the application run on `executor`, which `run` drives.
-
+/// Everything happens on the thread that calls `run`. A simulation is not for several threads at once.
+public final class Simulation: Sendable {
     /// How packets are encrypted.
     public enum Encryption: Sendable {
         /// Checks keys, rollover, replays and that no index is used twice, without cryptography.
@@ -31,238 +27,53 @@ public final class Simulation: @unchecked Sendable {
         case engine(@Sendable (inout SRTPKeys) throws -> SRTPEngine)
     }
 
-    public let seed: UInt64
-    let loop: SimulatedLoop
-    let encryption: Encryption
-    private(set) lazy var server = SimulatedServer(seed: serverSeed, in: self)
-    private let serverSeed: UInt64
-    private(set) var clients: [SimulatedClient] = []
-    var random: RandomSource
-    private var sourceCount: UInt32 = 0
-    private var sources: [Int: VideoSource] = [:]
-    private var events = EventHeap()
-    let executor = SimulationExecutor()
-    private var failures: [SimulationFailure] = []
-    private(set) var trace = Trace()
+    let world: World
 
     /// - Parameter seed: decides everything that is random.
     public init(seed: UInt64, encryption: Encryption = .checked) {
-        self.seed = seed
-        self.encryption = encryption
-        var random = RandomSource(seed: seed)
-        loop = SimulatedLoop(now: MonotonicTime(nanoseconds: 1_000_000_000_000))
-        serverSeed = random.next()
-        self.random = random
-        server.start()
+        world = World(seed: seed, encryption: encryption)
     }
+
+    deinit { world.end() }
 
     /// Adds a client. It joins nothing by itself.
     ///
     /// - Parameters:
     ///   - name: for reports; unique.
     ///   - link: its way to the server.
-    public func client(_ name: String, link: Link = .wired) -> SimulatedClient {
-        let client = SimulatedClient(name, number: clients.count, link: link, seed: random.next(), in: self)
-        clients.append(client)
-        return client
-    }
+    public func client(_ name: String, link: Link = .wired) -> SimulatedClient { world.client(name, link: link) }
 
     /// Runs an application on the simulator's executor, from the next turn on. An error that it throws is a failure of the
     /// simulation.
     public func task(_ name: String = "application", _ body: @escaping @Sendable () async throws -> Void) {
-        Task(executorPreference: executor) {
-            do { try await body() } catch { self.fail("\(name): \(error)") }
-        }
+        world.task(name, body)
     }
-
-    // MARK: - Time
 
     /// The virtual time since the beginning.
-    public var time: TimeInterval { loop.now - loop.began }
+    public var time: TimeInterval { world.time }
 
-    /// Suspends the calling task for virtual time.
-    public func sleep(for duration: TimeInterval) async {
-        await withCheckedContinuation { continuation in at(loop.now + duration) { continuation.resume() } }
-    }
+    /// Suspends the calling task for virtual time. Throws `CancellationError` when the simulation ends.
+    public func sleep(for duration: TimeInterval) async throws { try await world.sleep(for: duration) }
 
-    /// Runs a closure at a virtual time, after what is due before. Not in the past.
-    func at(_ time: MonotonicTime, _ action: @escaping () -> Void) {
-        events.insert(action, at: max(time, loop.now))
-    }
-
-    func after(_ delay: TimeInterval, _ action: @escaping () -> Void) { at(loop.now + delay, action) }
+    /// Runs a closure after virtual time has passed, such as one that causes a fault.
+    public func after(_ delay: TimeInterval, _ action: @escaping () -> Void) { world.after(delay, action) }
 
     /// Advances the time by `duration`, with all that happens meanwhile.
     ///
-    /// - Throws: the first failure: an invariant that was broken, or an error of an application.
-    /// - Returns: what participants saw so far.
+    /// - Throws: the first failure: a promise that was broken, or an error of an application.
+    /// - Returns: the frames that participants saw so far.
     @discardableResult
     public func run(for duration: TimeInterval) throws(SimulationFailure) -> SimulationReport {
-        let end = loop.now + duration
-        while failures.isEmpty {
-            finishTurn()
-            let next = min(events.next, loop.nextTimer)
-            guard next <= end else { break }
-            loop.now = max(loop.now, next)
-            if events.next <= loop.now { events.popFirst()?() } else { _ = loop.fireNextTimer() }
-        }
-        if let failure = failures.first { throw failure }
-        loop.now = end
-        return report()
+        try world.run(for: duration)
     }
 
-    /// Runs jobs of applications and sends what the turn caused, until neither is left.
-    private func finishTurn() {
-        for _ in 0..<Self.mostRounds {
-            loop.endTurn()
-            if !executor.runJobs(), !loop.hasMembers { return }
-        }
-        fail("An application does not wait: it had work \(Self.mostRounds) times at one point in time.")
-    }
-
-    private static let mostRounds = 100_000
-
-    // MARK: - Failures and reports
-
-    /// Ends the run.
-    func fail(_ problem: String) {
-        failures.append(SimulationFailure(seed: seed, time: time, problem: problem))
-    }
-
-    private func report() -> SimulationReport {
-        SimulationReport(
-            seed: seed, time: time, digest: trace.digest, datagrams: trace.count,
-            viewers: clients.flatMap { $0.viewerReports() }, keyframes: clients.reduce(0) { $0 + $1.keyframesSent })
-    }
-
-    // MARK: - For server and clients
-
-    func note(_ bytes: Span<UInt8>, from place: Int) { trace.add(bytes, from: place, at: loop.now) }
-
-    /// A session with a handshake and an encryption of the simulation.
-    func makeSession(cname: String, name: UInt64) -> PeerSession {
-        let configuration = PeerSessionConfiguration(cname: cname, seed: name)
-        return PeerSession(dtls: Handshake(name: name), configuration: configuration) { [unowned self] keys in
-            switch encryption {
-            case .engine(let make): return try make(&keys)
-            case .checked:
-                let engine = try CheckedSRTP(keys: &keys)
-                engine.onReuse = { [unowned self] in fail($0) }
-                return engine
-            }
-        }
-    }
-
-    /// Sends a datagram of the server to the client with this address, which may have gone.
-    func deliver(_ datagram: Span<UInt8>, toClientAt address: TransportAddress) {
-        guard let ipv4 = address.ipv4, case let number = Int(ipv4 & 0xff_ffff) - 1, clients.indices.contains(number)
-        else {
-            return
-        }
-        clients[number].sendDown(datagram, to: address)
-    }
-
-    func nextSource() -> UInt32 {
-        sourceCount += 1
-        return sourceCount
-    }
-
-    func published(_ stream: Int, by source: VideoSource) { sources[stream] = source }
-
-    func publisher(of stream: Int) -> String { sources[stream]?.description ?? "unknown" }
-
-    /// The source that publishes a stream.
-    func source(of stream: Int) -> UInt32? { sources[stream]?.id }
-
-    /// A sentence about participants or sessions that the server keeps of clients that are gone. Nil without any.
-    var leak: String? {
-        let present = clients.filter(\.isConnected).count
-        guard server.participants == present else {
-            return "The server has \(server.participants) participants, and \(present) clients are connected."
-        }
-        guard server.sessions <= 2 * present else {
-            return "The server has \(server.sessions) sessions for \(present) participants."
-        }
-        return nil
-    }
-
-    // MARK: - Faults of the server
+    /// Ends all clients, the server, and the tasks of applications, whose calls throw. Also happens when the simulation is
+    /// released; call it if a task that does not end holds the simulation.
+    public func end() { world.end() }
 
     /// Ends the server's process. `restartServer` starts another.
-    public func killServer() { server.kill() }
+    public func killServer() { world.server.kill() }
 
-    public func restartServer() { server.start() }
-}
-
-/// A broken promise, with all that is needed to see it again.
-public struct SimulationFailure: Error, CustomStringConvertible {
-    public let seed: UInt64
-    /// Virtual time since the beginning.
-    public let time: TimeInterval
-    public let problem: String
-
-    public var description: String {
-        "Seed \(seed) at \(time.seconds) s: \(problem)"
-    }
-}
-
-/// The loop of server and clients, driven by `Simulation.run`.
-final class SimulatedLoop: Loop {
-    let began: MonotonicTime
-
-    override init(now: MonotonicTime) {
-        began = now
-        super.init(now: now)
-    }
-}
-
-/// Actions by time, those of the same time in order.
-struct EventHeap {
-    private var heap: [(time: MonotonicTime, order: UInt64, action: () -> Void)] = []
-    private var order: UInt64 = 0
-
-    var next: MonotonicTime { heap.first?.time ?? .never }
-
-    mutating func insert(_ action: @escaping () -> Void, at time: MonotonicTime) {
-        order += 1
-        heap.append((time, order, action))
-        var child = heap.count - 1
-        while child > 0, isBefore(child, (child - 1) / 2) {
-            heap.swapAt(child, (child - 1) / 2)
-            child = (child - 1) / 2
-        }
-    }
-
-    mutating func popFirst() -> (() -> Void)? {
-        guard let first = heap.first else { return nil }
-        let last = heap.removeLast()
-        guard !heap.isEmpty else { return first.action }
-        heap[0] = last
-        var parent = 0
-        while true {
-            let children = [2 * parent + 1, 2 * parent + 2].filter { $0 < heap.count }
-            guard let child = children.min(by: isBefore), isBefore(child, parent) else { return first.action }
-            heap.swapAt(child, parent)
-            parent = child
-        }
-    }
-
-    private func isBefore(_ a: Int, _ b: Int) -> Bool {
-        (heap[a].time, heap[a].order) < (heap[b].time, heap[b].order)
-    }
-}
-
-/// A sum over all datagrams with their times, to compare two runs.
-struct Trace {
-    private(set) var digest: UInt64 = 0xcbf2_9ce4_8422_2325
-    private(set) var count = 0
-
-    mutating func add(_ bytes: Span<UInt8>, from place: Int, at time: MonotonicTime) {
-        count += 1
-        mix(UInt64(bitPattern: Int64(place)))
-        mix(time.nanoseconds)
-        for index in bytes.indices { mix(UInt64(bytes[index])) }
-    }
-
-    private mutating func mix(_ value: UInt64) { digest = (digest ^ value) &* 0x0100_0000_01b3 }
+    /// Starts the server. Does nothing while it runs.
+    public func restartServer() { world.server.start() }
 }

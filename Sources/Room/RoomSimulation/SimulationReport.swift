@@ -25,4 +25,7 @@ public struct SimulationReport: Sendable {
     public var viewers: [Viewer]
     /// Of all publishers.
     public var keyframes: Int
+    /// Sequence numbers that the server did not send to a receiver, although it sent later ones. Publishers that lose
+    /// nothing cause none.
+    public var missingNumbers: Int
 }

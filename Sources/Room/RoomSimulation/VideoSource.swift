@@ -12,7 +12,7 @@ final class VideoSource: EncodedTrack {
     private(set) var stream: Int?
     private let format: VideoFormat
     private unowned let client: SimulatedClient
-    private unowned let simulation: Simulation
+    private unowned let simulation: World
     private weak var connection: RoomConnection?
     private var mid = ""
     private var generation: UInt16 = 0
@@ -25,7 +25,7 @@ final class VideoSource: EncodedTrack {
     /// When it sent its last frame.
     private(set) var lastSent = MonotonicTime.zero
 
-    init(_ format: VideoFormat, of client: SimulatedClient, in simulation: Simulation) {
+    init(_ format: VideoFormat, of client: SimulatedClient, in simulation: World) {
         self.format = format
         self.client = client
         self.simulation = simulation

@@ -19,7 +19,7 @@ final class VideoViewer: IncomingSink {
 
     let stream: Int
     private let name: String
-    private unowned let simulation: Simulation
+    private unowned let simulation: World
     private let requestKeyframe: () -> Void
     private let onShown: () -> Void
     private let since: MonotonicTime
@@ -45,7 +45,7 @@ final class VideoViewer: IncomingSink {
     private var lastArrived: MonotonicTime?
 
     init(
-        _ stream: Int, name: String, since: MonotonicTime, earlier: Set<Int>, in simulation: Simulation,
+        _ stream: Int, name: String, since: MonotonicTime, earlier: Set<Int>, in simulation: World,
         requestKeyframe: @escaping () -> Void, shown: @escaping () -> Void
     ) {
         self.stream = stream

@@ -6,12 +6,24 @@ internal import RTP
 /// under one index, which would reveal both.
 final class CheckedSRTP: SRTPEngine {
     private static let tagLength = 16
-    private static let replayWindow = 1024
+    fileprivate static let replayWindow = 1024
 
-    private struct Source {
-        var highest: Int?
-        /// The indexes that arrived, of the last `replayWindow`.
-        var seen: Set<Int> = []
+    private final class Source {
+        private(set) var highest: Int?
+        /// The indexes that arrived.
+        private var seen = NumberWindow(length: CheckedSRTP.replayWindow)
+
+        /// Notes an index. The window moves on with the highest one.
+        func note(_ index: Int) {
+            if let highest, index > highest { seen.remove((highest + 1)...index) }
+            highest = max(index, highest ?? index)
+            seen.insert(index)
+        }
+
+        func isReplay(_ index: Int) -> Bool {
+            guard let highest else { return false }
+            return index <= highest - CheckedSRTP.replayWindow || index <= highest && seen.contains(index)
+        }
 
         /// RFC 3711, appendix A.
         func index(of number: Int) -> Int {
@@ -45,8 +57,9 @@ final class CheckedSRTP: SRTPEngine {
         let ssrc = packet.uint32(at: 8)
         let number = Int(packet.uint16(at: 2))
         if !ledger.record(packet) { onReuse?("SRTP encrypts packet \(number) of SSRC \(ssrc) twice.") }
-        let index = sent[ssrc, default: Source()].index(of: number)
-        sent[ssrc, default: Source()].highest = max(index, sent[ssrc]?.highest ?? index)
+        let source = source(ssrc, in: &sent)
+        let index = source.index(of: number)
+        source.note(index)
         append(Self.tag(packet, index, local), to: &packet)
         return true
     }
@@ -54,20 +67,13 @@ final class CheckedSRTP: SRTPEngine {
     override func unprotectRTP(_ packet: inout PacketBuffer) -> Bool {
         guard packet.count >= RTPHeader.minimumLength + Self.tagLength else { return false }
         let ssrc = packet.uint32(at: 8)
-        var source = received[ssrc] ?? Source()
+        // A packet that is not authentic leaves no trace.
+        let source = received[ssrc] ?? Source()
         let index = source.index(of: Int(packet.uint16(at: 2)))
-        guard index >= 0, index > (source.highest ?? index) - Self.replayWindow, !source.seen.contains(index) else {
-            return false
-        }
+        guard index >= 0, !source.isReplay(index) else { return false }
         packet.count -= Self.tagLength
         guard packet.uint64(at: packet.count) == Self.tag(packet, index, remote) else { return false }
-        source.highest = max(index, source.highest ?? index)
-        source.seen.insert(index)
-        source.seen.remove((source.highest ?? 0) - Self.replayWindow)
-        if source.seen.count > 2 * Self.replayWindow {
-            let oldest = (source.highest ?? 0) - Self.replayWindow
-            source.seen = source.seen.filter { $0 > oldest }
-        }
+        source.note(index)
         received[ssrc] = source
         return true
     }
@@ -94,6 +100,13 @@ final class CheckedSRTP: SRTPEngine {
     }
 
     override func forget(_ ssrc: SSRC) { received[ssrc.rawValue] = nil }
+
+    private func source(_ ssrc: UInt32, in sources: inout [UInt32: Source]) -> Source {
+        if let source = sources[ssrc] { return source }
+        let source = Source()
+        sources[ssrc] = source
+        return source
+    }
 
     private func append(_ tag: UInt64, to packet: inout PacketBuffer) {
         packet.setUInt64(tag, at: packet.count)

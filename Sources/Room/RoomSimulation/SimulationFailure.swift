@@ -1,0 +1,13 @@
+public import RTP
+
+/// A broken promise, with all that is needed to see it again.
+public struct SimulationFailure: Error, CustomStringConvertible {
+    public let seed: UInt64
+    /// Virtual time since the beginning.
+    public let time: TimeInterval
+    public let problem: String
+
+    public var description: String {
+        "Seed \(seed) at \(time.seconds) s: \(problem)"
+    }
+}

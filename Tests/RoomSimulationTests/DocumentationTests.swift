@@ -1,0 +1,31 @@
+import RTP
+import RoomSimulation
+import Testing
+
+// The programs of docs/simulation.md.
+
+@Test func `a viewer survives a cut of three seconds`() throws {
+    let simulation = Simulation(seed: 7)
+    let ada = simulation.client("ada")
+    let grace = simulation.client("grace", link: .cellular)
+    simulation.task("kitchen") {
+        try await ada.join("kitchen")
+        let video = try await ada.publish()
+        try await grace.join("kitchen")
+        try await grace.subscribe(to: video)
+        try await grace.wait { $0.framesShown(of: video) >= 100 }
+        grace.cut(true)
+        try await simulation.sleep(for: .seconds(3))
+        grace.cut(false)
+    }
+    let report = try simulation.run(for: .seconds(30))
+    #expect(report.viewers[0].longestFreeze < .seconds(5))
+    #expect(report.viewers[0].shown > 500)
+}
+
+@Test(arguments: UInt64(1)...3) func `a room with faults recovers`(seed: UInt64) throws {
+    var room = FaultyRoom()
+    room.clients = 4
+    room.faults = 10
+    _ = try room.run(seed: seed)
+}
