@@ -21,7 +21,7 @@ private func milliseconds(_ value: Int64) -> MonotonicTime { MonotonicTime.zero 
         if !isKnownBefore { nacks.begin(at: 100, now: milliseconds(0)) }
         _ = nacks.receive(101, now: milliseconds(1))
         #expect(ask(&nacks, at: 20) == [100, 102])
-        // A number that is absurdly far away is no reason to request hundreds of packets.
+        // A number that is absurdly far away does not cause hundreds of requests.
         nacks.begin(at: -5000, now: milliseconds(20))
         #expect(nacks.missingCount == 2)
     }
