@@ -6,6 +6,7 @@ import Testing
 
 @Test func `a viewer survives a cut of three seconds`() throws {
     let simulation = Simulation(seed: 7)
+    defer { simulation.end() }
     let ada = simulation.client("ada")
     let grace = simulation.client("grace", link: .cellular)
     simulation.task("kitchen") {
@@ -19,8 +20,9 @@ import Testing
         grace.cut(false)
     }
     let report = try simulation.run(for: .seconds(30))
-    #expect(report.viewers[0].longestFreeze < .seconds(5))
-    #expect(report.viewers[0].shown > 500)
+    let viewer = try #require(report.viewers.first)
+    #expect(viewer.longestFreeze < .seconds(5))
+    #expect(viewer.shown > 500)
 }
 
 @Test(arguments: UInt64(1)...3) func `a room with faults recovers`(seed: UInt64) throws {

@@ -12,12 +12,17 @@ import RoomSimulation
         commandName: "simulate", abstract: "Run rooms with faults on virtual time, one for each seed.")
 
     @Option(help: "The first seed.") var first: UInt64 = 1
-    @Option(help: "How many seeds.") var count: UInt64 = 100
+    @Option(help: "How many seeds. Without it and --seconds, 100.") var count: UInt64?
     @Option(help: "Start no further room after this many seconds.") var seconds: Double?
     @Option(help: "Clients of each room.") var clients = 12
     @Option(help: "Faults of each room.") var faults = 6
-    @Option(help: "Simulated seconds of each room, 20 of them without faults.") var length: Int64 = 60
+    @Option(help: "Simulated seconds of each room, 32 or more, 20 of them without faults.") var length: Int64 = 60
     @Flag(help: "All clients are on a network without loss.") var wired = false
+
+    func validate() throws {
+        guard length >= 32 else { throw ValidationError("--length \(length) is too short. Give 32 seconds or more.") }
+        guard clients >= 2 else { throw ValidationError("--clients \(clients) is too few. Give 2 or more.") }
+    }
 
     func run() throws {
         let began = EventLoop.now
@@ -27,6 +32,7 @@ import RoomSimulation
         room.duration = .seconds(length)
         if wired { room.links = [.wired] }
         var board = Scoreboard(room: room)
+        let count = count ?? (seconds == nil ? 100 : .max - first)
         for seed in first..<(first + count) {
             if let seconds, (EventLoop.now - began).seconds >= seconds { break }
             board.run(seed)

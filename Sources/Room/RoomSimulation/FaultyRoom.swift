@@ -10,7 +10,7 @@ public struct FaultyRoom: Sendable {
     public var video = VideoFormat(packetsPerKeyframe: 3)
     /// The links to choose from.
     public var links = [Link.wired, .wifi, .cellular]
-    /// Of all, faults included.
+    /// Of all, faults included. At least 12 seconds more than `recovery`.
     public var duration = TimeInterval.seconds(60)
     /// The time without faults at the end.
     public var recovery = TimeInterval.seconds(20)

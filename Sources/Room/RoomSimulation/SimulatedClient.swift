@@ -8,7 +8,7 @@ internal import RoomProtocol
 
 /// A participant in the simulation: the product's client engine behind a link.
 ///
-/// Call its methods on tasks of `Simulation.task`.
+/// Call its methods on tasks of `Simulation.task`, and not after the simulation was released.
 public final class SimulatedClient: @unchecked Sendable {
     // Sendable by hand: used on the simulation's thread only, as the class of the simulation itself.
 
@@ -33,7 +33,7 @@ public final class SimulatedClient: @unchecked Sendable {
     private(set) var sources: [VideoSource] = []
     private(set) var keyframesSent = 0
     private var isDead = false
-    /// The streams that receivers carried.
+    /// The streams that this client has watched.
     private var seen: Set<Int> = []
 
     /// Whether it is in a room.
@@ -257,7 +257,7 @@ public final class SimulatedClient: @unchecked Sendable {
         setLink(link)
     }
 
-    /// Restarts the encoders: numbers and timestamps start again, as after a crash of the camera.
+    /// Restarts the encoders: a keyframe follows, with other timestamps, as after a crash of the camera.
     public func restartSources() { for source in sources { source.restart() } }
 
     // MARK: - Network

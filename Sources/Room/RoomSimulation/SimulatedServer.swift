@@ -22,7 +22,6 @@ final class SimulatedServer {
         self.simulation = simulation
     }
 
-    var isRunning: Bool { rooms != nil }
     /// How many sessions the port has.
     var sessions: Int { port?.sessions ?? 0 }
     var participants: Int { rooms?.counts.participants ?? 0 }
@@ -49,12 +48,6 @@ final class SimulatedServer {
         } catch {
             preconditionFailure("a simulated path opens always: \(error)")
         }
-    }
-
-    /// Ends the server with a farewell to its clients.
-    func stop() {
-        rooms?.close()
-        forget()
     }
 
     /// Ends the server's process: connections break, and nothing is sent.

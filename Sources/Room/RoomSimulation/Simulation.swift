@@ -23,7 +23,7 @@ public final class Simulation: Sendable {
     public enum Encryption: Sendable {
         /// Checks keys, rollover, replays and that no index is used twice, without cryptography.
         case checked
-        /// With an engine of the caller, such as that of the product.
+        /// With an engine of the caller.
         case engine(@Sendable (inout SRTPKeys) throws -> SRTPEngine)
     }
 
@@ -44,7 +44,8 @@ public final class Simulation: Sendable {
     public func client(_ name: String, link: Link = .wired) -> SimulatedClient { world.client(name, link: link) }
 
     /// Runs an application on the simulator's executor, from the next turn on. An error that it throws is a failure of the
-    /// simulation.
+    /// simulation. `async let` and task groups stay on the executor; `Task { }` and `@MainActor` do not, and are not
+    /// allowed.
     public func task(_ name: String = "application", _ body: @escaping @Sendable () async throws -> Void) {
         world.task(name, body)
     }
@@ -71,9 +72,9 @@ public final class Simulation: Sendable {
     /// released; call it if a task that does not end holds the simulation.
     public func end() { world.end() }
 
-    /// Ends the server's process. `restartServer` starts another.
+    /// Ends the server's process. `startServer` starts another.
     public func killServer() { world.server.kill() }
 
     /// Starts the server. Does nothing while it runs.
-    public func restartServer() { world.server.start() }
+    public func startServer() { world.server.start() }
 }

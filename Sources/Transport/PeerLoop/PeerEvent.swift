@@ -9,7 +9,7 @@ package enum PeerEvent: Sendable {
     /// ICE selected a pair of addresses, and DTLS begins. Also reported for an authenticated packet after
     /// `.disconnected`.
     case connected
-    /// No authenticated packet arrived for `PeerConfiguration.silence`. The connection may recover. libnice does not
+    /// No authenticated packet arrived for `PeerSessionConfiguration.silence`. The connection may recover. libnice does not
     /// report the STUN checks that it replies to, so a browser that neither receives nor sends looks like a vanished
     /// one.
     case disconnected
