@@ -142,8 +142,9 @@ package final class Rooms {
             connection.send(.unsubscribed(reference), answering: request.id)
         case .ping: connection.send(.pong, answering: request.id)
         case .leave:
-            connection.send(.left, answering: request.id)
+            // A client that reads the answer has left: its place is free.
             disconnected(connection)
+            connection.send(.left, answering: request.id)
             connection.end()
         }
     }
