@@ -26,6 +26,21 @@ import TestSupport
         }
     }
 
+    @Test func `requests that are pending when a connection is dropped fail`() async throws {
+        try await onLoop { loop in
+            let client = try Client(loop)
+            client.join()
+            var errors: [RoomError.Code] = []
+            client.connection.request(.ping) { result in
+                if case .failure(let error) = result { errors.append(error.code) }
+            }
+            client.connection.drop()
+            #expect(errors == [.roomReleased])
+            #expect(client.isClosed)
+            #expect(client.ends == [])
+        }
+    }
+
     @Test func `a link that opens after the connection has ended is closed unused`() async throws {
         try await onLoop { loop in
             let client = try Client(loop)
