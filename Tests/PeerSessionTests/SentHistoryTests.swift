@@ -3,48 +3,120 @@ import Testing
 
 @testable import PeerSession
 
-@Suite struct SentHistoryTests {
-    private func packet(_ number: UInt16) -> SentPacket {
-        SentPacket(
-            payload: Int(number),
+/// A history beside a plain list of what was sent.
+private struct Sent {
+    let store = PacketStore()
+    var history: SentHistory
+    var packets: [SentPacket] = []
+
+    init(capacity: Int = 512) { history = SentHistory(capacity: capacity) }
+
+    /// Sends a packet, whose timestamp and marker differ from those in the store by these.
+    mutating func send(
+        _ number: Int, isEmpty: Bool = false, ticks: UInt32 = 0, otherMarker: Bool = false, payloadType: UInt8 = 96,
+        picture: UInt16? = nil
+    ) {
+        var packet = PacketBuffer()
+        _ = packet.assign([UInt8(truncatingIfNeeded: number)])
+        let timestamp = RTPTimestamp(UInt32(number / 4) * 3000)
+        let marker = number % 4 == 3
+        let index = isEmpty ? nil : store.add(packet, 0..<1, timestamp: timestamp, marker: marker, now: .zero)
+        let patch = picture.flatMap { id in
+            descriptor.map { PayloadPatch.vp8(VP8Rewrite($0, pictureID: id, tl0PictureIndex: 2)) }
+        }
+        let sent = SentPacket(
+            payload: index,
             Rewrite(
-                payloadType: 96, sequenceNumber: SequenceNumber(number), timestamp: RTPTimestamp(7), marker: true))
+                payloadType: payloadType, sequenceNumber: SequenceNumber(UInt16(truncatingIfNeeded: number)),
+                timestamp: RTPTimestamp(timestamp.rawValue &+ ticks), marker: marker != otherMarker, patch: patch))
+        packets.append(sent)
+        history.insert(sent, of: store)
     }
 
-    @Test("The newest packets are found across the wrap of sequence numbers, and older ones are not")
-    func newest() {
-        var history = SentHistory(capacity: 100)
-        var number = SequenceNumber(65000)
-        for _ in 0..<1000 {
-            number = number.advanced(by: 1)
-            history.insert(packet(number.rawValue))
+    /// Of a packet with a picture id of 7 bits.
+    private var descriptor: VP8PayloadDescriptor? {
+        var packet = PacketBuffer()
+        _ = packet.assignRTP(
+            payloadType: 96, sequenceNumber: SequenceNumber(0), timestamp: RTPTimestamp(0), ssrc: SSRC(1),
+            payload: [0x90, 0x80, 7, 0, 0, 0])
+        return RTPHeader(parsing: packet).flatMap { VP8PayloadDescriptor(parsing: packet, header: $0) }
+    }
+
+    func found(_ number: Int) -> SentPacket? {
+        history.packet(SequenceNumber(UInt16(truncatingIfNeeded: number)), of: store)
+    }
+}
+
+@Suite struct SentHistoryTests {
+    @Test func `finds the newest packets across the wrap of sequence numbers, and no older ones`() {
+        var sent = Sent(capacity: 100)
+        for number in 65000..<66000 { sent.send(number) }
+        for back in 1...100 { #expect(sent.found(66000 - back) == sent.packets[1000 - back]) }
+        #expect(sent.found(66000 - 101) == nil)
+        #expect(sent.found(66000) == nil)
+    }
+
+    @Test(arguments: UInt64(1)...20) func `finds each packet as it was sent, in any order and with any change`(
+        seed: UInt64
+    ) {
+        var random = RandomSource(seed: seed)
+        var sent = Sent()
+        var numbers = Array(30000..<30200)
+        // A quarter of the packets is late.
+        for place in 0..<180 where Int.random(in: 0..<4, using: &random) == 0 {
+            numbers.swapAt(place, place + Int.random(in: 1...20, using: &random))
         }
-        for back in 0..<128 {
-            let wanted = number.advanced(by: -back)
-            #expect(history[wanted]?.payload == Int(wanted.rawValue))
+        var ticks: UInt32 = 0
+        for number in numbers {
+            if Int.random(in: 0..<30, using: &random) == 0 { ticks = .random(in: 0...UInt32.max, using: &random) }
+            sent.send(
+                number, isEmpty: Int.random(in: 0..<20, using: &random) == 0, ticks: ticks,
+                otherMarker: Int.random(in: 0..<20, using: &random) == 0,
+                payloadType: Int.random(in: 0..<20, using: &random) == 0 ? 97 : 96,
+                picture: number % 3 == 0 ? UInt16(number / 4) : nil)
         }
-        #expect(history[number.advanced(by: -128)] == nil)
-        #expect(history[number.advanced(by: 1)] == nil)
+        for packet in sent.packets { #expect(sent.found(Int(packet.number.rawValue)) == packet) }
     }
 
-    @Test("A history knows when a packet was last resent")
-    func repeated() {
-        var history = SentHistory(capacity: 8)
-        history.insert(packet(1))
-        #expect(history[SequenceNumber(1)]?.repeatedAt == nil)
-        history.repeated(SequenceNumber(1), at: MonotonicTime(nanoseconds: 5))
-        #expect(history[SequenceNumber(1)]?.repeatedAt == MonotonicTime(nanoseconds: 5))
-        history.removeAll()
-        #expect(history[SequenceNumber(1)] == nil)
+    @Test func `keeps a run of packets in constant memory, and a bounded number of runs`() {
+        var steady = Sent(capacity: 32768)
+        for number in 0..<4000 { steady.send(number) }
+        #expect(steady.history.runCount == 1)
+        #expect(steady.found(0) == steady.packets[0])
+        var scattered = Sent(capacity: 32768)
+        for number in 0..<4000 { scattered.send(2 * number) }
+        #expect(scattered.history.runCount <= SentHistory.maximumRuns)
+        #expect(scattered.found(2 * 3999) == scattered.packets[3999])
+        #expect(scattered.found(2 * 3850) == scattered.packets[3850])
+        #expect(scattered.found(0) == nil)
     }
 
-    @Test("A history of size zero keeps nothing")
-    func none() {
-        var history = SentHistory(capacity: 0)
-        history.insert(packet(1))
-        #expect(history[SequenceNumber(1)] == nil)
+    @Test func `forgets packets whose payload is gone from the store`() {
+        var sent = Sent(capacity: 32768)
+        for number in 0..<10000 { sent.send(number) }
+        #expect(sent.found(9999) != nil)
+        #expect(sent.found(0) == nil)
     }
 
-    @Test("A remembered packet is small, because each subscriber remembers hundreds")
-    func size() { #expect(MemoryLayout<SentPacket?>.stride <= 48) }
+    @Test func `keeps nothing with a size of zero, and after it is cleared`() {
+        var none = Sent(capacity: 0)
+        none.send(1)
+        #expect(none.found(1) == nil)
+        var cleared = Sent()
+        cleared.send(1)
+        cleared.history.removeAll()
+        #expect(cleared.found(1) == nil)
+    }
+
+    @Test func `knows when packets were last resent, and forgets the oldest`() {
+        var times = RepeatTimes()
+        #expect(times[SequenceNumber(1)] == nil)
+        for number in 0..<300 as Range<UInt16> {
+            times.repeated(SequenceNumber(number), at: MonotonicTime(nanoseconds: UInt64(number)))
+        }
+        times.repeated(SequenceNumber(290), at: MonotonicTime(nanoseconds: 500))
+        #expect(times[SequenceNumber(299)] == MonotonicTime(nanoseconds: 299))
+        #expect(times[SequenceNumber(290)] == MonotonicTime(nanoseconds: 500))
+        #expect(times[SequenceNumber(0)] == nil)
+    }
 }

@@ -82,7 +82,7 @@ import TestSupport
             let store = PacketStore()
             var packet = PacketBuffer()
             _ = packet.assign([UInt8(number), UInt8(number)])
-            let index = store.add(packet, 0..<2, now: call.now)
+            let index = store.add(packet, 0..<2, timestamp: RTPTimestamp(9), marker: true, now: call.now)
             call.a.forward(
                 number == 2 ? nil : index, of: store,
                 rewrite: Rewrite(

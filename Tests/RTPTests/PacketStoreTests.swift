@@ -100,3 +100,9 @@ import TestSupport
         #expect(!store.contains(0) && store.length(of: 0) == 0 && store.withPayload(0) { $0.isEmpty })
     }
 }
+
+extension PacketStore {
+    fileprivate func add(_ packet: borrowing PacketBuffer, _ payload: Range<Int>, now: MonotonicTime) -> Int {
+        add(packet, payload, timestamp: RTPTimestamp(0), marker: false, now: now)
+    }
+}

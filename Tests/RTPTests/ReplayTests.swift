@@ -85,7 +85,8 @@ private final class ReplayStage {
             payload: payload.isEmpty ? nil : PayloadDescriptor(parsing: buffer, header: header, as: codec),
             arrival: now)
         newest = max(newest, number)
-        let index = store.add(buffer, header.payloadOffset..<header.payloadEnd, now: now)
+        let index = store.add(
+            buffer, header.payloadOffset..<header.payloadEnd, timestamp: header.timestamp, marker: true, now: now)
         recent.add(packet, at: index, length: payload.count)
         for receiver in receivers where receiver.replay == nil { deliver(index, packet, to: receiver) }
     }

@@ -157,7 +157,9 @@ final class World: @unchecked Sendable {
     /// A session with a handshake and an encryption of the simulation.
     func makeSession(cname: String, name: UInt64) -> PeerSession {
         let configuration = PeerSessionConfiguration(cname: cname, seed: name)
-        return PeerSession(dtls: Handshake(name: name), configuration: configuration) { [unowned self] keys in
+        return PeerSession(
+            dtls: Handshake(name: name), configuration: configuration, scratch: loop.sessionScratch
+        ) { [unowned self] keys in
             switch encryption {
             case .engine(let make): return try make(&keys)
             case .checked:

@@ -7,7 +7,8 @@ internal import RoomProtocol
 final class Consumer {
     let receiver: Receiver
     private let peer: Peer
-    private let sender: SenderID
+    private let history: Int
+    private var sender: SenderID?
     private var splice: Splice
     private var payloadType: UInt8 = 0
     /// Nil once live packets are forwarded directly.
@@ -22,9 +23,14 @@ final class Consumer {
     init(_ receiver: Receiver, peer: Peer, firstSequenceNumber: SequenceNumber, history: Int) {
         self.receiver = receiver
         self.peer = peer
+        self.history = receiver.media == .audio ? 0 : history
         splice = Splice(firstSequenceNumber: firstSequenceNumber)
+    }
+
+    /// The session's sender for this receiver, from its first stream on: most receivers never get one.
+    private func makeSender() -> SenderID {
         let codecs = Codec.of(receiver.media)
-        sender = peer.addSender(
+        return peer.addSender(
             SenderConfiguration(
                 kind: receiver.media == .audio ? .audio : .video, ssrc: receiver.ssrc,
                 retransmissionSSRC: receiver.retransmissionSSRC, clockRate: receiver.media == .audio ? 48000 : 90000,
@@ -32,7 +38,7 @@ final class Consumer {
                     uniqueKeysWithValues: codecs.compactMap { codec in
                         codec.retransmissionPayloadType.map { (codec.payloadType, $0) }
                     }),
-                mid: receiver.mid, history: receiver.media == .audio ? 0 : history))
+                mid: receiver.mid, history: history))
     }
 
     var isFree: Bool { stream == nil }
@@ -42,7 +48,7 @@ final class Consumer {
     var nextSequenceNumber: SequenceNumber { splice.nextSequenceNumber }
 
     /// Whether the client has reported on this receiver's stream, so its media path works.
-    var isKnownToClient: Bool { peer.statistics(of: sender)?.isKnownToPeer ?? false }
+    var isKnownToClient: Bool { sender.flatMap { peer.statistics(of: $0)?.isKnownToPeer } ?? false }
 
     func owns(_ sender: SenderID) -> Bool { self.sender == sender }
 
@@ -61,6 +67,7 @@ final class Consumer {
     func assign(_ stream: PublishedStream) {
         release()
         self.stream = stream
+        if sender == nil { sender = makeSender() }
         stream.add(self)
         // The keyframe can then be there before the session is secured, which takes several round trips.
         if !beginIfPossible() { _ = stream.replay() }
@@ -73,7 +80,7 @@ final class Consumer {
         endReplay()
         splice.end()
         // Retransmissions of this stream would reach the next one.
-        peer.forget(sender)
+        if let sender { peer.forget(sender) }
     }
 
     /// Forwards a packet whose payload is in a store. Runs for each packet and each subscriber.
@@ -114,7 +121,7 @@ final class Consumer {
         let rewrite = Rewrite(
             payloadType: payloadType, sequenceNumber: numbers.sequenceNumber, timestamp: numbers.timestamp,
             marker: marker, patch: numbers.patch)
-        peer.forward(payload, of: store, rewrite: rewrite, via: sender)
+        if let sender { peer.forward(payload, of: store, rewrite: rewrite, via: sender) }
     }
 
     func setClock(_ clock: SenderClock) {
@@ -125,13 +132,13 @@ final class Consumer {
     /// The publisher's timestamps restarted. The rest of a replay is useless before the next keyframe.
     func streamRestarted() {
         endReplay()
-        peer.clearClock(sender)
+        if let sender { peer.clearClock(sender) }
     }
 
     /// Forwards the publisher's clock, so that the subscriber can compute capture times and synchronise audio and
     /// video.
     private func passClockOn() {
-        guard let clock = splice.clock else { return }
+        guard let sender, let clock = splice.clock else { return }
         peer.setClock(sender, ntp: clock.ntp, rtp: clock.rtp, at: clock.at)
     }
 

@@ -57,7 +57,8 @@ final class PublishedStream {
             header.payloadLength > 0
             ? PayloadDescriptor(parsing: packet, header: header, as: codec.payload) : nil
         let end = payload == nil ? header.payloadOffset : header.payloadEnd
-        let index = store.add(packet, header.payloadOffset..<end, now: now)
+        let index = store.add(
+            packet, header.payloadOffset..<end, timestamp: header.timestamp, marker: header.marker, now: now)
         if codec.media == .video {
             recent.add(
                 RecentPackets.Packet(

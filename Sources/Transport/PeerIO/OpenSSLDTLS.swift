@@ -37,10 +37,9 @@ package final class OpenSSLDTLS: DTLSEngine {
     private var refusal: String?
     private var isClosed = false
     // The BIO's input and output.
-    private var incoming = [UInt8](repeating: 0, count: PacketBuffer.capacity)
-    private var incomingCount = 0
+    /// The datagram that `receive` handles. Nil after it was read.
+    private var incoming: UnsafeRawBufferPointer?
     private var outgoing = DatagramBatch()
-    private var discarded = [UInt8](repeating: 0, count: PacketBuffer.capacity)
 
     package init(certificate: Certificate, mtu: Int = OpenSSLDTLS.mtu) throws(TransportError) {
         guard let ssl = SSL_new(certificate.context), let method = DatagramBIO.method, let bio = BIO_new(method) else {
@@ -77,29 +76,29 @@ package final class OpenSSLDTLS: DTLSEngine {
     }
 
     package func receive(_ datagram: borrowing PacketBuffer, now: MonotonicTime) {
-        guard role != nil, !isClosed, datagram.count <= incoming.count else { return }
-        incoming.withUnsafeMutableBytes { target in
-            datagram.bytes.withUnsafeBytes { source in
-                target.copyMemory(from: UnsafeRawBufferPointer(rebasing: source[..<datagram.count]))
-            }
+        guard role != nil, !isClosed else { return }
+        datagram.bytes.withUnsafeBytes { bytes in
+            incoming = UnsafeRawBufferPointer(rebasing: bytes[..<datagram.count])
+            proceed(now: now)
+            incoming = nil
         }
-        incomingCount = datagram.count
-        proceed(now: now)
     }
 
     package func handleTimeout(now: MonotonicTime) {
         guard role != nil, !isClosed, now >= nextTimeout else { return }
         ERR_clear_error()
+        SSL_alloc_buffers(ssl)
         if dtls_handle_timeout(ssl) < 0, case .handshaking = progress {
             progress = .failed("The peer did not respond to the DTLS handshake.")
         }
         updateTimeout(now: now)
+        releaseBuffers()
     }
 
     package func drain(into batch: inout DatagramBatch) {
         guard !outgoing.isEmpty else { return }
         for index in 0..<outgoing.count { batch.append(outgoing[index]) }
-        outgoing.removeAll()
+        outgoing = DatagramBatch()
     }
 
     package func close() {
@@ -109,6 +108,7 @@ package final class OpenSSLDTLS: DTLSEngine {
         // OpenSSL reports an error for a shutdown during a handshake.
         if case .connected = progress {
             ERR_clear_error()
+            SSL_alloc_buffers(ssl)
             SSL_shutdown(ssl)
         }
     }
@@ -121,8 +121,13 @@ package final class OpenSSLDTLS: DTLSEngine {
         case .connected: read()
         case .failed, .closed: break
         }
-        incomingCount = 0
         updateTimeout(now: now)
+        releaseBuffers()
+    }
+
+    /// Frees 33 KiB of a connected session. OpenSSL allocates them again to read a record, but not to write one.
+    private func releaseBuffers() {
+        if case .connected = progress { SSL_free_buffers(ssl) }
     }
 
     private func handshake() {
@@ -153,9 +158,10 @@ package final class OpenSSLDTLS: DTLSEngine {
     /// Reads records after the handshake: retransmissions of the peer's last flight, alerts, close_notify. Application
     /// data is not expected.
     private func read() {
+        var discarded: UInt64 = 0
         while true {
             ERR_clear_error()
-            let result = SSL_read(ssl, &discarded, Int32(discarded.count))
+            let result = SSL_read(ssl, &discarded, Int32(MemoryLayout.size(ofValue: discarded)))
             guard result <= 0 else { continue }
             switch SSL_get_error(ssl, result) {
             case SSL_ERROR_WANT_READ, SSL_ERROR_WANT_WRITE: break
@@ -227,11 +233,11 @@ package final class OpenSSLDTLS: DTLSEngine {
     // MARK: - BIO
 
     fileprivate func readDatagram(into target: UnsafeMutableRawPointer, capacity: Int) -> Int {
-        let count = min(incomingCount, capacity)
-        guard count > 0 else { return -1 }
-        incoming.withUnsafeBytes { if let base = $0.baseAddress { target.copyMemory(from: base, byteCount: count) } }
+        guard let incoming, !incoming.isEmpty, let source = incoming.baseAddress else { return -1 }
+        let count = min(incoming.count, capacity)
+        target.copyMemory(from: source, byteCount: count)
         // A datagram is read once. Bytes that do not fit are lost, as with a socket.
-        incomingCount = 0
+        self.incoming = nil
         return count
     }
 

@@ -62,6 +62,7 @@ extension Peer {
                 cname: configuration.cname, seed: .random(in: UInt64.min...UInt64.max),
                 maximumPacketLength: configuration.maximumPacketLength, silence: configuration.silence,
                 consent: configuration.consent),
+            scratch: loop.sessionScratch,
             makeSRTP: { try library.makeEngine(&$0) })
         try self.init(
             loop: loop, session: session, connectTimeout: configuration.connectTimeout,

@@ -1,3 +1,4 @@
+package import PeerSession
 package import RTP
 
 /// An object with work at the end of a turn of the loop, such as a batch of datagrams to send.
@@ -26,6 +27,8 @@ open class Loop {
     package final var traffic = LoopTraffic()
     /// A buffer for one packet, shared by everything on the loop.
     package final var scratch = PacketBuffer()
+    /// Shared by the sessions of this loop's peers.
+    package final let sessionScratch = SessionScratch()
     /// The batch being sent.
     package final var outgoing = DatagramBatch()
 

@@ -11,13 +11,12 @@ final class OutgoingStream {
     let configuration: SenderConfiguration
     private(set) var statistics = SenderStatistics()
     private var history: SentHistory
+    private var repeats = RepeatTimes()
     /// Where the payloads of the sent packets are.
     private var store: PacketStore?
     private var own: PacketStore?
     private var budget = RepairBudget()
     private var repeatSequence: SequenceNumber
-    /// RTX payload type by payload type. 0xff means none.
-    private var repeatType = [UInt8](repeating: 0xff, count: 128)
     private var mid: [UInt8]
     private var midID: UInt8
     /// Whether the peer has reported on this SSRC and no longer needs the mid.
@@ -35,9 +34,6 @@ final class OutgoingStream {
         history = SentHistory(capacity: repeats ? configuration.history : 0)
         // Well below the wrap, so that SRTP's rollover counter starts unambiguously (RFC 3711, section 3.3.1).
         repeatSequence = SequenceNumber(UInt16.random(in: 0..<0x8000, using: &random))
-        for (type, repeated) in configuration.retransmissionPayloadTypes where type < 128 && repeated < 128 {
-            repeatType[Int(type)] = repeated
-        }
         mid = Array((configuration.mid ?? "").utf8)
         midID = configuration.midExtensionID ?? 0
         if !(1...14).contains(midID) || !(1...16).contains(mid.count) { mid = [] }
@@ -48,11 +44,11 @@ final class OutgoingStream {
     /// Notes a packet that is to be sent, with its payload in `store`. Returns what `write` needs.
     func note(_ payload: Int?, of store: PacketStore, _ rewrite: Rewrite) -> SentPacket {
         if !sends(from: store) {
-            history.removeAll()
+            forgetSent()
             self.store = store
         }
         let packet = SentPacket(payload: payload, rewrite)
-        history.insert(packet)
+        history.insert(packet, of: store)
         let length = headLength(hasMid: !isKnownToPeer, isRepeat: false) + (payload.map { store.length(of: $0) } ?? 0)
         statistics.packets += 1
         statistics.bytes += length
@@ -82,14 +78,14 @@ final class OutgoingStream {
         of number: SequenceNumber, roundTrip: TimeInterval?, now: MonotonicTime, in scratch: inout PacketBuffer,
         _ body: (inout PacketBuffer, Span<UInt8>) -> Result
     ) -> Result? {
-        guard let ssrc = configuration.retransmissionSSRC, let packet = history[number], hasPayload(of: packet),
-            repeatType[Int(packet.payloadType)] != 0xff
+        guard let ssrc = configuration.retransmissionSSRC, let packet = store.flatMap({ history.packet(number, of: $0) }),
+            let type = configuration.retransmissionPayloadTypes[packet.payloadType]
         else {
             statistics.retransmissionsMissed += 1
             return nil
         }
         let interval = max(Self.minimumRepeatInterval, (roundTrip ?? .zero) / 2)
-        if let last = packet.repeatedAt, now - last < interval {
+        if let last = repeats[number], now - last < interval {
             statistics.retransmissionsHeldBack += 1
             return nil
         }
@@ -99,13 +95,13 @@ final class OutgoingStream {
             statistics.retransmissionsOverBudget += 1
             return nil
         }
-        history.repeated(number, at: now)
+        repeats.repeated(number, at: now)
         let repeated = repeatSequence
         repeatSequence = repeatSequence.advanced(by: 1)
         statistics.retransmittedPackets += 1
         statistics.retransmittedBytes += length
         return write(
-            packet, type: repeatType[Int(packet.payloadType)], number: repeated, as: ssrc, hasMid: true, &scratch, body)
+            packet, type: type, number: repeated, as: ssrc, hasMid: true, &scratch, body)
     }
 
     private func hasPayload(of packet: SentPacket) -> Bool {
@@ -165,6 +161,7 @@ final class OutgoingStream {
     /// Forgets the sent packets, so that none is resent, and releases their store.
     func forgetSent() {
         history.removeAll()
+        repeats.removeAll()
         store = nil
     }
 

@@ -26,20 +26,21 @@ public final class PeerSession {
     private var expected: [Fingerprint] = []
     private var nextReport = MonotonicTime.never
     private var liveness: Liveness
-    /// The head of the packet being encrypted.
-    private var scratch = PacketBuffer()
-    private var control = PacketBuffer()
+    private let scratch: SessionScratch
     /// Media packets to send, which `drain` encrypts.
     private var planned: [(sender: SenderID, packet: SentPacket)] = []
     /// Handshake, reports and retransmissions to send, and media of senders that have ended or changed to another store.
     private var outgoing = DatagramBatch()
 
-    /// `makeSRTP` is called once, when the handshake has finished.
+    /// - Parameters:
+    ///   - scratch: shared by all sessions of a thread.
+    ///   - makeSRTP: called once, when the handshake has finished.
     public init(
-        dtls: any DTLSEngine, configuration: PeerSessionConfiguration,
+        dtls: any DTLSEngine, configuration: PeerSessionConfiguration, scratch: SessionScratch = SessionScratch(),
         makeSRTP: @escaping (inout SRTPKeys) throws -> SRTPEngine
     ) {
         self.dtls = dtls
+        self.scratch = scratch
         self.makeSRTP = makeSRTP
         streams = StreamTable(configuration: configuration)
         liveness = Liveness(silence: configuration.silence, consent: configuration.consent)
@@ -63,7 +64,7 @@ public final class PeerSession {
         guard let srtp else { return }
         for (sender, packet) in planned {
             guard let stream = streams.sender(sender) else { continue }
-            let isSealed = stream.write(packet, in: &scratch) { head, rest in
+            let isSealed = stream.write(packet, in: &scratch.head) { head, rest in
                 srtp.protectRTP(&head, rest, into: &batch)
             }
             if isSealed != true { streams.dropped.unprotectable += 1 }
@@ -290,7 +291,9 @@ public final class PeerSession {
     ) -> Bool {
         guard phase == .secured, let stream = streams.sender(id) else { return false }
         let store = stream.ownStore()
-        let payload = store.add(packet, header.payloadOffset..<header.payloadEnd, now: now)
+        let payload = store.add(
+            packet, header.payloadOffset..<header.payloadEnd, timestamp: rewrite.timestamp, marker: rewrite.marker,
+            now: now)
         return plan(payload, of: store, rewrite, on: stream, now: now)
     }
 
@@ -331,7 +334,7 @@ public final class PeerSession {
             streams.dropped.outgoingFull += 1
             return
         }
-        let isSealed = stream.writeRepeat(of: number, roundTrip: streams.roundTrip, now: now, in: &scratch) {
+        let isSealed = stream.writeRepeat(of: number, roundTrip: streams.roundTrip, now: now, in: &scratch.head) {
             head, rest in
             srtp.protectRTP(&head, rest, into: &outgoing)
         }
@@ -436,28 +439,28 @@ public final class PeerSession {
 
     /// Packs packets into as many compounds as necessary. Each begins with a report and the CNAME.
     private func sendControl(_ packets: [RTCPPacket]) {
-        control.count = 0
+        scratch.control.count = 0
         let limit = PeerSessionConfiguration.maximumCompoundLength
-        for packet in packets where !packet.append(to: &control, limit: limit) {
+        for packet in packets where !packet.append(to: &scratch.control, limit: limit) {
             emitControl()
-            for opening in streams.preamble { _ = opening.append(to: &control, limit: limit) }
-            _ = packet.append(to: &control, limit: limit)
+            for opening in streams.preamble { _ = opening.append(to: &scratch.control, limit: limit) }
+            _ = packet.append(to: &scratch.control, limit: limit)
         }
         emitControl()
     }
 
     private func emitControl() {
-        defer { control.count = 0 }
-        guard control.count > 0, let srtp else { return }
+        defer { scratch.control.count = 0 }
+        guard scratch.control.count > 0, let srtp else { return }
         guard outgoingCount < streams.configuration.outgoingCapacity else {
             streams.dropped.outgoingFull += 1
             return
         }
-        guard srtp.protectRTCP(&control) else {
+        guard srtp.protectRTCP(&scratch.control) else {
             streams.dropped.unprotectable += 1
             return
         }
-        outgoing.append(control)
+        outgoing.append(scratch.control)
     }
 
     // MARK: Events and statistics
@@ -473,4 +476,14 @@ public final class PeerSession {
 
     /// Nil after the receiver's removal.
     public func statistics(of id: ReceiverID) -> ReceiverStatistics? { streams.receiver(id)?.statistics }
+}
+
+/// Memory for the packet that a session writes. No session keeps anything in it between two calls.
+public final class SessionScratch {
+    /// The head of the packet being encrypted.
+    var head = PacketBuffer()
+    /// The RTCP compound being written.
+    var control = PacketBuffer()
+
+    public init() {}
 }

@@ -1,24 +1,17 @@
 import RTP
 
 /// A packet that was sent or is about to be: its new numbers, and where its payload is.
-struct SentPacket {
+struct SentPacket: Equatable {
     /// The index of the payload in the stream's store. Nil for an empty payload.
-    var payload: Int? { index < 0 ? nil : index }
-    let number: SequenceNumber
-    let timestamp: RTPTimestamp
-    let payloadType: UInt8
-    let marker: Bool
-    let patch: PayloadPatch?
-    fileprivate(set) var repeatedAt: MonotonicTime? {
-        get { repeated == .zero ? nil : repeated }
-        set { repeated = newValue ?? .zero }
-    }
-    // Without optionals: a subscriber remembers hundreds of packets.
-    private let index: Int
-    private var repeated = MonotonicTime.zero
+    var payload: Int?
+    var number: SequenceNumber
+    var timestamp: RTPTimestamp
+    var payloadType: UInt8
+    var marker: Bool
+    var patch: PayloadPatch?
 
     init(payload: Int?, _ rewrite: Rewrite) {
-        index = payload ?? -1
+        self.payload = payload
         number = rewrite.sequenceNumber
         timestamp = rewrite.timestamp
         payloadType = rewrite.payloadType
@@ -27,38 +20,116 @@ struct SentPacket {
     }
 }
 
-/// The newest packets that a sender sent, by sequence number. Allocates once.
+/// The newest packets that a sender sent, by sequence number, as long as their payloads are in the store.
+///
+/// Most packets continue the packet before: the next number, the next payload of the store, the same distance to its
+/// timestamp. The history keeps *runs* of such packets, so its size depends on losses and source changes, not on the
+/// packet rate. With thousands of packets of one stream, it has a few dozen bytes.
 struct SentHistory {
-    private let capacity: Int
-    private var packets: [SentPacket?] = []
+    /// The most runs. A run is a frame while picture ids are rewritten, and a packet on a network that reorders all of
+    /// them, so this is one second of either.
+    static let maximumRuns = 256
 
-    /// `capacity` is rounded up to a power of two, so that places are stable when sequence numbers wrap.
-    init(capacity: Int) {
-        var rounded = capacity > 0 ? 1 : 0
-        while rounded < min(capacity, 32768) { rounded *= 2 }
-        self.capacity = rounded
+    private struct Run {
+        /// The first packet. Its timestamp and marker are those in the store, changed as below.
+        let first: SequenceNumber
+        /// How many packets. The others follow the first in number and in the store.
+        var count: UInt16 = 1
+        let payloadType: UInt8
+        /// Nil if the markers are those in the store.
+        let marker: Bool?
+        /// Added to the timestamps in the store. The timestamp itself without a payload.
+        let ticks: UInt32
+        /// The index of the first payload. Negative without one.
+        let payload: Int
+        let patch: PayloadPatch?
+
+        init(_ packet: SentPacket, of store: PacketStore) {
+            first = packet.number
+            payloadType = packet.payloadType
+            patch = packet.patch
+            guard let payload = packet.payload else {
+                self.payload = -1
+                ticks = packet.timestamp.rawValue
+                marker = packet.marker
+                return
+            }
+            self.payload = payload
+            ticks = packet.timestamp.rawValue &- store.timestamp(of: payload).rawValue
+            marker = packet.marker == store.marker(of: payload) ? nil : packet.marker
+        }
+
+        /// Adds the packet if it continues the run.
+        mutating func take(_ packet: SentPacket, of store: PacketStore) -> Bool {
+            guard let payload = packet.payload, self.payload + Int(count) == payload, self.payload >= 0, count < Int16.max,
+                first.advanced(by: Int(count)) == packet.number, packet.payloadType == payloadType, marker == nil,
+                store.marker(of: payload) == packet.marker,
+                store.timestamp(of: payload).rawValue &+ ticks == packet.timestamp.rawValue, packet.patch == patch
+            else { return false }
+            count += 1
+            return true
+        }
+
+        func packet(_ number: SequenceNumber, of store: PacketStore) -> SentPacket? {
+            let place = number.distance(from: first)
+            guard place >= 0, place < Int(count) else { return nil }
+            let index = payload < 0 ? nil : payload + place
+            if let index, !store.contains(index) { return nil }
+            return SentPacket(
+                payload: index,
+                Rewrite(
+                    payloadType: payloadType, sequenceNumber: number,
+                    timestamp: RTPTimestamp((index.map { store.timestamp(of: $0).rawValue } ?? 0) &+ ticks),
+                    marker: marker ?? index.map { store.marker(of: $0) } ?? false, patch: patch))
+        }
     }
 
-    mutating func insert(_ packet: SentPacket) {
+    /// How many numbers back a packet is found.
+    private let capacity: Int
+    private var runs: [Run] = []
+    private var newest = SequenceNumber(0)
+
+    /// `capacity` is at most 32768, half of the sequence numbers.
+    init(capacity: Int) { self.capacity = min(capacity, 32768) }
+
+    /// Adds a packet whose payload is in `store`, as those of all others.
+    mutating func insert(_ packet: SentPacket, of store: PacketStore) {
         guard capacity > 0 else { return }
-        if packets.isEmpty { packets = [SentPacket?](repeating: nil, count: capacity) }
-        packets[place(packet.number)] = packet
+        if runs.isEmpty || packet.number.distance(from: newest) > 0 { newest = packet.number }
+        if !runs.isEmpty, runs[runs.count - 1].take(packet, of: store) { return }
+        if runs.count == Self.maximumRuns { runs.removeFirst(Self.maximumRuns / 4) }
+        runs.append(Run(packet, of: store))
     }
 
     /// Nil if the packet was not sent or is too old.
-    subscript(number: SequenceNumber) -> SentPacket? {
-        guard !packets.isEmpty, let packet = packets[place(number)], packet.number == number else { return nil }
-        return packet
+    func packet(_ number: SequenceNumber, of store: PacketStore) -> SentPacket? {
+        guard !runs.isEmpty, (0..<capacity).contains(newest.distance(from: number)) else { return nil }
+        for run in runs.reversed() {
+            if let packet = run.packet(number, of: store) { return packet }
+        }
+        return nil
     }
+
+    mutating func removeAll() { runs = [] }
+
+    /// For tests.
+    var runCount: Int { runs.count }
+}
+
+/// When a sender last resent packets.
+struct RepeatTimes {
+    /// The older half is forgotten beyond these. The budget limits repeats too.
+    private static let maximum = 128
+
+    private var times: [(number: SequenceNumber, at: MonotonicTime)] = []
+
+    /// Nil if the packet was not resent, or long ago.
+    subscript(number: SequenceNumber) -> MonotonicTime? { times.last { $0.number == number }?.at }
 
     mutating func repeated(_ number: SequenceNumber, at time: MonotonicTime) {
-        packets[place(number)]?.repeatedAt = time
+        if times.count == Self.maximum { times.removeFirst(Self.maximum / 2) }
+        times.append((number, time))
     }
 
-    /// Keeps the memory.
-    mutating func removeAll() {
-        for place in packets.indices { packets[place] = nil }
-    }
-
-    private func place(_ number: SequenceNumber) -> Int { Int(number.rawValue) & (capacity - 1) }
+    mutating func removeAll() { times = [] }
 }

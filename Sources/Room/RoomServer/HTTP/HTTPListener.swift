@@ -9,6 +9,8 @@ internal import Synchronization
 final class HTTPListener: Sendable {
     /// How many bytes may wait for a client that does not read.
     static let maximumUnsent = 1024 * 1024
+    /// Bytes that one read of a connection takes.
+    private static let receiveBuffer = 2048
 
     let port: Int
     private let channel: any Channel
@@ -79,6 +81,8 @@ final class HTTPListener: Sendable {
             .serverChannelOption(.backlog, value: 256)
             .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
             .childChannelOption(.tcpOption(.tcp_nodelay), value: 1)
+            // NIO keeps a buffer for each connection. By default, it grows to 8 KiB for the client's SDP, and stays.
+            .childChannelOption(.recvAllocator, value: FixedSizeRecvByteBufferAllocator(capacity: receiveBuffer))
             .childChannelOption(
                 .writeBufferWaterMark, value: .init(low: maximumUnsent / 2, high: maximumUnsent)
             )

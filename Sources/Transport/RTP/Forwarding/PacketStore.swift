@@ -1,4 +1,5 @@
-/// The payloads of a stream's newest packets, for everyone who sends the stream. On one thread.
+/// The payloads of a stream's newest packets with their timestamps and markers, for everyone who sends the stream. On one
+/// thread.
 ///
 /// A ring of bytes in one slab. Holders keep the index of a packet. Indexes count from 0 and are never used again; the
 /// payload of an overwritten packet is gone for all holders. The ring grows, up to its limits, instead of overwriting
@@ -18,8 +19,10 @@ public final class PacketStore {
     struct Entry {
         /// The position of the payload in all bytes written so far.
         @usableFromInline var position = 0
-        @usableFromInline var length = 0
         var time = MonotonicTime.zero
+        @usableFromInline var timestamp = RTPTimestamp(0)
+        @usableFromInline var length: UInt16 = 0
+        @usableFromInline var marker = false
     }
 
     /// The sizes of a store's first packet.
@@ -42,7 +45,10 @@ public final class PacketStore {
     public var capacity: Int { slab.count }
 
     /// Stores the payload of a packet. Returns its index.
-    public func add(_ packet: borrowing PacketBuffer, _ payload: Range<Int>, now: MonotonicTime) -> Int {
+    public func add(
+        _ packet: borrowing PacketBuffer, _ payload: Range<Int>, timestamp: RTPTimestamp, marker: Bool,
+        now: MonotonicTime
+    ) -> Int {
         if entries.isEmpty {
             entries = [Entry](repeating: Entry(), count: min(Self.firstPackets, Self.rounded(limits.packets)))
             slab = [UInt8](repeating: 0, count: max(PacketBuffer.capacity, min(Self.firstBytes, limits.bytes)))
@@ -50,7 +56,8 @@ public final class PacketStore {
         var start = makeRoom(for: payload.count, now)
         let offset = start % slab.count
         slab.copyBytes(from: packet.bytes, payload, to: offset)
-        entries[next & (entries.count - 1)] = Entry(position: start, length: payload.count, time: now)
+        entries[next & (entries.count - 1)] = Entry(
+            position: start, time: now, timestamp: timestamp, length: UInt16(payload.count), marker: marker)
         start += payload.count
         head = start
         next += 1
@@ -64,7 +71,19 @@ public final class PacketStore {
     /// The length of a payload, 0 if it is gone.
     @inlinable
     public func length(of index: Int) -> Int {
-        contains(index) ? entries[index & (entries.count - 1)].length : 0
+        contains(index) ? Int(entries[index & (entries.count - 1)].length) : 0
+    }
+
+    /// The packet's timestamp, 0 if it is gone.
+    @inlinable
+    public func timestamp(of index: Int) -> RTPTimestamp {
+        contains(index) ? entries[index & (entries.count - 1)].timestamp : RTPTimestamp(0)
+    }
+
+    /// The packet's marker, false if it is gone.
+    @inlinable
+    public func marker(of index: Int) -> Bool {
+        contains(index) && entries[index & (entries.count - 1)].marker
     }
 
     /// Passes the payload of an index, empty if it is gone.
@@ -75,7 +94,7 @@ public final class PacketStore {
         guard contains(index) else { return body(bytes.extracting(0..<0)) }
         let entry = entries[index & (entries.count - 1)]
         let offset = entry.position % slab.count
-        return body(bytes.extracting(offset..<(offset + entry.length)))
+        return body(bytes.extracting(offset..<(offset + Int(entry.length))))
     }
 
     // MARK: The ring
@@ -113,9 +132,9 @@ public final class PacketStore {
         for index in oldest..<next {
             let moved = entry(index)
             let offset = moved.position % slab.count
-            larger.copyBytes(from: slab, offset..<(offset + moved.length), to: head)
+            larger.copyBytes(from: slab, offset..<(offset + Int(moved.length)), to: head)
             entries[index & (entries.count - 1)].position = head
-            head += moved.length
+            head += Int(moved.length)
         }
         slab = larger
     }
