@@ -232,6 +232,31 @@ struct DTLSTests {
         #expect(handshake.keys != nil)
     }
 
+    @Test func `a released end still notifies the other one of its close, once, and reads nothing more`() async throws {
+        let handshake = try Handshake(client: try Certificate(), server: try Certificate())
+        await handshake.run()
+        handshake.server.release()
+        handshake.server.release()
+        #expect(!handshake.exchange())
+        handshake.client.close()
+        _ = handshake.exchange()
+        guard case .connected = handshake.server.progress else {
+            Issue.record("A released end read a datagram.")
+            return
+        }
+        let other = try Handshake(client: try Certificate(), server: try Certificate())
+        await other.run()
+        other.server.release()
+        #expect(other.server.exportKeys() == nil)
+        other.server.close()
+        other.server.close()
+        _ = other.exchange()
+        guard case .closed = other.client.progress else {
+            Issue.record("The client was not notified.")
+            return
+        }
+    }
+
     @Test("close notifies the other end")
     func close() async throws {
         let handshake = try Handshake(client: try Certificate(), server: try Certificate())

@@ -71,6 +71,10 @@ final class HandshakeDouble: DTLSEngine {
         progress = .connected(.aeadAES128GCM)
     }
 
+    private(set) var isReleased = false
+
+    func release() { isReleased = true }
+
     func exportKeys() -> SRTPKeys? {
         guard case .connected(let profile) = progress else { return nil }
         let mine: [UInt8] = [role == .client ? 0x5a : 0xa5]

@@ -25,7 +25,7 @@ import Testing
         call.every(.milliseconds(100), count: 600) { index in
             if index > 20 { call.deliver(forgeries[index % forgeries.count], to: .a) }
         }
-        call.run(for: .seconds(8))
+        call.run(for: .seconds(13))
         #expect(call.events[0].contains(.silent))
         #expect(!call.events[0].contains(.consentLost))
         let last = call.a.lastReceived
@@ -110,5 +110,47 @@ import Testing
         if answers { call.paths[1].isCut = false }
         call.run(for: .seconds(2))
         #expect(call.a.isEnded != answers)
+    }
+
+    @Test func `a silent session sends a report in five seconds, and one in a second as soon as media flows`() {
+        let call = secured()
+        let stream = Stream.video(call)
+        stream.send()
+        call.run(for: .seconds(30))
+        var before = call.sent
+        call.run(for: .seconds(1000))
+        for end in 0...1 { #expect((160...240).contains(call.sent[end] - before[end])) }
+        #expect(call.events.allSatisfy { !$0.contains(.silent) })
+        stream.send()
+        before = call.sent
+        call.run(for: .milliseconds(1600))
+        for end in 0...1 { #expect(call.sent[end] > before[end]) }
+    }
+
+    @Test(arguments: [true, false])
+    func `a released handshake notices that the peer closes by its silence, and ignores forged alerts`(closes: Bool) {
+        let call = Call(releasesHandshake: true)
+        call.secure()
+        let stream = Stream.video(call)
+        call.every(.milliseconds(20), count: 1000) { _ in stream.send() }
+        call.run(for: .seconds(5))
+        #expect(call.handshakes.allSatisfy { $0.isReleased })
+        if closes { call.b.close(now: call.now) } else { call.deliver(HandshakeDouble.alert, to: .a) }
+        call.run(for: .seconds(7))
+        #expect(!call.events[0].contains(.closed))
+        call.run(for: .seconds(2))
+        #expect(call.events[0].contains(.closed) == closes)
+        #expect(call.a.isEnded == closes)
+    }
+
+    @Test func `a handshake is kept until the peer has sent a packet, and without the setting`() {
+        let unproven = Call(releasesHandshake: true)
+        unproven.secure()
+        #expect(unproven.handshakes.allSatisfy { !$0.isReleased })
+        let kept = secured()
+        let stream = Stream.video(kept)
+        kept.every(.milliseconds(20), count: 100) { _ in stream.send() }
+        kept.run(for: .seconds(5))
+        #expect(kept.handshakes.allSatisfy { !$0.isReleased })
     }
 }

@@ -98,7 +98,7 @@ final class Call {
     var elapsed: TimeInterval { now - start }
 
     /// `path` applies to both directions.
-    init(seed: UInt64 = 1, path: Path = Path(), outgoingCapacity: Int = 2048) {
+    init(seed: UInt64 = 1, path: Path = Path(), outgoingCapacity: Int = 2048, releasesHandshake: Bool = false) {
         start = now
         random = Seeded(seed &* 0x9e37_79b9_7f4a_7c15)
         handshakes = [HandshakeDouble(1), HandshakeDouble(2)]
@@ -106,7 +106,8 @@ final class Call {
             PeerSession(
                 handshake,
                 PeerSessionConfiguration(
-                    cname: "end\(index)", seed: seed + UInt64(index), outgoingCapacity: outgoingCapacity))
+                    cname: "end\(index)", seed: seed + UInt64(index), outgoingCapacity: outgoingCapacity,
+                    releasesHandshake: releasesHandshake))
         }
         paths = [path, path]
     }

@@ -29,8 +29,8 @@ package final class OpenSSLDTLS: DTLSEngine {
     package private(set) var nextTimeout = MonotonicTime.never
 
     fileprivate let mtu: Int
-    private let certificate: Certificate
-    private let ssl: OpaquePointer
+    /// Nil after `release`.
+    private var ssl: OpaquePointer?
     private var role: DTLSRole?
     private var expected: [Fingerprint] = []
     private var isVerified = false
@@ -40,12 +40,13 @@ package final class OpenSSLDTLS: DTLSEngine {
     /// The datagram that `receive` handles. Nil after it was read.
     private var incoming: UnsafeRawBufferPointer?
     private var outgoing = DatagramBatch()
+    /// The close_notify, after `release`.
+    private var farewell: DatagramBatch?
 
     package init(certificate: Certificate, mtu: Int = OpenSSLDTLS.mtu) throws(TransportError) {
         guard let ssl = SSL_new(certificate.context), let method = DatagramBIO.method, let bio = BIO_new(method) else {
             throw TransportError(code: "transport.dtls", message: "OpenSSL could not allocate a DTLS connection.")
         }
-        self.certificate = certificate
         self.mtu = mtu
         self.ssl = ssl
         localFingerprint = certificate.fingerprint
@@ -76,7 +77,7 @@ package final class OpenSSLDTLS: DTLSEngine {
     }
 
     package func receive(_ datagram: borrowing PacketBuffer, now: MonotonicTime) {
-        guard role != nil, !isClosed else { return }
+        guard role != nil, !isClosed, ssl != nil else { return }
         datagram.bytes.withUnsafeBytes { bytes in
             incoming = UnsafeRawBufferPointer(rebasing: bytes[..<datagram.count])
             proceed(now: now)
@@ -85,7 +86,7 @@ package final class OpenSSLDTLS: DTLSEngine {
     }
 
     package func handleTimeout(now: MonotonicTime) {
-        guard role != nil, !isClosed, now >= nextTimeout else { return }
+        guard role != nil, !isClosed, ssl != nil, now >= nextTimeout else { return }
         ERR_clear_error()
         SSL_alloc_buffers(ssl)
         if dtls_handle_timeout(ssl) < 0, case .handshaking = progress {
@@ -105,12 +106,31 @@ package final class OpenSSLDTLS: DTLSEngine {
         guard !isClosed else { return }
         isClosed = true
         nextTimeout = .never
-        // OpenSSL reports an error for a shutdown during a handshake.
-        if case .connected = progress {
-            ERR_clear_error()
-            SSL_alloc_buffers(ssl)
-            SSL_shutdown(ssl)
+        if let farewell {
+            outgoing.append(farewell)
+        } else if case .connected = progress {
+            // OpenSSL reports an error for a shutdown during a handshake.
+            shutdown()
         }
+    }
+
+    package func release() {
+        guard ssl != nil, !isClosed, case .connected = progress else { return }
+        let pending = outgoing
+        outgoing = DatagramBatch()
+        shutdown()
+        farewell = outgoing
+        outgoing = pending
+        SSL_free(ssl)
+        ssl = nil
+        nextTimeout = .never
+    }
+
+    /// Writes a close_notify.
+    private func shutdown() {
+        ERR_clear_error()
+        SSL_alloc_buffers(ssl)
+        SSL_shutdown(ssl)
     }
 
     // MARK: - Handshake
@@ -176,7 +196,7 @@ package final class OpenSSLDTLS: DTLSEngine {
     }
 
     package func exportKeys() -> SRTPKeys? {
-        guard case .connected(let profile) = progress, let role else { return nil }
+        guard case .connected(let profile) = progress, let role, ssl != nil else { return nil }
         let keyLength = profile.keyLength
         let saltLength = profile.saltLength
         var material = [UInt8](repeating: 0, count: 2 * (keyLength + saltLength))

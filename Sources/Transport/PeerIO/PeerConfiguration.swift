@@ -21,10 +21,12 @@ package struct PeerConfiguration: Sendable {
     /// Timeout from `setRemote` to the end of the DTLS handshake. Then the peer fails with `transport.connect-timeout`.
     package var connectTimeout = TimeInterval.seconds(15)
     /// Time without an authenticated packet until `.disconnected` is reported.
-    package var silence = TimeInterval.seconds(5)
+    package var silence = TimeInterval.seconds(10)
     /// How long the other end may not respond to media before the peer fails with `transport.connection-lost` (RFC
     /// 7675, section 5.1). A peer that sends no media fails after 50 s without a response to ICE's checks.
     package var consent = TimeInterval.seconds(30)
+    /// Whether to free the DTLS connection once the other end has the keys. Its close is then noticed 8 s later.
+    package var releasesHandshake = false
 
     package init(
         iceRole: ICERole, certificate: Certificate, cname: String, scope: ListeningScope = .loopback,
@@ -61,7 +63,7 @@ extension Peer {
             configuration: PeerSessionConfiguration(
                 cname: configuration.cname, seed: .random(in: UInt64.min...UInt64.max),
                 maximumPacketLength: configuration.maximumPacketLength, silence: configuration.silence,
-                consent: configuration.consent),
+                consent: configuration.consent, releasesHandshake: configuration.releasesHandshake),
             scratch: loop.sessionScratch,
             makeSRTP: { try library.makeEngine(&$0) })
         try self.init(

@@ -11,6 +11,8 @@ struct Liveness {
         case silent
         /// The peer did not respond to media for `consent`.
         case lost
+        /// The peer said that it closes, and has been silent since.
+        case closed
     }
 
     let silence: TimeInterval
@@ -21,6 +23,10 @@ struct Liveness {
     private var isStarted = false
     /// When the first media since `lastReceived` was sent.
     private var unansweredSince: MonotonicTime?
+    /// When a peer that may have closed counts as closed.
+    private var closes = MonotonicTime.never
+    /// A peer that runs sends a report within this time.
+    static let doubt = TimeInterval.seconds(8)
 
     init(silence: TimeInterval, consent: TimeInterval) {
         self.silence = silence
@@ -37,10 +43,14 @@ struct Liveness {
     mutating func received(now: MonotonicTime) -> Bool {
         lastReceived = now
         unansweredSince = nil
+        closes = .never
         guard isSilent else { return false }
         isSilent = false
         return true
     }
+
+    /// A datagram that anybody can forge says that the peer closes.
+    mutating func mayHaveClosed(now: MonotonicTime) { closes = min(closes, now + Self.doubt) }
 
     mutating func sent(now: MonotonicTime) {
         if unansweredSince == nil { unansweredSince = now }
@@ -49,12 +59,16 @@ struct Liveness {
     /// When to call `handleTimeout`. `.never` for a silent peer without outgoing media.
     var nextTimeout: MonotonicTime {
         guard isStarted else { return .never }
-        let loss = unansweredSince.map { $0 + consent } ?? .never
+        let loss = min(unansweredSince.map { $0 + consent } ?? .never, closes)
         return isSilent ? loss : min(lastReceived + silence, loss)
     }
 
     mutating func handleTimeout(now: MonotonicTime) -> Change? {
         guard nextTimeout <= now else { return nil }
+        if closes <= now {
+            isStarted = false
+            return .closed
+        }
         if let since = unansweredSince, since + consent <= now {
             isStarted = false
             return .lost

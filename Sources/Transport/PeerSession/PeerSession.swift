@@ -25,6 +25,9 @@ public final class PeerSession {
     private var role = DTLSRole.client
     private var expected: [Fingerprint] = []
     private var nextReport = MonotonicTime.never
+    /// How many reports were sent since the last media packet in either direction.
+    private var reportsWithoutMedia = 0
+    private var isHandshakeReleased = false
     private var liveness: Liveness
     private let scratch: SessionScratch
     /// Media packets to send, which `drain` encrypts.
@@ -180,6 +183,10 @@ public final class PeerSession {
             streams.dropped.beforeConnected += 1
             return
         }
+        guard !isHandshakeReleased else {
+            if packet.bytes[0] == Self.alert { liveness.mayHaveClosed(now: now) }
+            return
+        }
         dtls.receive(packet, now: now)
         followHandshake(now: now)
     }
@@ -196,6 +203,7 @@ public final class PeerSession {
         }
         if let surplus = streams.opened(header.ssrc, by: route) { srtp.forget(surplus) }
         heard(now: now)
+        countMedia(now: now)
         guard header.resolvePadding(in: packet) else {
             streams.dropped.malformed += 1
             return .nothing
@@ -230,9 +238,16 @@ public final class PeerSession {
 
     private func heard(now: MonotonicTime) {
         if liveness.received(now: now) { streams.events.push(.heard) }
+        if !isHandshakeReleased, streams.configuration.releasesHandshake {
+            isHandshakeReleased = true
+            dtls.release()
+        }
     }
 
     // MARK: DTLS
+
+    /// The first byte of a DTLS record with an alert, such as close_notify (RFC 6347, section 4.1).
+    private static let alert: UInt8 = 21
 
     private func drainHandshake() { dtls.drain(into: &outgoing) }
 
@@ -325,8 +340,18 @@ public final class PeerSession {
         if !stream.hasSent, stream.clock != nil { nextReport = now }
         planned.append((stream.id, stream.note(payload, of: store, rewrite)))
         liveness.sent(now: now)
+        countMedia(now: now)
         return true
     }
+
+    private func countMedia(now: MonotonicTime) {
+        let wasIdle = isIdle
+        reportsWithoutMedia = 0
+        if wasIdle { nextReport = min(nextReport, now + reportDelay) }
+    }
+
+    /// Whether reports are only a sign of life. The first two after media tell the peer its end (RFC 3550, section 6.4).
+    private var isIdle: Bool { reportsWithoutMedia > 2 }
 
     private func sendAgain(_ number: SequenceNumber, of stream: OutgoingStream, now: MonotonicTime) {
         guard phase == .secured, let srtp else { return }
@@ -406,7 +431,8 @@ public final class PeerSession {
         }
         guard phase == .secured, isAlive(now: now) else { return }
         if nextReport <= now {
-            nextReport = now + reportDelay
+            reportsWithoutMedia += 1
+            nextReport = now + (isIdle ? reportDelay * PeerSessionConfiguration.idleReportIntervals : reportDelay)
             if streams.hasStreams { sendControl(streams.reports(now: now) + streams.feedback(now: now)) }
         } else {
             sendFeedback(now: now)
@@ -419,6 +445,10 @@ public final class PeerSession {
         case .silent: streams.events.push(.silent)
         case .lost:
             streams.events.push(.consentLost)
+            end()
+            return false
+        case .closed:
+            streams.events.push(.closed)
             end()
             return false
         case nil: break

@@ -63,6 +63,8 @@ public protocol DTLSEngine: AnyObject {
     func exportKeys() -> SRTPKeys?
     /// Queues a close_notify.
     func close()
+    /// Frees everything but the close_notify for `close`, because the peer has the keys too. Later datagrams are ignored.
+    func release()
 }
 
 /// SRTP for one peer. PeerIO has one with OpenSSL and one with libsrtp2; tests and simulations use doubles.

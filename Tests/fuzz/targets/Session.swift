@@ -51,6 +51,7 @@ private final class OpenHandshake: DTLSEngine {
     func receive(_ datagram: borrowing PacketBuffer, now: MonotonicTime) {}
     func handleTimeout(now: MonotonicTime) {}
     func drain(into batch: inout DatagramBatch) {}
+    func release() {}
     func close() {}
 }
 

@@ -7,7 +7,7 @@ package enum SignallingDeadlines {
     /// One HTTP exchange or WebSocket handshake, including the connection.
     package static let exchange = TimeInterval.seconds(8)
     /// Interval between pings.
-    package static let ping = TimeInterval.seconds(1)
+    package static let ping = TimeInterval.seconds(2)
     /// How long the server may be silent, media included. A network cut of 5 s does not exceed it.
     package static let silence = TimeInterval.seconds(9)
     /// How long signalling alone may be silent. After a cut, media returns immediately, but TCP doubles its pauses and

@@ -22,6 +22,7 @@ extension SessionSettings {
                 iceRole: role, certificate: certificate, cname: SessionSettings.cname, scope: scope)
             if scope == .any { configuration.scope = .any(for: place) }
             configuration.port = port
+            configuration.releasesHandshake = true
             configuration.impairment = impairment?()
             do throws(TransportError) {
                 return try Peer(loop: loop, configuration: configuration)

@@ -94,5 +94,7 @@ final class Handshake: DTLSEngine {
         return SRTPKeys(profile: profile, local: key(own, remote), remote: key(remote, own))
     }
 
+    func release() {}
+
     func close() { waiting.append(Self.alert) }
 }
