@@ -65,13 +65,13 @@ import TestSupport
             await withCheckedContinuation { done in
                 loop.execute { stage.value.assignOneByOne(1...200, every: .milliseconds(2)) { done.resume() } }
             }
-            let joined = EventLoop.now
             #expect(
                 await eventually {
                     await onLoop(loop) { (1...200).allSatisfy { stage.value.sent(on: $0) >= 20 } }
                 })
             let requests = await onLoop(loop) { stage.value.publisher.keyframeRequests }
-            #expect(requests <= 1 + Int((joined - began).seconds))
+            // The last request may be older than the count.
+            #expect(requests <= 1 + Int((EventLoop.now - began).seconds))
         }
     }
 

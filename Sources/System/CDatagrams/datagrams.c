@@ -6,6 +6,7 @@
 #include <linux/sock_diag.h>
 #include <netinet/in.h>
 #include <netinet/udp.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
@@ -242,4 +243,9 @@ int cdatagrams_send(
         return 0;
     }
     return sent;
+}
+
+void cdatagrams_wait(struct pollfd *descriptors, size_t count, int64_t nanoseconds) {
+    struct timespec time = {.tv_sec = nanoseconds / 1000000000, .tv_nsec = nanoseconds % 1000000000};
+    ppoll(descriptors, count, nanoseconds < 0 ? NULL : &time, NULL);
 }

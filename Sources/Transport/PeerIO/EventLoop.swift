@@ -227,17 +227,16 @@ package final class EventLoop: Loop, SerialExecutor, @unchecked Sendable {
         thread_set_own_name(name)
         g_main_context_push_thread_default(context)
         let sockets = SocketWait(context: context)
-        let alarm = Alarm(context: context)
         while true {
             turn += 1
             let isStopping = runInbox()
             finishTurn()
             if isStopping { break }
-            alarm.ring(at: nextTimer)
             let idle = nextWork == work.count && inbox.withLock { $0.work.isEmpty && $0.state == .running }
             sockets.prepare(mayWait: idle && !hasMembers && pausedReaders.isEmpty)
-            meter.end(at: Self.now)
-            sockets.wait()
+            let end = Self.now
+            meter.end(at: end)
+            sockets.wait(until: nextTimer, now: end)
             meter.begin(at: readClock())
             sockets.dispatch()
             resumeReaders()
@@ -245,7 +244,6 @@ package final class EventLoop: Loop, SerialExecutor, @unchecked Sendable {
             finishTurn()
             fireTimers()
         }
-        alarm.remove()
         sockets.end()
         forgetTimers()
         threadID.store(0, ordering: .relaxed)

@@ -31,6 +31,9 @@ final class ReadableSource {
         }
         self.source = source
         tag = g_source_add_unix_fd(source, descriptor, G_IO_IN)
+        // GLib takes a source that may not recurse out of the poll set while it runs. That wakes the loop for nothing,
+        // with two writes, a read and an empty turn for each dispatch.
+        g_source_set_can_recurse(source, 1)
         // The source owns the reference until it is destroyed.
         g_source_set_callback(source, nil, Unmanaged.passRetained(Action(action)).toOpaque()) { data in
             if let data { Unmanaged<Action>.fromOpaque(data).release() }

@@ -1,4 +1,7 @@
+internal import CDatagrams
 internal import CGLib
+internal import Glibc
+internal import RTP
 
 /// One iteration of a GLib main context in its parts, so that a loop knows when it waits. On the loop's thread only, from
 /// `init` to `end`.
@@ -29,8 +32,18 @@ final class SocketWait {
         if !mayWait { timeout = 0 }
     }
 
-    /// Waits for a descriptor or the time of a source.
-    func wait() { g_poll(&descriptors, guint(count), timeout) }
+    /// Waits for a descriptor, the time of a source, or `end`. The kernel adds up to 50 µs.
+    ///
+    /// Timers are not a GLib source, because GLib wakes its own thread whenever the time of a source changes.
+    func wait(until end: MonotonicTime, now: MonotonicTime) {
+        var limit = timeout < 0 ? Int64.max : Int64(timeout) * 1_000_000
+        if end != .never { limit = min(limit, max(0, (end - now).nanoseconds)) }
+        descriptors.withUnsafeMutableBytes { bytes in
+            // GPollFD is struct pollfd on Linux, as its documentation says.
+            cdatagrams_wait(
+                bytes.assumingMemoryBound(to: pollfd.self).baseAddress, count, limit == .max ? -1 : limit)
+        }
+    }
 
     /// Calls the sources that are ready.
     func dispatch() {

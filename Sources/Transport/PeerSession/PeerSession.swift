@@ -432,7 +432,8 @@ public final class PeerSession {
         guard phase == .secured, isAlive(now: now) else { return }
         if nextReport <= now {
             reportsWithoutMedia += 1
-            nextReport = now + (isIdle ? reportDelay * PeerSessionConfiguration.idleReportIntervals : reportDelay)
+            nextReport = now + reportDelay
+            if isIdle { nextReport = (now + reportDelay * PeerSessionConfiguration.idleReportIntervals).idleTick }
             if streams.hasStreams { sendControl(streams.reports(now: now) + streams.feedback(now: now)) }
         } else {
             sendFeedback(now: now)
@@ -516,4 +517,12 @@ public final class SessionScratch {
     var control = PacketBuffer()
 
     public init() {}
+}
+
+extension MonotonicTime {
+    /// The next multiple of 250 ms. Silent sessions report at these times, so that a loop wakes for many of them at once.
+    fileprivate var idleTick: MonotonicTime {
+        let tick = 250_000_000 as UInt64
+        return MonotonicTime(nanoseconds: (nanoseconds + tick - 1) / tick * tick)
+    }
 }

@@ -19,6 +19,8 @@ final class WebSocketHandler: ChannelInboundHandler {
     typealias OutboundOut = WebSocketFrame
 
     private static let pingInterval = TimeAmount(ClientLiveness.pingInterval)
+    /// Checks of all connections happen at multiples of this, so that the thread wakes for many of them at once.
+    private static let tick = 100_000_000 as UInt64
     /// A client may send a burst of messages, candidates above all, and then so many a second.
     static let messageBurst = 2000
     static let messagesPerSecond = 200
@@ -28,7 +30,7 @@ final class WebSocketHandler: ChannelInboundHandler {
     /// Bounds the frames of this client.
     private var pace: Pace
     private var liveness = ClientLiveness(now: WebSocketHandler.now)
-    private var watch: RepeatedTask?
+    private var watch: Scheduled<Void>?
     /// The check at the end of a silence that ends before the next ping.
     private var lastWatch: Scheduled<Void>?
 
@@ -39,8 +41,13 @@ final class WebSocketHandler: ChannelInboundHandler {
     }
 
     func handlerAdded(context: ChannelHandlerContext) {
+        scheduleWatch(context)
+    }
+
+    private func scheduleWatch(_ context: ChannelHandlerContext) {
         let bound = NIOLoopBound((handler: self, context: context), eventLoop: context.eventLoop)
-        watch = context.eventLoop.scheduleRepeatedTask(initialDelay: Self.pingInterval, delay: Self.pingInterval) { _ in
+        let time = (NIODeadline.now() + Self.pingInterval).uptimeNanoseconds
+        watch = context.eventLoop.scheduleTask(deadline: .uptimeNanoseconds(time / Self.tick * Self.tick)) {
             bound.value.handler.check(bound.value.context)
         }
     }
@@ -100,6 +107,7 @@ final class WebSocketHandler: ChannelInboundHandler {
     }
 
     private func check(_ context: ChannelHandlerContext) {
+        scheduleWatch(context)
         closeIfSilent(context)
         scheduleLastWatch(context)
         let ping = WebSocketFrame(fin: true, opcode: .ping, data: context.channel.allocator.buffer(capacity: 0))

@@ -36,6 +36,11 @@ int cdatagrams_share(int socket);
 // (SO_ATTACH_REUSEPORT_CBPF). Returns 0.
 int cdatagrams_steer(int socket, unsigned place);
 
+struct pollfd;
+
+// Waits until one of `count` descriptors is ready, or for this time (ppoll). Negative nanoseconds mean without end.
+void cdatagrams_wait(struct pollfd *descriptors, size_t count, int64_t nanoseconds);
+
 // A descriptor that other threads make readable, by `cdatagrams_ring`, until `cdatagrams_silence`.
 int cdatagrams_bell(void);
 void cdatagrams_ring(int bell);
