@@ -78,7 +78,8 @@ final class OutgoingStream {
         of number: SequenceNumber, roundTrip: TimeInterval?, now: MonotonicTime, in scratch: inout PacketBuffer,
         _ body: (inout PacketBuffer, Span<UInt8>) -> Result
     ) -> Result? {
-        guard let ssrc = configuration.retransmissionSSRC, let packet = store.flatMap({ history.packet(number, of: $0) }),
+        guard let ssrc = configuration.retransmissionSSRC,
+            let packet = store.flatMap({ history.packet(number, of: $0) }),
             let type = configuration.retransmissionPayloadTypes[packet.payloadType]
         else {
             statistics.retransmissionsMissed += 1
