@@ -8,15 +8,15 @@ final class Consumer {
     let receiver: Receiver
     private let peer: Peer
     private let history: Int
-    private var sender: SenderID?
-    private var splice: Splice
-    private var payloadType: UInt8 = 0
+    @exclusivity(unchecked) private var sender: SenderID?
+    @exclusivity(unchecked) private var splice: Splice
+    @exclusivity(unchecked) private var payloadType: UInt8 = 0
     /// Nil once live packets are forwarded directly.
-    private var replay: Replay?
+    @exclusivity(unchecked) private var replay: Replay?
     private lazy var replayTimer = peer.loop.makeTimer { [weak self] in self?.continueReplay() }
     /// The codecs that the client's answer accepts for this m-line. Nil before the answer.
     private(set) var accepted: [NegotiatedCodec]?
-    private(set) var stream: PublishedStream?
+    @exclusivity(unchecked) private(set) var stream: PublishedStream?
     /// Its index among the stream's consumers, which the stream sets.
     var place = 0
 

@@ -10,7 +10,7 @@ final class PublishedStream {
     let codec: Codec
     let participant: String
     /// In any order.
-    private(set) var consumers: [Consumer] = []
+    @exclusivity(unchecked) private(set) var consumers: [Consumer] = []
     /// Ties the timestamps of the current epoch to the publisher's wall clock.
     private(set) var clock: SenderClock?
     /// Nil before the first packet.
@@ -18,10 +18,10 @@ final class PublishedStream {
     /// The newest packets, from which all consumers send and resend.
     private let store = PacketStore()
     /// The same packets, for consumers that begin at the last keyframe. Only of video.
-    private var recent = RecentPackets()
+    @exclusivity(unchecked) private var recent = RecentPackets()
     private let peer: Peer
     private let receiver: ReceiverID
-    private var newest: StreamPosition?
+    @exclusivity(unchecked) private var newest: StreamPosition?
     private var governor = KeyframeGovernor()
     private lazy var keyframeTimer = peer.loop.makeTimer { [weak self] in self?.askAgain() }
 

@@ -22,19 +22,19 @@ extension TurnMember {
 open class Loop {
     /// The time, as told before each datagram, message or timer. Work for many receivers of one packet then reads no
     /// clock.
-    package final var now: MonotonicTime
+    @exclusivity(unchecked) package final var now: MonotonicTime
     /// Datagrams of this loop's peers.
-    package final var traffic = LoopTraffic()
+    @exclusivity(unchecked) package final var traffic = LoopTraffic()
     /// A buffer for one packet, shared by everything on the loop.
     package final var scratch = PacketBuffer()
     /// Shared by the sessions of this loop's peers.
     package final let sessionScratch = SessionScratch()
     /// The batch being sent.
-    package final var outgoing = DatagramBatch()
+    @exclusivity(unchecked) package final var outgoing = DatagramBatch()
 
-    private final var members: [any TurnMember] = []
+    @exclusivity(unchecked) private final var members: [any TurnMember] = []
     private final var endingMembers: [any TurnMember] = []
-    private final var timers = TimerHeap()
+    @exclusivity(unchecked) private final var timers = TimerHeap()
 
     package init(now: MonotonicTime) { self.now = now }
 

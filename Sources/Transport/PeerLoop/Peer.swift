@@ -14,24 +14,24 @@ package final class Peer: TurnMember {
     /// on any peer of the loop, and close this one.
     package var onMedia: ((ReceiverID, RTPHeader, StreamPosition, borrowing PacketBuffer) -> Void)?
     /// Deliberate loss. Nil means none.
-    package var impairment: Impairment?
+    @exclusivity(unchecked) package var impairment: Impairment?
 
     private let connectTimeout: TimeInterval
     private let session: PeerSession
-    private var path: (any PeerPath)?
-    private var state = State.new
+    @exclusivity(unchecked) private var path: (any PeerPath)?
+    @exclusivity(unchecked) private var state = State.new
     private var waiting: [PeerEvent] = []
     /// DTLS datagrams that arrived before ICE selected a pair or before the other end's description. The oldest are
     /// dropped first.
     private var early: [[UInt8]] = []
-    private var isTouched = false
+    @exclusivity(unchecked) private var isTouched = false
     private var isRemoteSet = false
     private var isConnected = false
     /// The path has tried all candidate pairs without success. A check of the other end may still arrive.
     private var isUnreachable = false
-    private var counters: PeerStatistics
+    @exclusivity(unchecked) private var counters: PeerStatistics
     private var description: TransportDescription
-    private var sessionTimer: LoopTimer?
+    @exclusivity(unchecked) private var sessionTimer: LoopTimer?
     private var connectTimer: LoopTimer?
 
     private enum State {

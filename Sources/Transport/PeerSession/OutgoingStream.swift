@@ -9,18 +9,18 @@ final class OutgoingStream {
 
     let id: SenderID
     let configuration: SenderConfiguration
-    private(set) var statistics = SenderStatistics()
-    private var history: SentHistory
+    @exclusivity(unchecked) private(set) var statistics = SenderStatistics()
+    @exclusivity(unchecked) private var history: SentHistory
     private var repeats = RepeatTimes()
     /// Where the payloads of the sent packets are.
-    private var store: PacketStore?
+    @exclusivity(unchecked) private var store: PacketStore?
     private var own: PacketStore?
-    private var budget = RepairBudget()
+    @exclusivity(unchecked) private var budget = RepairBudget()
     private var repeatSequence: SequenceNumber
-    private var mid: [UInt8]
+    @exclusivity(unchecked) private var mid: [UInt8]
     private var midID: UInt8
     /// Whether the peer has reported on this SSRC and no longer needs the mid.
-    private var isKnownToPeer = false
+    @exclusivity(unchecked) private var isKnownToPeer = false
     private(set) var clock: SenderClock?
     private var reports: [(compact: UInt32, at: MonotonicTime)] = []
     /// The number of packets at the session's last two reports.

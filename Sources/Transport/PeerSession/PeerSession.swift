@@ -17,23 +17,23 @@ public final class PeerSession {
 
     private let dtls: any DTLSEngine
     private let makeSRTP: (inout SRTPKeys) throws -> SRTPEngine
-    package private(set) var srtp: SRTPEngine?
+    @exclusivity(unchecked) package private(set) var srtp: SRTPEngine?
     private let streams: StreamTable
-    private var phase = Phase.idle
+    @exclusivity(unchecked) private var phase = Phase.idle
     private var isConnected = false
     private var isStarted = false
     private var role = DTLSRole.client
     private var expected: [Fingerprint] = []
-    private var nextReport = MonotonicTime.never
+    @exclusivity(unchecked) private var nextReport = MonotonicTime.never
     /// How many reports were sent since the last media packet in either direction.
-    private var reportsWithoutMedia = 0
+    @exclusivity(unchecked) private var reportsWithoutMedia = 0
     private var isHandshakeReleased = false
-    private var liveness: Liveness
+    @exclusivity(unchecked) private var liveness: Liveness
     private let scratch: SessionScratch
     /// Media packets to send, which `drain` encrypts.
-    private var planned: [(sender: SenderID, packet: SentPacket)] = []
+    @exclusivity(unchecked) private var planned: [(sender: SenderID, packet: SentPacket)] = []
     /// Handshake, reports and retransmissions to send, and media of senders that have ended or changed to another store.
-    private var outgoing = DatagramBatch()
+    @exclusivity(unchecked) private var outgoing = DatagramBatch()
 
     /// - Parameters:
     ///   - scratch: shared by all sessions of a thread.
@@ -512,7 +512,7 @@ public final class PeerSession {
 /// Memory for the packet that a session writes. No session keeps anything in it between two calls.
 public final class SessionScratch {
     /// The head of the packet being encrypted.
-    var head = PacketBuffer()
+    @exclusivity(unchecked) var head = PacketBuffer()
     /// The RTCP compound being written.
     var control = PacketBuffer()
 

@@ -62,10 +62,11 @@ struct SentHistory {
         /// Adds the packet if it continues the run.
         mutating func take(_ packet: SentPacket, of store: PacketStore) -> Bool {
             guard let payload = packet.payload, self.payload + Int(count) == payload, self.payload >= 0,
-                count < Int16.max,
-                first.advanced(by: Int(count)) == packet.number, packet.payloadType == payloadType, marker == nil,
-                store.marker(of: payload) == packet.marker,
-                store.timestamp(of: payload).rawValue &+ ticks == packet.timestamp.rawValue, packet.patch == patch
+                count < Int16.max, first.advanced(by: Int(count)) == packet.number,
+                packet.payloadType == payloadType, marker == nil, packet.patch == patch
+            else { return false }
+            guard store.marker(of: payload) == packet.marker,
+                store.timestamp(of: payload).rawValue &+ ticks == packet.timestamp.rawValue
             else { return false }
             count += 1
             return true

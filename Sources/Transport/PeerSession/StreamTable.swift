@@ -21,15 +21,15 @@ final class StreamTable {
     }
 
     let configuration: PeerSessionConfiguration
-    private(set) var senders: [OutgoingStream?] = []
-    private(set) var receivers: [IncomingStream?] = []
+    @exclusivity(unchecked) private(set) var senders: [OutgoingStream?] = []
+    @exclusivity(unchecked) private(set) var receivers: [IncomingStream?] = []
     private var sources: [Source] = []
     private var opened = OpenedSources()
     private var generation = 0
     private var nextFailureReport = MonotonicTime.zero
     var random: RandomSource
-    var dropped = DroppedDatagrams()
-    var events = EventQueue()
+    @exclusivity(unchecked) var dropped = DroppedDatagrams()
+    @exclusivity(unchecked) var events = EventQueue()
     /// Measured by sender reports, else by NACKs and their responses.
     var reportedRoundTrip = RoundTripEstimate()
     private var repairRoundTrip = RepairRoundTrip()

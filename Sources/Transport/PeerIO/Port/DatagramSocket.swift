@@ -30,7 +30,7 @@ final class DatagramSocket {
     /// Outgoing datagrams that were dropped: the kernel refused them, or the queue was full.
     private(set) var refused = 0
     /// Whether the kernel's queue is full. Call `flush` when the descriptor is writable.
-    private(set) var isBlocked = false
+    @exclusivity(unchecked) private(set) var isBlocked = false
     /// Runs that wait for room in the kernel's queue.
     var unsent: Int { isBlocked ? waiting : 0 }
     /// Received datagrams that were longer than `PacketBuffer.capacity`.
@@ -39,13 +39,13 @@ final class DatagramSocket {
     private let arrivals: UnsafeMutablePointer<cdatagrams_arrival>
     private let slab: UnsafeMutablePointer<UInt8>
     private let departures: UnsafeMutablePointer<cdatagrams_departure>
-    private var waiting = 0
-    private var bytes: [UInt8] = []
+    @exclusivity(unchecked) private var waiting = 0
+    @exclusivity(unchecked) private var bytes: [UInt8] = []
     /// The pair of the last run, how many datagrams it has, and whether one more of its length may follow.
-    private var lastRun: (pair: AddressPair?, count: Int, isOpen: Bool) = (nil, 0, false)
+    @exclusivity(unchecked) private var lastRun: (pair: AddressPair?, count: Int, isOpen: Bool) = (nil, 0, false)
     /// How many datagrams leave one by one before the kernel is asked again to cut runs. It refuses for some network
     /// devices and routes.
-    private var uncut = 0
+    @exclusivity(unchecked) private var uncut = 0
     private static let uncutAfterRefusal = 1024
     private let isBoundToAny: Bool
     private let isInet: Bool

@@ -18,14 +18,14 @@ package final class MediaPort: TurnMember, PausedReader {
 
     private let socket: DatagramSocket
     private var source: ReadableSource?
-    private var agent: ICELiteAgent<OpenSSLSTUNKey>
+    @exclusivity(unchecked) private var agent: ICELiteAgent<OpenSSLSTUNKey>
     /// The paths of peers by the index of their session.
-    private var paths: [PortPath?] = []
+    @exclusivity(unchecked) private var paths: [PortPath?] = []
     private var answer = PacketBuffer()
     private var random = SystemRandomNumberGenerator()
-    private var isTouched = false
+    @exclusivity(unchecked) private var isTouched = false
     /// The datagrams that the socket has received, and that are not handled yet.
-    private var received = 0..<0
+    @exclusivity(unchecked) private var received = 0..<0
     private var isPaused = false
     private var pausedTurn = 0
     private var expiry: LoopTimer?

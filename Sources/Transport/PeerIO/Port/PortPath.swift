@@ -11,9 +11,9 @@ final class PortPath: PeerPath {
     private let port: MediaPort
     private let scope: ListeningScope
     private let session: ICESessionID
-    private var isOpen = true
+    @exclusivity(unchecked) private var isOpen = true
     /// The pair that the other end nominated, and that has not expired.
-    private var pair: AddressPair?
+    @exclusivity(unchecked) private var pair: AddressPair?
     private var events: (ICEEvent) -> Void
     private var datagrams: (Span<UInt8>) -> Void
 

@@ -21,9 +21,9 @@ package final class OpenSSLSRTP: SRTPEngine {
     private let reportOpener: SRTPCipher
     private let limits: KeyLimits
     private let tagLength: Int
-    private var sent = SRTPStreams()
-    private var received = SRTPStreams()
-    private var sealedPackets: UInt64 = 0
+    @exclusivity(unchecked) private var sent = SRTPStreams()
+    @exclusivity(unchecked) private var received = SRTPStreams()
+    @exclusivity(unchecked) private var sealedPackets: UInt64 = 0
     private var sealedReports: UInt64 = 0
     /// Checked in debug builds; empty in release builds.
     private var ledger = EncryptionLedger()

@@ -30,14 +30,14 @@ public final class PacketStore {
     private static let firstBytes = 64 * 1024
 
     private let limits: Limits
-    @usableFromInline var entries: [Entry] = []
-    @usableFromInline var slab: [UInt8] = []
+    @exclusivity(unchecked) @usableFromInline var entries: [Entry] = []
+    @exclusivity(unchecked) @usableFromInline var slab: [UInt8] = []
     /// All bytes written so far, including those skipped at the slab's end.
-    private var head = 0
+    @exclusivity(unchecked) private var head = 0
     /// The index of the oldest packet.
-    @usableFromInline private(set) var oldest = 0
+    @exclusivity(unchecked) @usableFromInline private(set) var oldest = 0
     /// The index of the next packet.
-    public private(set) var next = 0
+    @exclusivity(unchecked) public private(set) var next = 0
 
     public init(limits: Limits = Limits()) { self.limits = limits }
 
