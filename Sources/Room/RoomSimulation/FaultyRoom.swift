@@ -79,8 +79,7 @@ public struct FaultyRoom: Sendable {
                     try await simulation.sleep(for: .milliseconds(100))
                 }
             } else {
-                let known = client.streams
-                try await client.wait { !$0.isConnected || $0.streams != known }
+                try await client.waitForEvent()
             }
         }
     }

@@ -65,19 +65,26 @@ struct Wire {
         random = RandomSource(seed: seed)
     }
 
-    /// The times at which a datagram arrives: none if it is lost, two if it is doubled.
-    mutating func arrivals(of bytes: Int, now: MonotonicTime) -> [MonotonicTime] {
+    /// The times at which the copies of a datagram arrive: none if it is lost, two if it is doubled.
+    struct Arrivals {
+        var first: MonotonicTime?
+        var second: MonotonicTime?
+    }
+
+    mutating func arrivals(of bytes: Int, now: MonotonicTime) -> Arrivals {
         // Each datagram draws the same numbers, so that a cut does not change the fate of later ones.
         let fate = Double.random(in: 0..<1, using: &random)
-        let jitter = model.jitter.nanoseconds
-        let delays = [0, 1].map { _ in
-            model.delay + TimeInterval(nanoseconds: Int64.random(in: 0...max(0, jitter), using: &random))
-        }
+        let delays = (delay(), delay())
         let doubled = Double.random(in: 0..<1, using: &random) < model.duplicates
         let isLost = fate < (wasLost ? max(model.burst, model.loss) : model.loss)
         wasLost = isLost
-        guard !isLost, !isCut, let left = departure(of: bytes, now: now) else { return [] }
-        return doubled ? [left + delays[0], left + delays[1]] : [left + delays[0]]
+        guard !isLost, !isCut, let left = departure(of: bytes, now: now) else { return Arrivals() }
+        return Arrivals(first: left + delays.0, second: doubled ? left + delays.1 : nil)
+    }
+
+    private mutating func delay() -> TimeInterval {
+        let jitter = max(0, model.jitter.nanoseconds)
+        return model.delay + TimeInterval(nanoseconds: Int64.random(in: 0...jitter, using: &random))
     }
 
     private mutating func departure(of bytes: Int, now: MonotonicTime) -> MonotonicTime? {

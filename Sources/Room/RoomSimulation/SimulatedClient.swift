@@ -21,7 +21,8 @@ public final class SimulatedClient: @unchecked Sendable {
     private var down: Wire
     private var pipeUp: Pipe
     private var pipeDown: Pipe
-    private var paths: [TransportAddress: ClientPath] = [:]
+    /// By port.
+    private var paths: [UInt16: ClientPath] = [:]
     private var nextPort: UInt16 = 40_000
     private var connection: RoomConnection?
     private var server: ServerConnection?
@@ -29,6 +30,7 @@ public final class SimulatedClient: @unchecked Sendable {
     private var joining: Suspension?
     private var calls: [Suspension] = []
     private var waiters: [(until: (SimulatedClient) -> Bool, then: Suspension)] = []
+    private var eventWaiters: [Suspension] = []
     private(set) var viewers: [VideoViewer] = []
     private(set) var sources: [VideoSource] = []
     private(set) var keyframesSent = 0
@@ -116,7 +118,7 @@ public final class SimulatedClient: @unchecked Sendable {
                 loop: simulation.loop, address: address, seed: seed,
                 send: { [unowned self] datagram, _ in sendUp(datagram, from: address) }, events: events,
                 datagrams: datagrams)
-            paths[address] = path
+            paths[address.port] = path
             return path
         }
     }
@@ -144,6 +146,7 @@ public final class SimulatedClient: @unchecked Sendable {
         streams = []
         joining = nil
         waiters = []
+        eventWaiters = []
         for call in calls { call.fail(SimulatedClientError("\(name) was killed.")) }
         calls = []
     }
@@ -191,6 +194,11 @@ public final class SimulatedClient: @unchecked Sendable {
     public func wait(until condition: @escaping @Sendable (SimulatedClient) -> Bool) async throws {
         if condition(self) { return }
         try await suspend { waiters.append((condition, $0)) }
+    }
+
+    /// Waits for the next event of the room. Returns at once if the room has ended.
+    func waitForEvent() async throws {
+        if isConnected { try await suspend { eventWaiters.append($0) } }
     }
 
     /// The streams that it is subscribed to.
@@ -270,21 +278,18 @@ public final class SimulatedClient: @unchecked Sendable {
     private func sendUp(_ datagram: Span<UInt8>, from address: TransportAddress) {
         guard !isDead else { return }
         simulation.note(datagram, from: number)
-        let bytes = datagram.indices.map { datagram[$0] }
-        for time in up.arrivals(of: bytes.count, now: simulation.loop.now) {
-            simulation.at(time) { [unowned simulation] in simulation.server.receive(bytes.span, from: address) }
-        }
+        let arrivals = up.arrivals(of: datagram.count, now: simulation.loop.now)
+        simulation.deliver(datagram, to: .server, at: address, arrivals)
     }
 
     func sendDown(_ datagram: Span<UInt8>, to address: TransportAddress) {
         simulation.note(datagram, from: -1 - number)
-        let bytes = datagram.indices.map { datagram[$0] }
-        for time in down.arrivals(of: bytes.count, now: simulation.loop.now) {
-            simulation.at(time) { [weak self] in
-                guard let self, !isDead else { return }
-                paths[address]?.receive(bytes.span)
-            }
-        }
+        let arrivals = down.arrivals(of: datagram.count, now: simulation.loop.now)
+        simulation.deliver(datagram, to: .client(number), at: address, arrivals)
+    }
+
+    func receive(_ datagram: Span<UInt8>, at address: TransportAddress) {
+        if !isDead { paths[address.port]?.receive(datagram) }
     }
 
     private func deliverUp(_ input: PipeInput, of number: Int) {
@@ -327,6 +332,8 @@ public final class SimulatedClient: @unchecked Sendable {
         case .ended(_, let error): ended(error)
         }
         notify()
+        for waiter in eventWaiters { waiter.resume() }
+        eventWaiters = []
     }
 
     private func ended(_ error: RoomError?) {

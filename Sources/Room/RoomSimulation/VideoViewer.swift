@@ -73,6 +73,12 @@ final class VideoViewer: IncomingSink {
         }
         lastArrived = simulation.loop.now
         guard number >= next ?? number else { return }
+        if packets.isEmpty, number == next ?? number {
+            next = number + 1
+            decode(part)
+            if needsKeyframe, simulation.loop.now >= requestedAt + Self.repetition { ask() }
+            return
+        }
         packets[number] = Waiting(part: part, arrived: simulation.loop.now)
         if next == nil { next = number }
         release()

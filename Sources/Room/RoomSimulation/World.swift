@@ -16,7 +16,8 @@ final class World: @unchecked Sendable {
     var random: RandomSource
     private var sourceCount: UInt32 = 0
     private var sources: [Int: VideoSource] = [:]
-    private var events = EventHeap()
+    private var events = EventQueue()
+    private var idle: [Datagram] = []
     let executor = SimulationExecutor()
     private(set) var isOver = false
     private var egress = EgressLedger()
@@ -85,7 +86,7 @@ final class World: @unchecked Sendable {
         for suspension in waiting { suspension.value.fail(CancellationError()) }
         // A task that goes on in spite of its errors is left behind.
         for _ in 0..<Self.mostRounds where !executor.runJobs() { break }
-        events = EventHeap()
+        events = EventQueue()
         loop.forgetTimers()
         loop.endTurn()
     }
@@ -101,7 +102,7 @@ final class World: @unchecked Sendable {
 
     /// Runs a closure at a virtual time, after what is due before. Not in the past.
     func at(_ time: MonotonicTime, _ action: @escaping () -> Void) {
-        events.insert(action, at: max(time, loop.now))
+        events.insert(.action(action), at: max(time, loop.now))
     }
 
     func after(_ delay: TimeInterval, _ action: @escaping () -> Void) { at(loop.now + delay, action) }
@@ -118,11 +119,28 @@ final class World: @unchecked Sendable {
             let next = min(events.next, loop.nextTimer)
             guard next <= end else { break }
             loop.now = max(loop.now, next)
-            if events.next <= loop.now { events.popFirst()?() } else { _ = loop.fireNextTimer() }
+            if events.next <= loop.now { happen(events.popFirst()) } else { _ = loop.fireNextTimer() }
         }
         if let failure = failures.first { throw failure }
         loop.now = end
         return report()
+    }
+
+    private func happen(_ event: EventQueue.Event?) {
+        switch event {
+        case .action(let action): action()
+        case .arrival(let datagram):
+            datagram.read { arrive($0, datagram) }
+            idle.append(datagram)
+        case nil: break
+        }
+    }
+
+    private func arrive(_ bytes: Span<UInt8>, _ datagram: Datagram) {
+        switch datagram.receiver {
+        case .server: server.receive(bytes, from: datagram.address)
+        case .client(let number): clients[number].receive(bytes, at: datagram.address)
+        }
     }
 
     /// Runs jobs of applications and sends what the turn caused, until neither is left.
@@ -178,6 +196,22 @@ final class World: @unchecked Sendable {
         clients[number].sendDown(datagram, to: address)
     }
 
+    /// Delivers a datagram at the times at which its copies arrive, not in the past.
+    func deliver(
+        _ bytes: Span<UInt8>, to receiver: Datagram.Receiver, at address: TransportAddress, _ arrivals: Wire.Arrivals
+    ) {
+        if let time = arrivals.first { deliver(bytes, to: receiver, at: address, time) }
+        if let time = arrivals.second { deliver(bytes, to: receiver, at: address, time) }
+    }
+
+    private func deliver(
+        _ bytes: Span<UInt8>, to receiver: Datagram.Receiver, at address: TransportAddress, _ time: MonotonicTime
+    ) {
+        let datagram = idle.popLast() ?? Datagram()
+        datagram.fill(bytes, to: receiver, address)
+        events.insert(.arrival(datagram), at: max(time, loop.now))
+    }
+
     func nextSource() -> UInt32 {
         sourceCount += 1
         return sourceCount
@@ -210,42 +244,6 @@ final class SimulatedLoop: Loop {
     override init(now: MonotonicTime) {
         began = now
         super.init(now: now)
-    }
-}
-
-/// Actions by time, those of the same time in order.
-struct EventHeap {
-    private var heap: [(time: MonotonicTime, order: UInt64, action: () -> Void)] = []
-    private var order: UInt64 = 0
-
-    var next: MonotonicTime { heap.first?.time ?? .never }
-
-    mutating func insert(_ action: @escaping () -> Void, at time: MonotonicTime) {
-        order += 1
-        heap.append((time, order, action))
-        var child = heap.count - 1
-        while child > 0, isBefore(child, (child - 1) / 2) {
-            heap.swapAt(child, (child - 1) / 2)
-            child = (child - 1) / 2
-        }
-    }
-
-    mutating func popFirst() -> (() -> Void)? {
-        guard let first = heap.first else { return nil }
-        let last = heap.removeLast()
-        guard !heap.isEmpty else { return first.action }
-        heap[0] = last
-        var parent = 0
-        while true {
-            let children = [2 * parent + 1, 2 * parent + 2].filter { $0 < heap.count }
-            guard let child = children.min(by: isBefore), isBefore(child, parent) else { return first.action }
-            heap.swapAt(child, parent)
-            parent = child
-        }
-    }
-
-    private func isBefore(_ a: Int, _ b: Int) -> Bool {
-        (heap[a].time, heap[a].order) < (heap[b].time, heap[b].order)
     }
 }
 
