@@ -39,6 +39,11 @@ struct SentHistory {
         self.capacity = rounded
     }
 
+    var memory: PacketMemory {
+        let packet = MemoryLayout<SentPacket?>.stride
+        return PacketMemory(held: packets.count * packet, limit: capacity * packet)
+    }
+
     mutating func insert(_ packet: SentPacket) {
         guard capacity > 0 else { return }
         if packets.isEmpty { packets = [SentPacket?](repeating: nil, count: capacity) }
