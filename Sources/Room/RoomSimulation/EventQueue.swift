@@ -71,11 +71,11 @@ struct EventQueue {
 /// A datagram on its way, reused for a later one when it has arrived.
 final class Datagram {
     enum Receiver {
-        case server
+        case server(port: UInt16)
         case client(Int)
     }
 
-    private(set) var receiver = Receiver.server
+    private(set) var receiver = Receiver.client(0)
     /// The client's end of the way.
     private(set) var address = TransportAddress(ipv4: 0, port: 0)
     private var packet = PacketBuffer()
