@@ -227,7 +227,7 @@ let package = Package(
                 "RoomSimulation", "PeerIO", "RTP", .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             path: "Tests/simulate", swiftSettings: strict),
-        tests(of: "RoomSimulation", with: ["RTP", "PeerSession", "PeerIO"]),
+        tests(of: "RoomSimulation", with: ["RTP", "PeerSession", "PeerLoop", "PeerIO"]),
         tests(of: "RoomClient", with: ["ClientCore", "RoomProtocol", "RoomServer", "PluginLoader", "TestFixtures"]),
         tests(of: "ConnectLiveSDK", with: ["ClientCore", "RoomServer", "MediaGraph", "MediaNodes", "TestFixtures"]),
         .testTarget(

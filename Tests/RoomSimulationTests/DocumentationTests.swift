@@ -15,9 +15,9 @@ import Testing
         try await grace.join("kitchen")
         try await grace.subscribe(to: video)
         try await grace.wait { $0.framesShown(of: video) >= 100 }
-        grace.cut(true)
+        grace.cut()
         try await simulation.sleep(for: .seconds(3))
-        grace.cut(false)
+        grace.reconnect()
     }
     let report = try simulation.run(for: .seconds(30))
     let viewer = try #require(report.viewers.first)

@@ -29,9 +29,9 @@ struct FaultTests {
         for (seconds, survives) in [(5, true), (15, false)] {
             let call = Call(seed: 3)
             try call.simulation.run(for: .seconds(5))
-            call.grace.cut(true)
+            call.grace.cut()
             try call.simulation.run(for: .seconds(Int64(seconds)))
-            call.grace.cut(false)
+            call.grace.reconnect()
             let report = try call.simulation.run(for: .seconds(20))
             #expect(call.grace.isConnected == survives)
             #expect((call.grace.endError == nil) == survives)
@@ -97,7 +97,7 @@ struct FaultTests {
                 videos.append(try await publisher.publish(VideoFormat(packetsPerFrame: 3)))
             }
             for viewer in viewers { try await viewer.join("kitchen") }
-            for _ in 0..<20 {
+            for _ in 0..<12 {
                 for viewer in viewers {
                     for video in videos { try await viewer.subscribe(to: video) }
                     try await simulation.sleep(for: .milliseconds(700))
@@ -106,9 +106,9 @@ struct FaultTests {
                 publishers[0].restartSources()
             }
         }
-        let report = try simulation.run(for: .seconds(70))
-        #expect(report.viewers.count == 120)
-        #expect(report.viewers.reduce(0) { $0 + $1.shown } > 500)
+        let report = try simulation.run(for: .seconds(45))
+        #expect(report.viewers.count == 72)
+        #expect(report.viewers.reduce(0) { $0 + $1.shown } > 300)
         #expect(report.missingNumbers == 0)
     }
 
@@ -124,10 +124,10 @@ struct FaultTests {
     @Test func `rooms with faults keep their promises, with checked and with real encryption`() throws {
         var room = FaultyRoom()
         room.clients = 5
-        for seed in UInt64(1)...4 {
+        for seed in UInt64(1)...2 {
             let report = try room.run(seed: seed)
             #expect(report.viewers.count >= 20)
         }
-        _ = try room.run(seed: 5, encryption: .engine { try OpenSSLSRTP(keys: &$0) })
+        _ = try room.run(seed: 3, encryption: .engine { try OpenSSLSRTP(keys: &$0) })
     }
 }

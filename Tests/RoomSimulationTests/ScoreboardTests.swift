@@ -8,7 +8,8 @@ import Testing
 struct ScoreboardTests {
     @Test func `simulated rooms behave as the scoreboard says`() throws {
         var lines = [
-            "# seed: datagrams, keyframes, frames shown, first frame (median, longest), longest freeze, digest"
+            "# seed: datagrams, bytes, keyframes, frames shown, first frame (median, longest), longest freeze, "
+                + "deepest queue of a link, packets in the server, digest"
         ]
         for seed in UInt64(1)...6 {
             var room = FaultyRoom()
@@ -34,8 +35,9 @@ struct ScoreboardTests {
         let first = report.viewers.compactMap { $0.firstFrame?.milliseconds }.sorted()
         let freeze = report.viewers.map(\.longestFreeze.milliseconds).max() ?? 0
         let shown = report.viewers.reduce(0) { $0 + $1.shown }
-        return "\(report.seed): \(report.datagrams), \(report.keyframes), \(shown), "
+        return "\(report.seed): \(report.datagrams), \(report.bytes), \(report.keyframes), \(shown), "
             + "\(Int(first[first.count / 2])) ms, \(Int(first.last ?? 0)) ms, \(Int(freeze)) ms, "
+            + "\(report.deepestQueue) bytes, \(report.extremes.memoryBytes) bytes, "
             + String(report.digest, radix: 16)
     }
 }

@@ -15,80 +15,54 @@ import RoomSimulation
     @Option(help: "How many seeds. Without it and --seconds, 100.") var count: UInt64?
     @Option(help: "Start no further room after this many seconds.") var seconds: Double?
     @Option(help: "Clients of each room.") var clients = 12
+    @Option(help: "The most videos that a client watches.") var watched = 9
+    @Option(help: "Clients that publish audio too.") var audio = 0
     @Option(help: "Faults of each room.") var faults = 6
     @Option(help: "Simulated seconds of each room, 32 or more, 20 of them without faults.") var length: Int64 = 60
     @Flag(help: "All clients are on a network without loss.") var wired = false
+    @Option(help: "Add finished seeds to this file, and skip those that it has of the same options and behaviour.")
+    var record: String?
 
     func validate() throws {
         guard length >= 32 else { throw ValidationError("--length \(length) is too short. Give 32 seconds or more.") }
         guard clients >= 2 else { throw ValidationError("--clients \(clients) is too few. Give 2 or more.") }
     }
 
-    func run() throws {
-        let began = EventLoop.now
+    private var room: FaultyRoom {
         var room = FaultyRoom()
         room.clients = clients
+        room.watched = watched
+        room.audio = audio
         room.faults = faults
         room.duration = .seconds(length)
         if wired { room.links = [.wired] }
-        var board = Scoreboard(room: room)
+        return room
+    }
+
+    func run() throws {
+        let began = EventLoop.now
+        let room = room
+        var results = Record(header: header(room))
+        if let record { try results.open(record) }
         let count = count ?? (seconds == nil ? 100 : .max - first)
-        for seed in first..<(first + count) {
+        for seed in first..<(first + count) where !results.has(seed) {
             if let seconds, (EventLoop.now - began).seconds >= seconds { break }
-            board.run(seed)
+            let result = SeedResult(running: room, seed: seed)
+            if let problem = result.problem { print("Seed \(seed) \(problem)") }
+            try results.add(result)
         }
-        print(board.summary(seconds: (EventLoop.now - began).seconds))
-        if !board.failures.isEmpty { throw ExitCode.failure }
-    }
-}
-
-/// The results of all rooms together.
-struct Scoreboard {
-    private let room: FaultyRoom
-
-    init(room: FaultyRoom) { self.room = room }
-
-    private(set) var failures: [SimulationFailure] = []
-
-    private var rooms = 0
-    private var datagrams = 0
-    private var keyframes = 0
-    private var simulated = 0.0
-    private var firstFrames: [Double] = []
-    private var freezes: [Double] = []
-
-    mutating func run(_ seed: UInt64) {
-        let encryption: Simulation.Encryption =
-            seed.isMultiple(of: 100) ? .engine { try OpenSSLSRTP(keys: &$0) } : .checked
-        rooms += 1
-        do throws(SimulationFailure) {
-            let report = try room.run(seed: seed, encryption: encryption)
-            datagrams += report.datagrams
-            keyframes += report.keyframes
-            simulated += report.time.seconds
-            firstFrames += report.viewers.compactMap { $0.firstFrame?.milliseconds }
-            freezes += report.viewers.map(\.longestFreeze.milliseconds)
-        } catch {
-            failures.append(error)
-            print(error)
-        }
+        print(results.summary)
+        if results.hasProblems { throw ExitCode.failure }
     }
 
-    func summary(seconds: Double) -> String {
-        func line(_ name: String, _ values: [Double]) -> String {
-            let sorted = values.sorted()
-            guard !sorted.isEmpty else { return "\(name): none" }
-            let shares = [0.5, 0.95, 0.99, 1].map { share in
-                String(format: "%.0f", sorted[min(sorted.count - 1, Int(Double(sorted.count) * share))])
-            }
-            return "\(name), ms: median \(shares[0]), 95 % \(shares[1]), 99 % \(shares[2]), longest \(shares[3])"
-        }
-        return """
-            \(rooms) rooms, \(failures.count) with a broken promise
-            \(Int(simulated)) simulated seconds in \(String(format: "%.1f", seconds)) s, \(datagrams) datagrams, \
-            \(keyframes) keyframes
-            \(line("first frame", firstFrames))
-            \(line("longest freeze of a viewer", freezes))
-            """
+    /// Names the options, and the behaviour by the digest of a room.
+    private func header(_ room: FaultyRoom) -> String {
+        var probe = room
+        probe.clients = min(clients, 4)
+        probe.duration = .seconds(32)
+        let digest = (try? probe.run(seed: 0))?.digest ?? 0
+        return
+            "# simulate 1: \(clients) clients, \(watched) watched, \(audio) with audio, \(faults) faults, \(length) s, "
+            + "\(wired ? "wired" : "mixed"), behaviour \(String(digest, radix: 16)), \(room.bounds)"
     }
 }

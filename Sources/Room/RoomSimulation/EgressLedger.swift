@@ -1,17 +1,15 @@
-internal import ICELite
 internal import RTP
 
-/// The sequence numbers that the server has sent to each receiver of its clients, to find those that it left out.
+/// The sequence numbers that the server has sent to the receivers of one client, to find those that it left out.
 struct EgressLedger {
-    private struct Key: Hashable {
-        var to: TransportAddress
-        var ssrc: UInt32
-    }
-
     private struct Numbers {
         var first: Int
         var highest: Int
         var sent = 1
+        /// Of the streams that the receiver carried, one after another.
+        var sources: Set<UInt32> = []
+
+        var missing: Int { highest - first + 1 - sent }
 
         mutating func add(_ number: UInt16) {
             let unwrapped = highest + Int(Int16(truncatingIfNeeded: Int(number) - highest))
@@ -21,22 +19,28 @@ struct EgressLedger {
         }
     }
 
-    private var streams: [Key: Numbers] = [:]
+    /// By SSRC. A restarted server uses others.
+    private var receivers: [UInt32: Numbers] = [:]
 
-    /// Notes a datagram, if it is RTP. The header is in the clear.
-    mutating func note(_ datagram: Span<UInt8>, to address: TransportAddress) {
-        guard datagram.count >= RTPHeader.minimumLength, (128...191).contains(datagram[0]),
-            !(192...223).contains(datagram[1])
-        else { return }
-        var ssrc: UInt32 = 0
-        for index in 8..<12 { ssrc = ssrc << 8 | UInt32(datagram[index]) }
-        let number = UInt16(datagram[2]) << 8 | UInt16(datagram[3])
-        let key = Key(to: address, ssrc: ssrc)
-        if streams[key]?.add(number) == nil {
-            streams[key] = Numbers(first: Int(number), highest: Int(number))
+    /// Notes a datagram of the server.
+    mutating func note(_ contents: Contents) {
+        guard case .media(let media) = contents else { return }
+        if receivers[media.ssrc]?.add(media.number) == nil {
+            receivers[media.ssrc] = Numbers(first: Int(media.number), highest: Int(media.number))
         }
+        if let source = media.source { receivers[media.ssrc]?.sources.insert(source) }
     }
 
-    /// How many numbers between a stream's first and its highest one were not sent.
-    var missing: Int { streams.values.reduce(0) { $0 + $1.highest - $1.first + 1 - $1.sent } }
+    /// How many numbers between a receiver's first and its highest one were not sent.
+    var missing: Int { receivers.values.reduce(0) { $0 + $1.missing } }
+
+    /// The most numbers that a receiver misses beyond those that its publishers' links account for. Below 1 if none is
+    /// broken.
+    ///
+    /// - Parameter explained: how many gaps a source may cause.
+    func unexplained(_ explained: (UInt32) -> Int) -> Int {
+        receivers.values.map { numbers in
+            numbers.missing - numbers.sources.reduce(0) { $0 + explained($1) }
+        }.max() ?? 0
+    }
 }

@@ -1,4 +1,5 @@
 public import RTP
+internal import RoomProtocol
 
 /// A room whose clients come and go, publish, subscribe, and suffer: cuts, loss, kills, restarts. The seed decides.
 ///
@@ -16,8 +17,11 @@ public struct FaultyRoom: Sendable {
     public var recovery = TimeInterval.seconds(20)
     /// The most videos that a client watches.
     public var watched = 9
+    /// How many of the clients publish audio too.
+    public var audio = 0
     /// Whether the server itself may be killed and restarted.
     public var killsServer = true
+    public var bounds = RoomBounds()
 
     public init() {}
 
@@ -27,7 +31,7 @@ public struct FaultyRoom: Sendable {
     public func run(
         seed: UInt64, encryption: Simulation.Encryption = .checked
     ) throws(SimulationFailure) -> SimulationReport {
-        let simulation = World(seed: seed, encryption: encryption)
+        let simulation = World(seed: seed, encryption: encryption, bounds: bounds)
         defer { simulation.end() }
         var random = RandomSource(seed: seed ^ 0x5eed)
         let clients = (0..<clients).map { number in
@@ -58,6 +62,7 @@ public struct FaultyRoom: Sendable {
             while true {
                 do {
                     try await client.join("room")
+                    if client.number < audio { try await client.publishAudio() }
                     try await client.publish(video)
                     try await watch(client, in: simulation)
                 } catch {
@@ -71,16 +76,16 @@ public struct FaultyRoom: Sendable {
     /// Subscribes to videos until the room ends.
     private func watch(_ client: SimulatedClient, in simulation: World) async throws {
         while client.isConnected {
-            let wanted = client.streams.filter { $0.isVideo && !client.watched.contains($0.id) }
-            if let next = wanted.first, client.watched.count < watched {
+            let watching = Set(client.watched)
+            let wanted = client.streams.first { $0.isVideo && !watching.contains($0.id) }
+            if let next = wanted, watching.count < watched {
                 do {
                     try await client.subscribe(to: next.id)
                 } catch {
                     try await simulation.sleep(for: .milliseconds(100))
                 }
             } else {
-                let known = client.streams
-                try await client.wait { !$0.isConnected || $0.streams != known }
+                try await client.waitForEvent()
             }
         }
     }
@@ -95,8 +100,8 @@ public struct FaultyRoom: Sendable {
         let length = TimeInterval.milliseconds(Int64.random(in: 100...8000, using: &random))
         switch Int.random(in: 0..<(killsServer ? 7 : 6), using: &random) {
         case 0:
-            simulation.after(begin) { client.cut(true) }
-            simulation.after(begin + length) { client.cut(false) }
+            simulation.after(begin) { client.cut() }
+            simulation.after(begin + length) { client.reconnect() }
         case 1:
             let loss = Double.random(in: 0.02...0.2, using: &random)
             simulation.after(begin) { client.setLoss(loss) }
@@ -115,14 +120,22 @@ public struct FaultyRoom: Sendable {
     private func problem(of clients: [SimulatedClient], _ simulation: World) -> String? {
         for client in clients {
             guard client.isConnected else { return "\(client.name) is in no room: \(client.endError ?? "no error")." }
-            guard client.streams.count == clients.count - 1 else {
-                return "\(client.name) knows \(client.streams.count) streams of \(clients.count - 1)."
+            let others = clients.filter { $0 !== client }
+            let published = others.count + others.count { $0.number < audio }
+            guard client.streams.count == published else {
+                return "\(client.name) knows \(client.streams.count) streams of \(published)."
+            }
+            let slots = min(DownDescription.audioSlots, others.count { $0.number < audio })
+            guard client.heard.count == slots else {
+                return "\(client.name) hears \(client.heard.count) streams in \(slots) slots."
             }
             guard client.watched.count == min(watched, clients.count - 1) else {
                 return "\(client.name) watches \(client.watched.count) videos."
             }
-            if let frozen = client.frozen.first { return frozen }
+            if let frozen = client.frozen(for: bounds.lastFrame) {
+                return "A viewer is behind the bound 'lastFrame' of \(bounds.lastFrame.milliseconds) ms: \(frozen)"
+            }
         }
-        return simulation.leak
+        return simulation.leak ?? simulation.gap(reordered: video.packetsPerKeyframe)
     }
 }

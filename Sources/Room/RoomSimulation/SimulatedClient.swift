@@ -21,7 +21,8 @@ public final class SimulatedClient: @unchecked Sendable {
     private var down: Wire
     private var pipeUp: Pipe
     private var pipeDown: Pipe
-    private var paths: [TransportAddress: ClientPath] = [:]
+    /// By port.
+    private var paths: [UInt16: ClientPath] = [:]
     private var nextPort: UInt16 = 40_000
     private var connection: RoomConnection?
     private var server: ServerConnection?
@@ -29,10 +30,21 @@ public final class SimulatedClient: @unchecked Sendable {
     private var joining: Suspension?
     private var calls: [Suspension] = []
     private var waiters: [(until: (SimulatedClient) -> Bool, then: Suspension)] = []
+    private var eventWaiters: [Suspension] = []
     private(set) var viewers: [VideoViewer] = []
+    private(set) var listeners: [AudioListener] = []
     private(set) var sources: [VideoSource] = []
+    private var microphones: [AudioSource] = []
     private(set) var keyframesSent = 0
+    private(set) var losses = KeyframeLosses()
+    /// By cuts alone, and by all faults.
+    private var cuts = Disturbance()
+    private var faults = Disturbance()
+    /// The numbers that the server sent.
+    private(set) var egress = EgressLedger()
     private var isDead = false
+    /// Names the server's sessions with this client.
+    private var sessionNames: RandomSource
     /// The streams that this client has watched.
     private var seen: Set<Int> = []
 
@@ -59,6 +71,7 @@ public final class SimulatedClient: @unchecked Sendable {
         down = Wire(link.down, seed: random.next())
         pipeUp = Pipe(delay: link.up.delay, seed: random.next())
         pipeDown = Pipe(delay: link.down.delay, seed: random.next())
+        sessionNames = RandomSource(seed: random.next())
         self.random = random
     }
 
@@ -78,20 +91,21 @@ public final class SimulatedClient: @unchecked Sendable {
         let environment = RoomEnvironment(
             seed: random.next(), makePeer: { [unowned self] request throws(TransportError) in try makePeer(request) },
             wallClock: { NTPTime(simulatedAt: $0) },
-            sound: { [unowned self] participant, _ in { [unowned self] in viewer(of: $0, participant) } })
+            sound: { [unowned self] _, _ in { [unowned self] in listener(of: $0) } })
         let connection = RoomConnection(loop: simulation.loop, environment: environment) { [unowned self] in
             handle($0)
         }
         self.connection = connection
         _ = connection.begin()
-        guard let address = try? ServerAddress(SimulatedServer.address.description), connection.signIn(to: address),
+        guard let address = try? ServerAddress(SimulatedServer.address(of: 0).description),
+            connection.signIn(to: address),
             let name = try? RoomName(room)
         else { return }
         // The handshake of TCP and WebSocket takes two round trips.
         let handshake = (pipeUp.delay + pipeDown.delay) * 2
         simulation.after(handshake) { [weak self, weak connection] in
             guard let self, let connection, self.connection === connection else { return }
-            guard let server = simulation.server.connect(self) else {
+            guard let server = simulation.server.process?.connect(self) else {
                 return connection.fail(RoomError(.serverUnreachable, "The simulated server does not run."))
             }
             self.server = server
@@ -99,7 +113,7 @@ public final class SimulatedClient: @unchecked Sendable {
             connection.join(
                 name, token: "simulated",
                 over: SignallingLink(
-                    remoteAddress: SimulatedServer.address.host,
+                    remoteAddress: SimulatedServer.address(of: 0).host,
                     send: { [unowned self] text in deliverUp(.text(text), of: number) },
                     close: { [unowned self] in deliverUp(.closed, of: number) }))
         }
@@ -114,9 +128,9 @@ public final class SimulatedClient: @unchecked Sendable {
             events, datagrams in
             let path = ClientPath(
                 loop: simulation.loop, address: address, seed: seed,
-                send: { [unowned self] datagram, _ in sendUp(datagram, from: address) }, events: events,
+                send: { [unowned self] datagram, to in sendUp(datagram, from: address, to: to.port) }, events: events,
                 datagrams: datagrams)
-            paths[address] = path
+            paths[address.port] = path
             return path
         }
     }
@@ -132,9 +146,8 @@ public final class SimulatedClient: @unchecked Sendable {
     ///
     /// - Parameter closesConnection: whether the system tells the server, as it does unless the machine itself stops.
     public func kill(closesConnection: Bool = true) {
-        for source in sources { source.end() }
-        sources = []
-        endViewers()
+        faults.note(simulation.loop.now)
+        endMedia()
         if closesConnection, let server { deliverUp(.closed, of: server.number) }
         isDead = true
         connection?.drop()
@@ -144,6 +157,7 @@ public final class SimulatedClient: @unchecked Sendable {
         streams = []
         joining = nil
         waiters = []
+        eventWaiters = []
         for call in calls { call.fail(SimulatedClientError("\(name) was killed.")) }
         calls = []
     }
@@ -160,8 +174,27 @@ public final class SimulatedClient: @unchecked Sendable {
                 suspension.finish(result.map { _ in })
             }
         }
-        source.begin(stream: stream, on: connection, mid: String(sources.count))
+        source.begin(stream: stream, on: connection, mid: String(sources.count + microphones.count))
         sources.append(source)
+        return stream
+    }
+
+    /// Publishes audio, a packet every 20 ms. Returns the id of its stream. The server assigns it to the clients that have
+    /// a free slot.
+    @discardableResult
+    public func publishAudio() async throws -> Int {
+        guard let connection else { throw SimulatedClientError("\(name) is in no room.") }
+        let source = AudioSource(in: simulation)
+        var stream = 0
+        try await suspend { suspension in
+            connection.publish([TrackOffer(source)]) { result in
+                stream = (try? result.get())?.first?.id ?? 0
+                suspension.finish(result.map { _ in })
+            }
+        }
+        simulation.published(stream, by: source)
+        source.begin(on: connection, mid: String(sources.count + microphones.count))
+        microphones.append(source)
         return stream
     }
 
@@ -171,7 +204,7 @@ public final class SimulatedClient: @unchecked Sendable {
         let requested = simulation.loop.now
         try await suspend { suspension in
             connection.subscribe(
-                stream, to: { [unowned self] incoming in viewer(of: incoming, incoming.participant, since: requested) }
+                stream, to: { [unowned self] incoming in viewer(of: incoming, since: requested) }
             ) { result in
                 suspension.finish(result)
             }
@@ -193,14 +226,21 @@ public final class SimulatedClient: @unchecked Sendable {
         try await suspend { waiters.append((condition, $0)) }
     }
 
+    /// Waits for the next event of the room. Returns at once if the room has ended.
+    func waitForEvent() async throws {
+        if isConnected { try await suspend { eventWaiters.append($0) } }
+    }
+
     /// The streams that it is subscribed to.
     public var watched: [Int] { viewers.filter { !$0.isEnded }.map(\.stream) }
 
-    /// A sentence for each watched video that has shown no frame for `VideoViewer.longestWait`.
-    var frozen: [String] {
-        viewers.filter { !$0.isEnded && ($0.lastShown ?? .zero) + VideoViewer.longestWait < simulation.loop.now }.map(
-            \.description)
+    /// A sentence about a watched video that has shown no frame for this long. Nil without one.
+    func frozen(for wait: TimeInterval) -> String? {
+        viewers.first { !$0.isEnded && ($0.lastShown ?? .zero) + wait < simulation.loop.now }?.description
     }
+
+    /// The audio streams that the server has assigned to it now.
+    public var heard: [Int] { listeners.filter { !$0.isEnded }.map(\.stream) }
 
     /// The number of frames that the viewer of a stream has shown.
     public func framesShown(of stream: Int) -> Int {
@@ -218,27 +258,38 @@ public final class SimulatedClient: @unchecked Sendable {
 
     // MARK: - Faults
 
-    /// Cuts the link, media and signalling, or mends it.
-    public func cut(_ isCut: Bool) {
-        up.isCut = isCut
-        down.isCut = isCut
-        if isCut {
-            pipeUp.cutSince = pipeUp.cutSince ?? simulation.loop.now
-            pipeDown.cutSince = pipeDown.cutSince ?? simulation.loop.now
-        } else {
-            resume(&pipeUp)
-            resume(&pipeDown)
-        }
+    /// Cuts the link: media and signalling stop.
+    public func cut() {
+        up.isCut = true
+        down.isCut = true
+        cuts.isOngoing = true
+        pipeUp.cutSince = pipeUp.cutSince ?? simulation.loop.now
+        pipeDown.cutSince = pipeDown.cutSince ?? simulation.loop.now
+    }
+
+    /// Ends a cut. Signalling continues later than media, as TCP does.
+    public func reconnect() {
+        up.isCut = false
+        down.isCut = false
+        cuts.isOngoing = false
+        resume(&pipeUp)
+        resume(&pipeDown)
     }
 
     private func resume(_ pipe: inout Pipe) {
         guard pipe.cutSince != nil else { return }
         let (time, deliveries) = pipe.resume(now: simulation.loop.now)
+        cuts.note(time)
         for delivery in deliveries { simulation.at(time, delivery) }
     }
 
     /// Changes the link from now on.
     public func setLink(_ link: Link) {
+        faults.isOngoing = true
+        use(link)
+    }
+
+    private func use(_ link: Link) {
         up.model = link.up
         down.model = link.down
         pipeUp.delay = link.up.delay
@@ -247,18 +298,29 @@ public final class SimulatedClient: @unchecked Sendable {
 
     /// Sets the loss of both directions, 0...1.
     public func setLoss(_ loss: Double) {
+        faults.isOngoing = true
         up.model.loss = loss
         down.model.loss = loss
     }
 
     /// Ends all faults of the link: it is as it was made.
     public func heal() {
-        cut(false)
-        setLink(link)
+        reconnect()
+        if faults.isOngoing { faults.note(simulation.loop.now) }
+        faults.isOngoing = false
+        use(link)
     }
 
+    /// The end of its last cut. `.never` during one.
+    var lastCut: MonotonicTime { cuts.last }
+    /// The end of its last fault, cuts and the end of its process included. `.never` during one.
+    var lastFault: MonotonicTime { max(cuts.last, faults.last) }
+
     /// Restarts the encoders: a keyframe follows, with other timestamps, as after a crash of the camera.
-    public func restartSources() { for source in sources { source.restart() } }
+    public func restartSources() {
+        faults.note(simulation.loop.now)
+        for source in sources { source.restart() }
+    }
 
     // MARK: - Network
 
@@ -267,24 +329,48 @@ public final class SimulatedClient: @unchecked Sendable {
         return connections
     }
 
-    private func sendUp(_ datagram: Span<UInt8>, from address: TransportAddress) {
+    /// A random number for a session of the server with this client.
+    func nextSession() -> UInt64 { sessionNames.next() }
+
+    /// The longest round trip of a datagram that is not lost.
+    var longestRoundTrip: TimeInterval { Link(up: up.model, down: down.model).longestRoundTrip }
+
+    /// Bytes of all datagrams in both directions, and the most that waited for the link's rate.
+    var traffic: (bytes: Int, deepestQueue: Int) {
+        (up.bytes + down.bytes, max(up.deepestQueue, down.deepestQueue))
+    }
+
+    private func sendUp(_ datagram: Span<UInt8>, from address: TransportAddress, to port: UInt16) {
         guard !isDead else { return }
         simulation.note(datagram, from: number)
-        let bytes = datagram.indices.map { datagram[$0] }
-        for time in up.arrivals(of: bytes.count, now: simulation.loop.now) {
-            simulation.at(time) { [unowned simulation] in simulation.server.receive(bytes.span, from: address) }
-        }
+        let arrivals = up.arrivals(of: datagram.count, now: simulation.loop.now)
+        if arrivals.first == nil { lost(Contents(of: datagram), isUp: true) }
+        simulation.deliver(datagram, to: .server(port: port), at: address, arrivals)
     }
 
     func sendDown(_ datagram: Span<UInt8>, to address: TransportAddress) {
         simulation.note(datagram, from: -1 - number)
-        let bytes = datagram.indices.map { datagram[$0] }
-        for time in down.arrivals(of: bytes.count, now: simulation.loop.now) {
-            simulation.at(time) { [weak self] in
-                guard let self, !isDead else { return }
-                paths[address]?.receive(bytes.span)
-            }
-        }
+        let contents = Contents(of: datagram)
+        egress.note(contents)
+        let arrivals = down.arrivals(of: datagram.count, now: simulation.loop.now)
+        if arrivals.first == nil { lost(contents, isUp: false) }
+        simulation.deliver(datagram, to: .client(number), at: address, arrivals)
+    }
+
+    private func lost(_ contents: Contents, isUp: Bool) {
+        losses.add(contents, at: simulation.loop.now)
+        guard isUp, case .media(let media) = contents, !media.isRepair, let source = media.source else { return }
+        simulation.lostPart(of: source)
+    }
+
+    /// A datagram of this client reaches the server.
+    func reached(_ datagram: Span<UInt8>) {
+        guard sources.contains(where: { $0.flowsSince == nil }), case .media = Contents(of: datagram) else { return }
+        for source in sources { source.flow(now: simulation.loop.now) }
+    }
+
+    func receive(_ datagram: Span<UInt8>, at address: TransportAddress) {
+        if !isDead { paths[address.port]?.receive(datagram) }
     }
 
     private func deliverUp(_ input: PipeInput, of number: Int) {
@@ -327,14 +413,14 @@ public final class SimulatedClient: @unchecked Sendable {
         case .ended(_, let error): ended(error)
         }
         notify()
+        for waiter in eventWaiters { waiter.resume() }
+        eventWaiters = []
     }
 
     private func ended(_ error: RoomError?) {
         isConnected = false
         endError = error?.message
-        for source in sources { source.end() }
-        sources = []
-        endViewers()
+        endMedia()
         streams = []
         // The engine reports its end from inside a call.
         simulation.after(.zero) { [weak self] in self?.notify() }
@@ -343,13 +429,25 @@ public final class SimulatedClient: @unchecked Sendable {
         joining = nil
     }
 
-    private func endViewers() { for viewer in viewers { viewer.end() } }
+    private func endMedia() {
+        for source in sources { source.end() }
+        for microphone in microphones { microphone.end() }
+        for viewer in viewers { viewer.end() }
+        for listener in listeners { listener.end() }
+        sources = []
+        microphones = []
+    }
 
-    private func viewer(
-        of stream: IncomingStream, _ participant: String, since: MonotonicTime? = nil
-    ) -> any IncomingSink {
+    private func listener(of stream: IncomingStream) -> any IncomingSink {
+        let listener = AudioListener(stream.id, of: self, earlier: seen, in: simulation)
+        seen.insert(stream.id)
+        listeners.append(listener)
+        return listener
+    }
+
+    private func viewer(of stream: IncomingStream, since: MonotonicTime) -> any IncomingSink {
         let viewer = VideoViewer(
-            stream.id, name: name, since: since ?? simulation.loop.now, earlier: seen, in: simulation,
+            stream.id, of: self, since: since, earlier: seen, in: simulation,
             requestKeyframe: { [weak self] in self?.connection?.requestKeyframe(of: stream.id) },
             shown: { [weak self] in self?.notify() })
         seen.insert(stream.id)
@@ -358,8 +456,6 @@ public final class SimulatedClient: @unchecked Sendable {
     }
 
     func countKeyframe() { keyframesSent += 1 }
-
-    func viewerReports() -> [SimulationReport.Viewer] { viewers.map(\.report) }
 
     private func notify() {
         guard !waiters.isEmpty else { return }

@@ -29,9 +29,12 @@ public final class Simulation: Sendable {
 
     let world: World
 
-    /// - Parameter seed: decides everything that is random.
-    public init(seed: UInt64, encryption: Encryption = .checked) {
-        world = World(seed: seed, encryption: encryption)
+    /// - Parameters:
+    ///   - seed: decides everything that is random.
+    ///   - loops: the threads of the server, 1 or more. A room is on the loop that had the fewest participants. All run in
+    ///     turns on this thread.
+    public init(seed: UInt64, encryption: Encryption = .checked, loops: Int = 1) {
+        world = World(seed: seed, encryption: encryption, loops: max(1, loops))
     }
 
     deinit { world.end() }

@@ -3,7 +3,7 @@ public import RTP
 /// The frames that participants saw.
 public struct SimulationReport: Sendable {
     /// One subscription.
-    public struct Viewer: Sendable {
+    public struct Viewer: Sendable, Equatable {
         public var client: String
         public var stream: Int
         /// Frames.
@@ -14,6 +14,16 @@ public struct SimulationReport: Sendable {
         public var firstFrame: TimeInterval?
         /// The longest time between two frames.
         public var longestFreeze: TimeInterval
+        /// A sum over its frames and the times at which it showed them. Equal for equal views.
+        public var digest: UInt64
+    }
+
+    /// One audio stream in one client.
+    public struct Listener: Sendable, Equatable {
+        public var client: String
+        public var stream: Int
+        /// Packets of 20 ms that arrived.
+        public var packets: Int
     }
 
     public var seed: UInt64
@@ -22,10 +32,17 @@ public struct SimulationReport: Sendable {
     /// A sum over all datagrams and their times. Equal for equal runs.
     public var digest: UInt64
     public var datagrams: Int
+    /// Of all datagrams, without headers of UDP and IP.
+    public var bytes: Int
+    /// The most bytes that waited for the rate of one link.
+    public var deepestQueue: Int
     public var viewers: [Viewer]
+    public var listeners: [Listener]
     /// Of all publishers.
     public var keyframes: Int
     /// Sequence numbers that the server did not send to a receiver, although it sent later ones. Publishers that lose
     /// nothing cause none.
     public var missingNumbers: Int
+    /// Zero for a run without bounds.
+    public var extremes: RoomExtremes
 }

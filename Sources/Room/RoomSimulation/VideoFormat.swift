@@ -1,5 +1,3 @@
-internal import RTP
-
 /// A video as a publisher sends it. A frame is its number: nothing is encoded.
 public struct VideoFormat: Sendable {
     public var framesPerSecond: Int
@@ -27,9 +25,8 @@ struct FramePart {
     var isKeyframe: Bool
     var index: UInt8
     var count: UInt8
-    var captured: MonotonicTime
 
-    static let length = 4 + 4 + 2 + 4 + 1 + 1 + 8 + 1
+    static let length = 4 + 4 + 2 + 4 + 1 + 1 + 1
 
     func write(pictureID: UInt16, payload: Int, into bytes: inout [UInt8]) {
         let start = bytes.count
@@ -45,23 +42,16 @@ struct FramePart {
             bytes.append(UInt8(truncatingIfNeeded: frame >> UInt32(shift)))
         }
         bytes += [index, count]
-        for shift in stride(from: 56, through: 0, by: -8) {
-            bytes.append(UInt8(truncatingIfNeeded: captured.nanoseconds >> UInt64(shift)))
-        }
         while bytes.count < start + payload { bytes.append(0) }
     }
 
-    init(
-        source: UInt32, generation: UInt16, frame: UInt32, isKeyframe: Bool, index: UInt8, count: UInt8,
-        captured: MonotonicTime
-    ) {
+    init(source: UInt32, generation: UInt16, frame: UInt32, isKeyframe: Bool, index: UInt8, count: UInt8) {
         self.source = source
         self.generation = generation
         self.frame = frame
         self.isKeyframe = isKeyframe
         self.index = index
         self.count = count
-        self.captured = captured
     }
 
     /// Nil for an empty packet, which replaces one that was omitted.
@@ -78,6 +68,5 @@ struct FramePart {
         frame = UInt32(number(11, 4))
         index = payload[15]
         count = payload[16]
-        captured = MonotonicTime(nanoseconds: number(17, 8))
     }
 }

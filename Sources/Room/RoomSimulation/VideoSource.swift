@@ -11,7 +11,7 @@ final class VideoSource: EncodedTrack {
     let id: UInt32
     private(set) var stream: Int?
     private let format: VideoFormat
-    private unowned let client: SimulatedClient
+    unowned let client: SimulatedClient
     private unowned let simulation: World
     private weak var connection: RoomConnection?
     private var mid = ""
@@ -22,6 +22,10 @@ final class VideoSource: EncodedTrack {
     private var isKeyframeWanted = true
     private var nextFrame = MonotonicTime.never
     private lazy var timer = simulation.loop.makeTimer { [unowned self] in send() }
+    /// When a packet of it first reached the server. Nil before.
+    private(set) var flowsSince: MonotonicTime?
+    /// When it last restarted.
+    private(set) var lastRestart = MonotonicTime.zero
     /// When it sent its last frame.
     private(set) var lastSent = MonotonicTime.zero
 
@@ -63,7 +67,7 @@ final class VideoSource: EncodedTrack {
             batch.bytes += [0, 0, 0, 1]
             FramePart(
                 source: id, generation: generation, frame: frame, isKeyframe: isKeyframe, index: UInt8(index),
-                count: UInt8(count), captured: now
+                count: UInt8(count)
             ).write(pictureID: pictureID & 0x7fff, payload: format.payload, into: &batch.bytes)
             batch.ends.append(batch.bytes.count)
         }
@@ -71,12 +75,13 @@ final class VideoSource: EncodedTrack {
         frame += 1
         pictureID = (pictureID + 1) & 0x7fff
         lastSent = now
-        nextFrame = nextFrame + TimeInterval(nanoseconds: 1_000_000_000 / Int64(format.framesPerSecond))
+        nextFrame = nextFrame + frameInterval
         timer.arm(at: nextFrame)
     }
 
     /// The encoder restarts: it begins with a keyframe, and with any timestamp and picture id.
     func restart() {
+        lastRestart = simulation.loop.now
         generation += 1
         frame = 0
         firstTimestamp = UInt32.random(in: 0 ... .max, using: &simulation.random)
@@ -94,6 +99,12 @@ final class VideoSource: EncodedTrack {
         timer.disarm()
         connection = nil
     }
+
+    /// Whether it sends frames.
+    var isLive: Bool { connection != nil }
+    var frameInterval: TimeInterval { TimeInterval(nanoseconds: 1_000_000_000 / Int64(format.framesPerSecond)) }
+
+    func flow(now: MonotonicTime) { flowsSince = flowsSince ?? now }
 
     func requestKeyframe() { isKeyframeWanted = true }
 

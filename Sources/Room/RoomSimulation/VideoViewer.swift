@@ -6,9 +6,6 @@ internal import RTP
 final class VideoViewer: IncomingSink {
     /// How long it waits for a repair, as the product's jitter buffer does.
     static let repairTimeout = TimeInterval.milliseconds(200)
-    /// The longest time without a frame while nothing disturbs the call, on any link: the wait for a repair, the second between two
-    /// keyframe requests of the server, round trips, and one keyframe that is lost.
-    static let longestWait = TimeInterval.seconds(3)
     /// How often it repeats a request for a keyframe.
     private static let repetition = TimeInterval.seconds(1)
 
@@ -18,11 +15,13 @@ final class VideoViewer: IncomingSink {
     }
 
     let stream: Int
-    private let name: String
-    private unowned let simulation: World
+    unowned let client: SimulatedClient
+    private var name: String { client.name }
+    unowned let simulation: World
     private let requestKeyframe: () -> Void
     private let onShown: () -> Void
-    private let since: MonotonicTime
+    /// The subscription.
+    let since: MonotonicTime
     /// Of the stream, once its publisher knows that it is published.
     private var source: UInt32?
     /// The streams that the client watched before, of which nothing may arrive here.
@@ -33,7 +32,9 @@ final class VideoViewer: IncomingSink {
     private var highest = 0
     private var parts: [FramePart] = []
     private var last: (generation: UInt16, frame: UInt32)?
-    private var needsKeyframe = true
+    /// Since when it waits for a keyframe.
+    private(set) var waitsForKeyframeSince: MonotonicTime?
+    private var needsKeyframe: Bool { waitsForKeyframeSince != nil }
     private var requestedAt = MonotonicTime.zero
     private(set) var isEnded = false
     private lazy var timer = simulation.loop.makeTimer { [unowned self] in release() }
@@ -43,14 +44,16 @@ final class VideoViewer: IncomingSink {
     private(set) var longestFreeze = TimeInterval.zero
     private(set) var skipped = 0
     private var lastArrived: MonotonicTime?
+    private var trace = Trace()
 
     init(
-        _ stream: Int, name: String, since: MonotonicTime, earlier: Set<Int>, in simulation: World,
+        _ stream: Int, of client: SimulatedClient, since: MonotonicTime, earlier: Set<Int>, in simulation: World,
         requestKeyframe: @escaping () -> Void, shown: @escaping () -> Void
     ) {
         self.stream = stream
-        self.name = name
+        self.client = client
         self.since = since
+        waitsForKeyframeSince = since
         self.simulation = simulation
         self.earlier = earlier
         self.requestKeyframe = requestKeyframe
@@ -63,9 +66,9 @@ final class VideoViewer: IncomingSink {
         guard !isEnded, packet.count >= RTPHeader.minimumLength else { return }
         let number = unwrap(Int(packet[2]) << 8 | Int(packet[3]))
         let part = FramePart(payload: packet.extracting(RTPHeader.minimumLength..<packet.count))
-        if source == nil { source = simulation.source(of: stream) }
+        if source == nil { source = simulation.videoSource(of: stream)?.id }
         if let part, part.source != source {
-            if earlier.contains(where: { $0 != stream && simulation.source(of: $0) == part.source }) {
+            if earlier.contains(where: { $0 != stream && simulation.videoSource(of: $0)?.id == part.source }) {
                 simulation.fail("\(name) got a packet of an earlier stream in stream \(stream).")
             }
             // A packet of the next stream may overtake the message that assigns it.
@@ -73,6 +76,12 @@ final class VideoViewer: IncomingSink {
         }
         lastArrived = simulation.loop.now
         guard number >= next ?? number else { return }
+        if packets.isEmpty, number == next ?? number {
+            next = number + 1
+            decode(part)
+            if needsKeyframe, simulation.loop.now >= requestedAt + Self.repetition { ask() }
+            return
+        }
         packets[number] = Waiting(part: part, arrived: simulation.loop.now)
         if next == nil { next = number }
         release()
@@ -116,8 +125,10 @@ final class VideoViewer: IncomingSink {
 
     private func lose() {
         parts = []
-        needsKeyframe = true
+        waitForKeyframe()
     }
+
+    private func waitForKeyframe() { waitsForKeyframeSince = waitsForKeyframeSince ?? simulation.loop.now }
 
     private func ask() {
         requestedAt = simulation.loop.now
@@ -134,7 +145,7 @@ final class VideoViewer: IncomingSink {
         guard parts.count == Int(part.count) else { return }
         parts = []
         let follows = last.map { $0.generation == part.generation && $0.frame &+ 1 == part.frame } ?? false
-        guard part.isKeyframe || follows && !needsKeyframe else { return needsKeyframe = true }
+        guard part.isKeyframe || follows && !needsKeyframe else { return waitForKeyframe() }
         if let last, last.generation == part.generation, part.frame <= last.frame {
             return simulation.fail("\(name) would show frame \(part.frame) of stream \(stream) after \(last.frame).")
         }
@@ -142,8 +153,10 @@ final class VideoViewer: IncomingSink {
     }
 
     private func show(_ part: FramePart) {
+        simulation.checkBounds(of: self)
         let now = simulation.loop.now
-        needsKeyframe = false
+        waitsForKeyframeSince = nil
+        trace.add(part, at: now)
         last = (part.generation, part.frame)
         shown += 1
         if let lastShown { longestFreeze = max(longestFreeze, now - lastShown) }
@@ -161,7 +174,8 @@ final class VideoViewer: IncomingSink {
     var description: String {
         let began = simulation.loop.began
         let last = lastShown.map { "\(($0 - began).seconds) s" } ?? "never"
-        return "\(name) sees no new frame of stream \(stream), \(simulation.publisher(of: stream)): "
+        return
+            "\(name) sees no new frame of stream \(stream), \(simulation.videoSource(of: stream)?.description ?? "unknown"): "
             + "\(shown) frames shown, last at \(last), first packet \(next == nil ? "missing" : "arrived"), "
             + "last packet at \(lastArrived.map { "\(($0 - began).seconds) s" } ?? "never"), "
             + "\(skipped) packets skipped, \(needsKeyframe ? "waits for a keyframe" : "has its keyframe"), "
@@ -171,6 +185,7 @@ final class VideoViewer: IncomingSink {
     var report: SimulationReport.Viewer {
         SimulationReport.Viewer(
             client: name, stream: stream, shown: shown, skippedPackets: skipped,
-            firstFrame: firstShown.map { $0 - since }, longestFreeze: longestFreeze)
+            firstFrame: firstShown.map { $0 - since }, longestFreeze: longestFreeze,
+            digest: trace.digest)
     }
 }

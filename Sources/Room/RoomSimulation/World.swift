@@ -8,7 +8,9 @@ final class World: @unchecked Sendable {
     // Sendable by hand: used by one thread at a time. Tasks of the application run on `executor`, which `run` drives.
 
     let seed: UInt64
-    let loop: SimulatedLoop
+    /// One for each thread of the server. Clients use the first.
+    let loops: [SimulatedLoop]
+    var loop: SimulatedLoop { loops[0] }
     let encryption: Simulation.Encryption
     private(set) lazy var server = SimulatedServer(seed: serverSeed, in: self)
     private let serverSeed: UInt64
@@ -16,24 +18,32 @@ final class World: @unchecked Sendable {
     var random: RandomSource
     private var sourceCount: UInt32 = 0
     private var sources: [Int: VideoSource] = [:]
-    private var events = EventHeap()
+    private var audioSources: [Int: UInt32] = [:]
+    private var events = EventQueue()
+    private var idle: [Datagram] = []
     let executor = SimulationExecutor()
     private(set) var isOver = false
-    private var egress = EgressLedger()
+    private var check: BoundsCheck?
+    /// The packets of each source that its link lost, repairs not counted.
+    private var lostParts: [UInt32: Int] = [:]
     private var suspended: [Int: Suspension] = [:]
     private var suspensions = 0
     private var failures: [SimulationFailure] = []
     private(set) var trace = Trace()
 
-    /// - Parameter seed: decides everything that is random.
-    init(seed: UInt64, encryption: Simulation.Encryption) {
+    /// - Parameters:
+    ///   - seed: decides everything that is random.
+    ///   - bounds: nil checks none.
+    init(seed: UInt64, encryption: Simulation.Encryption, loops: Int = 1, bounds: RoomBounds? = nil) {
         self.seed = seed
         self.encryption = encryption
         var random = RandomSource(seed: seed)
-        loop = SimulatedLoop(now: MonotonicTime(nanoseconds: 1_000_000_000_000))
+        self.loops = (0..<loops).map { _ in SimulatedLoop(now: MonotonicTime(nanoseconds: 1_000_000_000_000)) }
+        check = bounds.map { BoundsCheck($0) }
         serverSeed = random.next()
         self.random = random
         server.start()
+        if bounds != nil { after(BoundsCheck.interval) { [unowned self] in checkBounds() } }
     }
 
     /// Adds a client. It joins nothing by itself.
@@ -80,14 +90,16 @@ final class World: @unchecked Sendable {
         isOver = true
         for client in clients { client.kill(closesConnection: false) }
         server.kill()
-        loop.endTurn()
+        for loop in loops { loop.endTurn() }
         let waiting = suspended.sorted { $0.key < $1.key }
         for suspension in waiting { suspension.value.fail(CancellationError()) }
         // A task that goes on in spite of its errors is left behind.
         for _ in 0..<Self.mostRounds where !executor.runJobs() { break }
-        events = EventHeap()
-        loop.forgetTimers()
-        loop.endTurn()
+        events = EventQueue()
+        for loop in loops {
+            loop.forgetTimers()
+            loop.endTurn()
+        }
     }
 
     // MARK: - Time
@@ -101,7 +113,7 @@ final class World: @unchecked Sendable {
 
     /// Runs a closure at a virtual time, after what is due before. Not in the past.
     func at(_ time: MonotonicTime, _ action: @escaping () -> Void) {
-        events.insert(action, at: max(time, loop.now))
+        events.insert(.action(action), at: max(time, loop.now))
     }
 
     func after(_ delay: TimeInterval, _ action: @escaping () -> Void) { at(loop.now + delay, action) }
@@ -115,21 +127,45 @@ final class World: @unchecked Sendable {
         let end = loop.now + duration
         while failures.isEmpty {
             finishTurn()
-            let next = min(events.next, loop.nextTimer)
+            let timer = loops.min { $0.nextTimer < $1.nextTimer } ?? loop
+            let next = min(events.next, timer.nextTimer)
             guard next <= end else { break }
-            loop.now = max(loop.now, next)
-            if events.next <= loop.now { events.popFirst()?() } else { _ = loop.fireNextTimer() }
+            advance(to: next)
+            if events.next <= loop.now { happen(events.popFirst()) } else { _ = timer.fireNextTimer() }
         }
         if let failure = failures.first { throw failure }
-        loop.now = end
+        advance(to: end)
         return report()
+    }
+
+    private func advance(to time: MonotonicTime) {
+        for loop in loops { loop.now = max(loop.now, time) }
+    }
+
+    private func happen(_ event: EventQueue.Event?) {
+        switch event {
+        case .action(let action): action()
+        case .arrival(let datagram):
+            datagram.read { arrive($0, datagram) }
+            idle.append(datagram)
+        case nil: break
+        }
+    }
+
+    private func arrive(_ bytes: Span<UInt8>, _ datagram: Datagram) {
+        switch datagram.receiver {
+        case .server(let port):
+            client(at: datagram.address)?.reached(bytes)
+            server.process?.receive(bytes, at: port, from: datagram.address)
+        case .client(let number): clients[number].receive(bytes, at: datagram.address)
+        }
     }
 
     /// Runs jobs of applications and sends what the turn caused, until neither is left.
     private func finishTurn() {
         for _ in 0..<Self.mostRounds {
-            loop.endTurn()
-            if !executor.runJobs(), !loop.hasMembers { return }
+            for loop in loops { loop.endTurn() }
+            if !executor.runJobs(), !loops.contains(where: \.hasMembers) { return }
         }
         fail("An application does not wait: it had work \(Self.mostRounds) times at one point in time.")
     }
@@ -146,8 +182,47 @@ final class World: @unchecked Sendable {
     private func report() -> SimulationReport {
         SimulationReport(
             seed: seed, time: time, digest: trace.digest, datagrams: trace.count,
-            viewers: clients.flatMap { $0.viewerReports() }, keyframes: clients.reduce(0) { $0 + $1.keyframesSent },
-            missingNumbers: egress.missing)
+            bytes: clients.reduce(0) { $0 + $1.traffic.bytes },
+            deepestQueue: clients.map(\.traffic.deepestQueue).max() ?? 0,
+            viewers: clients.flatMap { $0.viewers.map(\.report) },
+            listeners: clients.flatMap { $0.listeners.map(\.report) },
+            keyframes: clients.reduce(0) { $0 + $1.keyframesSent },
+            missingNumbers: clients.reduce(0) { $0 + $1.egress.missing }, extremes: check?.extremes ?? RoomExtremes())
+    }
+
+    /// Whether datagrams can be read on their way.
+    var isReadable: Bool {
+        if case .checked = encryption { true } else { false }
+    }
+
+    /// Compares all waits and the server's memory with the bounds, and plans the next time.
+    private func checkBounds() {
+        for client in clients {
+            for viewer in client.viewers { checkBounds(of: viewer) }
+        }
+        if let memory = server.process?.memory, let problem = check?.memory(memory) { fail(problem) }
+        after(BoundsCheck.interval) { [unowned self] in checkBounds() }
+    }
+
+    func checkBounds(of viewer: VideoViewer) {
+        guard var check else { return }
+        if let problem = viewer.exceededBound(&check) { fail(problem) }
+        self.check = check
+    }
+
+    /// A packet of a source was lost on the way to the server.
+    func lostPart(of source: UInt32) { lostParts[source, default: 0] += 1 }
+
+    /// A sentence about a client that misses numbers, which no loss of its publishers explains. Nil without one.
+    ///
+    /// - Parameter reordered: how many packets may be on their way at the end of a stream.
+    func gap(reordered: Int) -> String? {
+        guard isReadable else { return nil }
+        for client in clients {
+            let missing = client.egress.unexplained { (lostParts[$0] ?? 0) + reordered }
+            if missing > 0 { return "The server left out \(missing) numbers of a stream to \(client.name)." }
+        }
+        return nil
     }
 
     // MARK: - For server and clients
@@ -172,12 +247,29 @@ final class World: @unchecked Sendable {
 
     /// Sends a datagram of the server to the client with this address, which may have gone.
     func deliver(_ datagram: Span<UInt8>, toClientAt address: TransportAddress) {
+        client(at: address)?.sendDown(datagram, to: address)
+    }
+
+    private func client(at address: TransportAddress) -> SimulatedClient? {
         guard let ipv4 = address.ipv4, case let number = Int(ipv4 & 0xff_ffff) - 1, clients.indices.contains(number)
-        else {
-            return
-        }
-        egress.note(datagram, to: address)
-        clients[number].sendDown(datagram, to: address)
+        else { return nil }
+        return clients[number]
+    }
+
+    /// Delivers a datagram at the times at which its copies arrive, not in the past.
+    func deliver(
+        _ bytes: Span<UInt8>, to receiver: Datagram.Receiver, at address: TransportAddress, _ arrivals: Wire.Arrivals
+    ) {
+        if let time = arrivals.first { deliver(bytes, to: receiver, at: address, time) }
+        if let time = arrivals.second { deliver(bytes, to: receiver, at: address, time) }
+    }
+
+    private func deliver(
+        _ bytes: Span<UInt8>, to receiver: Datagram.Receiver, at address: TransportAddress, _ time: MonotonicTime
+    ) {
+        let datagram = idle.popLast() ?? Datagram()
+        datagram.fill(bytes, to: receiver, address)
+        events.insert(.arrival(datagram), at: max(time, loop.now))
     }
 
     func nextSource() -> UInt32 {
@@ -187,10 +279,13 @@ final class World: @unchecked Sendable {
 
     func published(_ stream: Int, by source: VideoSource) { sources[stream] = source }
 
-    func publisher(of stream: Int) -> String { sources[stream]?.description ?? "unknown" }
+    func published(_ stream: Int, by source: AudioSource) { audioSources[stream] = source.id }
+
+    /// The source that publishes an audio stream.
+    func audioSource(of stream: Int) -> UInt32? { audioSources[stream] }
 
     /// The source that publishes a stream.
-    func source(of stream: Int) -> UInt32? { sources[stream]?.id }
+    func videoSource(of stream: Int) -> VideoSource? { sources[stream] }
 
     /// A sentence about participants or sessions that the server keeps of clients that are gone. Nil without any.
     var leak: String? {
@@ -212,81 +307,5 @@ final class SimulatedLoop: Loop {
     override init(now: MonotonicTime) {
         began = now
         super.init(now: now)
-    }
-}
-
-/// Actions by time, those of the same time in order.
-struct EventHeap {
-    private var heap: [(time: MonotonicTime, order: UInt64, action: () -> Void)] = []
-    private var order: UInt64 = 0
-
-    var next: MonotonicTime { heap.first?.time ?? .never }
-
-    mutating func insert(_ action: @escaping () -> Void, at time: MonotonicTime) {
-        order += 1
-        heap.append((time, order, action))
-        var child = heap.count - 1
-        while child > 0, isBefore(child, (child - 1) / 2) {
-            heap.swapAt(child, (child - 1) / 2)
-            child = (child - 1) / 2
-        }
-    }
-
-    mutating func popFirst() -> (() -> Void)? {
-        guard let first = heap.first else { return nil }
-        let last = heap.removeLast()
-        guard !heap.isEmpty else { return first.action }
-        heap[0] = last
-        var parent = 0
-        while true {
-            let children = [2 * parent + 1, 2 * parent + 2].filter { $0 < heap.count }
-            guard let child = children.min(by: isBefore), isBefore(child, parent) else { return first.action }
-            heap.swapAt(child, parent)
-            parent = child
-        }
-    }
-
-    private func isBefore(_ a: Int, _ b: Int) -> Bool {
-        (heap[a].time, heap[a].order) < (heap[b].time, heap[b].order)
-    }
-}
-
-/// A sum over all datagrams with their times, to compare two runs.
-struct Trace {
-    private(set) var digest: UInt64 = 0xcbf2_9ce4_8422_2325
-    private(set) var count = 0
-
-    mutating func add(_ bytes: Span<UInt8>, from place: Int, at time: MonotonicTime) {
-        count += 1
-        mix(UInt64(bitPattern: Int64(place)))
-        mix(time.nanoseconds)
-        for index in bytes.indices { mix(UInt64(bytes[index])) }
-    }
-
-    private mutating func mix(_ value: UInt64) { digest = (digest ^ value) &* 0x0100_0000_01b3 }
-}
-
-/// A suspended task of an application.
-final class Suspension {
-    let number: Int
-    private var continuation: CheckedContinuation<Void, any Error>?
-    private unowned let world: World
-
-    init(_ number: Int, _ continuation: CheckedContinuation<Void, any Error>, in world: World) {
-        self.number = number
-        self.continuation = continuation
-        self.world = world
-    }
-
-    var isPending: Bool { continuation != nil }
-
-    func resume() { take()?.resume() }
-
-    func fail(_ error: any Error) { take()?.resume(throwing: error) }
-
-    private func take() -> CheckedContinuation<Void, any Error>? {
-        defer { continuation = nil }
-        world.remove(self)
-        return continuation
     }
 }

@@ -96,6 +96,8 @@ final class DownSession {
             "The client's answer does not accept \(stream.codec.rawValue), the codec of stream \(stream.info.id).")
     }
 
+    var memory: PacketMemory { peer.memory }
+
     /// When media or RTCP last arrived.
     var lastReceived: MonotonicTime { peer.lastReceived }
 

@@ -79,6 +79,12 @@ final class Participant: AudioListener {
 
     func streamEnded(_ stream: PublishedStream) -> Bool { down.streamEnded(stream) }
 
+    var memory: PacketMemory {
+        var memory = down.memory
+        if let up { memory += up.memory }
+        return memory
+    }
+
     /// When media or RTCP last arrived.
     var lastReceived: MonotonicTime { max(down.lastReceived, up?.lastReceived ?? .zero) }
 

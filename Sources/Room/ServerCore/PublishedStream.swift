@@ -33,6 +33,12 @@ final class PublishedStream {
         self.receiver = receiver
     }
 
+    var memory: PacketMemory {
+        var memory = store.memory
+        memory += recent.memory
+        return memory
+    }
+
     func add(_ consumer: Consumer) {
         consumer.place = consumers.count
         consumers.append(consumer)

@@ -54,6 +54,11 @@ package final class Rooms {
             streams: members.values.reduce(0) { $0 + $1.participant.streams.count })
     }
 
+    /// The packets that all sessions and streams hold.
+    package var memory: PacketMemory {
+        members.values.reduce(into: PacketMemory()) { $0 += $1.participant.memory }
+    }
+
     /// When media of the client last arrived. `.zero` if none did.
     package func lastMedia(from connection: any ClientConnection) -> MonotonicTime {
         members[ObjectIdentifier(connection)]?.participant.lastReceived ?? .zero

@@ -100,6 +100,10 @@ final class UpSession {
         )
     }
 
+    var memory: PacketMemory {
+        streams.reduce(into: peer.memory) { $0 += $1.stream.memory }
+    }
+
     /// When media or RTCP last arrived.
     var lastReceived: MonotonicTime { peer.lastReceived }
 

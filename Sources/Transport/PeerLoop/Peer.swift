@@ -224,6 +224,9 @@ package final class Peer: TurnMember {
         return result
     }
 
+    /// See `PeerSession.memory`.
+    package var memory: PacketMemory { session.memory }
+
     /// When the last authenticated packet arrived. `.zero` before the end of the handshake.
     package var lastReceived: MonotonicTime { session.lastReceived }
 

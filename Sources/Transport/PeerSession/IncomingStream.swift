@@ -34,6 +34,9 @@ final class IncomingStream {
     private var originalType = [UInt8](repeating: 0xff, count: 128)
     private var keyframeRequestedAt: MonotonicTime?
     private var wantsKeyframe = false
+    /// False if nothing is to be requested. Each change of `nacks`, `ssrc` and `wantsKeyframe` that may cause a request sets
+    /// it, so that a session asks only few of its streams after each packet.
+    private var mayRequest = true
     /// Packets refused by SRTP since the last valid one.
     private(set) var refusedPackets = 0
     private var refusedSince = MonotonicTime.zero
@@ -70,6 +73,7 @@ final class IncomingStream {
         counters.lost += reception.lost
         reception = ReceptionStatistics(clockRate: configuration.clockRate)
         nacks.reset()
+        mayRequest = true
     }
 
     /// Whether a packet that the stream could bind to is a late packet of a former SSRC.
@@ -90,6 +94,7 @@ final class IncomingStream {
         if let first {
             nacks.forget(before: first)
             if configuration.nack { nacks.begin(at: first, now: now) }
+            mayRequest = true
         }
         return first
     }
@@ -122,14 +127,18 @@ final class IncomingStream {
                 let begin = number + expectedFirst.distance(from: header.sequenceNumber)
                 first = begin
                 if configuration.nack { nacks.begin(at: begin, now: now) }
+                mayRequest = true
                 self.expectedFirst = nil
             }
             if let first, number < first { return .tooOld }
             count(header)
             guard configuration.nack else { return arrival }
-            if case .recovered(let tries, let firstAsked) = nacks.receive(number, now: now) {
+            switch nacks.receive(number, now: now) {
+            case .inOrder: break
+            case .recovered(let tries, let firstAsked):
                 counters.recovered += 1
                 if isRetransmission { roundTrip.answered(tries: tries, firstAsked: firstAsked, now: now) }
+            case .other: mayRequest = true
             }
         case .restarted(let number):
             epoch += 1
@@ -137,6 +146,7 @@ final class IncomingStream {
             count(header)
             nacks.reset()
             if configuration.nack { _ = nacks.receive(number, now: now) }
+            mayRequest = true
         case .duplicate:
             counters.duplicates += 1
         case .tooOld:
@@ -159,6 +169,15 @@ final class IncomingStream {
 
     // MARK: Requesting packets and keyframes
 
+    /// When the next request is due, and of which kind.
+    func nextRequest(roundTrip: TimeInterval) -> Deadline {
+        guard mayRequest else { return .never }
+        let next = Deadline.never.earlier(nackTimeout(roundTrip: roundTrip), .nack)
+            .earlier(keyframeRequestTimeout, .keyframeRequest)
+        if next == .never { mayRequest = false }
+        return next
+    }
+
     func nackTimeout(roundTrip: TimeInterval) -> MonotonicTime { nacks.nextTimeout(roundTrip: roundTrip) }
 
     /// Appends the numbers to request. Returns false if some were given up.
@@ -169,12 +188,15 @@ final class IncomingStream {
         return isWhole
     }
 
-    var keyframeRequestTimeout: MonotonicTime {
+    private var keyframeRequestTimeout: MonotonicTime {
         guard wantsKeyframe, ssrc != nil else { return .never }
         return keyframeRequestedAt.map { $0 + Self.keyframeRequestInterval } ?? .zero
     }
 
-    func wantKeyframe() { wantsKeyframe = true }
+    func wantKeyframe() {
+        wantsKeyframe = true
+        mayRequest = true
+    }
 
     /// Whether to request a keyframe now. Records the request.
     func takeKeyframeRequest(now: MonotonicTime) -> Bool {

@@ -39,6 +39,13 @@ final class OutgoingStream {
         if !(1...14).contains(midID) || !(1...16).contains(mid.count) { mid = [] }
     }
 
+    /// Without a store of others.
+    var memory: PacketMemory {
+        var memory = history.memory
+        if let own { memory += own.memory }
+        return memory
+    }
+
     var hasSent: Bool { statistics.packets > 0 }
 
     /// Notes a packet that is to be sent, with its payload in `store`. Returns what `write` needs.

@@ -74,6 +74,17 @@ public final class PeerSession {
         }
     }
 
+    /// Of packets to send and to send again. Without the stores that senders forward from.
+    package var memory: PacketMemory {
+        let capacity = streams.configuration.outgoingCapacity
+        let plan = MemoryLayout<(sender: SenderID, packet: SentPacket)>.stride
+        var memory = PacketMemory(
+            held: outgoing.bytes.count + planned.capacity * plan,
+            limit: capacity * (PacketBuffer.capacity + plan))
+        for case let sender? in streams.senders { memory += sender.memory }
+        return memory
+    }
+
     public var localFingerprint: Fingerprint { dtls.localFingerprint }
     /// How long the peer may not respond to media.
     package var consent: TimeInterval { streams.configuration.consent }

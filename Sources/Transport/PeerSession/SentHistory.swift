@@ -116,6 +116,11 @@ struct SentHistory {
 
     /// For tests.
     var runCount: Int { runs.count }
+
+    var memory: PacketMemory {
+        let run = MemoryLayout<Run>.stride
+        return PacketMemory(held: runs.capacity * run, limit: capacity > 0 ? 2 * Self.maximumRuns * run : 0)
+    }
 }
 
 /// When a sender last resent packets.

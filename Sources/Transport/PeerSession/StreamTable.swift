@@ -378,8 +378,8 @@ final class StreamTable {
     var nextFeedback: Deadline {
         var next = Deadline.never
         for case let receiver? in receivers {
-            next = next.earlier(receiver.nackTimeout(roundTrip: nackInterval), .nack)
-            next = next.earlier(receiver.keyframeRequestTimeout, .keyframeRequest)
+            let due = receiver.nextRequest(roundTrip: nackInterval)
+            next = next.earlier(due.time, due.reason)
         }
         return next
     }

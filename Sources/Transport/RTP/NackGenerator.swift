@@ -26,7 +26,8 @@ public struct NackGenerator: Sendable {
         case other
     }
 
-    private struct Missing {
+    @usableFromInline
+    struct Missing: Sendable {
         var number: Int
         var since: MonotonicTime
         var tries = 0
@@ -36,13 +37,13 @@ public struct NackGenerator: Sendable {
 
     public var limits: Limits
     /// Ascending.
-    private var missing: [Missing] = []
+    @usableFromInline var missing: [Missing] = []
     private var highest: Int?
     /// The number of the first packet.
     private var lowest: Int?
     /// Total number of packets given up.
     public private(set) var abandoned = 0
-    private var abandonedBefore = 0
+    @usableFromInline var abandonedBefore = 0
 
     public init(limits: Limits = Limits()) {
         self.limits = limits
@@ -125,9 +126,15 @@ public struct NackGenerator: Sendable {
     }
 
     /// When `collect` is due next.
+    // Inlinable, so that a stream that misses nothing, which is asked after each packet, is not copied for the call.
+    @inlinable
     public func nextTimeout(roundTrip: TimeInterval) -> MonotonicTime {
         if abandoned != abandonedBefore { return .zero }
-        guard !missing.isEmpty else { return .never }
+        return missing.isEmpty ? .never : firstDue(roundTrip: roundTrip)
+    }
+
+    @usableFromInline
+    func firstDue(roundTrip: TimeInterval) -> MonotonicTime {
         let interval = max(roundTrip, limits.minimumInterval)
         var next = MonotonicTime.never
         for entry in missing { next = min(next, due(entry, interval)) }

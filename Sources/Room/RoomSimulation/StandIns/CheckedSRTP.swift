@@ -47,8 +47,8 @@ final class CheckedSRTP: SRTPEngine {
     var onReuse: ((String) -> Void)?
 
     required init(keys: inout SRTPKeys) throws {
-        local = Self.mix(keys.local.span, from: 1)
-        remote = Self.mix(keys.remote.span, from: 1)
+        local = keys.local.span.mixed(from: 1)
+        remote = keys.remote.span.mixed(from: 1)
         try super.init(keys: &keys)
     }
 
@@ -115,12 +115,6 @@ final class CheckedSRTP: SRTPEngine {
     }
 
     private static func tag(_ packet: borrowing PacketBuffer, _ index: Int, _ key: UInt64) -> UInt64 {
-        mix(packet.bytes.span.extracting(0..<packet.count), from: key ^ UInt64(index))
-    }
-
-    private static func mix(_ bytes: Span<UInt8>, from seed: UInt64) -> UInt64 {
-        var mixed = seed ^ 0xcbf2_9ce4_8422_2325
-        for index in bytes.indices { mixed = (mixed ^ UInt64(bytes[index])) &* 0x0100_0000_01b3 }
-        return mixed
+        packet.bytes.span.extracting(0..<packet.count).mixed(from: key ^ UInt64(index))
     }
 }

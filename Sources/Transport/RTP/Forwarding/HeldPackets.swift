@@ -14,7 +14,9 @@ public struct HeldPackets: Sendable {
         public var bytes: [UInt8]
     }
 
+    /// The oldest is at `oldest`, and the others follow in a ring.
     private var waiting: [Packet] = []
+    private var oldest = 0
     /// The newest position of a packet that was dropped because the buffer was full.
     private var dropped: StreamPosition?
 
@@ -22,6 +24,7 @@ public struct HeldPackets: Sendable {
 
     /// Keeps a packet that arrives while the receiver carries nothing.
     public mutating func hold(_ packet: borrowing PacketBuffer, _ header: RTPHeader, at position: StreamPosition) {
+        straighten()
         if waiting.count >= Self.capacity { drop(waiting.count) }
         append(packet, header, position)
     }
@@ -29,36 +32,56 @@ public struct HeldPackets: Sendable {
     /// Keeps a packet that arrives while the receiver carries a stream. It may belong to the next one: the packets
     /// themselves do not tell.
     public mutating func remember(_ packet: borrowing PacketBuffer, _ header: RTPHeader, at position: StreamPosition) {
-        if waiting.count >= Self.recentCapacity { drop(waiting.count - Self.recentCapacity + 1) }
-        append(packet, header, position)
+        if waiting.count > Self.recentCapacity {
+            straighten()
+            drop(waiting.count - Self.recentCapacity)
+        }
+        guard waiting.count == Self.recentCapacity else { return append(packet, header, position) }
+        // Takes the place and the memory of the oldest one.
+        forget(waiting[oldest].position)
+        waiting[oldest].position = position
+        waiting[oldest].payloadType = header.payloadType
+        waiting[oldest].bytes.removeAll(keepingCapacity: true)
+        waiting[oldest].bytes.append(contentsOf: packet.bytes[..<packet.count])
+        oldest = (oldest + 1) % waiting.count
     }
 
     /// Whether nothing was dropped of the stream that begins at this number.
     public func isWhole(from first: Int?) -> Bool {
-        guard let first, let dropped, dropped.epoch == waiting.last?.position.epoch else { return true }
+        guard let first, let dropped, dropped.epoch == newest?.position.epoch else { return true }
         return dropped.number < first
     }
 
     /// Removes all packets and returns those from this number on. Nil returns none.
     public mutating func take(from first: Int?) -> [Packet] {
         defer { self = HeldPackets() }
+        straighten()
         guard let first, let epoch = waiting.last?.position.epoch else { return [] }
         return waiting.filter { $0.position.epoch == epoch && $0.position.number >= first }
     }
 
+    private var newest: Packet? { oldest == 0 ? waiting.last : waiting[oldest - 1] }
+
     private mutating func append(_ packet: borrowing PacketBuffer, _ header: RTPHeader, _ position: StreamPosition) {
-        let bytes = (0..<packet.count).map { packet.bytes[$0] }
-        waiting.append(Packet(position: position, payloadType: header.payloadType, bytes: bytes))
+        waiting.append(
+            Packet(
+                position: position, payloadType: header.payloadType, bytes: Array(packet.bytes[..<packet.count])))
     }
 
     private mutating func drop(_ count: Int) {
-        for packet in waiting.prefix(count) {
-            guard let newest = dropped, newest.epoch == packet.position.epoch else {
-                dropped = packet.position
-                continue
-            }
-            dropped?.number = max(newest.number, packet.position.number)
-        }
+        for packet in waiting.prefix(count) { forget(packet.position) }
         waiting.removeFirst(count)
+    }
+
+    private mutating func forget(_ position: StreamPosition) {
+        guard let newest = dropped, newest.epoch == position.epoch else { return dropped = position }
+        dropped?.number = max(newest.number, position.number)
+    }
+
+    /// Moves the oldest packet to the first place.
+    private mutating func straighten() {
+        guard oldest > 0 else { return }
+        waiting = Array(waiting[oldest...] + waiting[..<oldest])
+        oldest = 0
     }
 }

@@ -44,6 +44,13 @@ public final class PacketStore {
     /// The bytes of memory for payloads.
     public var capacity: Int { slab.count }
 
+    package var memory: PacketMemory {
+        let entry = MemoryLayout<Entry>.stride
+        return PacketMemory(
+            held: slab.count + entries.count * entry,
+            limit: max(limits.bytes, PacketBuffer.capacity) + Self.rounded(limits.packets) * entry)
+    }
+
     /// Stores the payload of a packet. Returns its index.
     public func add(
         _ packet: borrowing PacketBuffer, _ payload: Range<Int>, timestamp: RTPTimestamp, marker: Bool,

@@ -149,6 +149,11 @@ public struct RecentPackets: Sendable {
         return first
     }
 
+    package var memory: PacketMemory {
+        let packet = MemoryLayout<Packet>.stride
+        return PacketMemory(held: packets.count * packet, limit: Self.maximumCapacity * packet)
+    }
+
     /// How many packets have room.
     var capacity: Int { packets.count }
 

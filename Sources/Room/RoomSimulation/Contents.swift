@@ -1,0 +1,58 @@
+internal import MediaGraph
+internal import RTP
+internal import RoomProtocol
+
+/// A datagram's contents that a link can see.
+enum Contents {
+    struct Media {
+        var ssrc: UInt32
+        var number: UInt16
+        var isRepair = false
+        /// Nil with real encryption, and for a packet in place of one that was omitted.
+        var source: UInt32?
+        var isKeyframe = false
+    }
+
+    case media(Media)
+    /// RTCP that requests packets or a keyframe (RFC 4585, sections 6.2.1 and 6.3.1).
+    case request
+    case other
+
+    init(of datagram: Span<UInt8>) {
+        guard datagram.count >= RTPHeader.minimumLength, (128...191).contains(datagram[0]) else {
+            self = .other
+            return
+        }
+        if (192...223).contains(datagram[1]) {
+            self = Self.hasRequest(datagram) ? .request : .other
+            return
+        }
+        var start = RTPHeader.minimumLength + 4 * Int(datagram[0] & 0x0f)
+        if datagram[0] & 0x10 != 0, start + 4 <= datagram.count {
+            start += 4 + 4 * (Int(datagram[start + 2]) << 8 | Int(datagram[start + 3]))
+        }
+        let type = datagram[1] & 0x7f
+        let isRepair = type == Codec.vp8.retransmissionPayloadType
+        if isRepair { start += 2 }
+        var ssrc: UInt32 = 0
+        for index in 8..<12 { ssrc = ssrc << 8 | UInt32(datagram[index]) }
+        var media = Media(ssrc: ssrc, number: UInt16(datagram[2]) << 8 | UInt16(datagram[3]), isRepair: isRepair)
+        let payload = datagram.extracting(min(start, datagram.count)..<datagram.count)
+        if type == Codec.opus.payloadType {
+            media.source = AudioSource.contents(of: payload)?.source
+        } else if let part = FramePart(payload: payload) {
+            media.source = part.source
+            media.isKeyframe = part.isKeyframe
+        }
+        self = .media(media)
+    }
+
+    private static func hasRequest(_ compound: Span<UInt8>) -> Bool {
+        var place = 0
+        while place + 4 <= compound.count {
+            if compound[place + 1] == 205 || compound[place + 1] == 206 { return true }
+            place += 4 + 4 * (Int(compound[place + 2]) << 8 | Int(compound[place + 3]))
+        }
+        return false
+    }
+}

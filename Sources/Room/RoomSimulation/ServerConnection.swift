@@ -1,0 +1,122 @@
+internal import Foundation
+internal import PeerLoop
+internal import RTP
+internal import RoomProtocol
+internal import ServerCore
+
+/// The server's end of a signalling connection.
+final class ServerConnection: ClientConnection {
+    let place = ClientPlace.elsewhere
+    private(set) var isEnding = false
+    private var hasJoined = false
+    private let process: ServerProcess
+    /// The rooms of its loop, once it has asked to join one.
+    private var rooms: Rooms?
+    private unowned let client: SimulatedClient
+    private unowned let simulation: World
+    private var liveness: ClientLiveness
+    private lazy var watch = simulation.loop.makeTimer { [unowned self] in check() }
+    /// Delivers to this connection's client only.
+    let number: Int
+
+    init(_ client: SimulatedClient, process: ServerProcess, simulation: World) {
+        self.client = client
+        self.process = process
+        self.simulation = simulation
+        number = client.nextConnection()
+        liveness = ClientLiveness(now: simulation.loop.now)
+        watch.arm(at: simulation.loop.now + ClientLiveness.pingInterval)
+    }
+
+    // MARK: - Towards the client
+
+    func send(_ message: ServerMessage, answering id: Int?) {
+        deliver(.text(Envelope(id: id, message).json()))
+    }
+
+    func didJoin() { hasJoined = true }
+
+    func didNotJoin() {}
+
+    func close(_ closing: Closing) {
+        send(.closed(closing), answering: nil)
+        end()
+    }
+
+    func end() {
+        guard !isEnding else { return }
+        deliver(.closed)
+        isEnding = true
+        watch.disarm()
+    }
+
+    private func deliver(_ input: PipeInput) {
+        guard !isEnding else { return }
+        client.deliverDown(input, of: number)
+    }
+
+    private func check() {
+        switch liveness.verdict(now: simulation.loop.now, hasJoined: hasJoined) {
+        case .alive: break
+        case .gone: return lose()
+        case .askForMedia:
+            liveness.heardMedia(at: rooms?.lastMedia(from: self) ?? .zero)
+            if simulation.loop.now >= liveness.silenceEnds { return lose() }
+        }
+        deliver(.ping)
+        let now = simulation.loop.now
+        // The end of the silence comes first if it is before the next ping.
+        let end = liveness.silenceEnds > now ? liveness.silenceEnds : .never
+        watch.arm(at: min(now + ClientLiveness.pingInterval, end))
+    }
+
+    /// The client is silent.
+    private func lose() {
+        end()
+        rooms?.disconnected(self)
+    }
+
+    // MARK: - From the client
+
+    func receive(_ input: PipeInput) {
+        guard !isEnding || input == .closed else { return }
+        liveness.heard(now: simulation.loop.now)
+        switch input {
+        case .ping: break
+        case .closed:
+            if !isEnding {
+                isEnding = true
+                watch.disarm()
+            }
+            rooms?.disconnected(self)
+        case .text(let text): handle(text)
+        }
+    }
+
+    private func handle(_ text: String) {
+        do throws(MessageRefused) {
+            let envelope = try Envelope<ClientMessage>(json: Data(text.utf8))
+            if case .ping = envelope.message, hasJoined { return send(.pong, answering: envelope.id) }
+            let admission = admission(envelope.message)
+            if let admission { rooms = rooms ?? process.rooms(with: admission.room) }
+            process.handle(client) {
+                (rooms ?? process.anyRooms).handle(ClientRequest(envelope), from: self, admission)
+            }
+        } catch {
+            send(.error(Problem(error.error)), answering: error.id)
+        }
+    }
+
+    private func admission(_ message: ClientMessage) -> Admission? {
+        guard case .join(let join) = message, let room = try? RoomName(join.room) else { return nil }
+        return Admission(room: room) {}
+    }
+}
+
+/// One piece of input of a signalling connection.
+enum PipeInput: Equatable {
+    case text(String)
+    /// A WebSocket ping or pong.
+    case ping
+    case closed
+}
