@@ -79,8 +79,8 @@ class Instructions:
 
 
 def paced(command, counter):
-    """The result of a load command with `count` and `idleCount` for each step: the work while it sent, and while nothing
-    was sent, with the seconds of both."""
+    """The result of a load command, with `counts` for each step: the work while it sent and while it was silent, and the
+    seconds of both, which are more than those of the packets."""
     load = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     counts, started = [], 0
     try:
@@ -88,6 +88,7 @@ def paced(command, counter):
             message = json.loads(line)
             if "steps" in message:
                 for step in message["steps"]:
+                    step["sendingSeconds"] = step["packetsIn"] / (message["burst"] * step["rate"])
                     of_step = [c for c in counts if c["subscribers"] == step["subscribers"]]
                     step["counts"] = {c["what"]: {"count": c["count"], "seconds": c["seconds"]} for c in of_step}
                 return message

@@ -120,6 +120,12 @@ def net_count(step):
     return (sending["count"] - silent["count"] / silent["seconds"] * sending["seconds"]) / step["packetsOut"]
 
 
+def all_count(step):
+    """The same with all the work of the server while packets were sent."""
+    silent = step["counts"]["silent"]
+    return net_count(step) + silent["count"] / silent["seconds"] * step["sendingSeconds"] / step["packetsOut"]
+
+
 def last_ratio(result):
     """Of the time until the last packet to packets x processor time of each, and both in microseconds."""
     step = result["steps"][0]

@@ -1,7 +1,7 @@
 """The page of `run janus`: tables from the numbers of all parts that have been measured."""
 import os
 
-from janus_numbers import NAMES, Part, fits, idle, last_ratio, lost, median, net_count, net_cost, slope, spread
+from janus_numbers import NAMES, Part, all_count, fits, last_ratio, lost, median, net_count, net_cost, slope, spread
 from svg_plot import panel, svg
 
 COLORS = {"ours": "#0a6ebd", "best": "#c2410c", "default": "#7c5b9e", "kernel": "#4d7c0f"}
@@ -235,43 +235,43 @@ def growth(part, kind, value):
         for count in counts]
 
 
-def growth_lines(part, goals, value, unit, digits, limit, name):
-    lines = head("", "subscribers", unit, "beside the fewest", "idle, % of a core", "lost")
+def growth_lines(part, goals, value, other, unit, digits, limit, name):
+    """`other` is the same value with or without the work of a silent server."""
+    with_or_without = "with those of a silent server" if other is all_count else "without the work of a silent server"
+    lines = head("", "subscribers", unit, "beside the fewest", with_or_without, "beside the fewest", "lost")
     for kind in part.kinds():
         for count, values, ratios in growth(part, kind, value):
             steps = part.steps(kind, subscribers=count)
-            silent = spread([100 * step["idleCore"] for step in steps if step.get("idleCore") is not None], 2)
+            others, other_ratios = [one[1:] for one in growth(part, kind, other) if one[0] == count][0]
             lines.append(row(
-                NAMES[kind], str(count), spread(values, digits), spread(ratios, 2), silent,
-                lost(steps).removeprefix(", loses ")))
+                NAMES[kind], str(count), spread(values, digits), spread(ratios, 2), spread(others, digits),
+                spread(other_ratios, 2), lost(steps).removeprefix(", loses ")))
             if kind == "ours" and count > part.subscribers(kind)[0]:
                 goals.add(f"{name} of a packet at {count} subscribers beside {part.subscribers(kind)[0]}", limit, ratios)
     return [*lines, *problems(part)]
 
 
 def scaling(part, goals):
-    lines = [
+    return [
         "One publisher, bursts of 8 packets of 1200 bytes, ten a second: as many as the generator can check at 1,000 "
-        "subscribers. Idle work is a larger share of the time here than at 30 a second; the goal is of all the time.", ""]
-    lines += growth_lines(part, goals, COST, "µs for each packet and subscriber", 2, 1.3, "processor time")
-    net = [f"{NAMES[kind]} {', '.join(f'{spread(v, 2)} at {count}' for count, v, _ in growth(part, kind, net_cost))}"
-           for kind in part.kinds()]
-    return [*lines, "", f"Without the work of a silent server, µs: {'; '.join(net)}."]
+        "subscribers. The work of a silent server is a larger share of the time here than at 30 bursts a second.", "",
+        *growth_lines(
+            part, goals, COST, net_cost, "µs for each packet and subscriber", 2, 1.3, "processor time")]
 
 
 def calls(part, goals):
     return [
         "System calls of all threads for each packet and subscriber, by the kernel's tracepoint (`perf stat -e "
-        "raw_syscalls:sys_enter`), without those of a silent server. Load as above.", "",
-        *growth_lines(part, goals, net_count, "system calls", 4, 1.15, "system calls")]
+        "raw_syscalls:sys_enter`). Load as above.", "",
+        *growth_lines(part, goals, all_count, net_count, "system calls", 4, 1.15, "system calls")]
 
 
 def instructions(part, goals):
     return [
-        "Instructions of our server in user space for each packet and subscriber, without those of a silent server, counted "
-        "by callgrind: this machine does not count instructions. Callgrind's processor has no AVX-512, so OpenSSL "
-        "encrypts with other instructions than usual. One burst of 8 a second.", "",
-        *growth_lines(part, goals, net_count, "instructions", 0, 1.15, "instructions")]
+        "Instructions of our server in user space for each packet and subscriber, counted by callgrind: the machine need "
+        "not have a counter for them. Callgrind's processor has no AVX-512, so OpenSSL may encrypt with other instructions "
+        "than usual. One burst of 8 a second, because callgrind is slow.", "",
+        *growth_lines(part, goals, net_count, all_count, "instructions, without those of a silent server", 0, 1.15, "instructions")]
 
 
 SECTIONS = {

@@ -165,9 +165,11 @@ def measured_last(kind, bench, count, burst):
             server = start(kind, bench.program, joined)
             try:
                 # Watching costs the load's core only.
-                with bench.kernel.watching(joined, length=1200, burst=burst) as watched:
+                # More single packets, so that their time stands out from that of a silent server.
+                rate = 40 if burst == 1 else 8
+                with bench.kernel.watching(joined, length=1200, burst=burst, rate=rate) as watched:
                     result = run_load(
-                        bench, joined, server, "--subscribers", count, "--burst", burst, "--rate", 4, "--seconds",
+                        bench, joined, server, "--subscribers", count, "--burst", burst, "--rate", rate, "--seconds",
                         2 * bench.seconds, "--idle", 5, "--warm-up", 20 * burst)
             finally:
                 server.stop()

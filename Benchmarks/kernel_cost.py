@@ -44,10 +44,11 @@ class KernelCost:
         return {**result, "subscribers": destinations, "burst": burst, "missing": result["sent"] - received}
 
     @contextlib.contextmanager
-    def watching(self, joined, length, burst):
+    def watching(self, joined, length, burst, rate):
         """Gives `Watched`, which is filled at the end."""
         watched = Watched()
-        process = self._start(joined, "watch", "cable", joined.server_address, length, burst)
+        # Bursts begin half an interval after the last at least.
+        process = self._start(joined, "watch", "cable", joined.server_address, length, burst, 500_000 // rate)
         try:
             yield watched
             output, _ = process.communicate("", timeout=30)

@@ -2,14 +2,15 @@
 //
 //     kernel_cost send ADDRESS FIRST-PORT DESTINATIONS BYTES BURST RATE SECONDS SEGMENT
 //     kernel_cost sink ADDRESS FIRST-PORT DESTINATIONS
-//     kernel_cost watch DEVICE SERVER-ADDRESS CLIENT-BYTES BURST
+//     kernel_cost watch DEVICE SERVER-ADDRESS BYTES BURST GAP
 //
 // `send` encrypts each packet of a burst for each destination with a key of its own (AES-128-GCM, 12 bytes of header as
 // associated data, 16 bytes of tag), from one buffer into another, and hands the packets to the kernel 64 at a time.
 // With SEGMENT 1, the packets of a burst to one destination are one message that the kernel cuts (UDP_SEGMENT). It
 // prints its processor time for each packet. `sink` opens the ports, counts what arrives, and prints the count when its
 // standard input ends. `watch` sees the packets on a device and prints how long after the first packet of each burst
-// from a client the last packet of the server passed; see janus.py.
+// from a client the last packet of the server passed. Packets have at least BYTES; bursts are GAP microseconds apart or
+// more.
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
@@ -241,9 +242,9 @@ static void report(const struct burst *burst, int expected) {
 }
 
 static int run_watch(char **arguments) {
-    enum { GAP = 30000000 };
     struct in_addr server = address_of(arguments[1], 0).sin_addr;
-    int client_bytes = atoi(arguments[2]), expected = atoi(arguments[3]), size = 256 << 20, on = 1;
+    int64_t gap = atoll(arguments[4]) * 1000;
+    int least = atoi(arguments[2]), expected = atoi(arguments[3]), size = 256 << 20, on = 1;
     int descriptor = socket(AF_PACKET, SOCK_DGRAM, htons(ETH_P_ALL));
     struct sockaddr_ll own = {
         .sll_family = AF_PACKET,
@@ -273,13 +274,13 @@ static int run_watch(char **arguments) {
         memcpy(&stamp, CMSG_DATA(item), sizeof stamp);
         int64_t time = (int64_t)stamp.tv_sec * 1000000000 + stamp.tv_nsec;
         int is_from_server = memcmp(data + 12, &server, sizeof server) == 0;
-        if (!is_from_server && count >= client_bytes) {
-            if (time - burst.first > GAP) {
+        if (!is_from_server && count >= least) {
+            if (time - burst.first > gap) {
                 report(&burst, expected);
                 burst = (struct burst){.first = time};
             }
             burst.in++;
-        } else if (is_from_server && count >= client_bytes && burst.first) {
+        } else if (is_from_server && count >= least && burst.first) {
             burst.last = time;
             burst.bytes += count - 28;
         }
@@ -295,7 +296,7 @@ static int run_watch(char **arguments) {
 int main(int count, char **arguments) {
     if (count == 10 && strcmp(arguments[1], "send") == 0) return run_send(arguments + 2);
     if (count == 5 && strcmp(arguments[1], "sink") == 0) return run_sink(arguments + 2);
-    if (count == 6 && strcmp(arguments[1], "watch") == 0) return run_watch(arguments + 2);
+    if (count == 7 && strcmp(arguments[1], "watch") == 0) return run_watch(arguments + 2);
     fprintf(stderr, "Usage: see the top of kernel_cost.c.\n");
     return 2;
 }

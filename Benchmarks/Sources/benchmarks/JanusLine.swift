@@ -58,6 +58,7 @@ final class JanusLine: RoomSignalling {
         var error: Problem?
     }
 
+    private static let noSuchFeed = "No such feed"
     private static let roomExists = "already exists"
     private let socket: TextSocket
     private let state = Mutex(State())
@@ -106,14 +107,20 @@ final class JanusLine: RoomSignalling {
 
     func subscribe(to streams: [Int], answering: Answering) async throws -> [String] {
         try await attach(Self.subscriber)
-        let joined = try await request(
-            Self.subscriber,
-            Body(
-                request: "join", room: room.withLock { $0 }, ptype: Self.subscriber,
-                streams: streams.map { Body.Stream(feed: $0) }))
-        guard let offer = joined.jsep?.sdp else { throw BenchmarkError("Janus offered nothing to a subscriber.") }
-        let answer = try await answering(offer)
-        _ = try await request(Self.subscriber, Body(request: "start"), Session(type: "answer", sdp: answer))
+        let join = Body(
+            request: "join", room: room.withLock { $0 }, ptype: Self.subscriber,
+            streams: streams.map { Body.Stream(feed: $0) })
+        var answer: Reply?
+        try await wait(upTo: 10, for: "A feed of Janus") {
+            // A feed begins a little later than its client's transport.
+            do {
+                answer = try await request(Self.subscriber, join)
+            } catch let problem as BenchmarkError where problem.description.contains(Self.noSuchFeed) {}
+            return answer != nil
+        }
+        guard let offer = answer?.jsep?.sdp else { throw BenchmarkError("Janus offered nothing to a subscriber.") }
+        let description = try await answering(offer)
+        _ = try await request(Self.subscriber, Body(request: "start"), Session(type: "answer", sdp: description))
         // Janus numbers the m-lines of an offer from 0.
         return streams.indices.map { "\($0)" }
     }

@@ -22,6 +22,7 @@ actor LoadClient {
     /// The kind of its streams, and the length of their packets.
     private let media: StreamMedia
     private let length: Int
+    private let reader: LoadReader?
     private var up: Peer?
     private var source: PacketSource?
     /// A receiver carries one stream.
@@ -39,27 +40,42 @@ actor LoadClient {
     ///   - media: the kind of the streams that it receives. It publishes any.
     ///   - length: of whole packets, in bytes.
     ///   - local: the address that it connects from; nil for any.
+    ///   - reader: reads its sockets, of which a loop may then have thousands; nil for sockets of libnice.
     init(
         _ name: String, loop: EventLoop, server: LoadServer, profiles: [SRTPProfile], media: StreamMedia = .video,
-        length: Int = LoadPacket.length, from local: String? = nil
+        length: Int = LoadPacket.length, from local: String? = nil, reader: LoadReader? = nil
     ) async throws {
         self.name = name
         self.loop = loop
         self.server = server
         self.media = media
         self.length = length
+        self.reader = reader
         line = try await server.connect(from: local)
         certificate = try Certificate(profiles: profiles)
     }
 
     private func makePeer(_ role: ICERole) throws -> Peer {
-        let peer = try Peer(
-            loop: loop,
-            configuration: PeerConfiguration(
-                iceRole: role, certificate: certificate, cname: name, scope: .reaching(server.host)))
+        let peer =
+            try reader.map { try makePeer(role, reader: $0) }
+            ?? Peer(
+                loop: loop,
+                configuration: PeerConfiguration(
+                    iceRole: role, certificate: certificate, cname: name, scope: .reaching(server.host)))
         peer.onEvent = { [weak self] event in self?.assumeIsolated { $0.handle(event) } }
         try peer.start()
         return peer
+    }
+
+    private func makePeer(_ role: ICERole, reader: LoadReader) throws -> Peer {
+        let session = PeerSession(
+            dtls: try OpenSSLDTLS(certificate: certificate),
+            configuration: PeerSessionConfiguration(cname: name, seed: .random(in: UInt64.min...UInt64.max)),
+            makeSRTP: { try OpenSSLSRTP(keys: &$0) })
+        let (loop, host) = (loop, server.host)
+        return try Peer(loop: loop, session: session, connectTimeout: .seconds(15)) { events, datagrams in
+            LoadPath(loop: loop, reader: reader, role: role, server: host, events: events, datagrams: datagrams)
+        }
     }
 
     private func handle(_ event: PeerEvent) {

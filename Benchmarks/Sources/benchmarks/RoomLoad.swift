@@ -41,6 +41,7 @@ actor RoomLoad {
 
     private let server: LoadServer
     private let loop: EventLoop
+    private let reader: LoadReader
     private let shape: Shape
     private var rooms: [Room]
     private var made = 0
@@ -49,6 +50,7 @@ actor RoomLoad {
     init(_ server: LoadServer, loop: EventLoop, shape: Shape) {
         self.server = server
         self.loop = loop
+        reader = LoadReader(loop: loop)
         self.shape = shape
         rooms = shape.rooms.map { Room(name: "\($0)") }
     }
@@ -58,7 +60,7 @@ actor RoomLoad {
         made += 1
         return try await LoadClient(
             name, loop: loop, server: server, profiles: shape.profiles, media: shape.codec.media,
-            length: shape.length, from: local)
+            length: shape.length, from: local, reader: reader)
     }
 
     /// Runs the closure for numbers from 0, some at once.
