@@ -19,8 +19,8 @@ class SystemCalls:
         self.perf = None
 
     @staticmethod
-    def under(_):
-        return ()
+    def server(program, _):
+        return [program]
 
     def begin(self):
         self.perf = subprocess.Popen(
@@ -49,10 +49,14 @@ class Instructions:
         self.process, self.folder = process, folder
 
     @staticmethod
-    def under(folder):
-        return (
-            "valgrind", "--tool=callgrind", "--instr-atstart=no",
-            f"--callgrind-out-file={os.path.join(folder, 'callgrind.out')}", f"--log-file={os.path.join(folder, 'log')}")
+    def server(program, folder):
+        # Debian's valgrind cannot read the debug information that Swift writes.
+        stripped = os.path.join(folder, "benchmarks")
+        subprocess.run(["strip", "--strip-debug", "-o", stripped, program], check=True)
+        return [
+            "env", f"LD_LIBRARY_PATH={os.path.dirname(os.path.abspath(program))}", "valgrind", "--tool=callgrind",
+            "--instr-atstart=no", f"--callgrind-out-file={os.path.join(folder, 'callgrind.out')}",
+            f"--log-file={os.path.join(folder, 'log')}", stripped]
 
     def begin(self):
         self._control("--instr=on")

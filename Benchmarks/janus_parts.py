@@ -1,7 +1,5 @@
 """The parts of `run janus`: each function measures one round and returns numbers, by server."""
 import json
-import os
-import statistics
 import subprocess
 import tempfile
 
@@ -42,13 +40,15 @@ def network():
     return JoinedNamespaces(load_core=LOAD_CORE)
 
 
-def start(kind, program, joined, under=()):
+def start(kind, program, joined):
+    """`program` is a path, or a command that runs it."""
     def inside(*command):
         return joined.inside(joined.server, *command, core=SERVER_CORE)
 
     if kind == "ours":
+        command = [program] if isinstance(program, str) else program
         return OurServer(
-            inside(*under, program, "serve", "--host", joined.server_address, "--participants", str(PARTICIPANTS)))
+            inside(*command, "serve", "--host", joined.server_address, "--participants", str(PARTICIPANTS)))
     return Janus(inside, joined.server_address, general=BEST if kind == "best" else "")
 
 
@@ -205,7 +205,7 @@ def instructions(bench):
 def counted(kind, bench, counter_class, *options):
     try:
         with network() as joined, tempfile.TemporaryDirectory(prefix="counts-") as folder:
-            server = start(kind, bench.program, joined, counter_class.under(folder))
+            server = start(kind, counter_class.server(bench.program, folder), joined)
             try:
                 command = load_command(
                     bench, joined, server, "--subscribers", ",".join(map(str, scaling_counts(bench))), "--seconds", 3,
