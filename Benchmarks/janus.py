@@ -11,6 +11,7 @@ import datetime
 import json
 import os
 import shutil
+import signal
 import sys
 
 from benchmark_program import path as build
@@ -92,6 +93,8 @@ def measure(name, bench, options, facts, folder):
 
 def main(arguments, root, facts):
     options = parse(arguments)
+    # Servers and namespaces do not outlive this program.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     version = janus_version()
     if version is None or shutil.which("ip") is None or os.geteuid() != 0 or os.cpu_count() < 2:
         return ["janus: needs root, two cores, ip, and Debian's janus: apt-get install --no-install-recommends janus."]

@@ -85,7 +85,9 @@ def panel(lines, x_label, y_label, title, x_log, y_log, x_ticks=None):
         dashes = "stroke-dasharray='5 4'" if dash else ""
         parts.append(f"<polyline points='{path}' fill='none' stroke='{color}' stroke-width='2' {dashes}/>")
         parts += [f"<circle cx='{a:.1f}' cy='{b:.1f}' r='3' fill='{color}'/>" for a, b in pixels]
-        parts.append(text(x + 8, y + 4, label, color=color))
+        # Readable on a line of another.
+        halo = "stroke='white' stroke-width='4' paint-order='stroke'"
+        parts.append(text(x + 8, y + 4, label, color=color, extra=halo))
     return "\n".join(parts)
 
 
